@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Refuses names that do not say what a thing is. Standard library only.
 
-python3 packaging/names.py                         look through app/, packaging/ and tests/, without the folders in NOT_YET
-python3 packaging/names.py FILE OR FOLDER [...]    look through these, whatever NOT_YET says
+python3 packaging/names.py                         look through app/, packaging/ and tests/
+python3 packaging/names.py FILE OR FOLDER [...]    look through these
 
 A bare participle or pronoun (`found`, `one`) tells what happened to a thing, not what the thing is: `rows_to_score` can be read
 alone, `asked` cannot. A field that files or messages carry as `taken` gets a good name in Python and keeps the old one there:
@@ -27,18 +27,9 @@ VAGUE = frozenset([
     "wanted", "shown", "heard", "seen", "asked", "taken", "left", "again",
 ])  # fmt: skip
 
-# Folders (with all below them) and files whose names are still to be improved. Lines only leave this list; in the end it is
-# empty.
-NOT_YET: tuple[str, ...] = (
-    "app/waggle_lab",
-    "tests/lab",
-    "tests/measured",
-    "tests/protocol",
-)
-
 # The end of a qualified name (module.Class.function.name) -> why it stays.
 ALLOWED: dict[str, str] = {
-    "Box.left": "a side of a rectangle, beside `top`, `right` and `bottom`",
+    "LabelBox.left": "a side of a rectangle, beside `top`, `right` and `bottom`",
     "PeerReputation.taken": "a field of the file of reputations, and of the peer's state in the window",
 }
 
@@ -242,25 +233,21 @@ def refusal(path: str, binding: Binding) -> str:
     return f"{path}:{binding.line}:{binding.column} {binding.name}: does not say what this is; {ADVICE[binding.kind]}"
 
 
-def refusals(root: Path, *, not_yet: Iterable[str], allowed: Iterable[str]) -> tuple[list[str], list[str]]:
-    """What the lint refuses in a source root, and the entries of `not_yet` below which every name is fine."""
-    waiting, used, lines = dict.fromkeys(not_yet, 0), set(), []
+def refusals(root: Path, allowed: Iterable[str]) -> list[str]:
+    """What the lint refuses in a source root."""
+    used, lines = set(), []
     for file in (file for place in PLACES if (root / place).is_dir() for file in files_under(root / place)):
-        path = file.relative_to(root)
-        entry = next((entry for entry in waiting if path.is_relative_to(entry)), None)
         for binding in vague_bindings(file):
-            if reason := allowed_as(binding, allowed):
-                used.add(reason)
-            elif entry is None:
-                lines.append(refusal(path.as_posix(), binding))
+            if entry := allowed_as(binding, allowed):
+                used.add(entry)
             else:
-                waiting[entry] += 1
+                lines.append(refusal(file.relative_to(root).as_posix(), binding))
     lines += [
         f"packaging/names.py: ALLOWED has `{entry}`, which nothing binds any more: take it out"
         for entry in allowed
         if entry not in used
     ]
-    return lines, [entry for entry, count in waiting.items() if not count and (root / entry).exists()]
+    return lines
 
 
 def main(arguments: list[str]) -> int:
@@ -273,9 +260,7 @@ def main(arguments: list[str]) -> int:
             if not allowed_as(binding, ALLOWED)
         ]
     else:
-        lines, clean = refusals(ROOT, not_yet=NOT_YET, allowed=ALLOWED)
-        for entry in clean:
-            print(f"Every name in {entry} is fine: take it out of NOT_YET in packaging/names.py.")
+        lines = refusals(ROOT, ALLOWED)
     for line in lines:
         print(line)
     if lines:

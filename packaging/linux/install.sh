@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts Waggle into this person's menu, without root: sh install.sh, and sh install.sh --uninstall to take it out again.
-# What Waggle learned lies elsewhere (~/.local/share/waggle) and is never touched.
+# Installs Waggle for this user, without root: sh install.sh; to remove it: sh install.sh --uninstall.
+# The training in ~/.local/share/waggle is never touched.
 set -eu
 data="${XDG_DATA_HOME:-$HOME/.local/share}"
 place="$HOME/.local/opt/waggle"
@@ -20,7 +20,7 @@ if [ -d "$place" ]; then
         echo "This Waggle is installed already. Run the install.sh of the archive that you unpacked; --uninstall removes this one." >&2
         exit 1
     fi
-    for exe in /proc/[0-9]*/exe; do # what runs reads its parts from these files whenever it first needs one
+    for exe in /proc/[0-9]*/exe; do # a running Waggle loads parts of these files later
         case "$(readlink "$exe" 2>/dev/null)" in "$there"/*)
             echo "Waggle is running. Quit it first, in its window or with: waggle ctl stop" >&2
             exit 1 ;;
@@ -30,14 +30,14 @@ fi
 if [ "${1:-}" = "--uninstall" ]; then
     rm -rf "$place" "$place.new" "$place.old"
     rm -f "$entry" "$icon" "$kind"
-    if [ "$(readlink "$link")" = "$place/waggle" ]; then rm -f "$link"; fi # pipx puts its own there
+    if [ "$(readlink "$link")" = "$place/waggle" ]; then rm -f "$link"; fi # pipx may have put its own there
     tell_desktop
     echo "Waggle is removed."
     exit 0
 fi
 mkdir -p "$(dirname "$place")" "$(dirname "$entry")" "$(dirname "$icon")" "$(dirname "$kind")" "$(dirname "$link")"
 rm -rf "$place.new" "$place.old"
-cp -R "$here" "$place.new" # all of it first: where the disk is too full, the Waggle of before is still there
+cp -R "$here" "$place.new" # copy everything first: if the disk is full, the old Waggle stays
 if [ -e "$place" ]; then mv "$place" "$place.old"; fi
 mv "$place.new" "$place"
 rm -rf "$place.old"
@@ -50,7 +50,7 @@ done < "$here/io.waggle.Waggle.desktop" > "$entry"
 cp "$here/waggle.svg" "$icon"
 cp "$here/io.waggle.Waggle.mime.xml" "$kind"
 if { [ -e "$link" ] || [ -L "$link" ]; } && [ "$(readlink "$link")" != "$place/waggle" ]; then
-    echo "$link is of another installation and was left alone: there, waggle is the other one." >&2
+    echo "$link is of another installation and was not changed: the command waggle starts that one." >&2
 else
     ln -sf "$place/waggle" "$link"
 fi

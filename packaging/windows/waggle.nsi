@@ -1,4 +1,4 @@
-; The Windows installer: for one person, no administrator, a menu entry, waggle:// links, an uninstaller.
+; The Windows installer: for one user, without administrator rights, with a menu entry, waggle:// links and an uninstaller.
 ; makensis -DVERSION=0.1.0 -DNUMBERS=0.1.0.0 -DPAYLOAD=build/Waggle -DICON=build/waggle.ico -DOUT=dist/Waggle-0.1.0-setup.exe
 ;   -DPYTHON=python3 -DSIGN=packaging/windows_sign.py waggle.nsi
 Unicode true
@@ -7,7 +7,7 @@ Unicode true
 !include LogicLib.nsh
 !define APP "Waggle"
 !define WAGGLE "$INSTDIR\Waggle.exe"
-; in a folder that Windows has on every person's PATH: PATH itself is longer than NSIS can hold, and would be cut
+; in a folder that is on every user's PATH: NSIS cannot edit PATH itself, because its strings are too short
 !define COMMAND "$LOCALAPPDATA\Microsoft\WindowsApps\waggle.cmd"
 !define UNINSTALL "Software\Microsoft\Windows\CurrentVersion\Uninstall\${APP}"
 
@@ -42,7 +42,7 @@ VIAddVersionKey LegalCopyright "Waggle contributors, Apache-2.0"
 !insertmacro MUI_LANGUAGE "English"
 !insertmacro MUI_LANGUAGE "German"
 
-; the first is spoken where a person's language is neither
+; the first is the default for all other languages
 !macro Words NAME ENGLISH GERMAN
   LangString ${NAME} ${LANG_ENGLISH} "${ENGLISH}"
   LangString ${NAME} ${LANG_GERMAN} "${GERMAN}"
@@ -62,7 +62,7 @@ VIAddVersionKey LegalCopyright "Waggle contributors, Apache-2.0"
 !insertmacro Words Invite "Invite to a swarm" "Einladung in einen Schwarm"
 
 Function .onVerifyInstDir
-  ; an upgrade goes over an earlier Waggle; any other folder must be new or empty, because the uninstaller empties it
+  ; an upgrade replaces an earlier Waggle; any other folder must be new or empty, because the uninstaller empties it
   IfFileExists "${WAGGLE}" fine
   ${DirState} "$INSTDIR" $0
   IntCmp $0 1 0 fine
@@ -70,7 +70,7 @@ Function .onVerifyInstDir
 fine:
 FunctionEnd
 
-; a program that runs cannot be opened for writing, though it can be renamed; nor can the lock of an open window
+; a running program cannot be opened for writing, although it can be renamed; neither can the lock of an open window
 !macro Held FOLDER NAME
   ${If} ${FileExists} "${FOLDER}\${NAME}"
     ClearErrors
@@ -89,8 +89,8 @@ FunctionEnd
   ${EndIf}
 !macroend
 
-; before anything is touched: a window is the person's to close; an engine without one is asked to leave, and given its time.
-; Waggle.exe is also the engine that a task of the person's starts, which nobody could find on the screen.
+; before any change: the user must close a window; an engine without a window is asked to stop, and has time to do so.
+; Waggle.exe may also be an engine started by a scheduled task, which the user would not find on the screen.
 !macro EndProgram UN
 Function ${UN}EndProgram
   ${Do}
@@ -141,7 +141,7 @@ FunctionEnd
 !insertmacro RemoveProgram ""
 !insertmacro RemoveProgram "un."
 
-; `waggle ...` in a terminal; the folder as a variable where it can be one, because a name with an umlaut is another in a .cmd
+; the command `waggle`; the folder as a variable if possible, because a .cmd file has another encoding for umlauts
 Function WriteCommand
   StrLen $0 "$LOCALAPPDATA\"
   StrCpy $1 $INSTDIR $0
@@ -164,7 +164,7 @@ Section "Waggle"
   File /r "${PAYLOAD}/*.*"
   WriteUninstaller "$INSTDIR\uninstall.exe"
   Call WriteCommand
-  SetOutPath "$PROFILE"  ; where the shortcut starts it: its own folder is no place for what a person saves
+  SetOutPath "$PROFILE"  ; the shortcut's working folder: users should not save files in the program's folder
   CreateShortcut "$SMPROGRAMS\${APP}.lnk" "${WAGGLE}"
   WriteRegStr HKCU "Software\${APP}" "InstallDir" "$INSTDIR"
   WriteRegStr HKCU "Software\Classes\waggle" "" "URL:Waggle link"
@@ -190,7 +190,7 @@ Section "Waggle"
 SectionEnd
 
 Section "Uninstall"
-  ; what Waggle learned stays unless the person says otherwise; then Waggle removes what it wrote itself, and nothing else
+  ; the training stays unless the user decides otherwise; then Waggle removes only files that it wrote
   Call un.EndProgram
   ${IfNot} ${Silent}
   ${AndIf} ${FileExists} "$LOCALAPPDATA\waggle\*.*"

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from waggle.cli import doctor
 from waggle.core import log, paths, settings
 from waggle.core.errors import HistoryDamaged, HistoryError
-from waggle.core.settings import Model
+from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import model_source
 from waggle.engine.storage.history import History
 from waggle.models.storage import checkpoint
@@ -48,7 +48,7 @@ def test_a_folder_that_is_not_there_yet_is_nothing_bad(tmp_path, capsys):
 def test_everything_that_is_there_is_looked_at(tmp_path, capsys):
     home = paths.Home(tmp_path).prepare()
     mine = keys.load_or_create(home.identity)
-    History(home.history).close()
+    History(home.model.history).close()
     code, output = run(tmp_path, capsys)
     assert code == 0, output
     assert "identity: there" in output
@@ -78,14 +78,14 @@ def test_what_is_broken_is_named_and_left_as_it_is(tmp_path, capsys, name, conte
 @pytest.mark.usefixtures("unjudged")
 def test_of_two_models_the_chosen_one_is_looked_at(tmp_path, capsys):
     home = paths.Home(tmp_path).prepare()
-    (tmp_path / "models.json").write_bytes(msgspec.json.encode(Model(folder="/another")))
+    (tmp_path / "models.json").write_bytes(msgspec.json.encode(ModelSettings(folder="/another")))
     policy = TorchPolicy(paths.starter())
-    checkpoint.save(home.checkpoints, policy, saved(7, "another"))
-    own = model_source.home_of(home, Model()).prepare()
-    checkpoint.save(own.checkpoints, policy, saved(12, checkpoint.base_of(paths.starter())))
-    (own.checkpoints / "damaged-r00000009").mkdir()
-    (own.checkpoints / "damaged-journal-r00000009").touch()
-    History(own.history).close()
+    checkpoint.save(home.model.checkpoints, policy, saved(7, "another"))
+    own = model_source.home_of(home, ModelSettings()).prepare()
+    checkpoint.save(own.model.checkpoints, policy, saved(12, checkpoint.base_of(paths.starter())))
+    (own.model.checkpoints / "damaged-r00000009").mkdir()
+    (own.model.checkpoints / "damaged-journal-r00000009").touch()
+    History(own.model.history).close()
     code, output = run(tmp_path, capsys)
     assert code == 0, output
     assert "saved state: 12 rounds in a whole checkpoint, 0 more in the journal; 1 damaged ones lie beside it" in output
@@ -103,8 +103,8 @@ def test_a_home_that_is_no_folder_is_reported_on_to_the_end(tmp_path, capsys):
 def test_a_history_that_is_locked_is_not_called_damaged(tmp_path, capsys):
     folder = tmp_path / "a#b%"
     home = paths.Home(folder).prepare()
-    History(home.history).close()
-    with contextlib.closing(sqlite3.connect(home.history)) as other:
+    History(home.model.history).close()
+    with contextlib.closing(sqlite3.connect(home.model.history)) as other:
         other.execute("pragma journal_mode = delete")
         other.execute("begin exclusive")
         code, output = run(folder, capsys)
@@ -124,7 +124,7 @@ def test_a_history_that_is_locked_is_not_called_damaged(tmp_path, capsys):
 )
 def test_of_a_failing_disk_the_doctor_says_what_the_engine_will_do(tmp_path, capsys, monkeypatch, code, damaged):
     home = paths.Home(tmp_path).prepare()
-    History(home.history).close()
+    History(home.model.history).close()
 
     def fails(*_, **__):
         error = sqlite3.OperationalError("disk I/O error")
@@ -135,7 +135,7 @@ def test_of_a_failing_disk_the_doctor_says_what_the_engine_will_do(tmp_path, cap
     output = run(tmp_path, capsys)[1]
     assert ("damaged (disk I/O error)" in output, "it cannot be read (disk I/O error)" in output) == (damaged, not damaged)
     with pytest.raises(HistoryError) as raised:
-        History(home.history)
+        History(home.model.history)
     assert isinstance(raised.value, HistoryDamaged) == damaged
 
 

@@ -308,6 +308,13 @@ def test_every_command_is_a_module_that_is_imported_when_it_is_chosen_alone():
     assert list(main.COMMANDS) == DOORS
 
 
+def test_verbose_may_stand_before_a_command_an_invite_or_nothing():
+    assert [main.parsed([*words]).verbose for words in ((), ("engine",), ("log",))] == [False] * 3
+    assert [main.parsed(["--verbose", *words]).verbose for words in ((), ("engine",), ("seed",))] == [True] * 3
+    arguments = main.parsed(["--verbose", "waggle://join?charter=ab"])
+    assert (arguments.verbose, arguments.invite) == (True, "waggle://join?charter=ab")
+
+
 @pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO])
 def test_verbose_logs_details_of_waggle_alone(tmp_path, level):
     words = ["--verbose"] if level == logging.DEBUG else []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from waggle.cli import main, selftest
 from waggle.core import paths
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.engine.storage.pause_request import PauseRequest
 from waggle.protocol.schedule import Wishes
 
@@ -26,7 +26,7 @@ def test_three_rounds_alone_are_played_by_an_engine_of_its_own(tmp_path, capsys,
     rounds = [line.split(":")[0] for line in lines[1:]]
     assert rounds == [f"round {number}" for number in range(len(rounds))]
     assert len(rounds) >= selftest.ROUNDS == 3, "one more may end before the engine hears that it is to stop"
-    assert paths.Home(tmp_path).checkpoints.exists()
+    assert paths.Home(tmp_path).model.checkpoints.exists()
 
 
 def test_an_engine_that_fails_says_why_and_the_exit_code_says_so(tmp_path, capfd, monkeypatch):
@@ -39,7 +39,7 @@ def test_an_engine_that_fails_says_why_and_the_exit_code_says_so(tmp_path, capfd
 
 def test_no_rule_holds_a_trial_back():
     assert {assignment.partition("=")[0] for assignment in selftest.AT_ANY_TIME} == {
-        f"when.{name}" for name in When.__struct_fields__
+        f"when.{name}" for name in ScheduleSettings.__struct_fields__
     }
 
 
@@ -51,11 +51,14 @@ def test_a_trial_that_something_else_holds_back_ends_and_says_what(tmp_path, cap
 
 
 def test_an_installed_app_has_an_executable_for_each_process(monkeypatch):
-    assert paths.program("waggle") == paths.window() == [sys.executable, "-P", "-m", "waggle"]
+    assert paths.module_command("waggle") == paths.window_command() == [sys.executable, "-P", "-m", "waggle"]
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     monkeypatch.setattr(sys, "executable", os.path.join("opt", "Waggle.exe"))
     monkeypatch.setattr(sys, "platform", "win32")
-    assert paths.program("waggle") == [os.path.join("opt", "waggle-console.exe")]
-    assert paths.window() == [os.path.join("opt", "Waggle.exe")], "the other one would open a console as well"
-    assert paths.program("waggle.tasks.sandbox.verifier_process") == [os.path.join("opt", "waggle-verifier.exe")]
-    assert paths.program("waggle.tasks.sandbox.template_process") == [os.path.join("opt", "waggle-verifier.exe"), "template"]
+    assert paths.module_command("waggle") == [os.path.join("opt", "waggle-console.exe")]
+    assert paths.window_command() == [os.path.join("opt", "Waggle.exe")], "the other one would open a console as well"
+    assert paths.module_command("waggle.tasks.sandbox.verifier_process") == [os.path.join("opt", "waggle-verifier.exe")]
+    assert paths.module_command("waggle.tasks.sandbox.template_process") == [
+        os.path.join("opt", "waggle-verifier.exe"),
+        "template",
+    ]

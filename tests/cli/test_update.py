@@ -28,13 +28,13 @@ def served(key, *versions):
 
 
 def test_what_ships_has_an_empty_key_slot_and_asks_nobody(capsys):
-    assert update.shipped() == update.Source(feed="", key="")
+    assert update.shipped() == update.UpdateFeed(feed="", key="")
     assert main.main(["update"]) == 1
     assert "without a key" in capsys.readouterr().err
 
 
 def test_the_newest_is_found_by_its_numbers_and_an_older_one_is_never_shown(key):
-    source = update.Source(feed=URL, key=key[0])
+    source = update.UpdateFeed(feed=URL, key=key[0])
     newest = update.ask(source, lambda url: served(key, "99.9.0", "0.0.1", "99.10.0"))
     assert newest is not None
     assert newest.version == "99.10.0"

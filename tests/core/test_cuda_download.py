@@ -17,7 +17,7 @@ import pytest
 from models.local_hub import Hub, local_hub, no_hub
 from waggle.cli import cuda
 from waggle.core import cuda_download
-from waggle.core.cuda_download import Pack, Wheel, fetch
+from waggle.core.cuda_download import CudaPack, Wheel, fetch
 from waggle.core.errors import CudaError
 from waggle.core.resumable_download import PIECE
 
@@ -49,12 +49,12 @@ def index() -> Iterator[Hub]:
         yield hub
 
 
-def pack_at(endpoint: str) -> Pack:
+def pack_at(endpoint: str) -> CudaPack:
     wheels = (
         Wheel(f"{endpoint}/cdn/{REPOSITORY}/{name}", hashlib.sha256(content).hexdigest(), len(content))
         for name, content in FILES.items()
     )
-    return Pack("9.9.9", "3.11", "linux", "x86_64", sum(map(len, FILES.values())), tuple(wheels))
+    return CudaPack("9.9.9", "3.11", "linux", "x86_64", sum(map(len, FILES.values())), tuple(wheels))
 
 
 def quiet(_here: int, _total: int) -> None:
@@ -63,9 +63,9 @@ def quiet(_here: int, _total: int) -> None:
 
 def test_what_has_come_is_checked_unpacked_and_told(index: Hub, tmp_path: Path) -> None:
     pack, progress = pack_at(index.endpoint), list[tuple[int, int]]()
-    assert cuda_download.standing(pack, tmp_path) == ("offered" if cuda_download.DRIVER.exists() else "")
+    assert cuda_download.state_of(pack, tmp_path) == ("offered" if cuda_download.DRIVER.exists() else "")
     folder = fetch(pack, tmp_path, lambda here, total: progress.append((here, total)))
-    assert cuda_download.standing(pack, tmp_path) == "here"
+    assert cuda_download.state_of(pack, tmp_path) == "here"
     assert {path.name for path in folder.iterdir()} == {"torch", "nvidia"}
     assert (folder / "torch/__init__.py").read_bytes() == b"ORIGIN = 'the pack'\n"
     assert progress[-1] == (pack.size, pack.size)
@@ -107,12 +107,12 @@ fetch(msgspec.json.decode(sys.argv[1], type=Pack), Path(sys.argv[2]), lambda her
             if int(line) >= 2 * PIECE:
                 break
         process.kill()
-    assert cuda_download.standing(pack, tmp_path) == "begun"
+    assert cuda_download.state_of(pack, tmp_path) == "begun"
     size_on_disk = (tmp_path / ".downloading-9.9.9" / f"{TORCH}.part").stat().st_size
     del index.hold[TORCH]
     fetch(pack, tmp_path, quiet)
     assert [request.range for request in index.requests_for(TORCH)] == ["", f"bytes={size_on_disk}-"]
-    assert cuda_download.standing(pack, tmp_path) == "here"
+    assert cuda_download.state_of(pack, tmp_path) == "here"
 
 
 def test_a_connection_that_breaks_and_an_index_without_ranges_cost_time_only(index: Hub, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_file_that_arrives_damaged_is_fetched_once_more_and_never_used(index: 
     index.damage[LIBRARY] = 2
     with pytest.raises(CudaError, match="arrived damaged, twice"):
         fetch(pack, tmp_path, quiet)
-    assert cuda_download.standing(pack, tmp_path) == "begun"
+    assert cuda_download.state_of(pack, tmp_path) == "begun"
     index.damage[LIBRARY] = 1
     fetch(pack, tmp_path, quiet)
     assert len(index.requests_for(TORCH)) == 1, "what was whole is not fetched again"
@@ -158,7 +158,7 @@ def test_an_older_pack_goes_when_a_newer_one_has_come(index: Hub, tmp_path: Path
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11) or sys.platform != "linux", reason="the pack is for another Python")
 def test_the_installed_app_imports_torch_from_the_pack(tmp_path: Path) -> None:
-    torch = tmp_path / "waggle/cuda" / cuda_download.shipped().torch / "torch"
+    torch = tmp_path / "waggle/cuda" / cuda_download.shipped_pack().torch / "torch"
     torch.mkdir(parents=True)
     (torch / "__init__.py").write_text("ORIGIN = 'the pack'", encoding="utf-8")
     code = "import sys; sys.frozen = True; from waggle.core.cuda_download import use; use(); import torch; print(torch.ORIGIN)"
@@ -172,7 +172,7 @@ def test_the_door_says_gets_and_removes(index: Hub, tmp_path: Path, capsys: pyte
 
     def output_of(**options: bool) -> str:
         arguments = {"get": False, "remove": False, "stdio": False, **options}
-        assert cuda.door(pack, root, argparse.Namespace(**arguments)) == 0
+        assert cuda.run_on(pack, root, argparse.Namespace(**arguments)) == 0
         return capsys.readouterr().out
 
     assert "0.0 GB to download" in output_of()
@@ -185,7 +185,7 @@ def test_the_door_says_gets_and_removes(index: Hub, tmp_path: Path, capsys: pyte
 
 
 def test_the_list_that_ships_is_of_the_locked_torch_and_complete() -> None:
-    pack = cuda_download.shipped()
+    pack = cuda_download.shipped_pack()
     locked = re.search(r"^torch==(\S+)", (ROOT / "packaging/lock.txt").read_text(encoding="utf-8"), re.MULTILINE)
     assert locked is not None
     assert pack.torch == locked[1], "run packaging/cuda_list.py"
@@ -198,7 +198,7 @@ def test_the_list_that_ships_is_of_the_locked_torch_and_complete() -> None:
 
 def test_a_waggle_from_its_source_offers_nothing() -> None:
     """Its torch is pip's, which brings CUDA along on Linux."""
-    assert not cuda_download.fits(cuda_download.shipped())
-    assert cuda_download.reason() == ""
+    assert not cuda_download.fits(cuda_download.shipped_pack())
+    assert cuda_download.why_unusable() == ""
     with pytest.raises(CudaError, match="installed Waggle"):
         cuda.run(argparse.Namespace(get=True, remove=False, stdio=False))

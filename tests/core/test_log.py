@@ -1,5 +1,6 @@
 """The log: one format, rotated, searched by level and word, and no secret in it."""
 
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,25 @@ def test_secrets_are_taken_out(secret):
     assert "s3cr3t" not in redacted
     assert "AbCd" not in redacted
     assert redacted.startswith("before ")
+
+
+def test_a_flood_of_one_debug_message_is_cut_short_and_counted():
+    flood, formatter = log.FloodFilter(), log.RedactingFormatter("%(message)s")
+
+    def line(number: int, at: float, message: str = "call %d is refused", level: int = logging.DEBUG) -> str | None:
+        record = logging.LogRecord("waggle.test", level, "", 0, message, (number,), None)
+        record.created = at
+        passes = flood.filter(record)
+        assert flood.filter(record) == passes, "a second handler gets the same lines"
+        return formatter.format(record) if passes else None
+
+    texts = [line(number, 1000.0) for number in range(log.FLOOD_LINES + 30)]
+    assert texts[: log.FLOOD_LINES] == [f"call {number} is refused" for number in range(log.FLOOD_LINES)]
+    assert set(texts[log.FLOOD_LINES :]) == {None}
+    assert line(0, 1000.0, "another message %d") == "another message 0"
+    assert line(1, 1000.0, level=logging.INFO) == "call 1 is refused"
+    assert line(2, 1000.0 + log.FLOOD_S) == "call 2 is refused (30 more lines like this were dropped)"
+    assert line(3, 1000.0 + log.FLOOD_S) == "call 3 is refused"
 
 
 def test_nothing_logged_is_nothing_found(tmp_path):

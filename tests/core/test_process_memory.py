@@ -2,10 +2,10 @@ import os
 import subprocess
 import sys
 
-from waggle.core.process_memory import held_by
+from waggle.core.process_memory import resident_bytes
 
 
 def test_a_process_holds_memory_until_it_has_ended():
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        assert 0 < held_by(child.pid) < held_by(os.getpid())
-    assert held_by(child.pid) == 0
+        assert 0 < resident_bytes(child.pid) < resident_bytes(os.getpid())
+    assert resident_bytes(child.pid) == 0

@@ -5,8 +5,8 @@ import pytest
 from waggle.core.errors import SettingsError
 from waggle.core.settings import (
     LIVE_SHARING_STRATEGIES,
+    ScheduleSettings,
     Settings,
-    When,
     assignment,
     change,
     profile_of,
@@ -155,7 +155,7 @@ def test_changes_are_kept_and_the_rest_of_the_file_stays(tmp_path):
     week = ("#" * 24,) * 6 + ("." * 24,)
     changed = change(path, {"when.week": week, "when.idle_minutes": None, "computer.disk_gb": 3})
     assert changed == read(path)
-    assert changed.when == When(week=week)
+    assert changed.when == ScheduleSettings(week=week)
     assert (changed.swarm.port, changed.computer.disk_gb) == (4001, 3.0)
 
 

@@ -181,7 +181,7 @@ def test_a_folder_that_became_a_link_after_it_was_listed_is_named_and_the_rest_g
 def test_a_file_that_cannot_be_removed_is_named_with_the_reason(home, tmp_path):
     (home.root / "logs/waggle.log").unlink()
     (home.root / "logs/waggle.log").mkdir()
-    listed = stored_data.Belonging(kind="log", files=(home.root / "logs/waggle.log", home.root / "logs/waggle.log.1"), size=100)
+    listed = stored_data.StoredFiles(kind="log", files=(home.root / "logs/waggle.log", home.root / "logs/waggle.log.1"), size=100)
     done = stored_data._removed(listed, (home.root,))
     assert [Path(each.path).name for each in done.spared] == ["waggle.log"]
     assert done.spared[0].reason

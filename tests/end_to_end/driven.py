@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication, QPlainTextEdit, QTableView, QWidget
 from end_to_end.hands import at, choose, click, find, focus, key, pick, press, save_as, settled, until, window, write
 from waggle.gui.application import main as app
 from waggle.gui.application.main import Arguments, application
-from waggle.gui.pages.swarms.playground.chat_turn import TurnBox
+from waggle.gui.pages.swarms.playground.chat_turn import ChatTurn
 from waggle.protocol.state import State
 
 TRAY = QPoint(1366, 866)
@@ -74,7 +74,7 @@ async def talk() -> None:
     await write("Your message", "What is 3/6?", QPlainTextEdit)
     key("Return")
     await until(lambda: state().talk and state().talk[-1].finished, "two answers", LONG)
-    box = await until(lambda: next(iter(window().findChildren(TurnBox)), None), "the turn on screen")
+    box = await until(lambda: next(iter(window().findChildren(ChatTurn)), None), "the turn on screen")
     assert state().talk[-1].replies[1].text.strip(), "the starter says something"
     assert box.isVisible()
     report(f"talked: {[reply.text for reply in state().talk[-1].replies]}")
@@ -108,7 +108,7 @@ async def export(path: Path) -> None:
     await until(path.is_file, "the file")
     with path.open(newline="") as file:
         rows = list(csv.reader(file))
-    assert len(rows) >= 2, "a head and a round"
+    assert len(rows) >= 2, "a header line and a round"
     report(f"exported {len(rows) - 1} rounds")
 
 
@@ -126,7 +126,7 @@ async def back_up_and_restore(path: Path) -> None:
     await until(path.is_file, "the backup")
     await click("Done")
     await click("Begin anew")
-    view = window().you
+    view = window().pages["you"]
     await until(lambda: find("Begin anew", within=view), "what it means")
     await press(await until(lambda: _main(view, "Begin anew"), "the button that does it"))
     await until(lambda: _node() not in ("", me) and runs(), "somebody new", LONG)

@@ -19,17 +19,17 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from waggle.gui.application.main_window import Window
-from waggle.gui.widgets.text import Line
+from waggle.gui.application.main_window import MainWindow
+from waggle.gui.widgets.text import ElidedLabel
 
 Answer = TypeVar("Answer")
 LOOK = 0.03  # seconds between two checks
 PATIENCE = 180.0
 
 
-def window() -> Window:
+def window() -> MainWindow:
     """The window that is visible, or else hidden in the tray."""
-    windows = [widget for widget in QApplication.allWidgets() if isinstance(widget, Window)]
+    windows = [widget for widget in QApplication.allWidgets() if isinstance(widget, MainWindow)]
     return next((candidate for candidate in windows if candidate.isVisible()), windows[-1])
 
 
@@ -47,7 +47,7 @@ def words() -> str:
     """All visible words, for the message of a failed wait."""
     visible = [widget for widget in QApplication.allWidgets() if widget.isVisible()]
     lines = [widget.text() for widget in visible if isinstance(widget, QAbstractButton | QLabel)]
-    return " | ".join([*lines, *(widget.words() for widget in visible if isinstance(widget, Line))])[:1500]
+    return " | ".join([*lines, *(widget.words() for widget in visible if isinstance(widget, ElidedLabel))])[:1500]
 
 
 def find(name: str, kind: type[QWidget] = QAbstractButton, within: QWidget | None = None) -> QWidget | None:

@@ -62,7 +62,7 @@ def change_backends(homes: list[Path], saved: list[int]) -> None:
     for home, number, device, backend in zip(homes, saved, reversed(DEVICES), reversed(BACKENDS), strict=True):
         with running(engine(home, device, "swarm.solo=true")) as next_engine:
             ready = next_engine.wait(events.Ready, 120)
-            assert (ready.backend, ready.round) == (backend, number), "the state was not taken over"
+            assert (ready.backend, ready.round) == (backend, number), "the other backend did not continue the state"
             talk_and_try(next_engine, ready.specialties[0].dataset)
             next_engine.wait_round(number, 120)
             assert not [event for event in next_engine.all_events if isinstance(event, events.CheckpointSetAside)]

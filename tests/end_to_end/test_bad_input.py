@@ -43,7 +43,7 @@ def test_wrong_settings_are_explained_and_left_as_they_are(tmp_path, content, ti
     assert (tmp_path / "settings.toml").read_text() == content
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="rights of another kind there")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other file permissions")
 def test_a_home_that_the_engine_makes_is_its_owners_alone(tmp_path):
     failure('model.folder="/nowhere"', home=tmp_path / "home")
     assert (tmp_path / "home" / "history.sqlite").exists()
@@ -64,7 +64,7 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     failed = failure(SOLO, home=tmp_path / "file" / "home")
     assert "cannot be used" in failed.title
-    assert failed.at == pytest.approx(time.time(), abs=60 * SLOW), "a journal says when"
+    assert failed.at == pytest.approx(time.time(), abs=60 * SLOW), "the event has its time"
 
 
 def test_a_damaged_identity_is_named_and_kept(tmp_path):
@@ -130,8 +130,8 @@ def test_a_second_engine_waits_until_the_first_has_left_the_folder_and_as_a_serv
         with running(Engine(tmp_path, SOLO)) as second, running(Engine(tmp_path, SOLO)) as closed:
             for waiting in (second, closed):
                 assert waiting.wait(events.Preparing).part == "Waiting until another engine has left this folder"
-            assert closed.end() == 0, "its window is gone, and so is it"
-            assert len(list((tmp_path / "events").glob("*.jsonl"))) == 1, "it touched the running engine's record"
+            assert closed.end() == 0, "its client has closed, so it exits, too"
+            assert len(list((tmp_path / "events").glob("*.jsonl"))) == 1, "it changed the running engine's record"
             assert first.end() == 0
             assert second.wait(events.Ready).round == first.rounds()[-1].round + 1
 

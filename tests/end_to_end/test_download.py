@@ -30,13 +30,13 @@ def test_a_download_is_told_stopped_at_once_gone_on_with_paused_and_resumed_and_
         with running(engine_of(hub, tmp_path)) as engine:
             assert wait_downloaded(engine, 4 * PIECE).model == NAME
             begun = [event for event in engine.all_events if isinstance(event, events.Preparing | events.Downloading)]
-            assert begun[0].part == "Looking for the model", "a failure of before would stand while it comes"
+            assert begun[0].part == "Looking for the model", "an earlier failure must not show during a download"
             with running(Program("ctl", "status", "--home", str(tmp_path / "home"))) as ctl:
                 ctl.wait_line(lambda line: b"Downloading the model: 1 of 3 MB" in line, 30)
                 ctl.wait_line(lambda line: b"Resumes if interrupted." in line, 30)
             engine.command(commands.Stop)
             engine.wait(events.EngineStopped)
-            assert engine.end() == 0, "it does not wait for a hub that says nothing"
+            assert engine.end() == 0, "it does not wait for a silent hub"
         asked_before, hub.hold[WEIGHTS] = len(hub.requests), 8 * PIECE
         with running(engine_of(hub, tmp_path)) as engine:
             wait_downloaded(engine, 8 * PIECE)
@@ -51,11 +51,11 @@ def test_a_download_is_told_stopped_at_once_gone_on_with_paused_and_resumed_and_
             engine.wait_round(0, 60)
             assert engine.end() == 0
         (second_request,) = [request for request in hub.requests[asked_before:] if "/cdn/" in request.path]
-        assert second_request.range == f"bytes={4 * PIECE}-", "what had come was not fetched again"
+        assert second_request.range == f"bytes={4 * PIECE}-", "the first part was not downloaded again"
         assert remove(tmp_path / "cache/waggle/models" / NAME), "a cache may be emptied"
         hub.newer[NAME] = {"config.json": hub.repositories[NAME]["config.json"] + b"\n"}
         with running(engine_of(hub, tmp_path)) as engine:
-            assert engine.wait(events.Ready).round >= 1, "it goes on with the model that it began with"
+            assert engine.wait(events.Ready).round >= 1, "it continues with its first model"
 
 
 def test_an_engine_whose_hub_is_away_at_its_start_waits_for_it_and_another_model_may_be_chosen_meanwhile(tmp_path):

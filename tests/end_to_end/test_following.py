@@ -89,7 +89,7 @@ def test_a_window_follows_the_next_engine_after_one_that_was_killed_and_hears_of
             server.ask(home, commands.Stop(id="1"))
             window.wait(events.EngineStopped, start=start)
             window.wait(events.Preparing, fits=waited_for, start=start)
-            assert window.end() == 0, "whoever leaves meanwhile waits for nobody"
+            assert window.end() == 0, "a client that leaves waits for nothing"
             assert next_engine.end() == 0
             assert b"Traceback" not in next_engine.errors
 

@@ -24,11 +24,11 @@ def test_one_creates_and_invites_the_other_joins_by_link_and_both_share(tmp_path
         second.command(commands.ReadInvite, link=link)
         looked = second.wait(InviteRead)
         assert (looked.swarm.name, looked.answered, looked.swarm.known) == ("Two laptops", True, False)
-        assert all(specialty.sample for specialty in looked.swarm.specialties), "one sees what will be asked"
-        assert not any(isinstance(event, StartedAgain) for event in second.all_events), "looking joins nothing"
+        assert all(specialty.sample for specialty in looked.swarm.specialties), "the invite shows sample questions"
+        assert not any(isinstance(event, StartedAgain) for event in second.all_events), "reading an invite joins no swarm"
         ready = go_there(second, swarm.charter)
-        assert ready.round >= 1, "the weights came along"
-        assert link.encode() not in recorded(tmp_path), "an invite may carry a key: no record keeps it"
+        assert ready.round >= 1, "the training came along"
+        assert link.encode() not in recorded(tmp_path), "an invite may contain a key, so no record has it"
 
         for engine in (first, second):
             start = index_of(engine, StartedAgain)

@@ -24,7 +24,7 @@ def test_an_engine_outlives_its_network_process_its_verifier_and_its_peer(tmp_pa
                 meet_again(engine, mine, returned, theirs, received)
 
             assert [event for event in engine.all_events if isinstance(event, events.EngineFailed)] == []
-            assert engine.end() == 0, "it did not live until the end"
+            assert engine.end() == 0, "it did not run until the end"
 
 
 def test_a_pause_outlives_a_kill_of_the_engine(tmp_path):

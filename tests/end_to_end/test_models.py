@@ -41,9 +41,7 @@ def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_a
         assert "hub" in engine.wait(events.Warned, 120, start=start).title
         assert engine.wait(events.Ready, 120, start=start).model == begun.model
         engine.wait(events.PhaseChanged, 30, lambda event: event.phase == "paused", start)
-        assert not any(isinstance(event, events.QuestionsDrawn) for event in engine.all_events[start:]), (
-            "a pause was lost on the way"
-        )
+        assert not any(isinstance(event, events.QuestionsDrawn) for event in engine.all_events[start:]), "the pause was lost"
         engine.command(commands.PoseQuestion, specialty="bf", number=7)
         posed = engine.wait(QuestionPosed).question
         engine.command(commands.PoseQuestion, specialty="bf", number=7)

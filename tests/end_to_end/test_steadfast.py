@@ -27,7 +27,7 @@ def goes_on(engine: Engine, start: int) -> None:
     engine.wait(events.RoundCompleted, SOON, start=start)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="names a program by a link to it")
+@pytest.mark.skipif(sys.platform != "linux", reason="gives a program a name with a symbolic link")
 def test_it_changes_its_limits_alive_waits_for_a_chosen_program_or_tomorrow_s_energy_and_goes_on_by_itself(tmp_path):
     game = tmp_path / "waggle-game"
     shutil.copy("/bin/sleep", game)

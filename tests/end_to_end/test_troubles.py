@@ -23,7 +23,7 @@ from waggle.protocol.status_text import sentence
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="stops, cuts off and limits processes as Linux does"),
+    pytest.mark.skipif(sys.platform != "linux", reason="stops, disconnects and limits processes with tools of Linux"),
 ]
 
 SOON = 180.0
@@ -118,7 +118,7 @@ def test_a_node_whose_network_goes_trains_on_alone_and_is_back_when_it_comes_aga
         figures["network_back_reads"] = says(there)
 
 
-@pytest.mark.skipif(not os.path.exists(FAKETIME), reason="libfaketime is not here (Debian's package faketime)")
+@pytest.mark.skipif(not os.path.exists(FAKETIME), reason="libfaketime is not installed (Debian's package faketime)")
 def test_a_clock_that_jumps_is_named_and_costs_no_round(tmp_path, figures):
     offset = tmp_path / "offset"
     offset.write_text("+0")

@@ -8,7 +8,7 @@ import pytest
 
 from waggle.core import paths
 from waggle.core.errors import CheckpointError, EngineError, Stopped, VerifierGone, WaggleError
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.engine import lifecycle as lifecycles
 from waggle.engine import main
 from waggle.engine.command_handler import EngineHandler
@@ -261,7 +261,7 @@ async def test_a_round_is_finished_before_a_pause_though_the_rules_wait_in_betwe
 async def test_other_rules_hold_at_once(lifecycle):
     lifecycle.decide_again(BATTERY)
     await reached(lifecycle, "waiting")
-    lifecycle.apply_rules(When(only_on_power=False))
+    lifecycle.apply_rules(ScheduleSettings(only_on_power=False))
     assert lifecycle.publisher.state.phase == "contributing"
 
 

@@ -15,7 +15,7 @@ import pytest
 import waggle
 from waggle.core import paths, settings
 from waggle.core.errors import MemoryShort, ModelError, ModelMissing, QuestionsTooLong, Stopped, SwarmError
-from waggle.core.settings import Model
+from waggle.core.settings import ModelSettings
 from waggle.engine import main
 from waggle.engine.control import server, stdio
 from waggle.engine.control.command_queue import CommandQueue
@@ -221,7 +221,9 @@ async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_befo
         return ""
 
     monkeypatch.setattr(main, "_contribute", contribute)
-    (tmp_path / "models.json").write_bytes(msgspec.json.encode(model_source.ModelRecord(folder="", name="", before=Model())))
+    (tmp_path / "models.json").write_bytes(
+        msgspec.json.encode(model_source.ModelRecord(folder="", name="", before=ModelSettings()))
+    )
     (tmp_path / "settings.toml").write_text("[model]\nfolder = '/nowhere'\n")
     code, sent = await ran(tmp_path)
     (warned,) = [event for event in sent if isinstance(event, events.Warned)]
@@ -229,7 +231,7 @@ async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_befo
     assert trained == ["/nowhere", ""]
     assert warned.title.startswith("There is no model in /nowhere")
     assert warned.advice == "The starter is trained instead. Choose another on the page Swarms, under Models."
-    assert settings.read(tmp_path / "settings.toml").model == Model(), "there is no line to be removed"
+    assert settings.read(tmp_path / "settings.toml").model == ModelSettings(), "there is no line to be removed"
 
 
 async def test_a_lifecycle_that_failed_decides_nothing_when_its_pause_ends(process, monkeypatch):

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, Qwen3Config
 from end_to_end.programs import children_named
 from waggle.core import paths
 from waggle.core.errors import ModelError, SettingsError
-from waggle.core.settings import Computer, Learning, Model, Settings, Swarm
+from waggle.core.settings import ComputerSettings, LearningSettings, ModelSettings, Settings, SwarmSettings
 from waggle.engine.runtime import model_fit
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
@@ -35,11 +35,11 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 
 async def prepared(
-    folder, learning: Learning, parts_for: Callable[[int], int] = int, gate: PauseGate | None = None,
-    requested: Callable[[], Computer] | None = None, **more: Any
+    folder, learning: LearningSettings, parts_for: Callable[[int], int] = int, gate: PauseGate | None = None,
+    requested: Callable[[], ComputerSettings] | None = None, **more: Any
 ) -> PreparedNode:  # fmt: skip
     home = paths.Home(folder).prepare()
-    chosen = Settings(swarm=Swarm(solo=True), learning=learning, **more)
+    chosen = Settings(swarm=SwarmSettings(solo=True), learning=learning, **more)
     async with AsyncExitStack() as stack:
         publisher = EventPublisher(home.events)
         stack.callback(publisher.close)
@@ -71,7 +71,7 @@ def lent(verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_path):
-    node = await prepared(tmp_path, Learning(rule="dr_grpo", specialties=("bf", "arc_1d"), held_out_questions=1))
+    node = await prepared(tmp_path, LearningSettings(rule="dr_grpo", specialties=("bf", "arc_1d"), held_out_questions=1))
     assert node.plan.rules.rule is rule("dr_grpo")
     assert node.node.specialties == ("bf", "arc_1d")
     assert {question.dataset for question in node.plan.held_out} > {"bf", "arc_1d"}, "the honest score covers the whole charter"
@@ -79,8 +79,8 @@ async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_p
 
 @pytest.mark.usefixtures("lent")
 async def test_the_share_of_the_time_holds_before_a_round_is_learned_again(tmp_path):
-    gate, computer = PauseGate(lambda: None), Computer(device="cpu", threads=1, cpu_percent=40)
-    await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, computer=computer)
+    gate, computer = PauseGate(lambda: None), ComputerSettings(device="cpu", threads=1, cpu_percent=40)
+    await prepared(tmp_path, LearningSettings(held_out_questions=1), gate=gate, computer=computer)
     assert gate.percent == 40
 
 
@@ -95,8 +95,8 @@ async def test_a_share_that_is_changed_while_rounds_are_learned_again_holds_at_o
         return None, None, []
 
     monkeypatch.setattr(round_saver, "restore", restore)
-    computer = lambda: Computer(device="cpu", threads=1, cpu_percent=shares[0])  # noqa: E731
-    await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, requested=computer)
+    computer = lambda: ComputerSettings(device="cpu", threads=1, cpu_percent=shares[0])  # noqa: E731
+    await prepared(tmp_path, LearningSettings(held_out_questions=1), gate=gate, requested=computer)
     assert waits == [40, 20]
 
 
@@ -107,7 +107,7 @@ async def test_a_window_may_pause_while_rounds_are_learned_again(tmp_path, monke
         return None, None, []
 
     monkeypatch.setattr(round_saver, "restore", restore)
-    await prepared(tmp_path, Learning(held_out_questions=1))
+    await prepared(tmp_path, LearningSettings(held_out_questions=1))
     (record,) = (tmp_path / "events").glob("*.jsonl")
     parts = [event for event in map(json_lines.event, record.read_bytes().splitlines()) if isinstance(event, Preparing)]
     assert [event.long for event in parts if "3 of 40 rounds" in event.part] == [True]
@@ -119,7 +119,7 @@ async def test_a_model_that_cannot_be_opened_is_named_and_the_checker_that_start
     (folder / "model.safetensors").write_bytes(b"damage")
     before = children_named(os.getpid(), verifier_process.__name__)  # of other tests
     with pytest.raises(ModelError, match="cannot be read"):
-        await prepared(tmp_path, Learning(held_out_questions=1), model=Model(folder=str(folder)))
+        await prepared(tmp_path, LearningSettings(held_out_questions=1), model=ModelSettings(folder=str(folder)))
     assert children_named(os.getpid(), verifier_process.__name__) == before
 
 
@@ -128,7 +128,7 @@ async def test_a_model_that_begins_anew_is_not_taken_for_the_one_of_the_pictures
     pictures = tmp_path / "album"
     pictures.mkdir()
     (pictures / "r00000064.safetensors").write_bytes(b"weights")
-    node = await prepared(tmp_path, Learning(held_out_questions=1))
+    node = await prepared(tmp_path, LearningSettings(held_out_questions=1))
     assert node.progress.round == 0
     assert [snapshot.rounds for snapshot in node.playground.snapshots.available()] == [0]
     assert [path.read_bytes() for path in pictures.iterdir()] == [b"weights"], "nothing is lost"
@@ -136,13 +136,13 @@ async def test_a_model_that_begins_anew_is_not_taken_for_the_one_of_the_pictures
 
 async def test_a_specialty_the_swarm_does_not_have_is_answered_with_those_it_has(tmp_path):
     with pytest.raises(SettingsError, match="has no specialty chess") as caught:
-        await prepared(tmp_path, Learning(specialties=("bf", "chess")))
+        await prepared(tmp_path, LearningSettings(specialties=("bf", "chess")))
     assert "base_conversion" in caught.value.advice
     assert not paths.Home(tmp_path).identity.exists(), "refused before anything was made"
 
 
 def test_the_settings_offer_exactly_the_rules_there_are():
-    assert set(typing.get_args(typing.get_type_hints(Learning)["rule"])) == set(table())
+    assert set(typing.get_args(typing.get_type_hints(LearningSettings)["rule"])) == set(table())
 
 
 @pytest.fixture(scope="module")
@@ -161,29 +161,34 @@ def twelve_million(tmp_path_factory):
 async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets_it_and_the_engine_says_so(
     tmp_path, twelve_million
 ):
-    learning = Learning(held_out_questions=1, max_new_tokens=24)
-    model, little = Model(folder=str(twelve_million)), Computer(memory_gb=0.86, device="cpu", threads=1)
+    learning = LearningSettings(held_out_questions=1, max_new_tokens=24)
+    model, little = ModelSettings(folder=str(twelve_million)), ComputerSettings(memory_gb=0.86, device="cpu", threads=1)
     node = await prepared(tmp_path, learning, model=model, computer=little)
     assert node.opened.policy.training == TrainingMode("lean", "bfloat16", recompute=True)
     record = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
     assert "Fits: about " in record
     assert "0.7 of 0.9 GB of memory. All weights are trained with little memory in bfloat16." in record
     assert node.plan.rules.learning_rate == pytest.approx(memory_fit.rate_for(model_config.read(twelve_million), "lean"))
-    less = Computer(memory_gb=0.8, device="cpu", threads=1)
+    less = ComputerSettings(memory_gb=0.8, device="cpu", threads=1)
     divided = await prepared(tmp_path / "less", learning, model=model, computer=less)
     assert divided.opened.policy.training == TrainingMode("lora", "bfloat16", recompute=True, parts=4)
     with pytest.raises(ModelError, match=r"does not fit: it needs 0.7 GB at the least, and 0.5 GB are free"):
-        await prepared(tmp_path / "other", learning, model=model, computer=Computer(memory_gb=0.5, device="cpu", threads=1))
+        await prepared(
+            tmp_path / "other", learning, model=model, computer=ComputerSettings(memory_gb=0.5, device="cpu", threads=1)
+        )
 
 
 @pytest.mark.usefixtures("lent")
 async def test_a_model_that_fits_in_parts_only_and_runs_short_goes_on_in_smaller_parts_and_the_engine_says_so(
     tmp_path, twelve_million
 ):
-    learning, less = Learning(held_out_questions=1, max_new_tokens=24), Computer(memory_gb=0.8, device="cpu", threads=1)
+    learning, less = (
+        LearningSettings(held_out_questions=1, max_new_tokens=24),
+        ComputerSettings(memory_gb=0.8, device="cpu", threads=1),
+    )
     backoff = MemoryBackoff(paths.Home(tmp_path).prepare(), "")
     backoff.back_off()
-    model = Model(folder=str(twelve_million))
+    model = ModelSettings(folder=str(twelve_million))
     node = await prepared(tmp_path, learning, backoff.parts_for, model=model, computer=less)
     assert node.opened.policy.training == TrainingMode("lora", "bfloat16", recompute=True, parts=8)
     record = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
@@ -195,7 +200,7 @@ def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, t
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 256}))
     lengths = [
-        model_fit.answer_limit(Settings(learning=Learning(max_new_tokens=max_new)), model_config.read(tmp_path))
+        model_fit.answer_limit(Settings(learning=LearningSettings(max_new_tokens=max_new)), model_config.read(tmp_path))
         for max_new in (0, 24, 512)
     ]
     assert lengths == [128, 24, 128]
@@ -203,5 +208,5 @@ def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, t
 
 @pytest.mark.usefixtures("lent")
 async def test_the_sharing_strategy_that_was_chosen_decides_what_a_node_learns_from(tmp_path):
-    prepared_node = await prepared(tmp_path, Learning(sharing="replay", held_out_questions=1))
+    prepared_node = await prepared(tmp_path, LearningSettings(sharing="replay", held_out_questions=1))
     assert type(prepared_node.node.sharing) is Replay

@@ -15,26 +15,27 @@ from gui.pages.progress.test_leaderboard import chosen, compared, opened, visibl
 from gui.state.test_race_state import STORY
 from pictures.matrix import SIZE
 from waggle.core.settings import Settings
-from waggle.gui.application.main_window import SMALLEST, Window
+from waggle.gui.application.main_window import SMALLEST, MainWindow
 from waggle.gui.application.navigation import RailButton
 from waggle.gui.application.screenshot import screenshot_when_still
-from waggle.gui.charts.chart import Chart
+from waggle.gui.charts.chart import LineChart
 from waggle.gui.charts.heat_map import NAMED, HeatMap, first_day
 from waggle.gui.charts.sparkline import Sparkline
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
+from waggle.gui.pages import PAGES
+from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.live.question_card import QuestionCard
-from waggle.gui.pages.live.round_stepper import BEHIND, BESIDE, CIRCLE, HERE, Stepper
-from waggle.gui.pages.progress.page import Progress
+from waggle.gui.pages.live.round_stepper import BEHIND, BESIDE, CIRCLE, HERE, RoundStepper
+from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableView
-from waggle.gui.pages.swarms.page import Swarms
-from waggle.gui.state.pages import PAGES
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.buttons import Segments
-from waggle.gui.widgets.page_header import Top
-from waggle.gui.widgets.painted import Chip, Mark
-from waggle.gui.widgets.text import LARGE, Line, text
+from waggle.gui.widgets.controls.buttons import SegmentedControl
+from waggle.gui.widgets.page_header import TitleRow
+from waggle.gui.widgets.painted import Chip, Logo
+from waggle.gui.widgets.text import LARGE, ElidedLabel, text
 from waggle.protocol import events
 from waggle.protocol.events_playground import Answered, QuestionAnswered, QuestionPosed
 from waggle.protocol.state import STAGES, AnyEvent, Card, State
@@ -53,7 +54,7 @@ def test_pages_can_be_chosen_whatever_the_size_of_their_names_and_the_mark_stand
     assert len(buttons) == len(PAGES)
     assert all(above.geometry().bottom() < below.geometry().top() for above, below in pairwise(buttons))
     assert buttons[-1].geometry().bottom() < window.rail.height()
-    (mark,) = window.rail.findChildren(Mark)
+    (mark,) = window.rail.findChildren(Logo)
     for button in buttons:
         alone = button.toolButtonStyle() == QToolButton().toolButtonStyle()  # the icon
         assert button.toolTip() == (button.accessibleName() if alone else "")
@@ -115,7 +116,7 @@ def test_models_are_compared_in_the_width_of_the_page_whatever_they_are_called(
 
 def nothing_is_cut(view: QWidget, percent: int, where: tuple[tuple[int, int], str]) -> None:
     """Choices and chips have the width of their words, what is scrolled that of its place, and heads their height."""
-    whole = [widget for kind in (Segments, Chip) for widget in view.findChildren(kind) if widget.isVisible()]
+    whole = [widget for kind in (SegmentedControl, Chip) for widget in view.findChildren(kind) if widget.isVisible()]
     cut = [(widget, widget.width(), widget.sizeHint().width()) for widget in whole if widget.width() < widget.sizeHint().width()]
     assert not cut, where
     for chip in view.findChildren(Chip):
@@ -123,7 +124,7 @@ def nothing_is_cut(view: QWidget, percent: int, where: tuple[tuple[int, int], st
     areas = [area for area in view.findChildren(QScrollArea) if area.isVisible()]
     over = [max(area.widget().width(), area.widget().minimumSizeHint().width()) - area.viewport().width() for area in areas]
     assert all(wider <= 0 for wider in over), (where, over)
-    heads = [top.height() - top.minimumSizeHint().height() for top in view.findChildren(Top)]
+    heads = [top.height() - top.minimumSizeHint().height() for top in view.findChildren(TitleRow)]
     assert all(higher >= 0 for higher in heads), (where, heads)
 
 
@@ -145,10 +146,10 @@ def test_in_a_card_the_question_gives_way_before_its_specialty(theme: Theme, qtb
     assert question_card._question.width() < question_card._question.sizeHint().width()
 
 
-def ask(window: Window) -> None:
+def ask(window: MainWindow) -> None:
     """A question is answered on the page Try it."""
     window.show_page("swarms")
-    window.swarms.show_trying()
+    window.pages.of(SwarmsPage).show_trying()
     reasons = ("no answer tag", "cut off", "could not be judged", "close")
     answers = tuple(
         Answered(rounds=place, completion=events.ShownCompletion(text="22", judged=True, reason=reason))
@@ -165,19 +166,19 @@ def the_days_stand_clear_of_their_names(you: QWidget, theme: Theme) -> None:
     first, names = calendar.place_of(first_day(calendar._today)), QFontMetricsF(theme.font("caption"))
     assert max(names.horizontalAdvance(tr(name)) for name in NAMED.values()) < first.left()
     assert names.height() <= first.top()
-    (line,) = calendar.parentWidget().findChildren(Line)
+    (line,) = calendar.parentWidget().findChildren(ElidedLabel)
     assert first.bottom() + 6 * calendar._step() < line.y()
 
 
-def raced(swarms: Swarms) -> None:
+def raced(swarms: SwarmsPage) -> None:
     swarms.show_race()
     for message in STORY:
         swarms.race.take(message)
 
 
-VIEWS: dict[str, Callable[[Swarms], None]] = {
-    "join": Swarms.show_join, "create": Swarms._show_form, "invite": Swarms.show_invitation, "models": Swarms.show_models,
-    "try": Swarms.show_trying, "race": Swarms.show_race, "raced": raced,
+VIEWS: dict[str, Callable[[SwarmsPage], None]] = {
+    "join": SwarmsPage.show_join, "create": SwarmsPage._show_form, "invite": SwarmsPage.show_invitation,
+    "models": SwarmsPage.show_models, "try": SwarmsPage.show_trying, "race": SwarmsPage.show_race, "raced": raced,
 }  # fmt: skip
 
 
@@ -205,19 +206,19 @@ def overlapping(within: QWidget) -> list[tuple[QWidget, QWidget]]:
 @pytest.mark.parametrize("percent", [100, 150, 200])
 def test_no_view_of_swarms_is_cut(window_told: TellWindow, story: list[AnyEvent], theme: Theme, percent: int) -> None:
     theme.set_text(percent)
-    window: Window = window_told(story, *SMALLEST)
+    window: MainWindow = window_told(story, *SMALLEST)
     window.show_page("swarms")
     for view, show in VIEWS.items():
-        show(window.swarms)
+        show(window.pages.of(SwarmsPage))
         screenshot_when_still(window)
-        areas = [area for area in window.swarms.findChildren(QScrollArea) if area.isVisible()]
+        areas = [area for area in window.pages.of(SwarmsPage).findChildren(QScrollArea) if area.isVisible()]
         assert areas, view
         for area in areas:
             inner = area.widget()
             assert max(inner.width(), inner.minimumSizeHint().width()) <= area.viewport().width(), view
             assert not short_of_room(inner), view
             assert not overlapping(inner), view
-        whole = [segments for segments in window.swarms.findChildren(Segments) if segments.isVisible()]
+        whole = [segments for segments in window.pages.of(SwarmsPage).findChildren(SegmentedControl) if segments.isVisible()]
         assert all(segments.width() >= segments.sizeHint().width() for segments in whole), view
 
 
@@ -225,9 +226,11 @@ def test_no_view_of_swarms_is_cut(window_told: TellWindow, story: list[AnyEvent]
 def test_home_says_how_many_cores_it_uses(window_told: TellWindow, story: list[AnyEvent], theme: Theme, percent: int) -> None:
     theme.set_text(percent)
     window = window_told([*story, events.SettingsChanged(settings=Settings(), at=story[-1].at)], *SIZE)
-    assert window.home.hero.profile.isVisible()
+    assert window.pages.of(HomePage).hero.profile.isVisible()
     screenshot_when_still(window)
-    (says,) = (line for line in window.home.findChildren(Line) if " cores" in line.words() and line.isVisible())
+    (says,) = (
+        line for line in window.pages.of(HomePage).findChildren(ElidedLabel) if " cores" in line.words() and line.isVisible()
+    )
     assert says.width() >= QFontMetricsF(theme.font("small")).horizontalAdvance(says.words().split(". ")[0])
 
 
@@ -242,7 +245,7 @@ def inked(image: QImage, start: int, end: int) -> tuple[list[int], list[int]]:
 @pytest.mark.parametrize("role", ["hero", "display", "title", "heading", "body"])
 def test_the_dots_of_a_capital_are_whole(qapp: object, theme: Theme, percent: int, role: str) -> None:
     theme.set_text(percent)
-    for widget in (text(theme, "Über", role), Line(theme, "Über", role)):
+    for widget in (text(theme, "Über", role), ElidedLabel(theme, "Über", role)):
         rows = []
         for more in (0, 40):
             widget.resize(widget.sizeHint() + QSize(0, more))
@@ -258,7 +261,7 @@ def test_rounds_as_a_table_lose_columns_and_no_words_and_a_figure_ends_where_its
     window = window_told(story, *SIZE)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page._as_table.click()
     screenshot_when_still(window)
     (view,) = page.findChildren(RoundTableView)
@@ -295,7 +298,7 @@ def test_charts_keep_their_figures_and_names(window_told: TellWindow, story: lis
     window = window_told(story)
     window.show_page("progress")
     screenshot_when_still(window)
-    for chart in window.pages["progress"].findChildren(Chart):
+    for chart in window.pages["progress"].findChildren(LineChart):
         image = chart.grab().toImage()
         _, rows = inked(image, 0, theme.px(40))
         figures = 1 + sum(after - before > 1 for before, after in pairwise(rows))
@@ -308,7 +311,7 @@ def test_charts_keep_their_figures_and_names(window_told: TellWindow, story: lis
 @pytest.mark.parametrize("percent", PERCENTS)
 def test_the_steps_of_a_round_are_whole(qapp: object, theme: Theme, percent: int) -> None:
     theme.set_text(percent)
-    stepper = Stepper(theme)
+    stepper = RoundStepper(theme)
     stepper.resize(1600, stepper.height())
     stepper.show_state(State(stage="judge"))  # "Judge" and "judging", one below the other, go below their lines
     _, rows = inked(stepper.grab().toImage(), 2 * 266 + 46, 3 * 266 - 40)
@@ -326,7 +329,7 @@ def test_a_step_says_its_title_whole_or_leaves_it_to_the_tooltip(
     qapp: object, theme: Theme, percent: int, phase: events.Phase
 ) -> None:
     theme.set_text(percent)
-    stepper, metrics, counts = Stepper(theme), QFontMetricsF(theme.font("label")), QFontMetricsF(theme.font("caption"))
+    stepper, metrics, counts = RoundStepper(theme), QFontMetricsF(theme.font("label")), QFontMetricsF(theme.font("caption"))
     for width in range(700, 1200, 50):
         stepper.resize(width, stepper.height())
         for now in (None, *STAGES):

@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QImage
 from pictures import matrix
 from pictures.screenshots import window_of
 from waggle.core import paths
-from waggle.gui.pages.progress.page import Progress
+from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import json_lines
@@ -53,7 +53,7 @@ def test_the_table_of_progress_is_one_of_the_pictures(theme: Theme, story):
     for view, is_visible in (("progress", False), ("table", True), ("you", False), ("progress", False)):
         matrix.show(window, view)
         progress = window.pages["progress"]
-        assert isinstance(progress, Progress)
+        assert isinstance(progress, ProgressPage)
         assert progress._table_view.isVisible() == is_visible
     window.hide()
 

@@ -12,27 +12,28 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import PEERS, ready
 from pictures.screenshots import failed
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import figure
-from waggle.gui.pages.home.page import latest_good
-from waggle.gui.pages.live.page import Live
-from waggle.gui.pages.live.question_card import chip_of, foot
-from waggle.gui.pages.live.round_stepper import count, turn
-from waggle.gui.pages.peers.page import Peers, headline
-from waggle.gui.pages.peers.peer_table import PeerTable
-from waggle.gui.pages.progress.page import Progress, verdict
-from waggle.gui.pages.progress.round_table import COLUMNS, RoundTable, RoundTableView, rows
+from waggle.gui.pages.home.page import HomePage, latest_good_answer
+from waggle.gui.pages.live.page import LivePage
+from waggle.gui.pages.live.question_card import answer_chip, footer
+from waggle.gui.pages.live.round_stepper import step_progress, step_state
+from waggle.gui.pages.peers.page import PeersPage, headline
+from waggle.gui.pages.peers.peer_table import PeerTableModel
+from waggle.gui.pages.progress.page import ProgressPage, score_headline
+from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableModel, RoundTableView, rows
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.pause_menu import tomorrow_morning
 from waggle.gui.widgets.question_text import gist
-from waggle.gui.widgets.text import Line
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import events
 from waggle.protocol.events import HeldOutScore, PeerInfo, ShownCompletion
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import AnyEvent, Card, Snapshot, State, apply
 
-TellWindow = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 
 
 def state_of(story: list[AnyEvent]) -> State:
@@ -65,17 +66,17 @@ NOW = State(phase="contributing", round=4)
     ],
 )
 def test_a_card_says_what_was_learned(card: Card, words: str) -> None:
-    assert foot(card, NOW)[2] == words
+    assert footer(card, NOW)[2] == words
 
 
 def test_a_persons_own_shared_answer_says_so_and_is_no_good_answer_of_the_model() -> None:
     by_hand = replace(card(1.0), by_hand=True, completions=(replace(card(1.0).completions[0], human=True),))
-    assert foot(by_hand, NOW)[2] == "Your own answer, shared and marked human. Your model does not learn from it."
-    assert latest_good(State(cards=(by_hand,))) is None
+    assert footer(by_hand, NOW)[2] == "Your own answer, shared and marked human. Your model does not learn from it."
+    assert latest_good_answer(State(cards=(by_hand,))) is None
 
 
 def test_a_card_of_an_earlier_round_was_not_drawn() -> None:
-    assert foot(card(0.0, 1.0), State(phase="contributing", round=5))[2] == "Not used for learning this round."
+    assert footer(card(0.0, 1.0), State(phase="contributing", round=5))[2] == "Not used for learning this round."
 
 
 @pytest.mark.parametrize(
@@ -95,13 +96,13 @@ def test_a_card_of_an_earlier_round_was_not_drawn() -> None:
     ],
 )
 def test_a_chip_has_sign_and_word(answer: ShownCompletion, going: bool, chip: tuple[str, str, str]) -> None:
-    assert chip_of(answer, going=going) == chip
+    assert answer_chip(answer, going=going) == chip
 
 
 def test_the_stepper_counts_what_is_done() -> None:
     state = State(stage="judge", questions_drawn=8, answered=64, answers_expected=64, judged=0, waiting=23)
-    assert [turn(stage, state) for stage in ("draw", "judge", "learn")] == ["done", "now", "next"]  # type: ignore[arg-type]
-    assert [count(stage, state) for stage in ("draw", "answer", "judge", "share", "gather")] == [  # type: ignore[arg-type]
+    assert [step_state(stage, state) for stage in ("draw", "judge", "learn")] == ["done", "now", "next"]  # type: ignore[arg-type]
+    assert [step_progress(stage, state) for stage in ("draw", "answer", "judge", "share", "gather")] == [  # type: ignore[arg-type]
         "8 questions", "64 of 64", "judging", "", "23 waiting",
     ]  # fmt: skip
 
@@ -110,7 +111,7 @@ def test_the_feed_is_bounded_and_newest_first(window_told: TellWindow, story: li
     window = window_told(story)
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     cards = [card_widget for card_widget in live._feed._cards if not card_widget.isHidden()]
     assert 0 < len(cards) <= 12
     assert cards[0]._card is window._current.state.cards[0]
@@ -120,7 +121,7 @@ def test_the_same_widgets_serve_the_next_round(window_told: TellWindow, written:
     window = window_told(written)
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     qtbot.waitUntil(lambda: not live._feed._later.isActive())
     before = list(live._feed._cards)
     for event in written[-40:]:
@@ -133,7 +134,7 @@ def test_filters_choose_and_freezing_holds(window_told: TellWindow, written: lis
     window = window_told(written)
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     live._whose.choose(2)
     assert all(
         not card_widget._card.mine for card_widget in live._feed._cards if not card_widget.isHidden() and card_widget._card
@@ -157,7 +158,7 @@ def test_a_specialty_that_another_swarm_does_not_have_is_chosen_no_longer(
     window = window_told(written)
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     menu = live._menu_button.menu()
     menu.actions()[1].trigger()
     chosen = menu.actions()[1].text()
@@ -178,7 +179,7 @@ def test_the_menu_has_all_kinds_that_a_swarm_can_have(window_told: TellWindow) -
     window = window_told([ready(specialties=tuple(events.SpecialtyInfo(dataset=f"k{n}", title=n) for n in titles))])
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     assert [action.text() for action in live._menu_button.menu().actions()] == ["All specialties", *titles]
 
 
@@ -186,7 +187,7 @@ def test_an_empty_feed_can_be_frozen_too(window_told: TellWindow, written: list[
     window = window_told([])
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     live._freeze.setChecked(True)
     for event in written:
         window._current.take(event)
@@ -199,21 +200,23 @@ def test_the_verdict_is_a_sentence() -> None:
     scores = (HeldOutScore(round=0, at=0, right=100, total=1000), HeldOutScore(round=811, at=0, right=384, total=1000))
     played = events.RoundSummary(round=811, at=0.0, reward=0.4, solved=0.3, seconds=2.0)
     state = State(rounds=(played,), held_out=scores)
-    assert verdict(state) == "After 811 rounds your model gets 38 of 100 new questions right; it began at 10", (
+    assert score_headline(state) == "After 811 rounds your model gets 38 of 100 new questions right; it began at 10", (
         "when it was scored"
     )
-    assert verdict(State(rounds=(played,), held_out=scores[:1])).startswith("Before its first round your model gets 10 of")
-    assert "reward of 0.40" in verdict(State(rounds=(played,)))
-    assert verdict(State(ready=ready(round=0))) == "The first round is not finished yet"
+    assert score_headline(State(rounds=(played,), held_out=scores[:1])).startswith("Before its first round your model gets 10 of")
+    assert "reward of 0.40" in score_headline(State(rounds=(played,)))
+    assert score_headline(State(ready=ready(round=0))) == "The first round is not finished yet"
 
 
 def test_the_verdict_compares_within_one_exam() -> None:
     exams = ((0, 0, 270, "a"), (25, 20, 270, "a"), (50, 3, 60, "b"), (75, 9, 60, "b"))
     scores = tuple(HeldOutScore(round=number, at=0, right=right, total=of, exam=exam) for number, right, of, exam in exams)
     state = State(rounds=(events.RoundSummary(round=85, at=0.0, reward=0.4, solved=0.3, seconds=2.0),), held_out=scores)
-    assert verdict(state) == "After 75 rounds your model gets 15 of 100 new questions right; on these questions it began at 5"
+    assert (
+        score_headline(state) == "After 75 rounds your model gets 15 of 100 new questions right; on these questions it began at 5"
+    )
     state = State(rounds=state.rounds, held_out=scores[:3])
-    assert verdict(state) == "After 50 rounds your model gets 5 of 100 new questions right"
+    assert score_headline(state) == "After 50 rounds your model gets 5 of 100 new questions right"
 
 
 def test_what_a_person_opened_stays_open_wherever_it_stands(window_told: TellWindow) -> None:
@@ -222,7 +225,7 @@ def test_what_a_person_opened_stays_open_wherever_it_stands(window_told: TellWin
     window = window_told([events.PeerGroupsArrived(origin="p", name="Brisk Otter", round=1, model="m", groups=tuple(groups))])
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     live._feed._cards[1]._reader.click()
     live._menu_button.menu().actions()[2].trigger()
     first = live._feed._cards[0]
@@ -235,7 +238,7 @@ def test_progress_is_saved(window_told: TellWindow, written: list[AnyEvent], tmp
     window = window_told(written)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page.save(tmp_path / name)
     window.redraw()
     assert window.status._notice.accessibleName() == f"Saved to {tmp_path / name}"
@@ -262,7 +265,7 @@ def test_the_kind_that_was_chosen_is_saved_unless_a_person_wrote_another(
     window = window_told(written)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page.save(tmp_path / name, kind)
     assert [path.name for path in tmp_path.iterdir()] == [saved]
     assert (tmp_path / saved).read_bytes().startswith(b"\x89PNG" if saved.endswith("png") else b"Round")
@@ -275,7 +278,7 @@ def test_a_picture_that_nobody_was_asked_about_is_not_overwritten(
     window = window_told(written)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     (tmp_path / "waggle-progress.png").write_text("mine")
     for number in (2, 3):
         page.save(tmp_path / name, "Picture (*.png)")
@@ -301,7 +304,7 @@ def test_nothing_in_the_table_is_cut(
         window = window_told(story, width, height)
         window.show_page("progress")
         page = window.pages["progress"]
-        assert isinstance(page, Progress)
+        assert isinstance(page, ProgressPage)
         page._as_table.click()
         view, head = page._table_view, page._table_view.horizontalHeader()
         visible = [place for place in range(len(COLUMNS)) if not view.isColumnHidden(place)]
@@ -315,7 +318,7 @@ def test_nothing_in_the_table_is_cut(
 
 def test_what_is_chosen_in_the_table_stays_chosen_when_a_round_ends(theme: Theme) -> None:
     played = [events.RoundSummary(round=n, at=float(n), reward=0.4, solved=0.3, seconds=2.0) for n in range(4)]
-    table, score = RoundTable(theme), events.HeldOutScore(round=3, at=0.0, right=9, total=50)
+    table, score = RoundTableModel(theme), events.HeldOutScore(round=3, at=0.0, right=9, total=50)
     table.show_rows(rows(State(rounds=tuple(played[:3]))))
     chosen, changed = QPersistentModelIndex(table.index(1, 0)), list[int]()
     table.dataChanged.connect(lambda top, _bottom: changed.append(top.row()))
@@ -329,7 +332,7 @@ def test_what_is_chosen_in_the_table_stays_chosen_when_a_round_ends(theme: Theme
 def test_what_is_read_in_a_long_history_keeps_its_place_when_a_round_ends(theme: Theme, qapp: QApplication, qtbot: QtBot) -> None:
     """Of a long history every second round is told, and of the recent ones all: as a round comes, one of these goes."""
     played = [events.RoundSummary(round=n, at=float(n), reward=0.4, solved=0.3, seconds=2.0) for n in range(1300)]
-    table, history = RoundTable(theme), tuple(played[:1200:2])
+    table, history = RoundTableModel(theme), tuple(played[:1200:2])
     view = RoundTableView(theme, table)
     qtbot.addWidget(view)
     view.show()
@@ -351,7 +354,7 @@ def test_a_disk_that_says_no_is_said(window_told: TellWindow, written: list[AnyE
     window = window_told(written)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page.save(tmp_path / "nowhere" / "x.csv")
     window.redraw()
     assert window.status._notice.accessibleName().startswith("Not saved:")
@@ -361,7 +364,7 @@ def test_charts_and_table_show_every_axis(window_told: TellWindow, story: list[A
     window = window_told(story)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     for axis in range(3):
         page._axis.choose(axis)
         qapp.processEvents()
@@ -373,7 +376,7 @@ def test_both_charts_stand_on_one_axis(window_told: TellWindow, story: list[AnyE
     window = window_told(story)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     assert page._score_chart is not None
     assert page._reward is not None
 
@@ -393,7 +396,7 @@ def test_the_saving_dialog_does_not_block(window_told: TellWindow, written: list
     window = window_told(written)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page._save.click()
     (dialog,) = page.findChildren(QFileDialog)
     assert dialog.isVisible()
@@ -406,7 +409,7 @@ def test_the_saving_dialog_does_not_block(window_told: TellWindow, written: list
 
 
 def test_only_changed_rows_are_said_to_change(theme: Theme) -> None:
-    table = PeerTable(theme)
+    table = PeerTableModel(theme)
     peers = [PeerInfo(id=name, name=name, received=3, used=2, seen_at=50.0) for name in ("a", "b", "c")]
     table.show_peers(peers, 60.0)
     changed: list[tuple[int, int]] = []
@@ -419,7 +422,7 @@ def test_only_changed_rows_are_said_to_change(theme: Theme) -> None:
 
 
 def test_strangers_names_are_neutral_in_the_table(theme: Theme) -> None:
-    table = PeerTable(theme)
+    table = PeerTableModel(theme)
     table.show_peers([PeerInfo(id="a", name="\u202e<b>Evil</b>\n")], 0.0)
     assert table.index(0, 0).data() == "\ufffd<b>Evil</b>"
 
@@ -432,7 +435,7 @@ def test_peers_are_counted_in_a_sentence(written: list[AnyEvent]) -> None:
 
 def test_home_offers_to_invite_someone_where_nobody_is(window_told: TellWindow) -> None:
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
-    swarm = window.home._swarm
+    swarm = window.pages.of(HomePage)._swarm
     for reach, offered in (("connecting", False), ("alone", True), ("connected", True), ("solo", False)):
         window._current.take(events.ReachChanged(reach=reach, peers=0))  # type: ignore[arg-type]
         window._current.flush()
@@ -440,7 +443,7 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: TellWindow) 
     window._current.take(events.ReachChanged(reach="alone", peers=0))
     window._current.flush()
     swarm._invite.click()
-    assert (window.page, window.swarms._invite_view.isVisible()) == ("swarms", True)
+    assert (window.page, window.pages.of(SwarmsPage)._invite_view.isVisible()) == ("swarms", True)
     window.show_page("home")
     window._current.take(events.PeerChanged(peer=PeerInfo(id="a", name="Brisk Otter", received=3)))
     window._current.flush()
@@ -450,16 +453,16 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: TellWindow) 
 @pytest.mark.parametrize(("reward", "right"), [(0.3, 0), (0.0, 30)])
 def test_what_is_said_of_a_beginner_gives_way_to_trying_it(window_told: TellWindow, reward: float, right: int) -> None:
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
-    me = window.home._me
+    me = window.pages.of(HomePage)._me
     assert (me._note.isVisible(), me._try.isVisible()) == (True, False)
     window._current.take(events.HeldOutMeasured(score=HeldOutScore(round=1, at=1.0, right=right, total=100)))
     summary = events.RoundSummary(round=1, at=1.0, reward=reward, solved=reward, seconds=1.0, completions=64)
     window._current.take(events.RoundCompleted(summary=summary))
     window._current.flush()
     assert (me._note.isVisible(), me._try.isVisible()) == (False, True)
-    assert window.home._used._line.words() == "Nobody yet"
+    assert window.pages.of(HomePage)._used._line.words() == "Nobody yet"
     me._try.click()
-    assert (window.page, window.swarms.trying.isVisible()) == ("swarms", True)
+    assert (window.page, window.pages.of(SwarmsPage).trying.isVisible()) == ("swarms", True)
 
 
 @pytest.mark.parametrize("reach", ["connecting", "alone", "connected", "solo"])
@@ -468,7 +471,7 @@ def test_nobody_here_is_said_in_words(window_told: TellWindow, reach: events.Rea
     window = window_told([ready(), running, events.ReachChanged(reach=reach, peers=0, tried=2)])
     window.show_page("peers")
     page = window.pages["peers"]
-    assert isinstance(page, Peers)
+    assert isinstance(page, PeersPage)
     assert page._below.currentIndex() == 1
     solo, other = "There are no peers in a swarm of one computer.", "No peer has been met yet. Invite someone: they get a link."
     assert page._empty.text() == (solo if reach == "solo" else other)
@@ -481,7 +484,7 @@ def test_an_address_is_offered_only_where_somebody_is_connected(window_told: Tel
         event = events.ReachChanged(reach=reach, peers=0, address="/ip4/192.0.2.1/tcp/4001/p2p/12D3")  # type: ignore[arg-type]
         window._current.take(event)
         window._current.flush()
-        assert window.peers._reach._copy.isVisible() == offered
+        assert window.pages.of(PeersPage)._reach._copy.isVisible() == offered
 
 
 PUZZLES = (
@@ -506,19 +509,19 @@ def test_the_whole_of_a_question_is_in_the_tooltip_and_read_out(window_told: Tel
     long_card = replace(card(1.0), question=question)
     window = window_told([ready(), Snapshot(state=State(phase="contributing", ready=ready(), cards=(long_card,)))])
     window.grab()
-    line = window.home._good._question
+    line = window.pages.of(HomePage)._good._question
     assert (line.words(), line.accessibleName()) == (PUZZLES[1][1], " ".join(question.split()))
     assert "Use letters." in line.toolTip()
 
 
 def test_the_latest_good_answer_is_the_newest_and_shortest() -> None:
-    assert latest_good(State(cards=(card(0.0, 0.5), card(0.0, 1.0), card(1.0)))) is not None
-    assert latest_good(State(cards=(card(0.0),))) is None
+    assert latest_good_answer(State(cards=(card(0.0, 0.5), card(0.0, 1.0), card(1.0)))) is not None
+    assert latest_good_answer(State(cards=(card(0.0),))) is None
 
 
 def test_a_good_answer_of_the_model_before_is_not_shown_as_this_ones(window_told: TellWindow, written: list[AnyEvent]) -> None:
     window = window_told(written)
-    good = window.home._good
+    good = window.pages.of(HomePage)._good
     assert good._latest is not None
     window._current.take(ready(model="Another", base="ff"))
     window._current.flush()
@@ -545,7 +548,7 @@ RESTORING = [events.Preparing(part="Restoring the last checkpoint", done=2, part
 def words_on(page: QWidget) -> str:
     """All that a page says in labels and lines."""
     labels = [label.text() for label in page.findChildren(QLabel) if not label.isHidden()]
-    return "\n".join([*labels, *(line.words() for line in page.findChildren(Line) if not line.isHidden())])
+    return "\n".join([*labels, *(line.words() for line in page.findChildren(ElidedLabel) if not line.isHidden())])
 
 
 def test_who_returns_does_not_read_that_all_is_lost(window_told: TellWindow, qapp: QApplication) -> None:
@@ -569,7 +572,7 @@ def test_who_returns_does_not_read_that_all_is_lost(window_told: TellWindow, qap
 
 
 def test_the_rounds_of_before_are_awaited(story: list[AnyEvent]) -> None:
-    assert verdict(State(phase="contributing", ready=ready(round=613))) == "The rounds so far are being asked for."
+    assert score_headline(State(phase="contributing", ready=ready(round=613))) == "The rounds so far are being asked for."
 
 
 def test_a_dead_engine_is_connected_to_nobody(window_told: TellWindow, story: list[AnyEvent], qapp: QApplication) -> None:
@@ -582,18 +585,18 @@ def test_a_dead_engine_is_connected_to_nobody(window_told: TellWindow, story: li
     assert "The engine is not running. These are the peers of before." in texts["peers"]
     assert "Not connected" in texts["peers"]
     peers = window.pages["peers"]
-    assert isinstance(peers, Peers)
+    assert isinstance(peers, PeersPage)
     assert {peers._model.data(peers._model.index(row, 1)) for row in range(peers._model.rowCount())} == {"Gone"}
     assert "waiting" not in texts["home"]
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     assert not any(words for *_, words in live._stepper._steps)
     assert "you included" not in texts["home"] + texts["swarms"]
     assert "not asked yet" not in texts["swarms"]
 
 
 def test_a_head_that_is_too_long_keeps_its_beginning_and_says_the_rest(window_told: TellWindow, written: list[AnyEvent]) -> None:
-    page = window_told(written).peers
+    page = window_told(written).pages.of(PeersPage)
     assert page._view.horizontalHeader().textElideMode() == Qt.TextElideMode.ElideRight
     for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
         assert page._model.headerData(6, Qt.Orientation.Horizontal, role) == "Mean reward"

@@ -24,7 +24,7 @@ import waggle
 from waggle.cli import update
 from waggle.core import hub_token, settings
 from waggle.core.peer_id import PEER_ID_PREFIX
-from waggle.core.stored_data import KINDS, OF_CACHE, OF_HOME, Removed
+from waggle.core.stored_data import KINDS, OF_CACHE, OF_HOME, Removal
 from waggle.engine.control import windows_loopback
 from waggle.engine.runtime.model_source import ModelRecord
 from waggle.engine.storage.history import SCHEMA_SQL
@@ -43,8 +43,8 @@ from waggle.network.messages import (
     handshake,
     rollout_record,
 )
-from waggle.network.transport.hivemind import lan_discovery, node
-from waggle.network.web.statistics import Status
+from waggle.network.transport.hivemind import lan_discovery, network
+from waggle.network.web.statistics import SwarmStatus
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.schedule import Wishes
 from waggle.protocol.state import AnyEvent
@@ -68,8 +68,8 @@ FILES: dict[str, Any] = {
     "checkpoint": checkpoint.CheckpointState,  # state.json
     "journal": training_journal.JournalEntry,
     "download": hub_download.DownloadPlan,  # plan.json
-    "status": Status,  # status.json of a node's web page
-    "removal": tuple[Removed, ...],  # `waggle goodbye --json`
+    "status": SwarmStatus,  # status.json of a node's web page
+    "removal": tuple[Removal, ...],  # `waggle goodbye --json`
     "updates": update.Signed,
     "feed": update.Feed,
     "charter": Charter,
@@ -113,10 +113,10 @@ def names() -> dict[str, str]:
     values: dict[str, object] = {
         "protocol": charter.PROTOCOL,
         "reasoning-gym of a charter": charter.REASONING_GYM,
-        "handler of payloads": node.PAYLOAD,
-        "handler of charters": node.CHARTER,
-        "handler of greetings": node.GREETING,
-        "handler of reach": node.REACH,
+        "handler of payloads": network.PAYLOAD,
+        "handler of charters": network.CHARTER,
+        "handler of greetings": network.HANDSHAKE,
+        "handler of reach": network.REACH,
         "path of the gateway": gateway_paths.GATEWAY,
         "path of the charter": gateway_paths.CHARTER,
         "service on the local network": lan_discovery.KIND,

@@ -193,7 +193,7 @@ def test_an_invite_leads_to_its_charter_as_a_link_and_as_a_file(kind: str, perso
     charter = charters.read(person.home / "charters" / f"{digest}.json", expected=read.charter)
     assert (charter.digest.hex(), charter.is_private) == (digest, kind == "private")
     membership.require_key(charter, read.key)
-    assert membership.read_key(Home(person.home).admission(digest)) == read.key
+    assert membership.read_key(Home(person.home).swarm(digest).key) == read.key
     entry = joined_swarms.read(person.home / "swarms.json").entry(digest)
     assert entry is not None
     assert entry.seeds == (read.seeds if kind == "private" else ())
@@ -201,14 +201,14 @@ def test_an_invite_leads_to_its_charter_as_a_link_and_as_a_file(kind: str, perso
 
 def test_what_was_learned_about_peers_and_models_is_kept(person: Person, expected: dict[str, Any]) -> None:
     home, digest = Home(person.home), expected["private"]["charter"]
-    by_name = {peer.name: peer for peer in reputation_file.read(home.standings) or ()}
+    by_name = {peer.name: peer for peer in reputation_file.read(home.reputation) or ()}
     peer = by_name[expected["peer"]["name"]]
     assert (text_of(peer.id), peer.choice) == (expected["peer"]["id"], "muted")
     assert peer.used > 0
     assert peer.taken == expected["days"]["taken"]
-    marks = scores_file.read(home.marks(digest), expected["continued"]["starter"]["clock"])
+    marks = scores_file.read(home.swarm(digest).scores, expected["continued"]["starter"]["clock"])
     assert {text_of(mark.origin) for mark in marks} == {expected["node"], expected["peer"]["id"]}
-    assert any(address.endswith(expected["peer"]["id"]) for address in peer_cache.read(home.known_peers_of(digest)))
+    assert any(address.endswith(expected["peer"]["id"]) for address in peer_cache.read(home.swarm(digest).known_peers))
 
 
 def test_the_record_of_events_is_read_and_adds_up_to_the_same_state(person: Person, expected: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from waggle.network.identity import keys, membership
 from waggle.network.identity.membership import Membership
 from waggle.network.messages import announcement, answer_sheet, handshake, invite, rollout_record
 from waggle.network.messages.gateway_frames import DOMAIN, PROOF, Hello, Request, Response, Welcome
-from waggle.network.transport.hivemind.lan_discovery import Lan
+from waggle.network.transport.hivemind.lan_discovery import LanDiscovery
 from waggle.tasks import charter as charters
 
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "0.1.0" / "messages.json").read_text("utf-8"))
@@ -101,6 +101,6 @@ def test_a_list_of_versions_is_believed() -> None:
 
 def test_a_node_on_the_local_network_is_heard_of() -> None:
     suggested: list[str] = []
-    lan = Lan(m.PUBLIC.digest, m.ME.peer_id, suggested.append)
-    lan.hear({b"charter": m.PUBLIC.digest.hex().encode(), b"address": m.SEED.encode()})
+    lan = LanDiscovery(m.PUBLIC.digest, m.ME.peer_id, suggested.append)
+    lan.on_service({b"charter": m.PUBLIC.digest.hex().encode(), b"address": m.SEED.encode()})
     assert suggested == [m.SEED]

@@ -38,7 +38,7 @@ async def besiege(folder: Path) -> dict[str, object]:
     crowd = [Attacker(fresh_identity(folder, f"crowd {i}"), charter) for i in range(CROWD)]
     for i, each in enumerate(crowd):
         await each.start(options(host=f"{RANGE}.{i + 1}"))
-    addresses = [*await honest.addresses(), *[address for each in crowd for address in await each.dht.addresses()]]
+    addresses = [*await honest.addresses(), *[address for each in crowd for address in await each.network.addresses()]]
     ear = Ear()
     victim = open_node(options(host=VICTIM, seeds=tuple(addresses)), charter, me, verifier, ear)
     await victim.start()

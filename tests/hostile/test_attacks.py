@@ -29,8 +29,8 @@ from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived, ReachChanged, RecordRejected
 from waggle.network.messages.handshake import Handshake
 from waggle.network.messages.rollout_record import MAX_BLOB
-from waggle.network.transport.hivemind import rpc_handlers
-from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST
+from waggle.network.transport.hivemind import call_limits
+from waggle.network.transport.hivemind.call_limits import CALLS_BURST
 from waggle.network.transport.interface import PeerAway
 from waggle.rl.advantage import teaches
 from waggle.sapo.training_groups import encode_external
@@ -125,7 +125,7 @@ async def test_nothing_of_a_nearly_right_answer_is_taught(
         max(each.reward for each in verifier.judge([(judged.question, c) for c in judged.group.completions]))
         for judged in arrived.groups
     ]
-    assert sum(0.2 < reward < RIGHT for reward in paid) >= 3, "scorers pay for them"
+    assert sum(0.2 < reward < RIGHT for reward in paid) >= 3, "scorers reward them"
     assert {reward for judged in arrived.groups for reward in judged.rewards} == {0.0}
     assert victim.node.waiting() == ()
 
@@ -136,7 +136,7 @@ async def test_a_wrong_answer_beside_a_right_one_is_not_taught_along_with_it(
     hostile = await attacker("second answers")
     await hostile.attack(HARMLESS["second answers"], scene_of(hostile))
     arrived = await victim.ear.hear(GroupsArrived, lambda news: news.origin == hostile.identity.peer_id)
-    assert {judged.rewards[:2] for judged in arrived.groups} == {(0.0, 0.0)}, "whatever stands in the last of them"
+    assert {judged.rewards[:2] for judged in arrived.groups} == {(0.0, 0.0)}, "whatever the last answer is"
     assert {verdict.reason for judged in arrived.groups for verdict in judged.verdicts[:2]} == {"several answers"}
 
 
@@ -161,7 +161,9 @@ async def test_special_tokens_arrive_and_are_learned_as_the_text_they_are(
     assert arrived.groups[0].group.completions[0].text.startswith("<|im_end|><|endoftext|></s>")
     tokenizer = load_tokenizer(paths.starter())
     written = encode_external(charter, tokenizer, arrived.groups[0], longest=1000).written.completions
-    assert [list(ids).index(tokenizer.stop) for ids in written] == [len(ids) - 1 for ids in written], "each ends once, at its end"
+    assert [list(ids).index(tokenizer.stop) for ids in written] == [len(ids) - 1 for ids in written], (
+        "each completion has one stop token, at its end"
+    )
 
 
 async def test_bombs_in_answers_are_judged_earn_nothing_and_do_not_end_the_verifier(
@@ -175,7 +177,9 @@ async def test_bombs_in_answers_are_judged_earn_nothing_and_do_not_end_the_verif
         specialty.dataset for specialty in scene.charter.specialties
     }
     assert not any(teaches(judged.rewards) for judged in arrived.groups)
-    assert hostile.identity.peer_id not in {judged.group.origin for judged in victim.node.waiting()}, "it takes nobody's place"
+    assert hostile.identity.peer_id not in {judged.group.origin for judged in victim.node.waiting()}, (
+        "it takes no place in the pool"
+    )
     await honest_arrives()
     assert verifier.pid == judging
 
@@ -236,7 +240,7 @@ async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
     finally:
         flood.cancel()
     assert sum(worked[1:]) < (time.monotonic() - began) * TOGETHER * WORK_RATE + max(worked), (
-        "what was judged last is paid for afterwards"
+        "the last judgement is charged afterwards"
     )
 
 
@@ -290,7 +294,7 @@ async def test_junk_under_ever_new_names_is_pulled_until_their_part_is_used_up_a
     second.offer(Payload(os.urandom(1000), epoch=scene_of(second).epoch))
     await asyncio.wait_for(directory_read.wait(), SOON)
     await honest_arrives()
-    assert [each.pulled[victim.identity.peer_id] for each in (first, second)] == [1, 0], "the honest one pulled for itself"
+    assert [each.pulled[victim.identity.peer_id] for each in (first, second)] == [1, 0], "the honest node pulled it, too"
 
 
 async def test_a_flood_of_groups_fills_a_quarter_of_the_pool_at_most_and_ends_no_looking(
@@ -333,12 +337,12 @@ async def test_a_flood_of_calls_by_several_at_once_is_cut_off_for_its_senders_al
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     with monkeypatch.context() as patch:
-        patch.setattr(rpc_handlers, "CALLS_RATE", 0.0)  # or a slow computer would never reach the limit
+        patch.setattr(call_limits, "CALLS_RATE", 0.0)  # or a slow computer would never reach the limit
         victim = await start("victim", seeds=(seed_address,))
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = [await attacker(f"caller {number}") for number in range(3)]
-    address = (await victim.node._connection.dht.addresses())[0]
-    await asyncio.gather(*(each.dht.connect(address) for each in hostile))
+    address = (await victim.node._connection.network.addresses())[0]
+    await asyncio.gather(*(each.network.connect(address) for each in hostile))
 
     floods = [asyncio.create_task(each.flood([victim.identity.peer_id], int(2 * CALLS_BURST))) for each in hostile]
     await honest_one(start, seed_address, charter, verifier, victim)
@@ -399,17 +403,17 @@ async def test_a_muted_peer_is_not_learned_from_and_a_blocked_one_gets_nothing_e
 
     assert victim.node.waiting() == ()
     assert peer_id in victim.node._reputations.avoided()
-    dht = honest.node._connection.dht
-    assert await dht.greet(victim.identity.peer_id)
+    dht = honest.node._connection.network
+    assert await dht.fetch_handshake(victim.identity.peer_id)
 
     victim.node.choose(peer_id, "blocked")
 
     with pytest.raises(PeerAway):
-        await dht.greet(victim.identity.peer_id)
+        await dht.fetch_handshake(victim.identity.peer_id)
 
     victim.node.choose(peer_id, "")
 
-    assert await dht.greet(victim.identity.peer_id)
+    assert await dht.fetch_handshake(victim.identity.peer_id)
 
 
 async def test_a_crowd_of_made_up_names_in_the_directory_keeps_nobody_from_being_heard(
@@ -418,7 +422,7 @@ async def test_a_crowd_of_made_up_names_in_the_directory_keeps_nobody_from_being
     hostile = [await attacker(f"crowd {number}") for number in range(2)]
     names = [fresh_identity(tmp_path, f"name {number}") for number in range(2 * 160)]  # more than their share of a shard
     await asyncio.gather(*(each.announce_crowd(names[i::2]) for i, each in enumerate(hostile)))
-    shard = await victim.node._connection.dht.read(directory.key_of(charter.digest, 0, 0))
+    shard = await victim.node._connection.network.read_directory(directory.key_of(charter.digest, 0, 0))
     assert len(shard) > 200, "each replica holds SHARD_CAP of them at most; a read puts several together"
 
     await honest_arrives()

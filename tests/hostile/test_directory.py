@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from network.loopback import SOON, Start, be_of_use, fresh_identity, serving
-from network.transport.hivemind.test_node import CHARTER, KEY, NOTHING, opened, signed
+from network.transport.hivemind.test_network import CHARTER, KEY, NOTHING, opened, signed
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.network.identity.keys import Identity
 from waggle.network.limits.address_ranges import RELAYED
@@ -24,11 +24,11 @@ from waggle.network.messages import announcement
 from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.announcement import MAX_LIFETIME_S, MOST_FORGED
 from waggle.network.transport.hivemind import patches
-from waggle.network.transport.hivemind.liveness import Neighbours
-from waggle.network.transport.hivemind.node import GREETING, NEIGHBOURS, Dht
+from waggle.network.transport.hivemind.call_limits import CALLS_BURST, CallLimits
+from waggle.network.transport.hivemind.liveness import NeighbourLiveness
+from waggle.network.transport.hivemind.network import HANDSHAKE, NEIGHBOURS, HivemindNetwork
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.transport.hivemind.rate_limited_p2p import LONGEST_CALL
-from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST, Limits
 from waggle.network.transport.interface import PeerAway, Services
 from waggle.tasks.charter import first_swarm
 from waggle_lab.security.decoders.dht import DICTIONARY, TUPLE, nested
@@ -36,8 +36,8 @@ from waggle_lab.security.decoders.dht import DICTIONARY, TUPLE, nested
 hivemind = load_hivemind()
 
 
-def stub(attacker: Dht, victim: Dht) -> Any:
-    return attacker._node.protocol.get_stub(victim._p2p.peer_id)
+def stub(attacker: HivemindNetwork, victim: HivemindNetwork) -> Any:
+    return attacker._node.protocol.get_stub(victim.daemon.p2p.peer_id)
 
 
 def made_up_peer() -> Any:
@@ -54,7 +54,7 @@ def near(folder: Path, name: str) -> Identity:
     return next(each for each in names if key.xor_distance(hivemind.node_id_of(hivemind.PeerID(each.peer_id))) < 2**155)
 
 
-def peers_of(dht: Dht) -> set[bytes]:
+def peers_of(dht: HivemindNetwork) -> set[bytes]:
     return {peer.to_bytes() for peer in dht._node.protocol.routing_table.uid_to_peer_id.values()}
 
 
@@ -72,7 +72,7 @@ async def test_a_stranger_under_a_thousand_ids_is_answered_and_kept_under_its_ow
                 )
                 == 1
             )
-        assert set(table.uid_to_peer_id) == {hivemind.node_id_of(bad._p2p.peer_id)} == {bad._node.node_id}
+        assert set(table.uid_to_peer_id) == {hivemind.node_id_of(bad.daemon.p2p.peer_id)} == {bad._node.node_id}
         assert len(table.buckets) == 1
 
 
@@ -81,18 +81,18 @@ async def test_an_answer_from_another_id_is_kept_under_none(tmp_path: Path) -> N
     async with opened(honest) as dht, opened(hostile) as bad:
         bad._node.protocol.node_info.node_id = os.urandom(20)
         await dht.connect((await bad.addresses())[0])
-        await dht._node.protocol.call_find(bad._p2p.peer_id, [dht._node.node_id])
+        await dht._node.protocol.call_find(bad.daemon.p2p.peer_id, [dht._node.node_id])
         assert peers_of(dht) == set()
 
 
 async def test_neighbours_under_made_up_ids_are_not_looked_for_and_no_crowd_of_them_is(tmp_path: Path) -> None:
     honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
     async with opened(honest) as dht, opened(hostile, NOTHING, dht) as bad:
-        dht._node.protocol.neighbours = Neighbours(everybody)
+        dht._node.protocol.neighbours = NeighbourLiveness(everybody)
         key, crowd = hivemind.DHTID.generate(KEY), [made_up_peer() for _ in range(3 * NEIGHBOURS)]
         named = [(hivemind.DHTID(key ^ 1), crowd[0]), *((hivemind.node_id_of(each), each) for each in crowd)]
         bad._node.protocol.routing_table.get_nearest_neighbors = lambda *_arguments, **_named: named
-        (_, nearest) = (await dht._node.protocol.call_find(bad._p2p.peer_id, [key]))[key]
+        (_, nearest) = (await dht._node.protocol.call_find(bad.daemon.p2p.peer_id, [key]))[key]
         assert nearest == dict(named[1 : NEIGHBOURS + 1])
 
 
@@ -100,7 +100,7 @@ async def test_names_near_a_key_that_are_nobodys_hide_nobody_from_a_search_and_a
     honest, made_up = [fresh_identity(tmp_path, f"honest {number}") for number in range(6)], list[Any]()
     crowd = [(hivemind.node_id_of(each), each) for each in (made_up_peer() for _ in range(4000))]
     async with AsyncExitStack() as stack:
-        nodes = list[Dht]()
+        nodes = list[HivemindNetwork]()
         for each in honest:
             nodes.append(await stack.enter_async_context(opened(each, Services(digest=CHARTER), *nodes)))
         bad = await stack.enter_async_context(opened(near(tmp_path, "hostile"), NOTHING, *nodes))
@@ -114,7 +114,7 @@ async def test_names_near_a_key_that_are_nobodys_hide_nobody_from_a_search_and_a
         for who, node in zip(honest, nodes, strict=True):
             assert await node.announce(KEY, who.peer_id, *signed(who, time.time() + MAX_LIFETIME_S / 2))
         for node in nodes:
-            assert (await node.read(KEY)).keys() == {who.peer_id for who in honest}
+            assert (await node.read_directory(KEY)).keys() == {who.peer_id for who in honest}
             assert not node._node.blacklist._failed.keys() & made_up
         assert len(made_up) >= NEIGHBOURS
 
@@ -124,11 +124,11 @@ async def test_who_is_named_and_there_is_met_at_once(tmp_path: Path, monkeypatch
     honest, second, late = (fresh_identity(tmp_path, name) for name in ("honest", "second", "late"))
     async with opened(honest) as dht, opened(second, NOTHING, dht) as two, opened(late, NOTHING, dht) as three:
         three._node.protocol.wait_timeout, key = SOON, hivemind.DHTID.generate(KEY)
-        named = [(hivemind.node_id_of(each), each) for each in (made_up_peer(), two._p2p.peer_id)]
+        named = [(hivemind.node_id_of(each), each) for each in (made_up_peer(), two.daemon.p2p.peer_id)]
         dht._node.protocol.routing_table.get_nearest_neighbors = lambda *_arguments, **_named: named
-        (_, nearest) = (await three._node.protocol.call_find(dht._p2p.peer_id, [key]))[key]
+        (_, nearest) = (await three._node.protocol.call_find(dht.daemon.p2p.peer_id, [key]))[key]
         assert nearest == dict(named[1:])
-        assert two._p2p.peer_id.to_bytes() in peers_of(three)
+        assert two.daemon.p2p.peer_id.to_bytes() in peers_of(three)
 
 
 async def test_neighbours_whose_ids_would_take_hours_to_write_out_are_passed_over_unread(
@@ -136,7 +136,7 @@ async def test_neighbours_whose_ids_would_take_hours_to_write_out_are_passed_ove
 ) -> None:
     honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
     async with opened(honest) as dht, opened(hostile, NOTHING, dht) as bad:
-        dht._node.protocol.neighbours = Neighbours(everybody)
+        dht._node.protocol.neighbours = NeighbourLiveness(everybody)
         key, friend, written = hivemind.DHTID.generate(KEY), made_up_peer(), list[int]()
         long = SimpleNamespace(to_bytes=lambda: bytes(20_000))
         named = [
@@ -152,7 +152,7 @@ async def test_neighbours_whose_ids_would_take_hours_to_write_out_are_passed_ove
             write(self, peer_id)
 
         monkeypatch.setattr(hivemind.PeerID, "__init__", count)
-        (_, nearest) = (await dht._node.protocol.call_find(bad._p2p.peer_id, [key]))[key]
+        (_, nearest) = (await dht._node.protocol.call_find(bad.daemon.p2p.peer_id, [key]))[key]
         assert nearest == {hivemind.node_id_of(friend): friend}
         assert max(written) < 64
         assert len(written) < 100
@@ -170,8 +170,8 @@ async def test_an_answer_of_many_pieces_is_neither_read_nor_looked_through(
     async with opened(honest) as dht, opened(hostile, NOTHING, dht) as bad, opened(second, NOTHING, dht) as two:
         await dht.ping(hostile.peer_id)
         put(two, second, time.time() + 100)
-        assert await dht._node.protocol.call_find(bad._p2p.peer_id, [hivemind.DHTID.generate(KEY)]) is None
-        assert (await dht.read(KEY)).keys() == {second.peer_id}
+        assert await dht._node.protocol.call_find(bad.daemon.p2p.peer_id, [hivemind.DHTID.generate(KEY)]) is None
+        assert (await dht.read_directory(KEY)).keys() == {second.peer_id}
         assert looked
         assert set(looked) == {1}
 
@@ -192,16 +192,16 @@ def answers_with(monkeypatch: pytest.MonkeyPatch, hostile: Identity, make: Any) 
 
 async def test_a_call_longer_than_any_of_ours_is_not_read(tmp_path: Path) -> None:
     honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
-    greets = Services(greeting=lambda: b"here")
+    greets = Services(handshake=lambda: b"here")
     async with opened(honest, greets) as dht, opened(hostile, NOTHING, dht) as bad:
         for request in (hivemind.BytesValue(value=bytes(LONGEST_CALL)), hivemind.BytesValue(value=bytes(4_000_000))):
             with pytest.raises(hivemind.failures, match="too long a message"):
-                await bad._p2p.call_protobuf_handler(dht._p2p.peer_id, GREETING, request, hivemind.BytesValue)
-        assert await bad.greet(honest.peer_id) == b"here"
+                await bad.daemon.p2p.call_protobuf_handler(dht.daemon.p2p.peer_id, HANDSHAKE, request, hivemind.BytesValue)
+        assert await bad.fetch_handshake(honest.peer_id) == b"here"
 
 
 async def test_one_who_never_answers_hides_nobody_whom_others_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waggle.network.transport.hivemind.node.READ_S", 5.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.network.READ_S", 5.0)
     reader, honest, hostile = (fresh_identity(tmp_path, name) for name in ("reader", "honest", "hostile"))
     requests = list[bool]()
 
@@ -214,12 +214,12 @@ async def test_one_who_never_answers_hides_nobody_whom_others_hold(tmp_path: Pat
         dht._node.protocol.wait_timeout = SOON
         await dht.ping(hostile.peer_id)
         put(two, honest, time.time() + 100)
-        assert (await dht.read(KEY)).keys() == {honest.peer_id}
+        assert (await dht.read_directory(KEY)).keys() == {honest.peer_id}
         assert requests
         await two.close()
-        monkeypatch.setattr("waggle.network.transport.hivemind.node.READ_S", 0.5)
+        monkeypatch.setattr("waggle.network.transport.hivemind.network.READ_S", 0.5)
         with pytest.raises(PeerAway):
-            await dht.read(KEY)
+            await dht.read_directory(KEY)
 
 
 @pytest.mark.parametrize("misplaced", [False, True], ids=["of another", "for another time"])
@@ -239,7 +239,7 @@ async def test_an_answer_of_forged_entries_is_not_verified_to_its_end_and_few_of
                 *((other, time.time() + 100, other.peer_id, 1.0) if misplaced else (honest, time.time() + 100, other.peer_id)),
             )
         put(bad, honest, time.time() + 100)
-        assert (honest.peer_id in await dht.read(KEY)) == is_read
+        assert (honest.peer_id in await dht.read_directory(KEY)) == is_read
         assert len(verified) == (is_read if misplaced else MOST_FORGED + 1)
 
 
@@ -250,7 +250,7 @@ async def test_a_routing_table_stays_small_whoever_comes(tmp_path: Path, monkeyp
         async def away(_peer: Any) -> bool:
             return False
 
-        monkeypatch.setattr(protocol, "is_there", away)
+        monkeypatch.setattr(protocol, "is_alive", away)
         for _ in range(5000):
             peer = made_up_peer()
             await protocol.update_routing_table(hivemind.node_id_of(peer), peer)
@@ -269,10 +269,10 @@ async def test_a_crowd_that_one_replica_makes_up_takes_nobodys_room_and_hides_no
     async with opened(reader, Services(digest=CHARTER)) as dht, opened(hostile, NOTHING, dht) as bad:
         for each in crowd:
             put(bad, each, time.time() + 100)
-        assert (await dht.read(KEY)).keys() == {each.peer_id for each in crowd}
+        assert (await dht.read_directory(KEY)).keys() == {each.peer_id for each in crowd}
         async with opened(honest, NOTHING, dht, bad) as two:
             assert await two.announce(KEY, honest.peer_id, *signed(honest, time.time() + 100))
-            assert honest.peer_id in await dht.read(KEY)
+            assert honest.peer_id in await dht.read_directory(KEY)
         assert origins_stored(dht) == {honest.peer_id}
 
 
@@ -334,7 +334,7 @@ async def test_an_entry_that_a_reader_refuses_hides_none_of_the_others_that_its_
     async with opened(reader) as dht, opened(honest, NOTHING, dht) as two:
         put(two, late, time.time() + MAX_LIFETIME_S + 60)  # accepted by a node with a fast clock
         put(two, honest, time.time() + 100)
-        assert (await dht.read(KEY)).keys() == {honest.peer_id}
+        assert (await dht.read_directory(KEY)).keys() == {honest.peer_id}
 
 
 @pytest.mark.parametrize("lasts", [float("inf"), "x"], ids=["it lasts for ever", "its time is no number"])
@@ -349,7 +349,7 @@ async def test_what_one_replica_says_of_all_it_holds_hides_nothing_that_the_othe
         lies.get = lambda key: type(entry)(entry.value, lasts if isinstance(lasts, float) else entry.expiration_time)
 
         async def the_liar_first(peer: Any, keys: Any) -> Any:
-            if peer != bad._p2p.peer_id:
+            if peer != bad.daemon.p2p.peer_id:
                 await answered.wait()
                 return await find(peer, keys)
             try:
@@ -358,7 +358,7 @@ async def test_what_one_replica_says_of_all_it_holds_hides_nothing_that_the_othe
                 answered.set()
 
         dht._node.protocol.call_find = the_liar_first
-        assert (await dht.read(KEY)).keys() == {hostile.peer_id, honest.peer_id}
+        assert (await dht.read_directory(KEY)).keys() == {hostile.peer_id, honest.peer_id}
 
 
 async def test_an_answer_of_a_million_pieces_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,7 +371,7 @@ async def test_an_answer_of_a_million_pieces_is_not_unpacked(tmp_path: Path, mon
         unpacked, msgpacks = [], importlib.import_module("hivemind.utils.serializer").msgpack
         unpack = msgpacks.loads
         monkeypatch.setattr(msgpacks, "loads", lambda packed, **how: unpacked.append(packed) or unpack(packed, **how))
-        assert await dht.read(KEY) == {}
+        assert await dht.read_directory(KEY) == {}
         assert values
         assert many not in unpacked
 
@@ -383,11 +383,11 @@ async def test_an_answer_nested_hundreds_of_times_ends_nothing_and_hides_nobody(
         put(bad, hostile, time.time() + 100)
         values: list[Any] = []
         bad._node.protocol.serializer = SimpleNamespace(dumps=lambda value: values.append(value) or nested(code, 400))
-        assert await dht.read(KEY) == {}
+        assert await dht.read_directory(KEY) == {}
         assert values
         async with opened(honest, NOTHING, dht) as two:
             put(two, honest, time.time() + 100)
-            assert (await dht.read(KEY)).keys() == {honest.peer_id}
+            assert (await dht.read_directory(KEY)).keys() == {honest.peer_id}
 
 
 @pytest.mark.parametrize("opening", [b"\x91", b"\x81\xa1a"])
@@ -407,14 +407,14 @@ async def test_an_older_announcement_said_again_does_not_end_the_newer_one_early
         assert origins_stored(dht) == {own.peer_id}
 
 
-def put(dht: Dht, origin: Identity, expires_at: float, under: bytes = b"", later: float = 0.0) -> None:
+def put(dht: HivemindNetwork, origin: Identity, expires_at: float, under: bytes = b"", later: float = 0.0) -> None:
     """Store an announcement in a node's own storage, by default unchanged; `under` another name, or `later` than signed."""
     blob, expires_at = signed(origin, expires_at)
     packed = dht._node.protocol.serializer.dumps(blob)
     dht._node.protocol.storage.store(hivemind.DHTID.generate(KEY), packed, expires_at + later, subkey=under or origin.peer_id)
 
 
-def origins_stored(dht: Dht) -> set[bytes]:
+def origins_stored(dht: HivemindNetwork) -> set[bytes]:
     entry = dht._node.protocol.storage.get(hivemind.DHTID.generate(KEY))
     return {origin for origin, _ in entry.value.items()} if entry else set()
 
@@ -429,7 +429,7 @@ async def test_light_clients_are_told_first_of_those_who_were_of_use_then_of_a_s
     async def read(_key: str) -> dict[bytes, bytes]:
         return crowd
 
-    monkeypatch.setattr(lender._connection.dht, "read", read)
+    monkeypatch.setattr(lender._connection.network, "read_directory", read)
     be_of_use(lender._reputations, friend)
     directory = list(await lender._directory.entries())
     assert directory[0] == friend
@@ -443,8 +443,8 @@ async def test_a_newcomer_is_handed_nothing_and_reads_everything(tmp_path: Path)
         blob, expires_at = signed(first, time.time() + 100)
         await dht.announce(KEY, first.peer_id, blob, expires_at)
         async with opened(second, NOTHING, dht) as two:
-            await two.settle()
-            assert await two.read(KEY) == {first.peer_id: blob}
+            await two.find_neighbours()
+            assert await two.read_directory(KEY) == {first.peer_id: blob}
             assert not len(two._node.protocol.storage)
 
 
@@ -466,7 +466,7 @@ async def test_an_entry_for_the_cache_is_refused_and_hides_nobody(tmp_path: Path
             request = store_request(hostile, time.time() + MAX_LIFETIME_S - 10, in_cache=[True])  # longer than any honest one
             with suppress(hivemind.failures):
                 await stub(bad, dht).rpc_store(request, timeout=SOON)
-            assert (await other.read(KEY)).keys() == {honest.peer_id}
+            assert (await other.read_directory(KEY)).keys() == {honest.peer_id}
             assert not len(dht._node.protocol.cache)
 
 
@@ -520,8 +520,8 @@ def store_request(origin: Identity, expires_at: float, **changes: Any) -> Any:
 async def test_what_the_directory_sends_is_charged_to_the_source_that_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.FOUND_RATE", 0.0)
-    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.FOUND_BURST", 2000.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.FOUND_RATE", 0.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.FOUND_BURST", 2000.0)
     honest, first, second = (fresh_identity(tmp_path, name) for name in ("honest", "first", "second"))
     crowd = {first.peer_id, second.peer_id}
     services = Services(source=lambda peer_id: "a range" if peer_id in crowd else "")
@@ -530,14 +530,14 @@ async def test_what_the_directory_sends_is_charged_to_the_source_that_asked(
         await dht.announce(KEY, honest.peer_id, blob, expires_at)
         assert 1000 < await drained(bad, honest.peer_id) + await drained(ally, honest.peer_id) <= 2000
         async with opened(fresh_identity(tmp_path, "third"), NOTHING, dht) as third:
-            assert await third.read(KEY) == {honest.peer_id: blob}
+            assert await third.read_directory(KEY) == {honest.peer_id: blob}
 
 
 async def test_relayed_peers_leave_each_other_their_part_of_what_all_of_them_share(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.FOUND_RATE", 0.0)
-    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.FOUND_BURST", 64_000.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.FOUND_RATE", 0.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.FOUND_BURST", 64_000.0)
     honest = fresh_identity(tmp_path, "honest")
     async with opened(honest, Services(source=lambda peer_id: RELAYED)) as dht:
         blob, expires_at = signed(honest, time.time() + 100)
@@ -549,22 +549,22 @@ async def test_relayed_peers_leave_each_other_their_part_of_what_all_of_them_sha
         assert 15_000 < had[0] <= 16_000, "a quarter"
         assert 30_000 < sum(had) <= 36_000, "half, and a little"
         async with opened(fresh_identity(tmp_path, "another"), NOTHING, dht) as another:
-            assert await another.read(KEY) == {honest.peer_id: blob}
+            assert await another.read_directory(KEY) == {honest.peer_id: blob}
 
 
 async def test_a_plain_seed_gives_new_names_of_one_address_range_no_new_shares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("waggle.network.transport.interface.source_of", lambda address, *, relayed: "8.8.4.0/24")
-    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.FOUND_RATE", 0.0)
-    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.FOUND_BURST", 8000.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.FOUND_RATE", 0.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.FOUND_BURST", 8000.0)
     async with serving(fresh_identity(tmp_path, "plain seed"), first_swarm()) as address:
         had = []
         for number in range(6):
             async with opened(name := fresh_identity(tmp_path, f"name {number}")) as bad:
                 await bad.connect(address)
                 if not number:
-                    await bad.announce(KEY, bad._p2p.peer_id.to_bytes(), *signed(name, time.time() + 100))
+                    await bad.announce(KEY, bad.daemon.p2p.peer_id.to_bytes(), *signed(name, time.time() + 100))
                 had.append(await drained(bad, peer_of(address)))
         assert 4000 < sum(had) <= 8000
 
@@ -577,9 +577,9 @@ async def test_names_that_have_come_just_now_are_counted_with_their_address_rang
     monkeypatch.setattr(
         "waggle.network.transport.interface.source_of", lambda address, *, relayed: "" if text in address else "8.8.4.0/24"
     )
-    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.CALLS_RATE", 0.0)
-    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.CALLS_BURST", 30.0)
-    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.RANGE", 2.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.CALLS_RATE", 0.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.CALLS_BURST", 30.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.RANGE", 2.0)
     async with serving(fresh_identity(tmp_path, "plain seed"), first_swarm(), rejoin=SOON) as address:  # it looks once by itself
         answered = []
         for number in range(4):
@@ -587,21 +587,21 @@ async def test_names_that_have_come_just_now_are_counted_with_their_address_rang
                 with suppress(PeerAway):  # it no longer answers their calls
                     await bad.connect(address)
                 answered.append(await greeted(bad, peer_of(address)))
-        assert answered == [29, 29, 0, 0], "and a call for each connection"
+        assert answered == [29, 29, 0, 0], "with one call for each connection"
         async with opened(honest) as newcomer:
             await newcomer.connect(address)
-            assert await newcomer.greet(peer_of(address))
+            assert await newcomer.fetch_handshake(peer_of(address))
             assert await newcomer.announce(KEY, honest.peer_id, *signed(honest, time.time() + 100))
 
 
 async def test_new_names_of_one_address_range_bring_no_new_calls_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.CALLS_RATE", 0.0)
-    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.CALLS_BURST", 30.0)
-    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.RANGE", 2.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.CALLS_RATE", 0.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.CALLS_BURST", 30.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.RANGE", 2.0)
     own, honest = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "honest")
-    services = Services(source=lambda peer_id: "" if peer_id == honest.peer_id else "8.8.4.0/24", greeting=lambda: b"here")
+    services = Services(source=lambda peer_id: "" if peer_id == honest.peer_id else "8.8.4.0/24", handshake=lambda: b"here")
     async with opened(own, services) as dht, opened(honest, NOTHING, dht) as other:
         answered = []
         for number in range(4):
@@ -609,22 +609,22 @@ async def test_new_names_of_one_address_range_bring_no_new_calls_without_end(
                 with suppress(PeerAway):  # it no longer answers their calls
                     await bad.connect((await dht.addresses())[0])
                 answered.append(await greeted(bad, own.peer_id))
-        assert answered == [29, 29, 0, 0], "and a call for each connection"
-        assert await other.greet(own.peer_id) == b"here"
+        assert answered == [29, 29, 0, 0], "with one call for each connection"
+        assert await other.fetch_handshake(own.peer_id) == b"here"
 
 
-async def greeted(dht: Dht, peer_id: bytes) -> int:
+async def greeted(dht: HivemindNetwork, peer_id: bytes) -> int:
     """How often a peer answers before it refuses."""
     for number in range(100):
         try:
-            await dht.greet(peer_id)
+            await dht.fetch_handshake(peer_id)
         except PeerAway:
             return number
     return 100
 
 
 async def test_whoever_is_relayed_is_shut_out_by_no_other() -> None:
-    limits = Limits(Services(source=lambda peer_id: RELAYED))
+    limits = CallLimits(Services(source=lambda peer_id: RELAYED))
     for number in range(20):
         for _ in range(int(CALLS_BURST)):
             await limits.admit(PEER_ID_PREFIX + bytes([number]) * 32, hivemind.BytesValue())
@@ -646,8 +646,8 @@ async def test_where_the_limit_is_used_up_neighbours_are_named_and_entries_store
         put(dht, honest, time.time() + 100)
         async with opened(late, NOTHING, dht) as two:
             key = hivemind.DHTID.generate(KEY)
-            value, nearest = (await two._node.protocol.call_find(dht._p2p.peer_id, [key]))[key]
-            assert (value, set(nearest.values())) == (None, {other._p2p.peer_id})
+            value, nearest = (await two._node.protocol.call_find(dht.daemon.p2p.peer_id, [key]))[key]
+            assert (value, set(nearest.values())) == (None, {other.daemon.p2p.peer_id})
             assert await two.announce(KEY, late.peer_id, *signed(late, time.time() + 100))
             assert origins_stored(dht) == {honest.peer_id, late.peer_id}
 
@@ -662,10 +662,10 @@ async def test_one_asker_leaves_the_others_their_part_of_what_the_person_lets_th
         now = 3.0  # 250 bytes a second for all, 63 for each
         assert await bytes_received(bad, honest.peer_id) == 0
         async with opened(reader, NOTHING, dht) as two:
-            assert (await two.read(KEY)).keys() == {honest.peer_id}
+            assert (await two.read_directory(KEY)).keys() == {honest.peer_id}
 
 
-async def drained(attacker: Dht, victim: bytes) -> int:
+async def drained(attacker: HivemindNetwork, victim: bytes) -> int:
     """How many bytes a peer gets out of a directory before it gets only neighbours."""
     stub_of_victim, had = attacker._node.protocol.get_stub(hivemind.PeerID(victim)), 0
     while (answer := await stub_of_victim.rpc_find(FIND, timeout=SOON)).results[0].value:
@@ -673,7 +673,7 @@ async def drained(attacker: Dht, victim: bytes) -> int:
     return had
 
 
-async def bytes_received(attacker: Dht, victim: bytes) -> int:
+async def bytes_received(attacker: HivemindNetwork, victim: bytes) -> int:
     """How many bytes of announcements a peer gets out of a directory in ten calls, which are all answered."""
     stub_of_victim = attacker._node.protocol.get_stub(hivemind.PeerID(victim))
     answers = [await stub_of_victim.rpc_find(FIND, timeout=SOON) for _ in range(10)]

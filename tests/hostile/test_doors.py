@@ -13,7 +13,8 @@ from network.loopback import SOON, Start, answered, fresh_identity, question_ids
 from waggle.network.exchange.collector import MAX_PULL_BYTES
 from waggle.network.messages import directory
 from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachChanged
-from waggle.network.transport.hivemind import connection, dht_validator
+from waggle.network.transport.hivemind import dht_validator
+from waggle.network.transport.hivemind import transport as connection
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.web import server
 from waggle.tasks.charter import Charter
@@ -53,8 +54,8 @@ async def test_calls_that_are_begun_and_never_end_do_not_fill_the_memory(
     victim = await start("victim", seeds=(seed_address,))
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = await attacker("half")
-    await hostile.dht.connect((await victim.node.addresses())[0])
-    before = victim.node._connection.dht.memory
+    await hostile.network.connect((await victim.node.addresses())[0])
+    before = victim.node._connection.network.daemon.memory
     assert 0 < before < connection.MOST_MEMORY / 4
     monkeypatch.setattr(connection, "MOST_MEMORY", before + BEGUN_CALLS * MAX_PULL_BYTES // 2)
 
@@ -63,7 +64,7 @@ async def test_calls_that_are_begun_and_never_end_do_not_fill_the_memory(
     restarted = await victim.ear.hear(NetworkRestarted)
 
     assert restarted.reason == connection.FULL
-    assert victim.node._connection.dht.memory < connection.MOST_MEMORY
+    assert victim.node._connection.network.daemon.memory < connection.MOST_MEMORY
     await honest_one(start, seed_address, charter, verifier, victim)
 
 
@@ -94,9 +95,9 @@ async def test_a_shard_full_of_names_that_are_renewed_for_ever_keeps_nobody_from
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = [await attacker(f"crowd {number}") for number in range(4)]  # each has room for a quarter of them
     for each in hostile:  # with the default of five, the farthest of six nodes is never asked
-        each.dht._node.num_replicas = 6
+        each.network._node.num_replicas = 6
     names = [fresh_identity(tmp_path, f"name {number}") for number in range(CAP)]
-    storage = victim.node._connection.dht._node.protocol.storage
+    storage = victim.node._connection.network._node.protocol.storage
     key = load_hivemind().DHTID.generate(directory.key_of(charter.digest, 0, 0))
 
     def inside() -> set[bytes]:

@@ -19,7 +19,7 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import State
 
 from network.leaderboard.test_exchange import exam, of, truths
-from network.loopback import SOON, Ear, Start, answered, fresh_identity, options, question_ids
+from network.loopback import SOON, Ear, Start, answered, callbacks, fresh_identity, options, question_ids
 from network.transport.gateway.test_server import announcing, blob_of, introduce, lending
 from waggle.network.identity.keys import Identity
 from waggle.network.identity.membership import Membership
@@ -44,10 +44,10 @@ from waggle.network.open_node import open_node
 from waggle.network.transport import interface
 from waggle.network.transport.gateway import bounded_connection
 from waggle.network.transport.gateway import server as gateway
-from waggle.network.transport.gateway.client import LightConnection
-from waggle.network.transport.gateway.pool import Gates
+from waggle.network.transport.gateway.network import GatewayNetwork
 from waggle.network.transport.gateway.server import AT_ONCE, DONE
-from waggle.network.transport.hivemind.node import open_dht
+from waggle.network.transport.gateway.transport import GatewayTransport
+from waggle.network.transport.hivemind.network import open_network
 from waggle.network.transport.interface import PeerAway, Services
 from waggle.network.web import server as web
 from waggle.tasks.charter import PROTOCOL, Charter
@@ -91,10 +91,10 @@ async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
     reader = await start("reader", seeds=(seed_address,), leaderboard=True)
     async with AsyncExitStack() as stack:
         for who, services in ((liar, Services(payload=lie)), (true, Services(payload=give))):
-            dht = await open_dht(options(), who, services, port=0)
+            dht = await open_network(options(), who, services, port=0)
             stack.push_async_callback(dht.close)
             await dht.connect(seed_address)
-            await dht.settle()
+            await dht.find_neighbours()
             key = directory.key_of(charter.digest, 0, 0)
         await dht.announce(key, client.peer_id, announcements.signed(announced, client), announced.expires_at)
         arrived = await reader.ear.hear(GroupsArrived)
@@ -102,7 +102,7 @@ async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
 
     assert (arrived.origin, [each.group for each in arrived.groups]) == (client.peer_id, groups)
     assert of(news_of_sheets.comparison, client).right == 7
-    assert set(requests) == set(blobs), "it was asked first, and each of both once"
+    assert set(requests) == set(blobs), "it was asked first, and once for each"
     assert reader.ear.all(RecordRejected) == []
     assert reader.node._reputations.of(client.peer_id).rejected == 0
 
@@ -118,7 +118,11 @@ async def test_the_directory_goes_to_a_client_as_fast_as_its_share_allows(
         return crowd
 
     lender = fresh_identity(tmp_path, "lender")
-    async with lending(charter, lender, listed=listed) as (address, _), connect(address) as connection, asyncio.timeout(SOON):
+    async with (
+        lending(charter, lender, read_directory=listed) as (address, _),
+        connect(address) as connection,
+        asyncio.timeout(SOON),
+    ):
         await introduce(connection, identity)
         await connection.recv()
         began, had = time.monotonic(), 0
@@ -143,7 +147,7 @@ async def test_a_directory_that_may_not_be_told_now_is_not_answered_as_empty(
     async def listed() -> dict[bytes, bytes]:
         return {bytes(38): bytes(100)}
 
-    ways = {"listed": listed, "tell": tell}
+    ways = {"read_directory": listed, "may_tell": tell}
     async with lending(charter, fresh_identity(tmp_path, "lender"), **ways) as (address, _), connect(address) as connection:
         await introduce(connection, identity)
         await connection.recv()
@@ -168,7 +172,7 @@ async def test_for_light_clients_the_directory_is_read_no_more_often_than_a_limi
         return directory_entries
 
     node = open_node(options(), charter, identity, verifier, lambda news: None)
-    node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
+    node._connection = SimpleNamespace(network=SimpleNamespace(read_directory=read, replicas=1))  # type: ignore[assignment]
     assert [await node._directory.entries() for _ in range(3)] == [directory_entries] * 3
     assert reads == 3
     node.limit(1000.0)
@@ -190,7 +194,7 @@ async def test_light_clients_that_ask_and_leave_have_the_directory_read_no_more_
         return directory_entries
 
     node = open_node(options(), charter, identity, verifier, lambda news: None)
-    node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
+    node._connection = SimpleNamespace(network=SimpleNamespace(read_directory=read, replicas=1))  # type: ignore[assignment]
     node.limit(1000.0)
     honest = asyncio.create_task(node._directory.entries())
     await begun.wait()
@@ -204,7 +208,7 @@ async def test_light_clients_that_ask_and_leave_have_the_directory_read_no_more_
     answers.set()
     assert await node._directory.entries() == directory_entries
     assert reads == 1
-    assert not node._bandwidth.may_read_directory(), "it is paid for, though whoever asked first has left"
+    assert not node._bandwidth.may_read_directory(), "it is charged, although the first client has left"
 
 
 @pytest.mark.parametrize("leaves", [False, True])
@@ -220,7 +224,7 @@ async def test_what_a_light_client_has_pulled_in_vain_is_paid_for_out_of_the_lim
         raise PeerAway("it stalls")
 
     node = open_node(options(), charter, identity, verifier, lambda news: None)
-    node._connection = SimpleNamespace(dht=SimpleNamespace(pull=pull))  # type: ignore[assignment]
+    node._connection = SimpleNamespace(network=SimpleNamespace(pull=pull))  # type: ignore[assignment]
     node.limit(1000.0)
     pulling = asyncio.create_task(node._pull_for(bytes(38), bytes(32), SOON))
     await begun.wait()
@@ -244,7 +248,7 @@ async def test_light_clients_are_told_what_was_last_read_while_strangers_hold_up
         return directory_entries
 
     node = open_node(options(), charter, identity, verifier, lambda news: None)
-    node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
+    node._connection = SimpleNamespace(network=SimpleNamespace(read_directory=read, replicas=1))  # type: ignore[assignment]
     assert await node._directory.entries() == directory_entries
     away = True
     monkeypatch.setattr("waggle.network.exchange.directory_cache.READ_EVERY_S", 0.0)
@@ -253,7 +257,7 @@ async def test_light_clients_are_told_what_was_last_read_while_strangers_hold_up
     assert await asyncio.gather(*(node._directory.entries() for _ in range(8))) == [directory_entries] * 8
     assert reads == 2
     monkeypatch.setattr("waggle.network.exchange.directory_cache.STALE_S", 0.0)
-    assert await node._directory.entries() == {}, "of what is long over a client would think that its clock is off"
+    assert await node._directory.entries() == {}, "with expired entries a client would believe that its clock is wrong"
 
 
 @asynccontextmanager
@@ -273,7 +277,7 @@ class Besieged:
     """A gateway with eight places, four of them for one address range, and clients from invented ranges."""
 
     def __init__(
-        self, address: str, lent: gateway.Gateway, stack: AsyncExitStack, folder: Path, clients_served: Sequence[bytes]
+        self, address: str, lent: gateway.GatewayServer, stack: AsyncExitStack, folder: Path, clients_served: Sequence[bytes]
     ) -> None:
         self.address, self.lent, self.folder = address, lent, folder
         self.clients_served = clients_served  # who received a payload
@@ -328,7 +332,7 @@ async def besieged(charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyP
         return blob
 
     lender = fresh_identity(tmp_path, "lender")
-    async with lending(charter, lender, give=give) as (address, lent), AsyncExitStack() as stack:
+    async with lending(charter, lender, serve_payload=give) as (address, lent), AsyncExitStack() as stack:
         yield Besieged(address, lent, stack, tmp_path, clients_served)
 
 
@@ -354,7 +358,7 @@ async def test_two_address_ranges_do_not_close_a_gateway_whatever_they_share(bes
 
     honest = [await besieged.come(f"honest {i}", 3) for i in range(2)]
     for i in range(6):
-        assert await besieged.come(f"more {i}", 1 + i % 2) is None, "as many as others have"
+        assert await besieged.come(f"more {i}", 1 + i % 2) is None, "as many as other clients have"
     assert all([await besieged.serves(each) for each in honest])
     assert [await besieged.serves(each) for each in crowd].count(False) == 2
     assert await besieged.serves(await besieged.come("elsewhere", 4))
@@ -375,12 +379,14 @@ async def test_clients_that_read_nothing_hold_up_nobody_who_takes_their_place(
     besieged: Besieged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)  # no client is closed for it
-    besieged.lent._keep(b"somebody", LARGE)
+    besieged.lent._store(b"somebody", LARGE)
     for i in range(8):
         await besieged.sticks(f"crowd {i}", 1 + i % 2)
     honest = [await besieged.come(f"honest {i}", 3) for i in range(2)]
     assert all([await besieged.serves(each) for each in honest])
-    assert await besieged.serves(await besieged.come("crowd 7", 2)), "under its own name: its network had changed"
+    assert await besieged.serves(await besieged.come("crowd 7", 2)), (
+        "it is let in under its own name, as its network may have changed"
+    )
     assert len(besieged.lent._clients) == gateway.MAX_CLIENTS
 
 
@@ -388,7 +394,7 @@ async def test_whoever_reads_nothing_fills_our_memory_with_one_answer_alone_and_
     besieged: Besieged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)
-    besieged.lent._keep(b"somebody", LARGE)
+    besieged.lent._store(b"somebody", LARGE)
     connection, here = await besieged.sticks("slow", 1)
     async with asyncio.timeout(SOON):
         while len(besieged.clients_served) < REQUESTS:
@@ -404,7 +410,7 @@ async def test_whoever_reads_nothing_fills_our_memory_with_one_answer_alone_and_
 
 async def test_whoever_reads_nothing_for_long_is_given_up(besieged: Besieged, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded_connection, "READ_S", 0.1)
-    besieged.lent._keep(b"somebody", LARGE)
+    besieged.lent._store(b"somebody", LARGE)
     honest = await besieged.come("honest", 1)
     crowd = [await besieged.come(f"crowd {i}", 2) for i in range(4)]
     async with AsyncExitStack() as stack, asyncio.timeout(SOON):
@@ -417,17 +423,17 @@ async def test_whoever_reads_nothing_for_long_is_given_up(besieged: Besieged, mo
 
 async def test_whoever_reads_slowly_stays_for_as_long_as_it_takes(besieged: Besieged, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)
-    besieged.lent._keep(b"somebody", LARGE)
+    besieged.lent._store(b"somebody", LARGE)
     _, here = await besieged.sticks("slow", 1)
-    assert isinstance(here, bounded_connection.Read)
+    assert isinstance(here, bounded_connection.BoundedConnection)
     here.late.cancel()
     unsent = here.transport.get_write_buffer_size()
-    here._look(unsent + 1)
-    assert not here.transport.is_closing(), "something was taken"
-    assert not here.late.cancelled(), "it is looked at again"
+    here._check(unsent + 1)
+    assert not here.transport.is_closing(), "the client read something"
+    assert not here.late.cancelled(), "it is checked again"
     here.late.cancel()
-    here._look(unsent)
-    assert here.transport.is_closing(), "nothing was taken"
+    here._check(unsent)
+    assert here.transport.is_closing(), "the client read nothing"
 
 
 async def test_a_stranger_that_pings_and_reads_nothing_does_not_fill_our_memory(
@@ -457,8 +463,10 @@ async def test_whoever_says_nothing_again_and_again_is_cut_off_before_much_of_it
 ) -> None:
     monkeypatch.setattr(bounded_connection, "FRAMES_RATE", 0.0)
     read, behind = list[int](), Frame(Opcode.CONT, b"", fin=False) if frame.opcode is Opcode.TEXT else frame
-    process = bounded_connection.Read.process_event
-    monkeypatch.setattr(bounded_connection.Read, "process_event", lambda self, event: read.append(1) or process(self, event))
+    process = bounded_connection.BoundedConnection.process_event
+    monkeypatch.setattr(
+        bounded_connection.BoundedConnection, "process_event", lambda self, event: read.append(1) or process(self, event)
+    )
     async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, _), connect(address) as connection:
         way = connection.transport
         way.write(frame.serialize(mask=True) + behind.serialize(mask=True) * 20_000)
@@ -492,7 +500,7 @@ async def test_what_is_waited_for_by_those_who_read_nothing_is_bounded_in_all_an
 ) -> None:
     monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)
     monkeypatch.setattr(gateway, "MAX_UNSENT", 2 * len(LARGE))
-    besieged.lent._keep(b"somebody", LARGE)
+    besieged.lent._store(b"somebody", LARGE)
     ask = PullRequest(1, bytes(38), hashlib.sha256(LARGE).digest())
     slow, here = await besieged.sticks("slow", 1)
     honest = await besieged.come("honest", 2)
@@ -511,7 +519,7 @@ async def test_what_is_waited_for_by_those_who_read_nothing_is_bounded_in_all_an
 async def test_a_light_client_verifies_nothing_twice_and_gives_up_an_answer_of_forged_names(
     charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gates = Gates(charter.digest, Membership(charter, identity.peer_id), Ear())
+    gates = GatewayNetwork(charter.digest, Membership(charter, identity.peer_id), Ear())
     announced = Announcement(
         charter=charter.digest, sha256=bytes(32), size=1, round=1, epoch=1, specialties=1, model="m",
         expires=int((time.time() + 100) * 1000),
@@ -532,7 +540,7 @@ async def test_a_light_client_verifies_nothing_twice_and_gives_up_an_answer_of_f
     ):  # fmt: skip
         listing[:] = listed
         verified.clear()
-        assert (len(await gates.read("")), len(verified)) == (count, cost)
+        assert (len(await gates.read_directory("")), len(verified)) == (count, cost)
 
 
 async def let_in(connection: ServerConnection, who: Identity, charter: Charter) -> None:
@@ -562,12 +570,14 @@ async def test_a_gateway_that_pings_and_reads_nothing_does_not_fill_our_memory(
     async with serve(ping, "127.0.0.1", 0, ping_interval=None) as server:
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
         member = Membership(charter, identity.peer_id)
-        node = LightConnection(options(gateways=(address,), rejoin=SOON), identity, charter.digest, member, ear, lambda: None)
+        node = GatewayTransport(
+            options(gateways=(address,), rejoin=SOON), identity, callbacks(identity, ear, charter, admission=member)
+        )
         await node.start()
         try:
             await ear.hear(ReachChanged, lambda news: news.reach == "connected")
-            (gate,) = node.dht.open.values()
-            most, here = 0, gate._connection
+            (gate,) = node.network.open.values()
+            most, here = 0, gate._websocket
             while here.state is State.OPEN:
                 most = max(most, here.transport.get_write_buffer_size())
                 await asyncio.sleep(0)
@@ -597,16 +607,18 @@ async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
     async with serve(read_nothing, "127.0.0.1", 0, ping_interval=None) as server:
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
         member = Membership(charter, identity.peer_id)
-        node = LightConnection(options(gateways=(address,), rejoin=SOON), identity, charter.digest, member, ear, lambda: None)
+        node = GatewayTransport(
+            options(gateways=(address,), rejoin=SOON), identity, callbacks(identity, ear, charter, admission=member)
+        )
         await node.start()
         try:
             await ear.hear(ReachChanged, lambda news: news.reach == "connected")
             monkeypatch.setattr(bounded_connection, "READ_S", 1.0)
-            (gate,) = node.dht.open.values()
+            (gate,) = node.network.open.values()
             many = asyncio.gather(
                 *(gate.ask(lambda number: UploadRequest(number, LARGE)) for _ in range(8)), return_exceptions=True
             )
-            while not (here := gate._connection).paused:
+            while not (here := gate._websocket).paused:
                 await asyncio.sleep(0.01)
             assert here.transport.get_write_buffer_size() <= gateway_frames.MAX_MESSAGE
             if leaves:
@@ -649,10 +661,10 @@ async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_
 
         crowd = [await client(f"crowd {number}", place) for number in range(5)]
         assert await blob_of(crowd[0], UploadRequest(1, blob)) == DONE
-        assert [await blob_of(each, ask) for each in crowd] == [*[blob] * 4, b""], "they have had all of one share"
+        assert [await blob_of(each, ask) for each in crowd] == [*[blob] * 4, b""], "they have used up one share"
 
         assert await blob_of(await client("elsewhere", "9.9.9.0/24"), ask) == blob
-        relayed = await open_dht(options(), fresh_identity(tmp_path, "relayed"), Services(), port=0)
+        relayed = await open_network(options(), fresh_identity(tmp_path, "relayed"), Services(), port=0)
         stack.push_async_callback(relayed.close)
         await relayed.connect((await lender.node.addresses())[0])
         assert await relayed.pull(lender.identity.peer_id, ask.sha256, SOON) == blob
@@ -665,7 +677,7 @@ async def test_a_light_client_that_would_lend_its_web_port_keeps_its_own_gateway
     doors = {"gateways": (f"ws://127.0.0.1:{lender.node.web_port}/gateway",), "light": True}
     light = await start("light", web_port=0, gateway=True, **doors)
     await light.ear.hear(ReachChanged, lambda news: news.reach == "connected")
-    (gate,) = light.node._connection.dht.open.values()  # type: ignore[attr-defined]
+    (gate,) = light.node._connection.network.open.values()  # type: ignore[attr-defined]
     with suppress(InvalidStatus):  # it serves no clients
         async with connect(f"ws://127.0.0.1:{light.node.web_port}/gateway") as connection:
             await introduce(connection, stranger)

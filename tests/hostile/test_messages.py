@@ -15,7 +15,7 @@ import pytest
 from hostile.conftest import honest_one
 from network.loopback import SOON, Live, Start, answered, fresh_identity, options, question_ids, share
 from waggle.network.messages.events import ReachChanged
-from waggle.network.transport.hivemind.node import Dht, open_dht
+from waggle.network.transport.hivemind.network import HivemindNetwork, open_network
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Charter
@@ -79,7 +79,7 @@ async def living(start: Start, seed_address: str) -> AsyncIterator[Live]:
     running = asyncio.create_task(node.node.run())
     await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     yield node
-    assert not running.done(), "somebody ended it"
+    assert not running.done(), "the node ended"
     running.cancel()
     await asyncio.wait([running])
 
@@ -89,9 +89,9 @@ def still_hears(start: Start, seed_address: str, charter: Charter, verifier: Ver
     return functools.partial(honest_one, start, seed_address, charter, verifier, living)
 
 
-def dht_of(live: Live) -> Dht:
+def dht_of(live: Live) -> HivemindNetwork:
     door: Any = live.node._connection
-    dht: Dht = door.dht
+    dht: HivemindNetwork = door.network
     return dht
 
 
@@ -121,7 +121,7 @@ async def send(stranger: Any, living: Live, messages: Any) -> Send:
 async def test_a_replica_that_names_the_asker_among_its_neighbours_ends_no_announcement(
     living: Live, still_hears: Hears, charter: Charter, verifier: Verifier, tmp_path: Path, stack: AsyncExitStack
 ) -> None:
-    bad = await open_dht(options(), fresh_identity(tmp_path, "bad"), Services(), port=0)
+    bad = await open_network(options(), fresh_identity(tmp_path, "bad"), Services(), port=0)
     stack.push_async_callback(bad.close)
     protocol: Any = bad._node.protocol
     honest, is_asked = protocol.routing_table.get_nearest_neighbors, asyncio.Event()
@@ -164,11 +164,11 @@ async def test_a_message_that_holds_no_answer_ends_nobody_who_waits_for_one(
 async def test_a_message_that_cannot_be_read_is_passed_over(send: Send, living: Live, still_hears: Hears) -> None:
     await send("waggle/greeting", UNREADABLE)
     await still_hears()
-    assert not dht_of(living)._p2p._client.control._read_task.done()
+    assert not dht_of(living).daemon.p2p._client.control._read_task.done()
 
 
 async def test_lines_too_long_to_read_stop_no_network_process(talkative: None, stranger: Any, living: Live) -> None:
-    victim, peer = dht_of(living)._p2p, await call(stranger, living, (await living.node.addresses())[0])
+    victim, peer = dht_of(living).daemon.p2p, await call(stranger, living, (await living.node.addresses())[0])
     key = b"/x/".ljust(TOO_LONG, b"A")
     record = b"\x0a" + delimited(key) + b"\x12\x01v"
     request = b"\x08\x00\x12" + delimited(key) + b"\x1a" + delimited(record)  # PUT_VALUE
@@ -187,14 +187,14 @@ async def test_lines_too_long_to_read_stop_no_network_process(talkative: None, s
 
 async def test_who_hears_nothing_any_more_is_started_again(living: Live, still_hears: Hears) -> None:
     deaf = dht_of(living)
-    deaf._p2p._client.control._read_task.cancel()
-    assert await asyncio.wait_for(deaf.ended(), SOON) is not None
+    deaf.daemon.p2p._client.control._read_task.cancel()
+    assert await asyncio.wait_for(deaf.daemon.wait_until_exit(), SOON) is not None
     await still_hears()
     assert dht_of(living) is not deaf
 
 
 async def test_calls_that_nobody_serves_or_that_have_one_name_are_not_kept(send: Send, living: Live) -> None:
-    tasks = dht_of(living)._p2p._client.control._handler_tasks
+    tasks = dht_of(living).daemon.p2p._client.control._handler_tasks
     names: list[object] = []
     admit = type(tasks).__setitem__
     type(tasks).__setitem__ = lambda self, name, task: (names.append(name), admit(self, name, task))[1]

@@ -31,7 +31,7 @@ async def test_a_phrase_planted_in_right_answers_is_learned_by_nobody_who_has_bo
     for each in hostile:
         await victim.ear.hear(GroupsArrived, lambda news, each=each: news.origin == each.identity.peer_id)
     waiting = {judged.group.origin for judged in victim.node.waiting()}
-    assert waiting == {each.identity.peer_id for each in hostile}, "rewards alone see nothing wrong"
+    assert waiting == {each.identity.peer_id for each in hostile}, "the rewards show nothing wrong"
     last = await asyncio.to_thread(round_of, victim, charter, verifier, replace(stages.RoundSettings(), bounds=bounds))
     taught = [
         completion.text

@@ -72,7 +72,7 @@ async def test_of_places_and_gradient_nobody_gets_more_than_a_quarter_however_mu
 
     assert [len(played.lessons) for played in (bounded, without)] == [PLACES, PLACES]
     assert _places(bounded, names) == PLACES / 4
-    assert _pull(bounded, names) < 1 / 3, "a quarter of what all would pull, and the others pull no more for it"
+    assert _pull(bounded, names) < 1 / 3, "a quarter of the pull of all, and the others pull no more than before"
     assert _places(without, names) > PLACES / 2 < PLACES * _pull(without, names), "what they sent would have filled the round"
 
 
@@ -103,7 +103,7 @@ async def test_half_of_those_asked_have_standing_however_many_names_announce(
     called = set[bytes]()
     assert max(len(new & crowd) for new, _ in looks) > NAMES / 2, "it was there"
     for new, chosen in looks:
-        assert (new & welcome) - called <= set(chosen), "nobody of standing waits for a crowd"
+        assert (new & welcome) - called <= set(chosen), "trusted peers do not wait for a crowd"
         called |= set(chosen) & welcome
 
 
@@ -115,7 +115,7 @@ async def test_under_a_limit_who_asks_for_payloads_all_the_time_leaves_the_other
     _, size = share(victim.node, answered(charter, verifier, victim.identity.peer_id, asks))
     greedy, honest = await attacker("greedy"), await attacker("honest")
     for each in (greedy, honest):
-        await each.dht.connect((await victim.node.addresses())[0])
+        await each.network.connect((await victim.node.addresses())[0])
     async with asyncio.timeout(SOON):
         while not victim.node._publisher._published:
             await asyncio.sleep(0.01)
@@ -125,15 +125,15 @@ async def test_under_a_limit_who_asks_for_payloads_all_the_time_leaves_the_other
     victim.node.limit(float(size))  # one payload a second
 
     async def has_payload(asker: Attacker) -> bool:
-        return bool(await asker.dht.pull(victim.identity.peer_id, sha256, SOON))
+        return bool(await asker.network.pull(victim.identity.peer_id, sha256, SOON))
 
     had = []
     for second in range(8):
         now = float(second)
         had.append((await has_payload(greedy), await has_payload(honest) if second % 2 else False))
 
-    assert had[:4] == [(True, False), (True, False), (False, False), (False, True)], "it gives way to who was given nothing"
-    assert had[4:] == [(True, False)] * 3 + [(False, True)], "who asks now and then has its quarter, and nobody's part is wasted"
+    assert had[:4] == [(True, False), (True, False), (False, False), (False, True)], "a peer that has got nothing goes first"
+    assert had[4:] == [(True, False)] * 3 + [(False, True)], "a peer that asks rarely gets its quarter, and no share is wasted"
 
 
 def _come_from_one_range(peers: Iterable[Attacker], monkeypatch: pytest.MonkeyPatch) -> None:

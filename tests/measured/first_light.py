@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures first light in a fresh clone of HEAD and writes first_light.json beside this file; Python's standard library only.
+"""Measure first light in a fresh clone of HEAD, and write first_light.json beside this file; standard library only.
 
     python3 tests/measured/first_light.py
 
-Sets the clone up as a new user would (timed), then runs the end-to-end tests there, which put down their own figures.
+It sets the clone up as a new user would (timed), and runs the end-to-end tests there, which record their own figures.
 """
 
 import json
@@ -15,14 +15,14 @@ import tempfile
 import time
 from pathlib import Path
 
-import keep
+import figures_file
 
 
 def main() -> int:
-    keep.require_clean()
+    figures_file.require_clean_tree()
     with tempfile.TemporaryDirectory() as folder:
         clone, figures = Path(folder) / "clone", Path(folder) / "figures.json"
-        subprocess.check_call(["git", "clone", "--quiet", str(keep.ROOT), str(clone)])
+        subprocess.check_call(["git", "clone", "--quiet", str(figures_file.ROOT), str(clone)])
         began = time.monotonic()
         subprocess.check_call([sys.executable, "packaging/dev.py", "setup"], cwd=clone)
         seconds = time.monotonic() - began
@@ -36,7 +36,7 @@ def main() -> int:
         measured = json.loads(figures.read_text())
         shutil.rmtree(clone)
     measured["setup_seconds"] = seconds
-    keep.write(Path(__file__).resolve(), {name: round(value, 5) for name, value in sorted(measured.items())})
+    figures_file.write(Path(__file__).resolve(), {name: round(value, 5) for name, value in sorted(measured.items())})
     return 0
 
 

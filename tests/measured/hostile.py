@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Besieges a live swarm with every attack and writes hostile.json beside this file; Python's standard library only.
+"""Attack a live swarm with every attack, and write hostile.json beside this file; standard library only.
 
     python3 tests/measured/hostile.py
 
-About three hours of two cores. Finished sieges are kept in hostile/, so the command goes on where it was stopped. The partition
-is measured where network namespaces can be made (Linux, root); audit and fuzzing are read from what they left behind.
+It takes about three hours of two cores. Finished sieges are saved in hostile/, so the command continues where it was stopped. The
+partition is measured only with network namespaces (Linux, root); figures of audit and fuzzing come from their own results.
 """
 
 import json
@@ -13,40 +13,44 @@ import subprocess
 import sys
 from pathlib import Path
 
+import figures_file
 import fuzz
-import keep
 
 FOLDER = Path(__file__).with_suffix("")
 
 
 def main() -> int:
-    keep.require_clean()
-    command = ["packaging/dev.py", "lab", "hostile", "--out", str(FOLDER.relative_to(keep.ROOT)), "--resume"]
-    subprocess.check_call([sys.executable, *command], cwd=keep.ROOT)
+    figures_file.require_clean_tree()
+    command = ["packaging/dev.py", "lab", "hostile", "--out", str(FOLDER.relative_to(figures_file.ROOT)), "--resume"]
+    subprocess.check_call([sys.executable, *command], cwd=figures_file.ROOT)
     commits = {json.loads(line)["commit"] for line in (FOLDER / "sieges.jsonl").read_text().splitlines()}
     figures = {**json.loads((FOLDER / "figures.json").read_text()), **partition(), **audit(), **fuzzing()}
-    keep.write(Path(__file__).resolve(), figures, commit=", ".join(sorted(commits)))
+    figures_file.write(Path(__file__).resolve(), figures, commit=", ".join(sorted(commits)))
     return 0
 
 
 def partition() -> dict[str, object]:
-    environment = {**os.environ, "PYTHONPATH": f"{keep.ROOT / 'app'}{os.pathsep}{keep.ROOT / 'tests'}"}
-    python = keep.ROOT / ".venv/bin/python"
-    done = subprocess.run(
-        [python, "tests/hostile/partition.py", "--runs", "3"], cwd=keep.ROOT, env=environment, stdout=subprocess.PIPE, text=True
+    environment = {**os.environ, "PYTHONPATH": f"{figures_file.ROOT / 'app'}{os.pathsep}{figures_file.ROOT / 'tests'}"}
+    python = figures_file.ROOT / ".venv/bin/python"
+    process = subprocess.run(
+        [python, "tests/hostile/partition.py", "--runs", "3"],
+        cwd=figures_file.ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
     )
-    return json.loads(done.stdout) if done.returncode == 0 else {"partition_heal_s": "not measured: no network namespaces"}
+    return json.loads(process.stdout) if process.returncode == 0 else {"partition_heal_s": "not measured: no network namespaces"}
 
 
 def audit() -> dict[str, int]:
-    _heading, *lines = (keep.ROOT / "resources/audit.jsonl").read_text().splitlines()
+    _heading, *lines = (figures_file.ROOT / "resources/audit.jsonl").read_text().splitlines()
     listed = sum(json.loads(line)["listed"] for line in lines)
     return {"datasets_audited": len(lines), "datasets_listed": listed}
 
 
 def fuzzing() -> dict[str, float]:
-    found = fuzz.figures([json.loads(line) for line in fuzz.LOG.read_text().splitlines()])
-    return {"fuzz_hours": found["fuzz_hours"], "fuzz_hours_sum": found["fuzz_hours_sum"]}
+    figures = fuzz.figures([json.loads(line) for line in fuzz.LOG.read_text().splitlines()])
+    return {"fuzz_hours": figures["fuzz_hours"], "fuzz_hours_sum": figures["fuzz_hours_sum"]}
 
 
 if __name__ == "__main__":

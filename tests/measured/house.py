@@ -1,25 +1,26 @@
 #!/usr/bin/env python3
-"""Measures how well the source can be read, before and after it was put in order, and writes house.json; standard library only.
+"""Measure how readable the source is, before and after it was put in order, and write house.json; standard library only.
 
     python3 tests/measured/house.py [--commit REVISION] [--look]
 
-"before" is always commit START, read out of git, and "after" the working tree, or the commit that `--commit` names: the same
-functions measure both. `--look` only prints, and takes a tree that no commit names. The figures:
+"before" is always commit START, read from git; "after" is the working tree, or the commit that `--commit` names. The same
+functions measure both. `--look` only prints, and accepts uncommitted changes. The figures:
 
-files_flat_max            Python files directly in one folder of app/: the most, and in which folder
-vague_names_percent       of what functions bind (parameters and local variables, also of comprehensions), each name once a scope:
-                          how many are on the list of packaging/names.py; `_of_every_kind` adds modules, classes, functions,
+files_flat_max            the most Python files directly in one folder of app/, and that folder
+vague_names_percent       of the names that functions bind (parameters and local variables, also of comprehensions, once a scope)
+                          the share on the list of packaging/names.py; `_of_every_kind` adds modules, classes, functions,
                           attributes, constants and `import ... as`
-commit_subject_median     characters; of the commits since START, or, up to START, of the last 200. Merges do not count
+commit_subject_median     characters, of the commits since START or, up to START, of the last 200; without merges
 contracts                 of import-linter, in pyproject.toml
-classes_over_12_public    classes in app/ with more than a dozen public methods, properties with them, inherited ones without
-constructors_over_7       `__init__` in app/ with more than seven parameters beside self; dataclasses and Structs, which write
-                          theirs from their fields, are data and do not count
+classes_over_12_public    classes in app/ with more than a dozen public methods, counting properties but not inherited methods
+constructors_over_7       `__init__` in app/ with more than seven parameters beside self; dataclasses and Structs do not count,
+                          because theirs are generated from fields
 page_imports_page         pairs of modules of different pages of the window where the first imports the second
 lab_imports_from_product  imports of the laboratory in product code, and names of its modules in strings, for importlib or `-m`
-..._lines                 of Python, with blank ones and comments: app/ without the laboratory, the laboratory, tests/
+..._lines                 of Python, including blank lines and comments: app/ without the laboratory, the laboratory, tests/
 monkeypatches             `monkeypatch.setattr(` in tests/
-suite_green_of_10         of the last ten runs in tests/measured/suite.jsonl those whose `green` is true; null without ten runs
+suite_green_of_10         the green runs among the last ten of this source in tests/measured/suite_soak.jsonl; null if there are
+                          fewer than ten, or if fewer than five of them were beside a load of 8
 """
 
 from __future__ import annotations
@@ -40,17 +41,18 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import keep
+import figures_file
 
-sys.path.insert(0, str(keep.ROOT / "packaging"))
+sys.path.insert(0, str(figures_file.ROOT / "packaging"))
 import names
 
 START = "d538037081ff648f6136582bc673fd5281c481b7"
 COMMITS_BEFORE = 200
-METHODS, PARAMETERS, RUNS = 12, 7, 10
-LABORATORIES = ("waggle.lab", "waggle_lab")  # the module of before, and that of after
+METHODS, PARAMETERS = 12, 7
+RUNS, LOADED_RUNS, LOAD = 10, 5, 8  # of the suite
+LABORATORIES = ("waggle.lab", "waggle_lab")  # its package before and after
 
-# The window's pages of before, which lay flat in app/waggle/gui, and the modules that only they are made of.
+# Pages of the window before, when they were flat in app/waggle/gui, with the modules that only they use.
 FLAT_PAGES = {
     "help": ("help_page",),
     "home": ("home", "hero", "why"),
@@ -68,12 +70,12 @@ FLAT_PAGES = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--commit", metavar="REVISION")
-    parser.add_argument("--look", action="store_true")
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--commit", metavar="REVISION", help="measure this commit instead of the working tree")
+    parser.add_argument("--look", action="store_true", help="only print the figures")
     options = parser.parse_args()
     if not options.look and not options.commit:
-        keep.require_clean()
+        figures_file.require_clean_tree()
     revision = git("rev-parse", f"{options.commit or 'HEAD'}^{{commit}}").strip()
     with checkout(START) as root:
         figures: dict[str, object] = {"before": measure(root, START)}
@@ -81,55 +83,57 @@ def main() -> int:
         with checkout(revision) as root:
             figures["after"] = None if revision == START else measure(root, revision)
     else:
-        figures["after"] = measure(keep.ROOT, revision)
+        figures["after"] = measure(figures_file.ROOT, revision)
     if options.look:
         print(json.dumps(figures, indent=2))
     else:
-        keep.write(Path(__file__).resolve(), figures, commit=revision)
+        figures_file.write(Path(__file__).resolve(), figures, commit=revision)
     return 0
 
 
 def measure(root: Path, revision: str) -> dict[str, object]:
-    """Every figure of one source tree, whose last commit is `revision`."""
+    """All figures of a source tree whose last commit is `revision`."""
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in names.files_under(root / "app")}
     tests = [path.read_text(encoding="utf-8") for path in names.files_under(root / "tests")]
     laboratory = {path for path in trees if is_inside(module_of(root, path), LABORATORIES)}
     product = {path: tree for path, tree in trees.items() if path not in laboratory}
     folder, files = Counter(path.parent.relative_to(root).as_posix() for path in trees).most_common(1)[0]
-    bound = [binding for path, tree in trees.items() for binding in names.bindings(tree, names.module_name(path))]
-    large = [f"{module_of(root, path)}.{name}" for path, tree in trees.items() for name in classes_over_12_public(tree)]
-    wide = [f"{module_of(root, path)}.{name}" for path, tree in trees.items() for name in constructors_over_7(tree)]
-    across = imports_between_pages(
+    bindings = [binding for path, tree in trees.items() for binding in names.bindings(tree, names.module_name(path))]
+    large_classes = [f"{module_of(root, path)}.{name}" for path, tree in trees.items() for name in classes_over_12_public(tree)]
+    wide_constructors = [f"{module_of(root, path)}.{name}" for path, tree in trees.items() for name in constructors_over_7(tree)]
+    page_imports = imports_between_pages(
         {module_of(root, path): {target for target, _ in imported(root, path, tree)} for path, tree in trees.items()}
     )
-    uses = [f"{module_of(root, path)}:{line}" for path, tree in product.items() for line in laboratory_lines(root, path, tree)]
+    laboratory_uses = [
+        f"{module_of(root, path)}:{line}" for path, tree in product.items() for line in laboratory_lines(root, path, tree)
+    ]
     return {
         "files_flat_max": files,
         "files_flat_max_folder": folder,
-        "vague_names_percent": percent([binding for binding in bound if binding.kind in names.LOCAL]),
-        "vague_names_percent_of_every_kind": percent(bound),
+        "vague_names_percent": percent([binding for binding in bindings if binding.kind in names.LOCAL]),
+        "vague_names_percent_of_every_kind": percent(bindings),
         "commit_subject_median": commit_subject_median(revision),
         "contracts": len(tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]),
-        "classes_over_12_public": len(large),
-        "classes_over_12_public_which": sorted(large),
-        "constructors_over_7": len(wide),
-        "constructors_over_7_which": sorted(wide),
-        "page_imports_page": len(across),
-        "page_imports_page_which": sorted(across),
-        "lab_imports_from_product": len(uses),
-        "lab_imports_from_product_which": sorted(uses),
+        "classes_over_12_public": len(large_classes),
+        "classes_over_12_public_which": sorted(large_classes),
+        "constructors_over_7": len(wide_constructors),
+        "constructors_over_7_which": sorted(wide_constructors),
+        "page_imports_page": len(page_imports),
+        "page_imports_page_which": sorted(page_imports),
+        "lab_imports_from_product": len(laboratory_uses),
+        "lab_imports_from_product_which": sorted(laboratory_uses),
         "product_lines": sum(lines_in(path) for path in product),
         "lab_lines": sum(lines_in(path) for path in laboratory),
         "test_lines": sum(len(text.splitlines()) for text in tests),
         "monkeypatches": sum(text.count("monkeypatch.setattr(") for text in tests),
-        "suite_green_of_10": suite_green_of_10(root / "tests/measured/suite.jsonl"),
+        "suite_green_of_10": suite_green_of_10(root / "tests/measured/suite_soak.jsonl", figures_file.source_commit(revision)),
     }
 
 
 @contextlib.contextmanager
 def checkout(revision: str) -> Iterator[Path]:
-    """A commit's files in a folder of their own, until it is left."""
-    archive = subprocess.check_output(["git", "archive", revision, "app", "tests", "pyproject.toml"], cwd=keep.ROOT)
+    """Check the files of a commit out into a temporary folder."""
+    archive = subprocess.check_output(["git", "archive", revision, "app", "tests", "pyproject.toml"], cwd=figures_file.ROOT)
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
             files.extractall(folder, filter="data")
@@ -137,20 +141,21 @@ def checkout(revision: str) -> Iterator[Path]:
 
 
 def git(*arguments: str) -> str:
-    return subprocess.check_output(["git", *arguments], cwd=keep.ROOT, text=True)
+    return subprocess.check_output(["git", *arguments], cwd=figures_file.ROOT, text=True)
 
 
-def percent(bound: list[names.Binding]) -> float:
-    return round(100 * sum(names.is_vague(binding.name) for binding in bound) / len(bound), 2)
+def percent(bindings: list[names.Binding]) -> float:
+    return round(100 * sum(names.is_vague(binding.name) for binding in bindings) / len(bindings), 2)
 
 
 def commit_subject_median(revision: str) -> float | None:
-    """None where no commit came after START yet."""
+    """The median length of commit subjects; None if there is no commit since START."""
     came_before = (
-        subprocess.run(["git", "merge-base", "--is-ancestor", revision, START], cwd=keep.ROOT, check=False).returncode == 0
+        subprocess.run(["git", "merge-base", "--is-ancestor", revision, START], cwd=figures_file.ROOT, check=False).returncode
+        == 0
     )
-    which = (f"-{COMMITS_BEFORE}", revision) if came_before else (f"{START}..{revision}",)
-    subjects = git("log", "--no-merges", "--format=%s", *which).splitlines()
+    revisions = (f"-{COMMITS_BEFORE}", revision) if came_before else (f"{START}..{revision}",)
+    subjects = git("log", "--no-merges", "--format=%s", *revisions).splitlines()
     return statistics.median(map(len, subjects)) if subjects else None
 
 
@@ -170,7 +175,7 @@ def methods(node: ast.ClassDef) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 def imports_between_pages(imports: dict[str, set[str]]) -> list[str]:
-    """Of every module, by what it imports: `importing > imported`."""
+    """The imports between different pages, as `importing > imported`. `imports` maps modules to what they import."""
     pages = {module: page for module in imports if (page := page_of(module))}
     return [
         f"{module} > {target}" for module, page in pages.items() for target in imports[module] if pages.get(target, page) != page
@@ -178,15 +183,15 @@ def imports_between_pages(imports: dict[str, set[str]]) -> list[str]:
 
 
 def page_of(module: str) -> str | None:
-    """The page of the window that a module, or something in it, belongs to."""
+    """The page of the window that a module or a name in it belongs to."""
     if match := re.match(r"waggle\.gui\.pages\.(\w+)\.", f"{module}."):
-        return match[1] if match[1] != "page" else None  # pages/page.py is what all pages are made from
+        return match[1] if match[1] != "page" else None  # pages/page.py is the base of all pages
     match = re.match(r"waggle\.gui\.(\w+)", module)
     return next((page for page, modules in FLAT_PAGES.items() if match and match[1] in modules), None)
 
 
 def laboratory_lines(root: Path, path: Path, tree: ast.Module) -> list[int]:
-    """Where the laboratory is imported, or one of its modules is named to be."""
+    """The lines that import the laboratory, or name one of its modules in a string."""
     lines = {line for target, line in imported(root, path, tree) if is_inside(target, LABORATORIES)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"[\w.]+", node.value):
@@ -195,7 +200,7 @@ def laboratory_lines(root: Path, path: Path, tree: ast.Module) -> list[int]:
 
 
 def imported(root: Path, path: Path, tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Every module that is imported, and every name that is imported from one: it may be a module as well. With its line."""
+    """Every imported module, and every name imported from one because it may be a module too, with its line."""
     package = module_of(root, path).split(".")
     if path.name != "__init__.py":
         package.pop()
@@ -222,9 +227,13 @@ def lines_in(path: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines())
 
 
-def suite_green_of_10(path: Path) -> int | None:
-    runs = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
-    return sum(run["green"] is True for run in runs[-RUNS:]) if len(runs) >= RUNS else None
+def suite_green_of_10(path: Path, source: str) -> int | None:
+    """The green runs among the last ten of a source; None without ten runs of which five were beside the full load."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    runs = [run for run in map(json.loads, lines) if run["commit"] == source][-RUNS:]
+    if len(runs) < RUNS or sum(run["load"] >= LOAD for run in runs) < LOADED_RUNS:
+        return None
+    return sum(run["green"] is True for run in runs)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long a node takes from its start until it has judged the first group of a peer: on loopback, and through a gateway.
+"""Measure the time from the start of a node until it has judged a peer's first group, on loopback and through a gateway.
 
 PYTHONPATH=app:tests python tests/measured/joining.py
 """
@@ -17,35 +17,39 @@ from waggle.network.open_node import open_node
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
 
-TEMPO_S = 1.0  # as it is by default
+TEMPO_S = 1.0  # the default
 
 
 async def measure(folder: Path) -> dict[str, float]:
     charter = first_swarm()
     verifier = Verifier(charter)
-    verifier.check_charter()  # what a node does before it joins
-    own, found = fresh_identity(folder, "own"), {}
+    verifier.check_charter()  # as a node does before it joins
+    identity, figures = fresh_identity(folder, "own"), {}
     async with serving(fresh_identity(folder, "seed"), charter) as seed:
-        giver = open_node(
-            options(seeds=(seed,), web_port=0, gateway=True, tempo=TEMPO_S), charter, own, verifier, lambda news: None
+        sharing_node = open_node(
+            options(seeds=(seed,), web_port=0, gateway=True, tempo=TEMPO_S), charter, identity, verifier, lambda news: None
         )
         try:
-            await giver.start()
-            share(giver, answered(charter, verifier, own.peer_id, question_ids(charter, verifier, own.peer_id, 1)))
-            gateway = (f"ws://127.0.0.1:{giver.web_port}/gateway",)
-            for name, ways in (("join_s", {"seeds": (seed,)}), ("join_gateway_s", {"gateways": gateway, "light": True})):
-                ear, begun = Ear(), time.monotonic()
-                node = open_node(options(tempo=TEMPO_S, **ways), charter, fresh_identity(folder, name), verifier, ear)
+            await sharing_node.start()
+            share(
+                sharing_node, answered(charter, verifier, identity.peer_id, question_ids(charter, verifier, identity.peer_id, 1))
+            )
+            gateway = (f"ws://127.0.0.1:{sharing_node.web_port}/gateway",)
+            for name, entry_points in (("join_s", {"seeds": (seed,)}), ("join_gateway_s", {"gateways": gateway, "light": True})):
+                arrivals, began = Ear(), time.monotonic()
+                node = open_node(
+                    options(tempo=TEMPO_S, **entry_points), charter, fresh_identity(folder, name), verifier, arrivals
+                )
                 try:
                     await node.start()
-                    await ear.hear(GroupsArrived)
-                    found[name] = round(time.monotonic() - begun, 2)
+                    await arrivals.hear(GroupsArrived)
+                    figures[name] = round(time.monotonic() - began, 2)
                 finally:
                     await node.close()
         finally:
-            await giver.close()
+            await sharing_node.close()
             verifier.close()
-    return found
+    return figures
 
 
 if __name__ == "__main__":

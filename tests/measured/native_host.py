@@ -1,6 +1,6 @@
-"""An experiment: py-libp2p (no daemon, no Go) in the place of p2pd, below hivemind's own DHTNode and Waggle's own Dht.
+"""An experiment: py-libp2p (no daemon, no Go) in the place of p2pd, below hivemind's DHTNode and Waggle's HivemindNetwork.
 
-It stands in for hivemind's P2P with as much of it as `swarm/dht.py` uses. py-libp2p lives in trio, so it has a thread of its own.
+It stands in for hivemind's P2P with as much of it as the transport uses. py-libp2p lives in trio, so it has a thread of its own.
 Left out: relays, QUIC, UPnP and streams of several messages.
 """
 
@@ -30,32 +30,34 @@ from multiaddr import Multiaddr
 
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.hivemind import node, patches
-from waggle.network.transport.hivemind.rate_limited_p2p import limited
-from waggle.network.transport.hivemind.rpc_handlers import Refused
+from waggle.network.transport.hivemind import daemon, network, patches
+from waggle.network.transport.hivemind.call_limits import CallRefused
+from waggle.network.transport.hivemind.rate_limited_p2p import rate_limited
 from waggle.network.transport.interface import Services
 
-sys.modules["hivemind.proto.crypto_pb2"] = crypto  # both bring this message along, and protobuf takes it once
+sys.modules["hivemind.proto.crypto_pb2"] = crypto  # both packages define this message, and protobuf accepts only one definition
 HIVEMIND = patches.load_hivemind()
 sys.modules["hivemind.proto"].crypto_pb2 = crypto
 from hivemind.p2p import P2PContext, PeerID  # noqa: E402
 from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, P2PHandlerError  # noqa: E402
 from hivemind.proto import p2pd_pb2 as wire  # noqa: E402
 
-LONGEST = 4 << 20  # bytes of a message, as p2pd has it
-SEARCH_S, SERVE_S, RESET_S = 3.0, 20.0, 1.0
-AWAY = (BaseLibp2pError, trio.TooSlowError, trio.BrokenResourceError, trio.ClosedResourceError, OSError, EOFError, LookupError,
-        ValueError, ExceptionGroup)  # fmt: skip
+MAX_MESSAGE = 4 << 20  # bytes, the limit of p2pd
+SEARCH_TIMEOUT_S, SERVE_TIMEOUT_S, RESET_TIMEOUT_S = 3.0, 20.0, 1.0
+PEER_FAILURES = (
+    BaseLibp2pError, trio.TooSlowError, trio.BrokenResourceError, trio.ClosedResourceError, OSError, EOFError, LookupError,
+    ValueError, ExceptionGroup,
+)  # fmt: skip
 
 
-class Host:
-    """What `dht.py` uses of hivemind's P2P."""
+class NativeHost:
+    """The part of hivemind's P2P that Waggle's Dht uses."""
 
     @classmethod
-    async def create(cls, *, host_maddrs: list[str], identity_path: str, startup_timeout: float, **_ignored: Any) -> "Host":
+    async def create(cls, *, host_maddrs: list[str], identity_path: str, startup_timeout: float, **_ignored: Any) -> "NativeHost":
         self = cls()
-        self.loop, self.counted, self.faults = asyncio.get_running_loop(), Counter[str](), Counter[str]()
-        self.listening = [Multiaddr(one) for one in host_maddrs]
+        self.loop, self.counts, self.faults = asyncio.get_running_loop(), Counter[str](), Counter[str]()
+        self.listening = [Multiaddr(address) for address in host_maddrs]
         keys = create_new_key_pair(Path(identity_path).read_bytes()[4:36])
         self.host = new_host(key_pair=keys, listen_addrs=self.listening)
         self.peer_id = PeerID(self.host.get_id().to_bytes())
@@ -81,14 +83,14 @@ class Host:
     async def _live(self) -> None:
         self.token, self.stopping = trio.lowlevel.current_trio_token(), trio.Event()
         async with self.host.run(listen_addrs=self.listening), trio.open_nursery() as self.nursery:
-            self.routing = KadDHT(self.host, DHTMode.SERVER)  # p2pd's peers look each other up in this one
+            self.routing = KadDHT(self.host, DHTMode.SERVER)  # the DHT in which p2pd's peers find each other
             async with background_trio_service(self.routing):
                 self.ready.set_result(None)
                 await self.stopping.wait()
             self.nursery.cancel_scope.cancel()
 
     def _stop(self) -> None:
-        with suppress(trio.RunFinishedError):  # it has
+        with suppress(trio.RunFinishedError):  # it has stopped already
             self.token.run_sync_soon(self.stopping.set)
 
     async def _wait(self) -> int:
@@ -99,8 +101,8 @@ class Host:
         self._stop()
         await self._wait()
 
-    async def in_trio(self, work: Callable[..., Awaitable[Any]], *given: Any) -> Any:
-        """Do this in trio's thread; whatever the library fails with is a P2PDaemonError here."""
+    async def in_trio(self, work: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+        """Run `work` in trio's thread; raises P2PDaemonError for every failure of the library."""
         future, scope = self.loop.create_future(), trio.CancelScope()
 
         def answer(result: Any, error: Exception | None) -> None:
@@ -111,10 +113,10 @@ class Host:
             with scope:
                 result, error = None, None
                 try:
-                    result = await work(*given)
-                except P2PHandlerError as said:
-                    error = said
-                except AWAY as fault:
+                    result = await work(*arguments)
+                except P2PHandlerError as handler_error:
+                    error = handler_error
+                except PEER_FAILURES as fault:
                     self.faults[type(fault).__name__] += 1
                     error = P2PDaemonError(f"{type(fault).__name__}: {fault}"[:200])
                 self.loop.call_soon_threadsafe(answer, result, error)
@@ -125,30 +127,30 @@ class Host:
         except trio.RunFinishedError as over:
             raise P2PDaemonError("the host has ended") from over
         finally:
-            with suppress(trio.RunFinishedError):  # nobody waits any more
+            with suppress(trio.RunFinishedError):  # the host has ended
                 self.token.run_sync_soon(scope.cancel)
 
     async def _connect(self, peer: Any, addresses: list[Any]) -> None:
         async def dial() -> None:
-            to = ID(peer.to_bytes())
-            await self.host.connect(PeerInfo(to, [Multiaddr(str(one)) for one in addresses]))
-            await self.routing.routing_table.add_peer(to)
+            peer_id = ID(peer.to_bytes())
+            await self.host.connect(PeerInfo(peer_id, [Multiaddr(str(address)) for address in addresses]))
+            await self.routing.routing_table.add_peer(peer_id)
 
         await self.in_trio(dial)
 
-    async def call_protobuf_handler(self, peer: Any, name: str, asked: Any, kind: Any) -> Any:
-        self.counted["calls"] += 1
-        return kind.FromString(await self.in_trio(self._call, peer.to_bytes(), name, asked.SerializeToString()))
+    async def call_protobuf_handler(self, peer: Any, name: str, request: Any, kind: Any) -> Any:
+        self.counts["calls"] += 1
+        return kind.FromString(await self.in_trio(self._call, peer.to_bytes(), name, request.SerializeToString()))
 
     async def _call(self, peer: bytes, name: str, data: bytes) -> bytes:
-        to = ID(peer)
-        if to not in self.host.get_connected_peers():
-            with trio.fail_after(SEARCH_S):
-                found = await self.routing.find_peer(to)
-            if found is None:
+        peer_id = ID(peer)
+        if peer_id not in self.host.get_connected_peers():
+            with trio.fail_after(SEARCH_TIMEOUT_S):
+                peer_info = await self.routing.find_peer(peer_id)
+            if peer_info is None:
                 raise LookupError("not found")
-            await self.host.connect(found)
-        stream, answered = await self.host.new_stream(to, [name]), False
+            await self.host.connect(peer_info)
+        stream, answered = await self.host.new_stream(peer_id, [name]), False
         try:
             call = wire.CallUnaryRequest(peer=peer, proto=name, data=data)
             await _send(stream, wire.PersistentConnectionRequest(callId=uuid.uuid4().bytes, callUnary=call))
@@ -160,35 +162,35 @@ class Host:
                 await _reset(stream)
         if answer.HasField("error"):
             raise P2PHandlerError(answer.error.decode(errors="replace")[:200])
-        self.counted["answered"] += 1
+        self.counts["answered"] += 1
         return bytes(answer.response)
 
     async def add_protobuf_handler(self, name: str, handler: Any, kind: Any, **_ignored: Any) -> None:
         await self._add_protobuf_unary_handler(name, handler, kind)
 
     async def remove_protobuf_handler(self, *_ignored: Any, **_too: Any) -> None:
-        """They go with the host."""
+        """Do nothing: handlers end with the host."""
 
     async def _add_protobuf_unary_handler(self, name: str, handler: Any, kind: Any, balanced: bool = False) -> None:
         async def answered(context: Any, data: bytes) -> Any:
             try:
                 return wire.CallUnaryResponse(response=(await handler(kind.FromString(data), context)).SerializeToString())
-            except (Refused, HIVEMIND.failures[2], ValueError) as refused:  # the peer is told
+            except (CallRefused, HIVEMIND.failures[2], ValueError) as refused:  # sent to the peer
                 return wire.CallUnaryResponse(error=repr(refused).encode())
 
         async def serve(stream: Any) -> None:
-            self.counted["asked"] += 1
+            self.counts["asked"] += 1
             try:
-                with trio.fail_after(SERVE_S):
-                    asked, done = await _receive(stream), trio.Event()
+                with trio.fail_after(SERVE_TIMEOUT_S):
+                    request, done = await _receive(stream), trio.Event()
                     context = P2PContext(name, self.peer_id, PeerID(stream.muxed_conn.peer_id.to_bytes()))
-                    made = asyncio.run_coroutine_threadsafe(answered(context, asked.callUnary.data), self.loop)
-                    made.add_done_callback(lambda _future: self.token.run_sync_soon(done.set))
+                    future = asyncio.run_coroutine_threadsafe(answered(context, request.callUnary.data), self.loop)
+                    future.add_done_callback(lambda _future: self.token.run_sync_soon(done.set))
                     await done.wait()
-                    await _send(stream, wire.PersistentConnectionRequest(callId=asked.callId, unaryResponse=made.result()))
+                    await _send(stream, wire.PersistentConnectionRequest(callId=request.callId, unaryResponse=future.result()))
                     await stream.close()
-                    self.counted["served"] += 1
-            except AWAY as fault:
+                    self.counts["served"] += 1
+            except PEER_FAILURES as fault:
                 self.faults[f"serving: {type(fault).__name__}"] += 1
                 await _reset(stream)
 
@@ -197,36 +199,37 @@ class Host:
     async def list_peers(self) -> list[Any]:
         async def look() -> list[Any]:
             return [
-                types.SimpleNamespace(peer_id=PeerID(one.to_bytes()), addrs=self._addresses_of(one))
-                for one in self.host.get_connected_peers()
+                types.SimpleNamespace(peer_id=PeerID(peer.to_bytes()), addrs=self._addresses_of(peer))
+                for peer in self.host.get_connected_peers()
             ]
 
         return list(await self.in_trio(look))
 
     def _addresses_of(self, peer: ID) -> list[str]:
         try:
-            return [str(one).split("/p2p/")[0] for one in self.host.get_peerstore().addrs(peer)]
-        except LookupError:  # the library forgets them an hour after it learned them, connected or not
+            return [str(address).split("/p2p/")[0] for address in self.host.get_peerstore().addrs(peer)]
+        except LookupError:  # the library forgets addresses after an hour, even of connected peers
             return []
 
     async def get_visible_maddrs(self, latest: bool = False) -> list[str]:
         async def look() -> list[str]:
-            return [str(one) for one in self.host.get_addrs()]
+            return [str(address) for address in self.host.get_addrs()]
 
         return list(await self.in_trio(look))
 
 
 async def open_native(
     options: SwarmOptions, identity: Identity, services: Services, *, port: int, relays: object = ()
-) -> node.Dht:
-    """As `dht.open_dht`, with this host below."""
-    node.require_port(options.host, port)
-    host = await limited(Host, services, options).create(
-        host_maddrs=node._listeners(options.host, port), identity_path=str(identity.path), startup_timeout=node.START_S
+) -> network.HivemindNetwork:
+    """As `network.open_network`, with this host below."""
+    daemon.require_port(options.host, port)
+    host = await rate_limited(NativeHost, services, options).create(
+        host_maddrs=daemon._listeners(options.host, port), identity_path=str(identity.path), startup_timeout=daemon.START_S
     )
-    made = node.Dht(HIVEMIND, host, await node._dht_node(HIVEMIND, host, services))
-    await node._answer_reach(HIVEMIND, host, made)
-    return made
+    below = daemon.Daemon(HIVEMIND, host)
+    node = await network._start_dht_node(HIVEMIND, host, services)
+    await network._serve_reach(HIVEMIND, below)
+    return network.HivemindNetwork(HIVEMIND, below, node)
 
 
 async def _send(stream: Any, message: Any) -> None:
@@ -242,7 +245,7 @@ async def _receive(stream: Any) -> Any:
         shift += 7
         if byte < 128:
             break
-    if size > LONGEST:
+    if size > MAX_MESSAGE:
         raise ValueError("too long a message")
     return wire.PersistentConnectionRequest.FromString(await _exactly(stream, size))
 
@@ -258,5 +261,5 @@ async def _exactly(stream: Any, size: int) -> bytes:
 
 
 async def _reset(stream: Any) -> None:
-    with trio.CancelScope(shield=True), trio.move_on_after(RESET_S), suppress(*AWAY):
+    with trio.CancelScope(shield=True), trio.move_on_after(RESET_TIMEOUT_S), suppress(*PEER_FAILURES):
         await stream.reset()

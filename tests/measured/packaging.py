@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Measures the .deb where there is nothing of ours, and writes packaging.json beside this file; standard library only.
+"""Measure the .deb on a bare Debian, and write packaging.json beside this file; standard library only.
 
     sudo python3 tests/measured/packaging.py [--clone FOLDER] [--root FOLDER] [--pictures FOLDER]
 
-In a clean clone the .deb is built (`--clone` goes on with one that has dist/ already). In a bare Debian 12, without any Python,
-made by debootstrap (`--root` goes on with one), it is installed by apt, started from its desktop entry on a virtual screen by an
-ordinary user, joined there by a second one who opens an invite link, upgraded to a newer one and purged. Wants root, debootstrap,
-Xvfb, xdotool and the network.
+It builds the .deb in a clean clone (or takes `--clone`, which has dist/ already). In a bare Debian 12 without Python, made by
+debootstrap (or `--root`), apt installs it, an ordinary user starts it from its desktop entry on a virtual screen, a second user
+joins by an invite link, and apt upgrades and purges it. It needs root, debootstrap, Xvfb, xdotool and the network.
 """
 
 import argparse
@@ -22,55 +21,57 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import keep
+import figures_file
 
 ENTRY = "/usr/share/applications/io.waggle.Waggle.desktop"
 USER, OTHER = "ann", "bob"
-SECONDS = 900.0  # to give up after; on a busy computer a first round alone took five minutes
-CONTINUE, JOIN = (1118, 698), (1145, 468)  # in a window of the size that it first has, and with so many specialties
+TIMEOUT_S = 900.0  # long, because on a busy computer the first round alone took five minutes
+CONTINUE, JOIN = (1118, 698), (1145, 468)  # positions in a window of its first size, with so many specialties
 SPECIALTIES = [["base_conversion", "easy"], ["fraction_simplification", "easy"]]
-OTHERS = {"var/lib/dpkg", "var/lib/apt", "var/cache", "var/log", "home", "proc", "sys", "dev", "tmp", "run", "etc/ld.so.cache",
+NOT_OURS = {"var/lib/dpkg", "var/lib/apt", "var/cache", "var/log", "home", "proc", "sys", "dev", "tmp", "run", "etc/ld.so.cache",
           "usr/share/applications/mimeinfo.cache"}  # fmt: skip
 
 
 def main() -> int:
-    keep.require_clean()
-    asked = argparse.ArgumentParser()
-    asked.add_argument("--clone", type=Path)
-    asked.add_argument("--root", type=Path)
-    asked.add_argument("--pictures", type=Path)
-    chosen = asked.parse_args()
+    figures_file.require_clean_tree()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--clone", type=Path, help="a clone with dist/, instead of building one")
+    parser.add_argument("--root", type=Path, help="a bare Debian, instead of making one")
+    parser.add_argument("--pictures", type=Path, help="folder for pictures of both windows")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        clone = chosen.clone or build(Path(folder) / "clone")
+        clone = options.clone or build(Path(folder) / "clone")
         root = Path(folder) / "root"
-        subprocess.run(["cp", "-a", str(chosen.root or bare(Path(folder) / "bare")), str(root)], check=True)
+        subprocess.run(["cp", "-a", str(options.root or make_bare_debian(Path(folder) / "bare")), str(root)], check=True)
         built = json.loads((clone / "dist/build.json").read_text())
         commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=clone, text=True).strip()
         with mounted(root), screen(root) as display:
-            figures = live(clone, root, display, chosen.pictures) | unfrozen(clone, Path(folder) / "home", display)
+            figures = measure_installed(clone, root, display, options.pictures) | measure_from_source(
+                clone, Path(folder) / "home", display
+            )
     sizes = {"deb_mib": next(size for name, size in built["mib"].items() if name.endswith(".deb")), **built}
-    kept = ("deb_mib", "mib", "installed_mib", "largest_parts_mib", "cpu_seconds", "peak_mib", "seconds")
-    named = {"cpu_seconds": "build_cpu_s", "peak_mib": "build_peak_mib", "seconds": "build_s", "mib": "artefacts_mib"}
-    figures |= {named.get(name, name): sizes[name] for name in kept if name in sizes}
-    keep.write(Path(__file__).resolve(), dict(sorted(figures.items())), commit=commit)
+    recorded_keys = ("deb_mib", "mib", "installed_mib", "largest_parts_mib", "cpu_seconds", "peak_mib", "seconds")
+    new_names = {"cpu_seconds": "build_cpu_s", "peak_mib": "build_peak_mib", "seconds": "build_s", "mib": "artefacts_mib"}
+    figures |= {new_names.get(name, name): sizes[name] for name in recorded_keys if name in sizes}
+    figures_file.write(Path(__file__).resolve(), dict(sorted(figures.items())), commit=commit)
     return 0
 
 
 def build(clone: Path) -> Path:
-    """In one command, as the README says."""
-    subprocess.run(["git", "clone", "--quiet", str(keep.ROOT), str(clone)], check=True)
+    """Build the package with one command, as the README says; returns the clone."""
+    subprocess.run(["git", "clone", "--quiet", str(figures_file.ROOT), str(clone)], check=True)
     subprocess.run([sys.executable, "packaging/dev.py", "package"], cwd=clone, check=True)
     return clone
 
 
-def bare(root: Path) -> Path:
+def make_bare_debian(root: Path) -> Path:
     subprocess.run(["debootstrap", "--variant=minbase", "bookworm", str(root), "http://deb.debian.org/debian"], check=True)
     return root
 
 
 @contextlib.contextmanager
 def mounted(root: Path) -> Iterator[None]:
-    """What a running system has; a user; the names of hosts and the certificates that apt's mirror needs here."""
+    """Mount what a running system has; add two users, name resolution, and tools that act as a desktop."""
     places = [("proc", "proc"), ("sysfs", "sys"), ("devtmpfs", "dev"), ("tmpfs", "dev/shm"), ("devpts", "dev/pts")]
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
     for kind, place in places:
@@ -80,7 +81,8 @@ def mounted(root: Path) -> Iterator[None]:
     for number, user in enumerate((USER, OTHER), 1234):
         inside(root, "useradd", "--create-home", "--uid", str(number), user)
     inside(root, "apt-get", "update", "-q")
-    apt(root, "install", "libglib2.0-bin", "desktop-file-utils")  # start an entry, and know who opens a link, as a desktop does
+    # to start an entry and to find the program for a link, as a desktop does
+    apt(root, "install", "libglib2.0-bin", "desktop-file-utils")
     try:
         yield
     finally:
@@ -90,32 +92,32 @@ def mounted(root: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def screen(root: Path) -> Iterator[str]:
-    """A virtual screen that both sides reach, through its abstract socket."""
+    """Start a virtual screen; both sides reach it through its abstract socket. Yields the display."""
     reading, writing = os.pipe()
     command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1400x900x24", "-ac", "-noreset"]
     server = subprocess.Popen(command, pass_fds=(writing,), stderr=subprocess.DEVNULL)
     os.close(writing)
-    with os.fdopen(reading) as said:
-        yield f":{said.readline().strip()}"
+    with os.fdopen(reading) as display_output:
+        yield f":{display_output.readline().strip()}"
     server.terminate()
     server.wait()
 
 
-def live(clone: Path, root: Path, display: str, pictures: Path | None) -> dict[str, object]:
-    """Installed, started, joined by a second person, upgraded, purged."""
-    busy = round(os.getloadavg()[0], 1)  # whoever else uses this computer slows every start
+def measure_installed(clone: Path, root: Path, display: str, pictures: Path | None) -> dict[str, object]:
+    """Measure the package while it is installed, started, joined by a second person, upgraded, downgraded and purged."""
+    load_average = round(os.getloadavg()[0], 1)  # other programs slow every start
     package = next((clone / "dist").glob("*.deb"))
-    newer = raised(package, root)
+    newer = with_higher_version(package, root)
     shutil.copy(package, root / "tmp/waggle.deb")
-    apt(root, "install", *needed(package))  # so that what is left is the package's own doing
-    before = listing(root)
+    apt(root, "install", *dependencies(package))  # first, so that all files left over are the package's own
+    before = list_files(root)
     apt(root, "install", "/tmp/waggle.deb")
     home = home_of(root, USER)
-    figures: dict[str, object] = {"load_average_before": busy}
+    figures: dict[str, object] = {"load_average_before": load_average}
     first = start(root, display, home)
     figures |= {f"{name}_frozen_first": value for name, value in first.items()}
     figures |= {f"{name}_frozen": value for name, value in start(root, display, home).items()}
-    figures |= invited(clone, root, display, pictures)
+    figures |= measure_joining(clone, root, display, pictures)
     rounds = newest_round(home)
     apt(root, "install", f"/tmp/{newer.name}")
     start(root, display, home)
@@ -127,69 +129,73 @@ def live(clone: Path, root: Path, display: str, pictures: Path | None) -> dict[s
     inside(root, "su", OTHER, "-c", "waggle goodbye --remove all,identity < /dev/null")
     figures["left_by_goodbye"] = sorted(path.name for path in home_of(root, OTHER).rglob("*"))
     apt(root, "purge", "waggle")
-    left = sorted(listing(root) - before)
-    return figures | {"left_after_purge_files": len(left), "left_after_purge": left[:20], "data_kept_by_purge": home.is_dir()}
+    leftovers = sorted(list_files(root) - before)
+    return figures | {
+        "left_after_purge_files": len(leftovers),
+        "left_after_purge": leftovers[:20],
+        "data_kept_by_purge": home.is_dir(),
+    }
 
 
-def raised(package: Path, root: Path) -> Path:
-    """The same package under a higher version."""
+def with_higher_version(package: Path, root: Path) -> Path:
+    """Build the same package with a higher version; returns its path."""
     stage = root / "tmp/raised"
     subprocess.run(["dpkg-deb", "--raw-extract", str(package), str(stage)], check=True)
     control = (stage / "DEBIAN/control").read_text().splitlines(keepends=True)
-    told = [line if not line.startswith("Version:") else "Version: 99.0.0\n" for line in control]
-    (stage / "DEBIAN/control").write_text("".join(told))
-    made = root / "tmp/newer.deb"
-    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zzstd", "-z1", "--build", str(stage), str(made)], check=True)
+    lines = [line if not line.startswith("Version:") else "Version: 99.0.0\n" for line in control]
+    (stage / "DEBIAN/control").write_text("".join(lines))
+    newer = root / "tmp/newer.deb"
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zzstd", "-z1", "--build", str(stage), str(newer)], check=True)
     shutil.rmtree(stage)
-    return made
+    return newer
 
 
-def needed(package: Path) -> list[str]:
-    told = subprocess.check_output(["dpkg-deb", "--field", str(package), "Depends"], text=True)
-    return [one.split(" ")[0] for one in told.strip().split(", ")]
+def dependencies(package: Path) -> list[str]:
+    depends = subprocess.check_output(["dpkg-deb", "--field", str(package), "Depends"], text=True)
+    return [dependency.split(" ")[0] for dependency in depends.strip().split(", ")]
 
 
 def start(root: Path, display: str, home: Path) -> dict[str, float]:
-    """Open the desktop entry; until the window stands, and until a round is played; then close it."""
+    """Open the desktop entry, time the window and the first round, and close it."""
     began, now = time.monotonic(), time.time()
-    with opened(root, display, USER, "launch", ENTRY):
-        return watched(display, home, began, now)
+    with open_as_user(root, display, USER, "launch", ENTRY):
+        return time_start(display, home, began, now)
 
 
-def invited(clone: Path, root: Path, display: str, pictures: Path | None) -> dict[str, float]:
-    """One makes a swarm; another, who never started Waggle, opens the link to it and joins by clicks; until both have shared."""
+def measure_joining(clone: Path, root: Path, display: str, pictures: Path | None) -> dict[str, float]:
+    """One user creates a swarm, another one, new to Waggle, joins by its link and clicks: seconds until both have shared."""
     home, other, now = home_of(root, USER), home_of(root, OTHER), time.time()
-    with opened(root, display, USER, "launch", ENTRY):
+    with open_as_user(root, display, USER, "launch", ENTRY):
         until(lambda: played_since(home, now), "a round")
         link = invite(home)
         began = time.monotonic()
-        with screen(root) as second, opened(root, second, OTHER, "open", link):
+        with screen(root) as second, open_as_user(root, second, OTHER, "open", link):
             until(lambda: on_screen(second), "the window of the other")
-            until(lambda: any(other.glob("events/*")) or go_on(second, other), "the engine of the other")
+            until(lambda: any(other.glob("events/*")) or click_continue(second, other), "the engine of the other")
             until(lambda: has(other, "StartedAgain") or click(second, JOIN), "the way there")
-            until(lambda: all(has(one, "PeerGroupsArrived") for one in (home, other)), "groups of each other")
-            took = time.monotonic() - began
+            until(lambda: all(has(home_of_user, "PeerGroupsArrived") for home_of_user in (home, other)), "groups of each other")
+            seconds = time.monotonic() - began
             if pictures:
                 picture(clone, display, pictures / "inviting.png")
                 picture(clone, second, pictures / "joined.png")
-            return {"joined_by_link_s": round(took, 1)}
+            return {"joined_by_link_s": round(seconds, 1)}
 
 
 def invite(home: Path) -> str:
-    """Asked of the engine as its window would: make a swarm, go there, and write a link to it."""
-    made = asked(home, "CreateSwarm", name="Two laptops", specialties=SPECIALTIES)["swarm"]
-    charter = made["charter"]  # type: ignore[index]
-    asked(home, "ChooseSwarm", charter=charter)
+    """Ask the engine, as its window would, to create a swarm, to join it, and to write a link to it; returns the link."""
+    swarm = ask_engine(home, "CreateSwarm", name="Two laptops", specialties=SPECIALTIES)["swarm"]
+    charter = swarm["charter"]  # type: ignore[index]
+    ask_engine(home, "ChooseSwarm", charter=charter)
     until(lambda: any(event["type"] == "Ready" and event["charter"] == charter for event in recorded(home)), "the new swarm")
-    return str(asked(home, "WriteInvite")["link"])
+    return str(ask_engine(home, "WriteInvite")["link"])
 
 
-def asked(home: Path, command: str, **fields: object) -> dict[str, object]:
-    """The first answer of an engine."""
-    with socket.socket(socket.AF_UNIX) as asking:
-        asking.connect(str(home / "control/engine.sock"))
-        asking.sendall(json.dumps({"type": command, "id": "asked", **fields}).encode() + b"\n")
-        answer: dict[str, object] = json.loads(asking.makefile("rb").readline())
+def ask_engine(home: Path, command: str, **fields: object) -> dict[str, object]:
+    """Send a command to an engine; returns its first answer."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(home / "control/engine.sock"))
+        connection.sendall(json.dumps({"type": command, "id": "asked", **fields}).encode() + b"\n")
+        answer: dict[str, object] = json.loads(connection.makefile("rb").readline())
     if answer["type"] == "CommandRefused":
         sys.exit(f"{command}: {answer['title']}")
     return answer
@@ -200,8 +206,8 @@ def home_of(root: Path, user: str) -> Path:
 
 
 @contextlib.contextmanager
-def opened(root: Path, display: str, user: str, *gio: str) -> Iterator[None]:
-    """What a desktop does for an ordinary user, with an entry of the menu or a link; all of Waggle is closed in the end."""
+def open_as_user(root: Path, display: str, user: str, *gio: str) -> Iterator[None]:
+    """Open a menu entry or a link as a desktop does for an ordinary user; at the end, close all of Waggle."""
     environment = {"DISPLAY": display, "HOME": f"/home/{user}", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
     subprocess.run(["chroot", f"--userspec={user}", str(root), "gio", *gio], env=environment, check=True)
     try:
@@ -210,15 +216,15 @@ def opened(root: Path, display: str, user: str, *gio: str) -> Iterator[None]:
         close(display, root)
 
 
-def watched(display: str, home: Path, began: float, now: float) -> dict[str, float]:
+def time_start(display: str, home: Path, began: float, now: float) -> dict[str, float]:
     until(lambda: on_screen(display), "a window")
-    shown = time.monotonic() - began
-    until(lambda: played_since(home, now) or go_on(display, home), "a round")
-    return {"window_ms": round(shown * 1000), "first_round_s": round(played_since(home, now) - now, 1)}
+    window_s = time.monotonic() - began
+    until(lambda: played_since(home, now) or click_continue(display, home), "a round")
+    return {"window_ms": round(window_s * 1000), "first_round_s": round(played_since(home, now) - now, 1)}
 
 
-def go_on(display: str, home: Path) -> None:
-    """Click where the first start's questions have "Continue", while no engine has said anything."""
+def click_continue(display: str, home: Path) -> None:
+    """Click "Continue" in the questions of the first start, unless an engine runs already."""
     if not any(home.glob("events/*")):
         click(display, CONTINUE)
 
@@ -226,7 +232,7 @@ def go_on(display: str, home: Path) -> None:
 def click(display: str, place: tuple[int, int]) -> None:
     command = ["xdotool", "mousemove", *map(str, place), "click", "1"]
     subprocess.run(command, env={**os.environ, "DISPLAY": display}, check=False)
-    time.sleep(0.5)  # for what follows to stand
+    time.sleep(0.5)  # until the next view is there
 
 
 def picture(clone: Path, display: str, path: Path) -> None:
@@ -235,24 +241,24 @@ def picture(clone: Path, display: str, path: Path) -> None:
     subprocess.run([clone / ".venv/bin/python", "-c", code, display, path], check=True)
 
 
-def unfrozen(clone: Path, home: Path, display: str) -> dict[str, float]:
-    """The same from the source, with the same screen, the second of two starts."""
+def measure_from_source(clone: Path, home: Path, display: str) -> dict[str, float]:
+    """Time the second of two starts from source, on the same screen."""
     environment = {**os.environ, "DISPLAY": display, "PYTHONPATH": str(clone / "app"), "QT_QPA_PLATFORM": "xcb"}
-    told: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for _ in range(2):
         began, now = time.monotonic(), time.time()
         window = subprocess.Popen([clone / ".venv/bin/python", "-m", "waggle", "--home", str(home)], env=environment)
         try:
-            told = watched(display, home, began, now)
+            figures = time_start(display, home, began, now)
         finally:
             window.terminate()
             window.wait()
         until(lambda: not on_screen(display), "the window's end")
-    return {f"{name}_unfrozen": value for name, value in told.items()}
+    return {f"{name}_unfrozen": value for name, value in figures.items()}
 
 
 def on_screen(display: str) -> bool:
-    """Qt has a second, hidden window of the same name."""
+    """Whether the window is visible; Qt has a second, hidden window of the same name."""
     command = ["xdotool", "search", "--onlyvisible", "--name", "^Waggle$"]
     return not subprocess.run(command, env={**os.environ, "DISPLAY": display}, capture_output=True, check=False).returncode
 
@@ -265,7 +271,7 @@ def recorded(home: Path) -> Iterator[dict[str, object]]:
 
 
 def played_since(home: Path, moment: float) -> float:
-    """When the first round after a moment ended; 0 while there is none."""
+    """When the first round after a moment ended; 0 if there is none yet."""
     ends = (float(event["at"]) for event in recorded(home) if event["type"] == "RoundCompleted")  # type: ignore[arg-type]
     return next((at for at in ends if at > moment), 0.0)
 
@@ -280,38 +286,38 @@ def newest_round(home: Path) -> int:
 
 
 def close(display: str, root: Path) -> None:
-    """Ask what runs from /opt/waggle in this root to leave, as a session that ends does; it is gone before this returns."""
-    for pid in running(root):
-        with contextlib.suppress(ProcessLookupError):  # its parent took it along
+    """End all programs of /opt/waggle in this root, as the end of a desktop session does, and wait for them."""
+    for pid in running_pids(root):
+        with contextlib.suppress(ProcessLookupError):  # it ended with its parent
             os.kill(pid, 15)
-    until(lambda: not running(root) and not on_screen(display), "the app's end")
+    until(lambda: not running_pids(root) and not on_screen(display), "the app's end")
 
 
-def running(root: Path) -> list[int]:
-    """The processes whose program lies in this root."""
-    found = []
+def running_pids(root: Path) -> list[int]:
+    """The processes whose program is in this root."""
+    pids = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it ended meanwhile
             if os.readlink(process / "exe").startswith(str(root / "opt/waggle")):
-                found.append(int(process.name))
-    return found
+                pids.append(int(process.name))
+    return pids
 
 
-def listing(root: Path) -> set[str]:
-    """Every file that is not somebody else's business."""
-    found = set[str]()
+def list_files(root: Path) -> set[str]:
+    """All files except those of other packages and of the system."""
+    files_found = set[str]()
     for folder, inner, files in os.walk(root):
-        here = Path(folder).relative_to(root)
-        inner[:] = [name for name in inner if str(here / name) not in OTHERS]
-        found.update(str(here / name) for name in files)
-    return found - OTHERS
+        relative = Path(folder).relative_to(root)
+        inner[:] = [name for name in inner if str(relative / name) not in NOT_OURS]
+        files_found.update(str(relative / name) for name in files)
+    return files_found - NOT_OURS
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         if time.monotonic() > deadline:
-            sys.exit(f"{what}: not within {SECONDS:.0f} s")
+            sys.exit(f"{what}: not within {TIMEOUT_S:.0f} s")
         time.sleep(0.02)
 
 

@@ -1,8 +1,8 @@
-"""Prints the peak memory, in GiB, of a process that opens a model and learns twice from one group of 8 answers of 64 tokens.
+"""Print the peak memory (GiB) of a process that opens a model and learns twice from a group of 8 completions of 64 tokens.
 
     PYTHONPATH=app .venv/bin/python -P tests/measured/peak_of_learning.py mlx|torch full|lora FOLDER
 
-In fp32, activations recomputed; a prompt of 150 tokens.
+The precision is fp32, activations are recomputed, and the prompt has 150 tokens.
 """
 
 import resource
@@ -17,19 +17,21 @@ from waggle.rl.batch import SamplingParams, StepParams, TrainingGroup
 
 
 def main(backend: str, method: Any, folder: Path) -> None:
-    policy = opened(backend, folder, TrainingMode(method=method, recompute=True))
+    policy = open_policy(backend, folder, TrainingMode(method=method, recompute=True))
     noise = np.random.default_rng(0)
     prompt = noise.integers(2, 500, 150).astype(np.int32)
-    answers = tuple(noise.integers(2, 500, 64).astype(np.int32) for _ in range(8))
-    count = sum(map(len, answers))
-    batch = TrainingGroup(prompt, answers, np.linspace(-1, 1, count).astype(np.float32), np.full(count, 1 / count, np.float32))
+    completions = tuple(noise.integers(2, 500, 64).astype(np.int32) for _ in range(8))
+    count = sum(map(len, completions))
+    batch = TrainingGroup(
+        prompt, completions, np.linspace(-1, 1, count).astype(np.float32), np.full(count, 1 / count, np.float32)
+    )
     policy.sample([prompt], noise.random((8, 2), dtype=np.float32), SamplingParams(max_new=2, stop=1))
     for _ in range(2):
         assert policy.step([batch], StepParams(learning_rate=1e-6)).applied
     print(round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20), 2))
 
 
-def opened(backend: str, folder: Path, training: TrainingMode) -> Any:
+def open_policy(backend: str, folder: Path, training: TrainingMode) -> Any:
     if backend == "mlx":
         from waggle.models.mlx.policy import MlxPolicy
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tortures a live two-node run and writes torture.json beside this file.
+"""Run `waggle-lab torture`, and write torture.json beside this file.
 
     python3 tests/measured/torture.py FOLDER [--minutes 120] [--kills 200] [--pauses 600] [--hours 8]
 
-FOLDER keeps the nodes, every kill and every pause so far; a run that is begun again in it goes on. What was not measured in it
-keeps the figures that it had, and `kills_commit` says of which commit the kills are: take a new folder for another commit.
+FOLDER has the nodes, and every kill and pause so far; another run in it continues. Figures of parts that were not measured stay.
+`kills_commit` is the commit of the kills, so use a new folder for another commit.
 """
 
 import argparse
@@ -13,26 +13,28 @@ import subprocess
 import sys
 from pathlib import Path
 
-import keep
+import figures_file
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
-    keep.require_clean()
-    asked = argparse.ArgumentParser()
-    asked.add_argument("folder")
-    chosen, options = asked.parse_known_args()
+    figures_file.require_clean_tree()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", help="the folder of the nodes and results")
+    known, options = parser.parse_known_args()
     python = ROOT / ".venv/bin/python"
-    command = ["-m", "waggle_lab", "torture", "--out", str(Path(chosen.folder).resolve()), *options]
+    command = ["-m", "waggle_lab", "torture", "--out", str(Path(known.folder).resolve()), *options]
     subprocess.run([str(python), *command], cwd=ROOT / "app", check=False)
     counting = "import json, sys; from pathlib import Path; from waggle_lab.reliability import torture; "
     counting += "print(json.dumps(torture.summary(Path(sys.argv[1]))))"
-    found = json.loads(keep.said(str(python), "-c", f"import sys; sys.path.insert(0, 'app'); {counting}", chosen.folder))
+    figures = json.loads(
+        figures_file.output_of(str(python), "-c", f"import sys; sys.path.insert(0, 'app'); {counting}", known.folder)
+    )
     script = Path(__file__).resolve()
     before = json.loads(script.with_suffix(".json").read_text())["figures"]
-    killed = {"kills_commit": keep.said("git", "rev-parse", "HEAD").strip()} if "kills" in found else {}
-    keep.write(script, before | killed | found)
+    kills_commit = {"kills_commit": figures_file.output_of("git", "rev-parse", "HEAD").strip()} if "kills" in figures else {}
+    figures_file.write(script, before | kills_commit | figures)
     return 0
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Puts a live engine to sleep, off its network, to another day and out of memory, and writes troubles.json beside this file.
+"""Put a live engine to sleep, cut its network, move its clock and exhaust its memory; write troubles.json beside this file.
 
     python3 tests/measured/troubles.py
 
-About six minutes; Python's standard library only. `..._reads` is what a person reads meanwhile. The network is cut where
-namespaces can be made (Linux, root), the clock is moved where libfaketime is there.
+It takes about six minutes and needs only the standard library. `..._reads` is what a person reads meanwhile. The network is cut
+only with network namespaces (Linux, root), and the clock is moved only with libfaketime.
 """
 
 import json
@@ -13,18 +13,20 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import keep
+import figures_file
 
 
 def main() -> int:
-    keep.require_clean()
+    figures_file.require_clean_tree()
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "figures.json"
         tests = ["tests/end_to_end/test_troubles.py", "-m", "slow", f"--figures={figures}"]
-        environment = {**os.environ, "PYTHONPATH": str(keep.ROOT / "app")}
-        subprocess.check_call([keep.ROOT / ".venv/bin/python", "-m", "pytest", *tests], cwd=keep.ROOT, env=environment)
+        environment = {**os.environ, "PYTHONPATH": str(figures_file.ROOT / "app")}
+        subprocess.check_call(
+            [figures_file.ROOT / ".venv/bin/python", "-m", "pytest", *tests], cwd=figures_file.ROOT, env=environment
+        )
         measured = json.loads(figures.read_text())
-    keep.write(
+    figures_file.write(
         Path(__file__).resolve(),
         {name: round(value, 2) if isinstance(value, float) else value for name, value in sorted(measured.items())},
     )

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measures the window and writes window.json beside this file; run it in the development environment, with nothing else running.
+"""Measure the window, and write window.json beside this file; run it in the development environment, on an idle computer.
 
     PYTHONPATH=app python tests/measured/window.py --minutes 60 --soak-minutes 120 --pictures
 
-A part of no minutes is left out, and keeps the figures that it had. Where other work cannot be kept away, `chrt --rr 1` before it
-gives its processes the processor first, as on an idle computer; the figures say so.
+A part with 0 minutes is left out, and keeps its figures. If the computer cannot be idle, put `chrt --rr 1` before the command:
+its processes then get the processor first, as on an idle computer; the figures say so.
 
-A timer that is due each millisecond looks how long the thread of the window did not come back to it: as time, and as work of
-that thread alone, which a busy computer changes less. Of the longest it says what it was: work, pages of memory that were read
-from the disk, or other programs on its processor.
+A timer that is due every millisecond measures how long the GUI thread did not return to it: in time, and in work of that thread
+alone, which depends less on other programs. For the longest block it records the cause: work, pages of memory that were read from
+disk, or other programs on the processor.
 """
 
 import argparse
@@ -20,44 +20,46 @@ import tempfile
 import time
 from pathlib import Path
 
-import keep
+import figures_file
 
-ROOT = keep.ROOT
+ROOT = figures_file.ROOT
 
 
 def main() -> int:
-    made = argparse.ArgumentParser()
-    made.add_argument("--minutes", type=float, default=5.0, help="of the replay that looks for blocks, on an idle computer")
-    made.add_argument("--soak-minutes", type=float, default=5.0, help="of the replay with dialogs under qasync")
-    made.add_argument("--pictures", action="store_true", help="take the whole matrix of pictures too, which takes minutes")
-    chosen = made.parse_args()
-    keep.require_clean()
+    parser = argparse.ArgumentParser()
+    parser.add_argument(
+        "--minutes", type=float, default=5.0, help="length of the replay that looks for blocks, on an idle computer"
+    )
+    parser.add_argument("--soak-minutes", type=float, default=5.0, help="length of the replay with dialogs under qasync")
+    parser.add_argument("--pictures", action="store_true", help="also take the whole matrix of pictures, which takes minutes")
+    options = parser.parse_args()
+    figures_file.require_clean_tree()
     figures: dict[str, object] = {"contrast_min": round(_contrast(), 2)}
-    if chosen.minutes:
-        figures |= _watched(chosen.minutes)
-    if chosen.soak_minutes:
-        figures |= _soaked(chosen.soak_minutes)
-    if chosen.pictures:
+    if options.minutes:
+        figures |= _measure_replay(options.minutes)
+    if options.soak_minutes:
+        figures |= _measure_soak(options.soak_minutes)
+    if options.pictures:
         figures["screenshots"] = _pictures()
     script = Path(__file__).resolve()
-    before = json.loads(script.with_suffix(".json").read_text())["figures"]  # of the parts that were left out now
-    keep.write(script, dict(sorted((before | figures).items())))
+    before = json.loads(script.with_suffix(".json").read_text())["figures"]  # for the parts that are left out
+    figures_file.write(script, dict(sorted((before | figures).items())))
     return 0
 
 
-def _watched(minutes: float) -> dict[str, object]:
-    """The start, the rest and the replay of a window."""
+def _measure_replay(minutes: float) -> dict[str, object]:
+    """Measure a window while it starts, while it idles, and during a replay."""
     load = round(os.getloadavg()[0], 1)
-    starts = []
-    for _ in range(4):  # the first one warms the disk's cache
+    start_ms = []
+    for _ in range(4):  # the first start warms the disk cache
         began = time.monotonic()
-        _said(_seen("start"))
-        starts.append((time.monotonic() - began) * 1000)
-    idle = json.loads(_said(_seen("idle")))
-    replay = json.loads(_said(_seen("replay", 60 * minutes)))
+        _last_line(_start_window("start"))
+        start_ms.append((time.monotonic() - began) * 1000)
+    idle = json.loads(_last_line(_start_window("idle")))
+    replay = json.loads(_last_line(_start_window("replay", 60 * minutes)))
     return {
         "load_average_before": load, "real_time": os.sched_getscheduler(0) != os.SCHED_OTHER,
-        "window_ms_warm": round(min(starts[1:])), "idle_cpu_percent": round(idle, 2),
+        "window_ms_warm": round(min(start_ms[1:])), "idle_cpu_percent": round(idle, 2),
         "replay_hours": round(minutes / 60, 2), "peers": replay["peers"], "unnamed_widgets": replay["unnamed"],
         "gui_block_ms_worst": round(replay["block_ms"], 1), "gui_work_ms_worst": round(replay["work_ms"], 1),
         "gui_blocks_over_50_ms": replay["long_turns"], "gui_works_over_50_ms": replay["long_works"],
@@ -66,8 +68,8 @@ def _watched(minutes: float) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _soaked(minutes: float) -> dict[str, object]:
-    soak = json.loads(_said(_seen("soak", 60 * minutes)))
+def _measure_soak(minutes: float) -> dict[str, object]:
+    soak = json.loads(_last_line(_start_window("soak", 60 * minutes)))
     return {
         "soak_hours": round(minutes / 60, 2), "soak_crashes": 0, "soak_dialogs": soak["dialogs"], "soak_tasks": soak["tasks"],
         "soak_hung_tasks": soak["hung_tasks"], "soak_memory_growth_mb": round(soak["memory_growth_mb"], 1),
@@ -75,34 +77,34 @@ def _soaked(minutes: float) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _seen(*words: object) -> "subprocess.Popen[str]":
-    """A window in a process of its own; see window_seen.py."""
+def _start_window(*words: object) -> "subprocess.Popen[str]":
+    """Start a window in a process of its own; see window_process.py."""
     environment = {"QT_QPA_PLATFORM": "offscreen", **os.environ, "PYTHONPATH": str(ROOT / "app")}
-    command = [sys.executable, str(Path(__file__).with_name("window_seen.py")), *map(str, words)]
+    command = [sys.executable, str(Path(__file__).with_name("window_process.py")), *map(str, words)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
 
-def _said(process: "subprocess.Popen[str]") -> str:
-    """What it prints last; a crash of it ends the measurement."""
-    said = process.communicate()[0]
+def _last_line(process: "subprocess.Popen[str]") -> str:
+    """The last line that a process prints; raises CalledProcessError if it crashes."""
+    output = process.communicate()[0]
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, process.args)
-    return said.strip().splitlines()[-1]
+    return output.strip().splitlines()[-1]
 
 
 def _contrast() -> float:
-    """The lowest contrast of any words on any ground they may stand on, over all themes."""
+    """The lowest contrast of any text on any of its backgrounds, over all themes."""
     sys.path[:0] = [str(ROOT / "app"), str(ROOT / "tests")]
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     from gui.theme.test_theme import FLOORS, ratio
     from waggle.gui.theme.theme import tokens
 
-    words = [(ink, grounds) for ink, grounds, floor in FLOORS if floor >= 4.5]
+    text_colours = [(colour, backgrounds) for colour, backgrounds, floor in FLOORS if floor >= 4.5]
     return min(
-        ratio(colours[ink], colours[ground])
+        ratio(colours[colour], colours[background])
         for colours in tokens().colour.values()
-        for ink, grounds in words
-        for ground in grounds
+        for colour, backgrounds in text_colours
+        for background in backgrounds
     )
 
 

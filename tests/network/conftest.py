@@ -14,9 +14,11 @@ from waggle.network.identity.keys import Identity
 from waggle.network.messages import announcement
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
-from waggle.network.transport.gateway import client, pool, server
-from waggle.network.transport.hivemind import node as dht
-from waggle.network.transport.hivemind import reachability
+from waggle.network.transport.gateway import charter_download, server
+from waggle.network.transport.gateway import network as gateways
+from waggle.network.transport.gateway import transport as light
+from waggle.network.transport.hivemind import daemon, reachability
+from waggle.network.transport.hivemind import network as dht
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.sandbox import verifier as verifying
 from waggle.tasks.sandbox.verifier import Verifier
@@ -26,8 +28,9 @@ from waggle.tasks.sandbox.verifier import Verifier
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Relax timeouts, because other tests slow the computer: late answers must not count as absent peers or as slow records."""
     for module, name in (
-        (dht, "CALL_S"), (dht, "CONNECT_S"), (dht, "PING_S"), (reachability, "PATIENCE_S"), (verification, "RECORD_S"),
-        (verifying, "STRANGERS_SECONDS"), (server, "PATIENCE_S"), (pool, "CALL_S"), (client, "CALL_S"),
+        (dht, "CALL_S"), (dht, "CONNECT_S"), (daemon, "CONNECT_S"), (dht, "PING_S"), (reachability, "PATIENCE_S"),
+        (verification, "RECORD_S"), (verifying, "STRANGERS_SECONDS"), (server, "PATIENCE_S"), (gateways, "CALL_S"),
+        (light, "CALL_S"), (charter_download, "CALL_S"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, SLOW * getattr(module, name))
     monkeypatch.setattr(publisher, "RENEW_S", announcement.RENEW_S / SLOW)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from waggle.network import seed
 from waggle.network.exchange.node_context import NodeContext
@@ -20,7 +20,8 @@ from waggle.network.limits.reputation import KNOWN_FROM, TRUSTED_FROM, Reputatio
 from waggle.network.messages.events import NetworkEvent, PeerChanged
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
-from waggle.tasks.charter import Charter
+from waggle.network.transport.interface import Callbacks, Services
+from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
@@ -74,6 +75,15 @@ Start = Callable[..., Awaitable[Live]]
 
 def options(**changes: object) -> SwarmOptions:
     return SwarmOptions(**{"host": "127.0.0.1", "tempo": 0.1, "rejoin": 0.3, "patience": 12.0, **changes})
+
+
+def callbacks(
+    identity: Identity, report: Callable[[NetworkEvent], None] = lambda news: None, charter: Charter | None = None, **others: Any
+) -> Callbacks:
+    """A node's callbacks, which answer nothing unless a test names `services`."""
+    charter = charter or first_swarm()
+    ways = {"services": Services(digest=charter.digest), "admission": Membership(charter, identity.peer_id)}
+    return Callbacks(report=report, **{**ways, **others})
 
 
 def fresh_identity(folder: Path, name: str) -> Identity:

@@ -28,10 +28,10 @@ from waggle.network.messages.events import GroupsArrived, NetworkRestarted, Reac
 from waggle.network.messages.rollout_record import RolloutRecord, encode
 from waggle.network.open_node import open_node
 from waggle.network.transport.hivemind import peer_cache
-from waggle.network.transport.hivemind.connection import Connection
-from waggle.network.transport.hivemind.node import open_dht
-from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST, RANGE, Limits, Refused
-from waggle.network.transport.interface import Connected, Services
+from waggle.network.transport.hivemind.call_limits import CALLS_BURST, RANGE, CallLimits, CallRefused
+from waggle.network.transport.hivemind.network import open_network
+from waggle.network.transport.hivemind.transport import HivemindTransport
+from waggle.network.transport.interface import ConnectedPeer, Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at, seed_of
 from waggle.tasks.rollout_group import Completion, Verdict
@@ -151,10 +151,10 @@ async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
     async def lie(peer_id: bytes, sha256: bytes) -> bytes:
         return b"other"
 
-    dht = await open_dht(options(), liar, Services(payload=lie), port=0)
+    dht = await open_network(options(), liar, Services(payload=lie), port=0)
     try:
         await dht.connect(seed_address)
-        await dht.settle()
+        await dht.find_neighbours()
         signed = announcements.signed(announced, liar)
         await dht.announce(directory.key_of(charter.digest, 0, 0), liar.peer_id, signed, announced.expires_at)
         dropped = await other.ear.hear(RecordRejected)
@@ -183,7 +183,7 @@ async def test_sharing_goes_on_after_the_network_process_was_killed(
     share(node.node, [first], round_number=1)
     await other.ear.hear(GroupsArrived)
 
-    os.kill(node.node._connection.dht.pid, signal.SIGKILL)
+    os.kill(node.node._connection.pid, signal.SIGKILL)
     await node.ear.hear(NetworkRestarted)
     share(node.node, [second], round_number=2)
 
@@ -260,16 +260,16 @@ async def test_one_source_gets_its_share_of_our_upload_and_another_its_own(
 async def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of_their_range(
     charter: Charter, identity: Identity, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.CALLS_RATE", 0.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.CALLS_RATE", 0.0)
     node = open_node(options(), charter, identity, verifier, Ear())
-    assert isinstance(node._connection, Connection)
-    limits, request = Limits(node._connection._services), SimpleNamespace(ByteSize=lambda: 2)
+    assert isinstance(node._connection, HivemindTransport)
+    limits, request = CallLimits(node._connection._callbacks.services), SimpleNamespace(ByteSize=lambda: 2)
     crowd = [
-        Connected(PEER_ID_PREFIX + i.to_bytes(32, "big"), "/ip4/8.8.4.1/tcp/1", relayed=False) for i in range(MAX_PEERS + 20)
+        ConnectedPeer(PEER_ID_PREFIX + i.to_bytes(32, "big"), "/ip4/8.8.4.1/tcp/1", relayed=False) for i in range(MAX_PEERS + 20)
     ]
     node._update_connections(crowd, {})
     answered = 0
-    with suppress(Refused):
+    with suppress(CallRefused):
         for peer in crowd[MAX_PEERS:]:
             for _ in range(int(CALLS_BURST)):
                 await limits.admit(peer.peer_id, request)

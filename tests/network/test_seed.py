@@ -8,7 +8,7 @@ from network.loopback import fresh_identity, options
 from waggle.core.errors import SwarmError
 from waggle.core.peer_id import text_of
 from waggle.network.identity.keys import Identity
-from waggle.network.seed import fetch_charter
+from waggle.network.transport.choice import fetch_charter
 from waggle.tasks.charter import Charter
 
 

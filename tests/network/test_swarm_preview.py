@@ -13,7 +13,7 @@ from waggle.core.peer_id import text_of
 from waggle.network.messages.invite import MAX_SEEDS, Invite
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.swarm_preview import SwarmPreview, preview_swarm
-from waggle.network.transport.hivemind.node import open_dht
+from waggle.network.transport.hivemind.network import open_network
 from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Specialty, encode, first_swarm
 
@@ -39,7 +39,7 @@ async def test_a_live_seed_whose_charter_names_a_file_of_this_computer_is_refuse
     spy = Specialty(dataset="spell_backward", title="Spell", settings={"data_file": "/etc/machine-id", "max_word_len": 500})
     hostile = msgspec.structs.replace(first_swarm(), specialties=(spy,), questions_digest="")
     services = Services(digest=hostile.digest, charter=lambda sha256: encode(hostile))
-    seed = await open_dht(SwarmOptions(host="127.0.0.1"), fresh_identity(tmp_path, "seed"), services, port=0)
+    seed = await open_network(SwarmOptions(host="127.0.0.1"), fresh_identity(tmp_path, "seed"), services, port=0)
     try:
         invite = Invite(charter=hostile.digest, seeds=tuple(await seed.addresses()))
         async with asyncio.timeout(SOON):

@@ -46,7 +46,7 @@ def small_dev(tmp_path: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there a terminal of one's own is needed for Ctrl+C")
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl+C needs its own terminal there")
 def test_ctrl_c_gives_what_runs_the_time_that_it_takes_to_leave():
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(dev.__file__)}
     command = [sys.executable, "-c", COMMAND]
@@ -107,7 +107,7 @@ def test_what_runs_takes_the_place_of_the_command_which_may_have_an_invite_with_
     assert command_line == [str(ran.pid), str(tmp_path), "-m", "waggle", "engine", "waggle://join?charter=1#key=2"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="nowhere else does torch bring CUDA along")
+@pytest.mark.skipif(sys.platform != "linux", reason="only on Linux does torch include CUDA")
 def test_a_torch_with_cuda_is_not_packed(small_dev):
     set_up(small_dev, f"exit {dev.CUDA}")
     with pytest.raises(SystemExit, match=r"dev\.py clean && PIP_EXTRA_INDEX_URL"):

@@ -89,16 +89,16 @@ def test_a_service_starts_the_waggle_that_the_package_installs_and_stops_it_alon
     assert program in ("waggle", "/usr/bin/waggle")
     assert section["KillMode"] == "mixed"
     output = section.get("StandardOutput", "journal")
-    assert "journal" in (output, section.get("StandardError", output)), "else why it failed is lost"
+    assert "journal" in (output, section.get("StandardError", output)), "otherwise the reason of a failure is lost"
 
 
 def test_a_service_whose_folder_a_window_has_goes_on_trying_until_that_is_closed():
     unit = unit_of("services/waggle-engine.service")
     assert unit["Service"]["Restart"] == "on-failure"
-    assert unit["Unit"]["StartLimitIntervalSec"] == "0", "no start is one too many"
+    assert unit["Unit"]["StartLimitIntervalSec"] == "0", "starts have no limit"
     task = (HERE / "services/waggle-engine.xml").read_text(encoding="utf-8")
     minutes, count = (int(digits) for digits in re.search(r"<Interval>PT(\d+)M</Interval><Count>(\d+)</Count>", task).groups())
-    assert count <= 255, "more is no number to the Task Scheduler"
+    assert count <= 255, "the Task Scheduler allows no more"
     assert minutes * count > 12 * 60
     agent = plistlib.loads((HERE / "services/io.waggle.engine.plist").read_bytes())
     assert agent["KeepAlive"] == {"SuccessfulExit": False}
@@ -109,9 +109,7 @@ def test_services_of_other_systems_start_what_their_installers_put_there():
     assert agent["ProgramArguments"] == ["/Applications/Waggle.app/Contents/MacOS/waggle-console", "engine"]
     task = (HERE / "services/waggle-engine.xml").read_text(encoding="utf-8")
     place = re.search(r'InstallDir "\$LOCALAPPDATA(.*)\$\{APP\}"', (HERE / "windows/waggle.nsi").read_text(encoding="utf-8"))
-    assert rf"<Command>%LOCALAPPDATA%{place[1]}Waggle\Waggle.exe</Command>" in task, (
-        "a program without a console, which would stand on the desktop"
-    )
+    assert rf"<Command>%LOCALAPPDATA%{place[1]}Waggle\Waggle.exe</Command>" in task, "a program without a console window"
     assert task.count("<UserId>OWN_USER</UserId>") == 2
 
 

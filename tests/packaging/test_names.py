@@ -100,7 +100,7 @@ def test_a_name_that_says_more_is_allowed(name):
 
 
 def test_a_refusal_says_where_what_and_what_to_do(source):
-    lines, _ = names.refusals(source, not_yet=(), allowed={})
+    lines = names.refusals(source, allowed={})
     assert lines == ["app/old/read.py:2:5 found: does not say what this is; name what it holds"]
 
 
@@ -108,18 +108,13 @@ def test_a_file_with_a_vague_name_is_refused_and_so_is_a_folder(source):
     (source / "app/clean/kept.py").touch()
     (source / "app/told").mkdir()
     (source / "app/told/__init__.py").touch()
-    lines, _ = names.refusals(source, not_yet=("app/old",), allowed={})
-    assert [line.partition(":")[0] for line in lines] == ["app/clean/kept.py", "app/told/__init__.py"]
-
-
-def test_a_room_that_is_not_clean_yet_waits_and_one_that_is_leaves_the_list(source):
-    lines, clean = names.refusals(source, not_yet=("app/old", "app/clean", "app/to_come"), allowed={})
-    assert (lines, clean) == ([], ["app/clean"])
+    lines = names.refusals(source, allowed={})
+    assert [line.partition(":")[0] for line in lines] == ["app/clean/kept.py", "app/old/read.py", "app/told/__init__.py"]
 
 
 def test_an_allowed_name_needs_its_whole_place_and_an_entry_without_a_use_is_refused(source):
-    assert names.refusals(source, not_yet=(), allowed={"read.found": "a test"}) == ([], [])
-    lines, _ = names.refusals(source, not_yet=(), allowed={"write.found": "of another function"})
+    assert names.refusals(source, allowed={"read.found": "a test"}) == []
+    lines = names.refusals(source, allowed={"write.found": "of another function"})
     assert len(lines) == 2
     assert "`write.found`, which nothing binds any more" in lines[1]
 

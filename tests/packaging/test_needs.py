@@ -13,7 +13,7 @@ import version
 
 def test_the_lists_are_read_from_the_product():
     assert "basic_arithmetic" in needs.datasets()
-    assert {"waggle.gui.application.main_window", "waggle.engine.main", "waggle.network.transport.hivemind.node"} < set(
+    assert {"waggle.gui.application.main_window", "waggle.engine.main", "waggle.network.transport.hivemind.network"} < set(
         needs.our_modules()
     )
     assert not [name for name in needs.our_modules() if name.startswith("waggle_lab")]

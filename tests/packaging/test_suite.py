@@ -57,7 +57,7 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no signal ends a process there")
+@pytest.mark.skipif(sys.platform == "win32", reason="signals do not end processes there")
 def test_a_lost_worker_fails_the_run_and_every_other_test_is_run(tree: Tree, capsys: pytest.CaptureFixture[str]) -> None:
     tree.add("gui/test_window.py", "first", EXITS, "last")
     tree.add("gui/test_page.py", "page")

@@ -46,7 +46,7 @@ def test_the_programs_the_uninstaller_and_the_installer_are_signed_where_there_i
     (installer,) = make_windows.wrap(payload, "1.2.3", tmp_path)
     signed = [line.split("/td sha256 ")[1] for line in signing_log.read_text(encoding="utf-8").splitlines()]
     assert signed[0] == f"{payload / 'Waggle.exe'} {payload / 'waggle-console.exe'}"
-    assert len(signed) == 3, "the uninstaller, which is made on the way"
+    assert len(signed) == 3, "including the uninstaller"
     assert signed[2] == str(installer)
 
 
@@ -99,7 +99,7 @@ def test_windows_programs_are_ended_before_any_of_them_is_touched():
     ending = script.partition("Function ${UN}EndProgram")[2].partition("FunctionEnd")[0]
     asking, _, waiting = ending.partition('waggle-console.exe" ctl stop')
     assert 'Held "$INSTDIR" "Waggle.exe"' in asking
-    assert r'Held "$LOCALAPPDATA\waggle" "window.lock"' in asking, "an engine without a window is asked to leave, not its person"
+    assert r'Held "$LOCALAPPDATA\waggle" "window.lock"' in asking, "an engine without a window is stopped without asking the user"
     for name in ("Waggle.exe", "waggle-console.exe", "waggle-verifier.exe"):
         assert f'!insertmacro Held "$INSTDIR" "{name}"' in waiting
 

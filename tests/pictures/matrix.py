@@ -22,12 +22,12 @@ from pictures.screenshots import Story, failed, starting, window_of
 from waggle.core import paths
 from waggle.core.settings import Settings
 from waggle.gui.application.main import application
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
-from waggle.gui.pages.progress.page import Progress
-from waggle.gui.state.pages import PAGES
+from waggle.gui.pages import PAGES
+from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import events, json_lines
 
@@ -96,11 +96,11 @@ def readme(folder: Path) -> Path:
     return path
 
 
-def show(window: Window, view: str) -> None:
+def show(window: MainWindow, view: str) -> None:
     """Show a page, or a page in one of its views."""
     window.show_page("progress" if view == TABLE else view)
-    progress = window.pages.get("progress")
-    if isinstance(progress, Progress):
+    progress = window.pages.built.get("progress")
+    if isinstance(progress, ProgressPage):
         progress.show_table(view == TABLE)
 
 

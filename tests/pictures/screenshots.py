@@ -16,9 +16,11 @@ from PySide6.QtWidgets import QApplication
 
 from pictures import staged
 from waggle.gui.application.main import application
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
+from waggle.gui.pages import PAGES
+from waggle.gui.pages.context import EngineHost, PageContext
+from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.state.event_log import EventLog
-from waggle.gui.state.pages import PAGES
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import events, json_lines
@@ -87,13 +89,25 @@ STANDINGS: dict[str, dict[str, object]] = {  # of invented peers, except for the
 }  # fmt: skip
 
 
+REFUSALS = {  # groups by peer and reason
+    "Brisk Otter": {"teaches_nothing": 10, "too_long": 2, "unfamiliar": 1},
+    "Clever Wren": {"teaches_nothing": 96},
+}
+
+
 def with_peers(story: Story) -> Story:
     now = story[-1].at
     plain = {"model": "Waggle starter", "round": 180, "mean_reward": 0.31, "delay_ms": 34.0, "seen_at": now}
     standings = ({**plain, **fields, "id": f"12D3KooW{name}", "name": name} for name, fields in STANDINGS.items())
     peers = [msgspec.convert(fields, events.PeerInfo) for fields in standings]
     doubts = [replace(peer, doubted_until=peer.doubted_until and now + peer.doubted_until) for peer in peers]
-    return [*story, *(events.PeerChanged(peer=peer, at=now) for peer in doubts)]
+    refused = {f"12D3KooW{name}": by_reason for name, by_reason in REFUSALS.items()}
+    gathered = events.GroupsGathered(round=180, local=4, external=4, waiting=12, refused_by_peer=refused, at=now)
+    dropped = [
+        events.RecordRejected(origin="12D3KooWRapid Vole", reason=reason, count=count, at=now)
+        for reason, count in (("not the payload that was announced", 1), ("reserved question", 2))
+    ]
+    return [*story, gathered, *(events.PeerChanged(peer=peer, at=now) for peer in doubts), *dropped]
 
 
 STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
@@ -108,11 +122,12 @@ STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
 }
 
 
-def window_of(theme: Theme, story: Sequence[AnyEvent], *, replay: bool = True) -> Window:
+def window_of(theme: Theme, story: Sequence[AnyEvent], *, replay: bool = True) -> MainWindow:
     """A window that has received these events, from a recording or as if from an engine."""
     current, journal = StateStore(), EventLog()
     current.tell_time_by_events()
-    window = Window(theme, current, event_log=journal, can_start=lambda: current.state.problem is not None)
+    host = EngineHost(can_start=lambda: current.state.problem is not None)
+    window = MainWindow(PageContext(theme, store=current, event_log=journal, engine=host))
     for event in story:
         current.take(event)
         journal.take(event)
@@ -153,11 +168,11 @@ def _standings(theme: Theme, story: Story, folder: Path) -> Iterator[Path]:
         window.resize(*size)
         for theme_name in THEMES:
             theme.use(theme_name)
-            window.peers.choose("12D3KooWBrisk Otter")
+            window.pages.of(PeersPage).choose("12D3KooWBrisk Otter")
             yield _take(window, "peers", folder / f"chosen-{theme_name}-{size[0]}x{size[1]}.png")
     theme.use("light")
     for name in STANDINGS:
-        window.peers.choose(f"12D3KooW{name}")
+        window.pages.of(PeersPage).choose(f"12D3KooW{name}")
         yield _take(window, "peers", folder / f"chosen-{name.split()[1].lower()}.png")
     window.hide()
 
@@ -178,12 +193,12 @@ def _staged(theme: Theme, story: Story, folder: Path) -> Iterator[Path]:
                     window.hide()
 
 
-def _take(window: Window, page: str, path: Path) -> Path:
+def _take(window: MainWindow, page: str, path: Path) -> Path:
     window.show_page(page)
     return _grab(window, path)
 
 
-def _grab(window: Window, path: Path) -> Path:
+def _grab(window: MainWindow, path: Path) -> Path:
     for _ in range(4):  # layouts settle in the second pass
         QApplication.processEvents()
     scale = window.devicePixelRatio()

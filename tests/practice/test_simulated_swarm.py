@@ -25,23 +25,23 @@ def group(hive: SimulatedSwarm, member: int, index: int, rewards=(1.0, 0.0)) -> 
 
 
 def waiting(hive: SimulatedSwarm) -> list[int]:
-    return [len(door.waiting()) for door in hive.doors]
+    return [len(connection.waiting()) for connection in hive.connections]
 
 
 def test_a_group_reaches_everybody_else_after_the_delay_and_never_comes_back():
     swarm = hive(delay=2)
-    swarm.hand_in(0, [group(swarm, 0, 1)])
+    swarm.send(0, [group(swarm, 0, 1)])
     arrivals = []
     for _ in range(3):
-        swarm.move()
+        swarm.advance()
         arrivals.append(waiting(swarm))
     assert arrivals == [[0, 0, 0], [0, 1, 1], [0, 1, 1]]
 
 
 def test_what_teaches_nothing_does_not_wait_anywhere():
     swarm = hive()
-    swarm.hand_in(0, [group(swarm, 0, 1, (0.0, 0.0)), group(swarm, 0, 2, (0.05, 0.0))])
-    swarm.move()
+    swarm.send(0, [group(swarm, 0, 1, (0.0, 0.0)), group(swarm, 0, 2, (0.05, 0.0))])
+    swarm.advance()
     assert waiting(swarm) == [0, 0, 0]
 
 
@@ -49,9 +49,9 @@ def test_a_small_pool_keeps_what_is_newest():
     swarm = hive(pool=4)
     for index in range(6):
         for member in range(3):
-            swarm.hand_in(member, [group(swarm, member, index)])
-        swarm.move()
-    ages = [5 - waiting.group.id.index for door in swarm.doors for waiting in door.waiting()]
+            swarm.send(member, [group(swarm, member, index)])
+        swarm.advance()
+    ages = [5 - waiting.group.id.index for connection in swarm.connections for waiting in connection.waiting()]
     assert waiting(swarm) == [2, 2, 2], "one of each other node: a quarter of the pool"
     assert set(ages) == {0}
 
@@ -59,12 +59,12 @@ def test_a_small_pool_keeps_what_is_newest():
 def test_loss_takes_its_share_for_each_reader_separately():
     swarm = hive(loss=0.3)
     for tick in range(40):
-        swarm.hand_in(0, [group(swarm, 0, 10 * tick + i) for i in range(5)])
-        swarm.move()
-        for door in swarm.doors[1:]:
-            door.delivered = getattr(door, "delivered", 0) + len(door.waiting())
-            door.take(door.waiting())
-    shares = [door.delivered / 200 for door in swarm.doors[1:]]
+        swarm.send(0, [group(swarm, 0, 10 * tick + i) for i in range(5)])
+        swarm.advance()
+        for connection in swarm.connections[1:]:
+            connection.delivered = getattr(connection, "delivered", 0) + len(connection.waiting())
+            connection.take(connection.waiting())
+    shares = [connection.delivered / 200 for connection in swarm.connections[1:]]
     assert all(0.55 < share < 0.85 for share in shares)
     assert shares[0] != shares[1]
 
@@ -76,9 +76,9 @@ def test_who_is_offline_neither_plays_nor_hears_until_back():
         players = swarm.players()
         absent += 3 - len(players)
         if 0 in players:
-            swarm.hand_in(0, [group(swarm, 0, tick)])
+            swarm.send(0, [group(swarm, 0, tick)])
         before = waiting(swarm)
-        swarm.move()
+        swarm.advance()
         for member in range(3):
             if member not in swarm.players():
                 assert waiting(swarm)[member] == before[member]
@@ -92,7 +92,7 @@ def test_a_slow_node_plays_fewer_rounds():
     for _ in range(40):
         for member in swarm.players():
             played[member] += 1
-        swarm.move()
+        swarm.advance()
     assert played == [40, 20, 10]
 
 
@@ -102,7 +102,7 @@ def test_the_same_seed_brings_the_same_weather():
         players = []
         for _ in range(20):
             players.append(swarm.players())
-            swarm.move()
+            swarm.advance()
         return players
 
     assert calendar() == calendar()

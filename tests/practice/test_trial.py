@@ -11,7 +11,7 @@ from waggle.core import paths
 from waggle.core.errors import LabError
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.models.torch.policy import TorchPolicy
-from waggle.network.transport.solo import SoloSwarm
+from waggle.network.transport.solo import SoloNode
 from waggle.practice.results import Key, Run
 from waggle.practice.simulated_swarm import Weather
 from waggle.practice.trial import TICK_SECONDS, Setup, Trial, noise_seed, origin_of
@@ -72,13 +72,13 @@ def played(setup: Setup, verifier, **changes) -> tuple[Run, Trial]:
 def watch(trial: Trial) -> list:
     """Every group that any node shared, and every lesson it took."""
     rounds = []
-    log = trial.log.played
+    log = trial.log.record_round
 
     def noted(tick, member, judged, learned, ages):
         rounds.append((tick, member, judged, learned))
         log(tick, member, judged, learned, ages)
 
-    trial.log.played = noted
+    trial.log.record_round = noted
     return rounds
 
 
@@ -117,7 +117,7 @@ def test_an_isolated_node_of_a_trial_is_the_engines_round_and_nothing_else(setup
     rules = replace(RULES, local=4, external=0)
     run, _ = played(replace(setup, folders=setup.folders[:1], models=("starter",), rules=rules, sharing=Plain), verifier)
     node = stages.Node(
-        policy=TorchPolicy(paths.starter()), tokenizer=load_tokenizer(paths.starter()), swarm=SoloSwarm(), verifier=verifier,
+        policy=TorchPolicy(paths.starter()), tokenizer=load_tokenizer(paths.starter()), swarm=SoloNode(), verifier=verifier,
         charter=CHARTER, origin=origin_of(1, 0), seed=noise_seed(1, 0), sharing=Plain(),
     )  # fmt: skip
     rewards = []
@@ -235,13 +235,13 @@ def test_every_node_has_a_strategy_of_its_own_that_is_asked_every_round(setup, v
 def test_the_score_at_the_end_is_taken_on_more_questions_than_those_of_the_curve(setup, verifier, reserved):
     few = tuple(question for first, question in enumerate(reserved) if first % 2 == 0)
     trial = Trial(key(), replace(setup, held_out=few), verifier)
-    log, totals = trial.log.measured, []
+    log, totals = trial.log.record_scores, []
 
     def noted(tick, scores):
         totals.append((tick, {score.total for score in scores}))
         log(tick, scores)
 
-    trial.log.measured = noted
+    trial.log.record_scores = noted
     list(trial.run())
     assert totals == [(0, {len(few)}), (3, {len(few)}), (5, {len(few)})]
     assert trial.log.score()[1] == 3 * len(reserved)

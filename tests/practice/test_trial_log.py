@@ -22,16 +22,16 @@ def learned(external_share: float) -> Learned:
 
 
 def result(trial_log: TrialLog):
-    trial_log.measured(0, [Score(0, {"bf": (0, 2), "sums": (0, 2)})] * 2)
+    trial_log.record_scores(0, [Score(0, {"bf": (0, 2), "sums": (0, 2)})] * 2)
     return trial_log.result(key(), ["starter", "starter"], (1, 2), 12.34, "c")
 
 
 def test_rewards_stand_under_their_own_node_and_their_own_specialty():
     trial_log = log(2)
-    trial_log.played(0, 0, judged(0, group("bf", (1.0, 0.0)), group("sums", (0.5, 0.5))), learned(0.0))
-    trial_log.played(0, 1, judged(0, group("sums", (1.0, 1.0))), learned(0.0))
-    trial_log.played(1, 0, judged(1, group("bf", (0.0, 0.0))), learned(0.0))
-    trial_log.played(1, 1, judged(1, group("bf", (1.0, 1.0, 0.0, 0.0))), learned(0.0))
+    trial_log.record_round(0, 0, judged(0, group("bf", (1.0, 0.0)), group("sums", (0.5, 0.5))), learned(0.0))
+    trial_log.record_round(0, 1, judged(0, group("sums", (1.0, 1.0))), learned(0.0))
+    trial_log.record_round(1, 0, judged(1, group("bf", (0.0, 0.0))), learned(0.0))
+    trial_log.record_round(1, 1, judged(1, group("bf", (1.0, 1.0, 0.0, 0.0))), learned(0.0))
     run = result(trial_log)
     assert run.specialties == ("bf", "sums")
     assert run.reward == (0.75, 0.25), "the mean over nodes of each node's mean"
@@ -44,7 +44,7 @@ def test_rewards_stand_under_their_own_node_and_their_own_specialty():
 def test_a_node_that_stayed_away_counts_in_no_mean_and_a_gap_takes_the_value_before_it():
     trial_log = log(30)
     for tick in (*range(10), *range(20, 30)):
-        trial_log.played(tick, 0, judged(tick, group("bf", (1.0, 0.0))), learned(0.4))
+        trial_log.record_round(tick, 0, judged(tick, group("bf", (1.0, 0.0))), learned(0.4))
     run = result(trial_log)
     assert run.reward == (0.5,) * 30
     assert run.node_reward == ((0.5,) * 3, (0.0,) * 3)
@@ -56,7 +56,7 @@ def test_a_node_that_stayed_away_counts_in_no_mean_and_a_gap_takes_the_value_bef
 def test_curves_are_means_of_ten_rounds_and_the_rest_of_those_that_remain():
     trial_log = log(12)
     for tick in range(12):
-        trial_log.played(tick, 0, judged(tick, group("bf", (tick / 10, tick / 10))), learned(tick / 20))
+        trial_log.record_round(tick, 0, judged(tick, group("bf", (tick / 10, tick / 10))), learned(tick / 20))
     run = result(trial_log)
     assert run.node_reward[0] == pytest.approx((0.45, 1.05))
     assert run.specialty_reward[0] == pytest.approx((0.45, 1.05))
@@ -65,8 +65,10 @@ def test_curves_are_means_of_ten_rounds_and_the_rest_of_those_that_remain():
 
 def test_an_aha_names_its_teacher_by_number_and_one_without_a_teacher_none():
     trial_log = log(1)
-    trial_log.noticed(7, 0, [first_success.FirstSuccess("bf", 3, ORIGINS[1]), first_success.FirstSuccess("sums", 3, None)])
-    trial_log.noticed(8, 1, [first_success.FirstSuccess("bf", 4, ORIGINS[0])])
+    trial_log.record_first_successes(
+        7, 0, [first_success.FirstSuccess("bf", 3, ORIGINS[1]), first_success.FirstSuccess("sums", 3, None)]
+    )
+    trial_log.record_first_successes(8, 1, [first_success.FirstSuccess("bf", 4, ORIGINS[0])])
     assert result(trial_log).ahas == (
         Aha(node=0, specialty="bf", round=7, learned_from=1),
         Aha(node=0, specialty="sums", round=7, learned_from=-1),
@@ -76,9 +78,9 @@ def test_an_aha_names_its_teacher_by_number_and_one_without_a_teacher_none():
 
 def test_held_out_scores_are_shares_of_each_node_and_of_each_specialty():
     trial_log = log(1)
-    trial_log.measured(0, [Score(0, {"bf": (1, 4), "sums": (0, 4)}), Score(0, {"bf": (0, 4), "sums": (0, 4)})])
-    trial_log.measured(25, [Score(25, {"bf": (4, 4), "sums": (2, 4)}), Score(25, {"bf": (1, 4), "sums": (0, 4)})])
-    trial_log.ended([Score(25, {"bf": (8, 8), "sums": (4, 8)}), Score(25, {"bf": (2, 8), "sums": (0, 8)})])
+    trial_log.record_scores(0, [Score(0, {"bf": (1, 4), "sums": (0, 4)}), Score(0, {"bf": (0, 4), "sums": (0, 4)})])
+    trial_log.record_scores(25, [Score(25, {"bf": (4, 4), "sums": (2, 4)}), Score(25, {"bf": (1, 4), "sums": (0, 4)})])
+    trial_log.record_final_scores([Score(25, {"bf": (8, 8), "sums": (4, 8)}), Score(25, {"bf": (2, 8), "sums": (0, 8)})])
     run = trial_log.result(key(), ["starter", "starter"], (2, 2), 0.0, "c")
     assert run.measured_at == (0, 25)
     assert run.held_out == ((0.125, 0.75), (0.0, 0.125)), "every point of the curve on the same questions"

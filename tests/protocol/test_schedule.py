@@ -4,12 +4,12 @@ import time
 
 import pytest
 
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.protocol.schedule import Decision, Readings, Tick, Wishes, decide, in_step, moment
 
 NOW = 10 * 3600.0  # Thursday, ten o'clock
-OFF = When(only_on_power=False, not_full_screen=False, not_metered=False, below_celsius=0)
-ALL = When(idle_minutes=3, week=("#" * 24,) * 7, not_while=("Game.exe",))
+OFF = ScheduleSettings(only_on_power=False, not_full_screen=False, not_metered=False, below_celsius=0)
+ALL = ScheduleSettings(idle_minutes=3, week=("#" * 24,) * 7, not_while=("Game.exe",))
 GOOD = Readings(idle_seconds=999.0, on_power=True, programs=frozenset(), full_screen=False, metered=False, celsius=40.0)
 NOTHING = Wishes()
 GAME = Readings(programs=frozenset({"game"}))
@@ -18,11 +18,13 @@ EVENINGS = (NEVER,) * 3 + ("." * 18 + "#" * 6,) + (NEVER,) * 3
 MONDAY_ONLY = ("." * 9 + "#" * 15,) + (NEVER,) * 6
 
 
-def rules(**named) -> When:
-    return When(**{name: getattr(OFF, name) for name in OFF.__struct_fields__} | named)
+def rules(**named) -> ScheduleSettings:
+    return ScheduleSettings(**{name: getattr(OFF, name) for name in OFF.__struct_fields__} | named)
 
 
-def the_decision(rules: When, readings: Readings, wishes: Wishes = NOTHING, now: float = NOW, before="contributing") -> Decision:
+def the_decision(
+    rules: ScheduleSettings, readings: Readings, wishes: Wishes = NOTHING, now: float = NOW, before="contributing"
+) -> Decision:
     return decide(rules, readings, wishes, now, before=before, clock=lambda at: f"{at / 3600:g}h", local=time.gmtime)
 
 

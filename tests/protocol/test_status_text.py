@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.protocol import events
 from waggle.protocol.schedule import Readings, Wishes, decide, moment
 from waggle.protocol.state import State
@@ -37,10 +37,10 @@ LOADING = events.Preparing(part="Loading the model", done=1, parts=4)
 RELEARNING = events.Preparing(
     part="Learning again what came after the last checkpoint: 3 of 40 rounds", done=3, parts=5, long=True
 )
-WAITING = decide(When(), Readings(on_power=False), Wishes(), 0.0)
-AWAY = decide(When(), Readings(idle_seconds=0.0), Wishes(paused=True, until_away=True), 0.0)
-PAUSED = decide(When(), Readings(), Wishes(paused=True), 0.0)
-FREE = decide(When(), Readings(), Wishes(), 0.0)
+WAITING = decide(ScheduleSettings(), Readings(on_power=False), Wishes(), 0.0)
+AWAY = decide(ScheduleSettings(), Readings(idle_seconds=0.0), Wishes(paused=True, until_away=True), 0.0)
+PAUSED = decide(ScheduleSettings(), Readings(), Wishes(paused=True), 0.0)
+FREE = decide(ScheduleSettings(), Readings(), Wishes(), 0.0)
 TABLE = [
     (State(), "Preparing", "Starting the engine.", "none"),
     (State(preparing=LOADING), "Preparing", "Loading the model.", "none"),
@@ -157,17 +157,17 @@ def test_a_moment_that_is_not_today_is_told_with_its_day():
     now, then = 1.7e9, 1.7e9 + 2 * 86_400
     assert moment(then, now).split()[0].endswith("day")
     assert sentence(State(at=now, phase="paused", until=then)).says == f"Paused until {moment(then, now)}."
-    paused = decide(When(), Readings(), Wishes(paused=True, until=then), now)
+    paused = decide(ScheduleSettings(), Readings(), Wishes(paused=True, until=then), now)
     status = sentence(State(at=now, phase="paused", until=then, decision=paused))
     assert status.says == f"Paused until {moment(then, now)}."
     assert status.detail == "Nothing was lost; round 0 goes on then, or when you resume."
-    anyway = decide(When(), Readings(on_power=False), Wishes(anyway_until=then), now)
+    anyway = decide(ScheduleSettings(), Readings(on_power=False), Wishes(anyway_until=then), now)
     status = sentence(State(at=now, phase="contributing", decision=anyway))
     assert status.detail.endswith(f"Your rules wait until {moment(then, now)}.")
 
 
 def test_when_a_pause_ends_is_told_by_the_clock_of_who_looks_and_not_by_that_of_the_engine():
-    paused = decide(When(), Readings(), Wishes(paused=True, until=100.0), 0.0, clock=lambda at: "engine's time")
+    paused = decide(ScheduleSettings(), Readings(), Wishes(paused=True, until=100.0), 0.0, clock=lambda at: "engine's time")
     status = sentence(State(phase="paused", until=100.0, decision=paused), clock=lambda at: f"T{at:.0f}")
     assert (status.says, status.why[0].says) == ("Paused until T100.", "Paused until T100.")
     assert [tick.rule for tick in status.why] == [tick.rule for tick in paused.why]

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from waggle.core import cuda_download
-from waggle.core.cuda_download import Pack
+from waggle.core.cuda_download import CudaPack
 from waggle.core.errors import CudaError
 
 SOURCE = "It comes from the Python package index, under the licences of PyTorch and NVIDIA."
@@ -21,14 +21,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Raises CudaError."""
-    pack = cuda_download.shipped()
+    pack = cuda_download.shipped_pack()
     if not cuda_download.fits(pack):
         title = "Only the installed Waggle for Linux on Intel and AMD processors takes CUDA in addition."
         raise CudaError(title, "Where pip installed Waggle, its torch brings CUDA along on Linux.")
-    return door(pack, cuda_download.root(), arguments)
+    return run_on(pack, cuda_download.packs_folder(), arguments)
 
 
-def door(pack: Pack, root: Path, arguments: argparse.Namespace) -> int:
+def run_on(pack: CudaPack, root: Path, arguments: argparse.Namespace) -> int:
     """What was asked of a pack and the folder it is kept in."""
     if arguments.remove:
         cuda_download.remove(root)
@@ -39,10 +39,10 @@ def door(pack: Pack, root: Path, arguments: argparse.Namespace) -> int:
     return _say(about(pack, root))
 
 
-def about(pack: Pack, root: Path) -> str:
+def about(pack: CudaPack, root: Path) -> str:
     """How it stands, in words."""
     sizes = f"{pack.size / 1e9:.1f} GB to download, {pack.unpacked / 1e9:.1f} GB on the disk"
-    match cuda_download.standing(pack, root):
+    match cuda_download.state_of(pack, root):
         case "here":
             return f"CUDA for torch {pack.torch} is in {cuda_download.folder_of(pack, root)}. `waggle cuda --remove` removes it."
         case "begun":

@@ -154,21 +154,21 @@ def _judging(_home: paths.Home) -> Finding:
 def _saved_state(home: paths.Home) -> Finding:
     home = _of_the_model(home)
     base = checkpoint.base_of(model_source.folder_of(settings.read(home.settings).model))
-    if not checkpoint.folders(home.checkpoints):
+    if not checkpoint.folders(home.model.checkpoints):
         return Finding("saved state", None, "none yet")
-    _, saved = checkpoint.newest(home.checkpoints, base)
-    later = sum(1 for _ in training_journal.entries(home.checkpoints, saved.round, base))
-    damaged = len(list(home.checkpoints.glob("damaged-r*")))
+    _, saved = checkpoint.newest(home.model.checkpoints, base)
+    later = sum(1 for _ in training_journal.entries(home.model.checkpoints, saved.round, base))
+    damaged = len(list(home.model.checkpoints.glob("damaged-r*")))
     says = f"{saved.round} rounds in a whole checkpoint, {later} more in the journal"
     return Finding("saved state", True, says + (f"; {damaged} damaged ones lie beside it" if damaged else ""))
 
 
 def _history(home: paths.Home) -> Finding:
     home = _of_the_model(home)
-    if not home.history.exists():
+    if not home.model.history.exists():
         return Finding("history", None, "none yet")
     try:
-        with history.open_read_only(home.history) as database:
+        with history.open_read_only(home.model.history) as database:
             (verdict,) = database.execute("pragma quick_check(1)").fetchone()
             (count,) = database.execute("select count(*) from rounds").fetchone()
     except history.DAMAGED as error:

@@ -65,7 +65,7 @@ def parsed(words: list[str]) -> argparse.Namespace:
 def parser() -> argparse.ArgumentParser:
     """The parser of `waggle`; its commands add their own arguments when they are chosen."""
     root = argparse.ArgumentParser(prog="waggle", description="Let your computer learn with others.")
-    root.set_defaults(home=None, set=[], set_before=[], run=window.run)
+    root.set_defaults(home=None, set=[], set_before=[], verbose=False, run=window.run)
     root.add_argument("--version", action="version", version=f"waggle {__version__}")
     window.add_arguments(root)
     commands = root.add_subparsers(title="commands", metavar="COMMAND", parser_class=_CommandParser)
@@ -152,8 +152,8 @@ def _imported(name: str) -> Command:
 def _with_invite(words: list[str]) -> list[str]:
     """A link or a file in the place of a command, as operating systems pass it, becomes the window's `--invite`."""
     at = 0
-    while at < len(words) and words[at].startswith("--"):  # an option of the window, and its value
-        at += 1 if "=" in words[at] else 2
+    while at < len(words) and words[at].startswith("--"):  # an option of the window, and its value if it has one
+        at += 1 if "=" in words[at] or words[at] == "--verbose" else 2
     stands = at < len(words) and _is_invite(words[at])
     return [*words[:at], "--invite", *words[at:]] if stands else words
 

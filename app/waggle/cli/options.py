@@ -31,9 +31,9 @@ def add_settings(parser: argparse.ArgumentParser, destination: str = "set") -> N
 
 
 def add_verbose(parser: argparse.ArgumentParser) -> None:
-    """Add `--verbose`."""
+    """Add `--verbose`. As for `--home`, its default is set by the parser of `waggle`."""
     parser.add_argument(
-        "--verbose", action="store_true",
+        "--verbose", action="store_true", default=argparse.SUPPRESS,
         help="log what is retried, dropped or slow, and why, to stderr and the log file",
     )  # fmt: skip
 

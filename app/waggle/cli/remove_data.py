@@ -10,12 +10,12 @@ import msgspec
 from waggle.cli.options import add_home
 from waggle.core import paths, stored_data
 from waggle.core.errors import EngineError
-from waggle.core.stored_data import KINDS, Belonging, Kind, Removed
+from waggle.core.stored_data import KINDS, DataKind, Removal, StoredFiles
 from waggle.engine.control import server
 from waggle.protocol.commands import Stop
 
 STOP_SECONDS = 30.0  # that an engine is given to finish its step
-ABOUT: dict[Kind, str] = {
+ABOUT: dict[DataKind, str] = {
     "identity": "who you are in every swarm; kept unless it is named",
     "settings": "settings, and where the window stood",
     "checkpoints": "what your models learned: checkpoints, their journal, the album",
@@ -65,13 +65,13 @@ def chosen(words: str) -> frozenset[str]:
     return named
 
 
-def meant(named: Collection[str], home: paths.Home) -> frozenset[Kind]:
+def meant(named: Collection[str], home: paths.Home) -> frozenset[DataKind]:
     """`all` is all but who one is; of a home beside the usual one, also but what every home shares."""
     stays = stored_data.kept_by_default(home)
     return frozenset(kind for kind in KINDS if kind in named or ("all" in named and kind not in stays))
 
 
-def _sure(home: paths.Home, kinds: Collection[Kind]) -> bool:
+def _sure(home: paths.Home, kinds: Collection[DataKind]) -> bool:
     """Show the person at the terminal what goes, and ask."""
     going = tuple(stored for stored in stored_data.belongings(home, paths.cache()) if stored.kind in kinds)
     sys.stdout.write("\n".join([f"From {home.root} and {paths.cache()}:", *_rows(going), "Remove these? [y/N] "]))
@@ -79,7 +79,7 @@ def _sure(home: paths.Home, kinds: Collection[Kind]) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def listing(stored: Iterable[Belonging], home: paths.Home) -> str:
+def listing(stored: Iterable[StoredFiles], home: paths.Home) -> str:
     """One line a kind, and how to remove it."""
     rows = _rows(stored)
     head = f"In {home.root} and {paths.cache()}:"
@@ -88,7 +88,7 @@ def listing(stored: Iterable[Belonging], home: paths.Home) -> str:
     return "\n".join([head, *rows, "", "Remove with `waggle goodbye --remove all`, or name kinds with commas.", ""])
 
 
-def report(done: Iterable[Removed]) -> str:
+def report(done: Iterable[Removal]) -> str:
     """What was removed, what could not be, and what is left to do by hand."""
     lines = []
     for removed in done:
@@ -97,7 +97,7 @@ def report(done: Iterable[Removed]) -> str:
     return "\n".join([*(lines or ["There was nothing to remove."]), AFTER])
 
 
-def _rows(stored: Iterable[Belonging]) -> list[str]:
+def _rows(stored: Iterable[StoredFiles]) -> list[str]:
     return [
         f"{kind.kind:<12}{_size(kind.size):>10}  {len(kind.files):>6} {_files(len(kind.files))}  {ABOUT[kind.kind]}"
         for kind in stored

@@ -19,6 +19,7 @@ from waggle.network.identity import keys, membership
 from waggle.tasks.sandbox.verifier import Verifier
 
 MANY = (65_536, 24_576, 10_240)  # open files, as many as are granted: a Mac refuses more than its kernel gives one process
+PORT_FILE = "seed_port"  # of its home
 PORT = re.compile(r"[1-9][0-9]{0,4}")
 
 
@@ -51,7 +52,7 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl+C arrives as KeyboardInterrupt instead
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    key = membership.read_key(home.admission(charter.digest.hex()))
+    key = membership.read_key(home.swarm(charter.digest.hex()).key)
     options = swarm_connection.options_of(home, chosen, key, charter.digest.hex())
     # Its address is written down in invites: the port it found free at first stays its own.
     options = dataclasses.replace(options, relay=True, port=options.port or _port_of_old(home, options.host))
@@ -70,7 +71,7 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
 def _port_of_old(home: paths.Home, host: str) -> int:
     """The port of the start before, or one that is free; raises SwarmError."""
     with contextlib.suppress(OSError, UnicodeDecodeError):  # the first start, or a file that says nothing: another one is found
-        content = home.seed_port.read_text(encoding="ascii")
+        content = (home.root / PORT_FILE).read_text(encoding="ascii")
         if PORT.fullmatch(content) and int(content) <= 65_535:
             return int(content)
     try:
@@ -79,7 +80,7 @@ def _port_of_old(home: paths.Home, host: str) -> int:
             port = int(probe.getsockname()[1])
     except OSError as error:
         raise SwarmError(f"{host} cannot be listened on: {error.strerror}.", "Choose another address or port.") from error
-    paths.put(home.seed_port, str(port).encode())
+    paths.write_atomically(home.root / PORT_FILE, str(port).encode())
     return port
 
 

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _play(home: Path, chosen: tuple[str, ...]) -> None:
     options = [part for value in ("swarm.solo=true", *AT_ANY_TIME, *chosen) for part in ("--set", value)]
-    command = [*paths.program("waggle"), "engine", "--stdio", "--home", str(home), *options]
+    command = [*paths.module_command("waggle"), "engine", "--stdio", "--home", str(home), *options]
     state, played = State(), 0
     obstacle: Sentence | None = None
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as engine:

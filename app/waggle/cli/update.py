@@ -60,7 +60,7 @@ class Signed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Source:
+class UpdateFeed:
     """Where to ask and whom to believe; both may be empty."""
 
     feed: str
@@ -83,13 +83,13 @@ def run(arguments: argparse.Namespace) -> int:
     return _say("\n".join([*lines, "", "Install it over this one whenever you like: what Waggle learned stays."]))
 
 
-def shipped() -> Source:
+def shipped() -> UpdateFeed:
     """As it came with this Waggle."""
     source = tomllib.loads((paths.resources() / "updates.toml").read_text(encoding="utf-8"))
-    return Source(feed=source["feed"], key=source["key"])
+    return UpdateFeed(feed=source["feed"], key=source["key"])
 
 
-def ask(source: Source, fetched: Callable[[str], bytes]) -> Release | None:
+def ask(source: UpdateFeed, fetched: Callable[[str], bytes]) -> Release | None:
     """The newest release that is newer than this one; raises UpdateError."""
     if not source.key or not source.feed:
         title = "This Waggle was made without a key for updates, so it believes nobody about newer versions."
@@ -124,7 +124,7 @@ def fetch(url: str) -> bytes:
 
     if not url.startswith("https://"):
         raise UpdateError("The address of the list of versions is not https.", "Look where you got this Waggle.")
-    resumable_download.require_way_out(UpdateError)
+    resumable_download.require_usable_proxy(UpdateError)
     content = b""
     try:
         with httpx2.stream("GET", url, timeout=SECONDS, follow_redirects=False) as response:

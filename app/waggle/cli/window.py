@@ -5,16 +5,18 @@ import os
 import sys
 from pathlib import Path
 
-from waggle.cli.options import add_home, add_settings, text
+from waggle.cli.options import add_home, add_settings, add_verbose, text
 from waggle.cli.outcome import stderr_is_read
 from waggle.core import paths
 from waggle.core.errors import WaggleError
 from waggle.core.hide_arguments import hide
+from waggle.gui.pages import PAGES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
     add_settings(parser, "set_before")
+    add_verbose(parser)
     parser.add_argument(
         "--replay", type=Path, nargs="?", const=paths.example(), metavar="FILE",
         help="show a recorded run instead of an engine; without a file, one that ships with Waggle",
@@ -27,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--speed", type=float, default=1.0, help="of the replay (default: as recorded)")
     parser.add_argument("--theme", choices=("system", "light", "dark", "high_contrast"))
-    parser.add_argument("--page", choices=("home", "live", "progress", "peers", "swarms", "you", "settings", "help"))
+    parser.add_argument("--page", choices=tuple(PAGES))
     parser.add_argument(
         "--screenshot", type=Path, metavar="FILE", help="with --replay: save a picture of the page at the end, then leave"
     )
@@ -45,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     return app.run(
         app.Arguments(
-            home=arguments.home, on=arguments.on, overrides=tuple(arguments.set), invite=arguments.invite,
-            replay=arguments.replay, speed=arguments.speed, theme=arguments.theme, page=arguments.page,
+            home=arguments.home, on=arguments.on, overrides=tuple(arguments.set), verbose=arguments.verbose,
+            invite=arguments.invite, replay=arguments.replay, speed=arguments.speed, theme=arguments.theme, page=arguments.page,
             screenshot=arguments.screenshot,
         )
     )  # fmt: skip

@@ -48,7 +48,7 @@ class Wheel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.url.rpartition("/")[2]
 
 
-class Pack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CudaPack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What belongs together, and what it fits."""
 
     torch: Annotated[str, msgspec.Meta(pattern=r"^[0-9][0-9.]*\Z")]
@@ -63,29 +63,29 @@ class Pack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return sum(wheel.size for wheel in self.wheels)
 
 
-Standing = Literal["", "offered", "begun", "here"]
+PackState = Literal["", "offered", "begun", "here"]
 
 
-def shipped() -> Pack:
+def shipped_pack() -> CudaPack:
     """The list that came with this Waggle."""
-    return msgspec.json.decode((paths.resources() / "cuda.json").read_bytes(), type=Pack)
+    return msgspec.json.decode((paths.resources() / "cuda.json").read_bytes(), type=CudaPack)
 
 
-def root() -> Path:
+def packs_folder() -> Path:
     return paths.cache() / "cuda"
 
 
-def folder_of(pack: Pack, root: Path) -> Path:
+def folder_of(pack: CudaPack, root: Path) -> Path:
     return root / pack.torch
 
 
-def fits(pack: Pack) -> bool:
+def fits(pack: CudaPack) -> bool:
     """Whether this program could load it: the installed app, on the system that it was made for."""
     here = (f"{sys.version_info[0]}.{sys.version_info[1]}", sys.platform, platform.machine())
     return bool(getattr(sys, "frozen", False)) and here == (pack.python, pack.system, pack.machine)
 
 
-def standing(pack: Pack, root: Path) -> Standing:
+def state_of(pack: CudaPack, root: Path) -> PackState:
     """How far it is; empty where there is nothing to offer."""
     if folder_of(pack, root).is_dir():
         return "here"
@@ -96,20 +96,20 @@ def standing(pack: Pack, root: Path) -> Standing:
 
 def use() -> None:
     """From now on this process imports torch from the pack, where it is here; the installed app's first act."""
-    pack = shipped()
-    if fits(pack) and standing(pack, root()) == "here":
-        sys.path.insert(0, str(folder_of(pack, root())))
+    pack = shipped_pack()
+    if fits(pack) and state_of(pack, packs_folder()) == "here":
+        sys.path.insert(0, str(folder_of(pack, packs_folder())))
 
 
-def reason() -> str:
+def why_unusable() -> str:
     """Why torch finds no such card, as far as the pack explains it."""
-    pack = shipped()
+    pack = shipped_pack()
     if not fits(pack):
         return ""
-    return {"offered": OFFERED, "begun": OFFERED, "here": UNUSABLE, "": ""}[standing(pack, root())]
+    return {"offered": OFFERED, "begun": OFFERED, "here": UNUSABLE, "": ""}[state_of(pack, packs_folder())]
 
 
-def fetch(pack: Pack, root: Path, progress: Progress) -> Path:
+def fetch(pack: CudaPack, root: Path, progress: Progress) -> Path:
     """Download what is missing, check it and unpack it; raises CudaError. What has come is kept, whatever interrupts it."""
     from filelock import FileLock, Timeout
 
@@ -135,11 +135,11 @@ def remove(root: Path) -> None:
         raise CudaError(f"CUDA cannot be removed: {error.strerror}.", "Close programs that use it.") from error
 
 
-def _unfinished(pack: Pack, root: Path) -> Path:
+def _unfinished(pack: CudaPack, root: Path) -> Path:
     return root / f".downloading-{pack.torch}"
 
 
-def _complete(pack: Pack, root: Path, progress: Progress) -> None:
+def _complete(pack: CudaPack, root: Path, progress: Progress) -> None:
     place = _unfinished(pack, root)
     (place / "site").mkdir(parents=True, exist_ok=True)
     missing = [wheel for wheel in pack.wheels if not (place / f"{wheel.name}.done").exists()]
@@ -165,7 +165,7 @@ def _add_up(progress: Progress, done: int, total: int, here: int) -> None:
     progress(done + here, total)
 
 
-def _require_room(pack: Pack, place: Path, missing: list[Wheel]) -> None:
+def _require_room(pack: CudaPack, place: Path, missing: list[Wheel]) -> None:
     """Each file is unpacked as soon as it is here, so the largest one is there twice at most."""
     largest = max((wheel.size for wheel in missing), default=0)
     needed = round(pack.unpacked * sum(wheel.size for wheel in missing) / pack.size) + largest
@@ -179,7 +179,7 @@ def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
     """One file, whole and checked; one that arrived damaged is thrown away, and fetched once more."""
     import httpx2
 
-    resumable_download.require_way_out(CudaError)
+    resumable_download.require_usable_proxy(CudaError)
     for _ in range(2):
         try:
             resumable_download.fetch(part, wheel.size, partial(_requested, wheel), progress)

@@ -4,7 +4,7 @@
     |- SettingsError            settings.toml or an option on the command line
     |- CharterError             a charter that cannot be used here
     |- ModelError               a model folder that is missing, broken or of an unknown kind
-    |                           (ModelMissing: it cannot be had; HubAway: not at the moment)
+    |                           (ModelMissing: it cannot be had; HubUnavailable: not at the moment)
     |- TokenError               the token of the model hub, or the keychain that keeps it
     |- ExportError              a trained model that cannot be written or pushed where it was asked to be
     |- QuestionsTooLong         of a swarm, for what a model reads at a time: either of them may be changed
@@ -66,7 +66,7 @@ class ModelMissing(ModelError):
     """The model that was chosen cannot be had, whatever swarm it is for."""
 
 
-class HubAway(ModelError):
+class HubUnavailable(ModelError):
     """The hub cannot be reached, or has trouble of its own: later it may be there."""
 
 

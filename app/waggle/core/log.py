@@ -1,4 +1,4 @@
-"""Logging in one format: to stderr, and to a file that is rotated and that `waggle log` searches. Secrets are left out.
+"""Logging in one format: to stderr, and to a rotated file that `waggle log` searches. Secrets are left out.
 
 stdout belongs to events.
 """
@@ -14,42 +14,81 @@ FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 FILE_BYTES, FILES = 1_000_000, 4  # 4 MB in all
 SECRETS = re.compile(r"(\bhf_)\w{8,}|(#key=)[\w-]+|(\b(?:password|passphrase|token)\b['\"]?\s*[=:]\s*)\S+", re.IGNORECASE)
+FLOOD_S, FLOOD_LINES = 10.0, 20  # of one DEBUG message, so many lines pass in this time (s)
+MAX_MESSAGES = 1000  # that the flood filter remembers; Waggle has fewer
 
 
-class Discreet(logging.Formatter):
-    """Writes no secret, wherever it came from: also in what a traceback quotes."""
+class RedactingFormatter(logging.Formatter):
+    """Writes no secret, wherever it comes from, tracebacks included; says how many lines the flood filter dropped."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return without_secrets(super().format(record))
+        dropped = getattr(record, "dropped", 0)
+        text = without_secrets(super().format(record))
+        return f"{text} ({dropped} more lines like this were dropped)" if dropped else text
+
+
+class FloodFilter(logging.Filter):
+    """Drops DEBUG lines that repeat too fast: strangers can cause some of them as often as they like.
+
+    Lines count as repeated if they have the same message before its arguments are filled in. One filter serves all handlers.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: dict[tuple[str, str], tuple[float, int]] = {}  # (logger, message) -> (unix s, lines since then)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno > logging.DEBUG:
+            return True
+        if not hasattr(record, "passes"):  # else another handler has asked already
+            passes, dropped = self._count(record)
+            record.__dict__.update(passes=passes, dropped=dropped)
+        return bool(record.__dict__["passes"])
+
+    def _count(self, record: logging.LogRecord) -> tuple[bool, int]:
+        """Whether a line passes, and how many lines were dropped in the period before it."""
+        key = record.name, str(record.msg)
+        began, lines = self._lines.get(key, (record.created, 0))
+        dropped = 0
+        if not 0 <= record.created - began < FLOOD_S:
+            began, lines, dropped = record.created, 0, max(0, lines - FLOOD_LINES)
+        if len(self._lines) >= MAX_MESSAGES:
+            self._lines.clear()
+        self._lines[key] = began, lines + 1
+        return lines < FLOOD_LINES, dropped
 
 
 def start(level: str = "WARNING", folder: Path | None = None) -> None:
-    """Send every log line of this process to stderr and, with INFO and above, to a file in this folder; with DEBUG, both get
-    that level of Waggle's own modules."""
+    """Log to stderr from this level on, and to a file in this folder from INFO on.
+
+    With DEBUG, stderr and the file also get Waggle's own DEBUG lines, but not those of libraries.
+    """
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
     handlers[0].setLevel(level)
     if folder is not None:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             handlers.append(RotatingFileHandler(folder / "waggle.log", "a", FILE_BYTES, FILES - 1, "utf-8", delay=True))
-        except OSError:  # the folder cannot be used: the engine says so in its own words
+        except OSError:  # the folder cannot be used: the engine reports that in its own words
             pass
+    flood = FloodFilter()
     for handler in handlers:
-        handler.setFormatter(Discreet(FORMAT))
+        handler.setFormatter(RedactingFormatter(FORMAT))
+        handler.addFilter(flood)
     logging.basicConfig(level="INFO" if len(handlers) > 1 else level, handlers=handlers, force=True)
-    if level == "DEBUG":  # of Waggle alone: libraries log each call at this level
+    if level == "DEBUG":  # of Waggle only: some libraries log every call at this level
         logging.getLogger().setLevel("INFO")
         logging.getLogger("waggle").setLevel("DEBUG")
-    logging.raiseExceptions = False  # a full disk: a log line is lost, not the engine
+    logging.raiseExceptions = False  # with a full disk, a line is lost and the engine goes on
 
 
 def without_secrets(text: str) -> str:
-    """The text with tokens, keys of invites and passwords taken out."""
+    """The text without tokens, keys of invites and passwords."""
     return SECRETS.sub(lambda match: next(group for group in match.groups() if group) + "...", text)
 
 
 def lines(folder: Path, *, level: str = "INFO", word: str = "") -> Iterator[str]:
-    """What was logged from a level on, oldest first, with a word in it; a traceback belongs to the line before it."""
+    """The log lines from a level on that contain a word, oldest first. A traceback belongs to the line before it."""
     levels = LEVELS[LEVELS.index(level) :] if level in LEVELS else LEVELS
     keep = False
     files = sorted(folder.glob("waggle.log*"), key=_age, reverse=True) if folder.is_dir() else []

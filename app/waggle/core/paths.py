@@ -1,4 +1,4 @@
-"""Where things lie: the folder of this person's data, the files that ship with Waggle, and the programs it consists of."""
+"""Where files are: the folder of a node, the files that ship with Waggle, and the programs that it consists of."""
 
 import errno
 import hashlib
@@ -12,15 +12,68 @@ from pathlib import Path
 
 import waggle
 
-LONGEST_SOCKET = 100  # systems allow about 104 bytes in a socket's name
+LONGEST_SOCKET = 100  # bytes of a path: systems allow a socket about 104
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """What one node stores about the training of one model."""
+
+    root: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.root / "checkpoints"
+
+    @property
+    def history(self) -> Path:
+        return self.root / "history.sqlite"
+
+    @property
+    def snapshots(self) -> Path:
+        """Weights of earlier rounds."""
+        return self.root / "album"
+
+
+@dataclass(frozen=True)
+class SwarmFiles:
+    """What one node stores about one swarm. `charter` is the charter's hash in hex; empty: the swarm that ships with Waggle."""
+
+    root: Path
+    charter: str
+
+    @property
+    def known_peers(self) -> Path:
+        folder = self.root / "known_peers"
+        return folder / f"{self.charter}.json" if self.charter else folder.with_suffix(".json")
+
+    @property
+    def key(self) -> Path:
+        """The key of a private swarm."""
+        return self.root / "charters" / f"{self.charter}.key"
+
+    @property
+    def scores(self) -> Path:
+        """The graded answer sheets."""
+        return self.root / "marks" / f"{self.charter}.msgpack"
 
 
 @dataclass(frozen=True)
 class Home:
-    """One node's folder. Several models on one machine are several homes, each with its own identity."""
+    """The folder of one node. Several models on one computer are several homes, each with its own identity.
+
+    The first model of a home is stored in its root, each later one in a folder of its own, `model_root`.
+    """
 
     root: Path
-    training: Path | None = None  # where what is trained lies, for a model that was not this home's first
+    model_root: Path | None = None
+
+    @property
+    def model(self) -> ModelFiles:
+        return ModelFiles(self.model_root or self.root)
+
+    def swarm(self, charter: str) -> SwarmFiles:
+        return SwarmFiles(self.root, charter)
 
     @property
     def settings(self) -> Path:
@@ -31,19 +84,6 @@ class Home:
         return self.root / "identity.key"
 
     @property
-    def checkpoints(self) -> Path:
-        return (self.training or self.root) / "checkpoints"
-
-    @property
-    def history(self) -> Path:
-        return (self.training or self.root) / "history.sqlite"
-
-    @property
-    def album(self) -> Path:
-        """Weights of ever rarer rounds."""
-        return (self.training or self.root) / "album"
-
-    @property
     def events(self) -> Path:
         return self.root / "events"
 
@@ -52,93 +92,76 @@ class Home:
         return self.root / "logs"
 
     @property
-    def known_peers(self) -> Path:
-        return self.root / "known_peers.json"
-
-    def known_peers_of(self, charter: str) -> Path:
-        """The same for a swarm that was joined or created, by the hash of its charter in hex."""
-        return self.root / "known_peers" / f"{charter}.json"
-
-    @property
     def swarms(self) -> Path:
+        """The list of swarms that a person joined or created."""
         return self.root / "swarms.json"
-
-    @property
-    def standings(self) -> Path:
-        return self.root / "standings.json"
-
-    def marks(self, charter: str) -> Path:
-        """What answer sheets of a swarm were worth, by the hash of its charter in hex."""
-        return self.root / "marks" / f"{charter}.msgpack"
 
     @property
     def charters(self) -> Path:
         return self.root / "charters"
 
     @property
-    def seed_port(self) -> Path:
-        return self.root / "seed_port"
-
-    def admission(self, charter: str) -> Path:
-        """Where the key of a private swarm is kept, by the hash of its charter in hex."""
-        return self.charters / f"{charter}.key"
+    def reputation(self) -> Path:
+        return self.root / "standings.json"
 
     @property
     def window(self) -> Path:
-        """What the window remembers of itself."""
+        """The state of the window, such as its size."""
         return self.root / "window.json"
 
     @property
     def control(self) -> Path:
-        """The folder (0700) of the control socket."""
+        """The folder of the control socket, for its user only (mode 0700)."""
         return self.root / "control"
 
-    def socket(self, name: str) -> Path:
-        """Where a program of this home listens: in its own folder, or in a short private one when that name is too long.
-
-        Anybody may make a folder among temporary ones: see `is_private`.
-        """
-        path = self.control / name
-        if len(os.fsencode(path)) <= LONGEST_SOCKET:
-            return path
-        short = hashlib.sha256(os.fsencode(self.root.resolve())).hexdigest()[:16]
-        return Path(tempfile.gettempdir()) / f"waggle-{os.getuid()}-{short}" / name
-
     def prepare(self) -> "Home":
-        """Make the folders; raises OSError where the disk says no."""
-        peers, marks = self.root / "known_peers", self.root / "marks"
-        for folder in (self.root, self.checkpoints, self.events, self.charters, peers, marks, self.control):
+        """Make the folders. Raises OSError."""
+        of_swarm = self.swarm("any")
+        folders = (of_swarm.known_peers.parent, of_swarm.scores.parent, self.charters, self.events, self.control)
+        for folder in (self.root, self.model.checkpoints, *folders):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return self
 
 
+def socket_path(home: Home, name: str) -> Path:
+    """Where a program of this home listens: in the control folder, or in a temporary folder if that path is too long.
+
+    Anybody can make a folder among temporary ones, so check it with `is_private`.
+    """
+    path = home.control / name
+    if len(os.fsencode(path)) <= LONGEST_SOCKET:
+        return path
+    short = hashlib.sha256(os.fsencode(home.root.resolve())).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"waggle-{os.getuid()}-{short}" / name
+
+
 def is_private(folder: Path) -> bool:
-    """Whether nobody but this user can put anything there; raises OSError where there is none."""
+    """Whether only this user can write to a folder. Raises OSError if it does not exist."""
     status = folder.lstat()
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
 
 
-def put_new(path: Path, content: bytes) -> None:
-    """Write a new file, which this user alone may read; raises FileExistsError where there is one, and OSError."""
-    with open(path, "xb", opener=for_us) as file:
+def write_new(path: Path, content: bytes) -> None:
+    """Write a new file that only this user can read. Raises FileExistsError if it exists, and OSError."""
+    with open(path, "xb", opener=owner_only) as file:
         try:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        except OSError:  # half of it is worth nothing
+        except OSError:  # half a file is of no use
             path.unlink(missing_ok=True)
             raise
 
 
-def for_us(name: str, flags: int) -> int:
-    """An opener of files that others may not read where they are new."""
+def owner_only(name: str, flags: int) -> int:
+    """An opener for `open`: a new file can be read by this user only."""
     return os.open(name, flags, 0o600)
 
 
-def put(path: Path, content: bytes, *, mode: int = 0o666) -> None:
-    """Write a file completely or not at all, also through a power cut; raises OSError. A new file gets this `mode`.
+def write_atomically(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """Write a file completely or not at all, even if the power fails. A new file gets this `mode`. Raises OSError.
 
-    Anything that has the temporary name is removed first: in a shared folder it may be a link to anywhere.
+    A file with the temporary name is removed first: in a shared folder it could be a link to any place.
     """
     beside = path.with_name(f"{path.name}.new")
     try:
@@ -148,14 +171,14 @@ def put(path: Path, content: bytes, *, mode: int = 0o666) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
-    except OSError:  # no torso may take what room is left
+    except OSError:  # an unfinished file must not use up a full disk
         with suppress(OSError):
             beside.unlink()
         raise
 
 
 def flush(path: Path) -> None:
-    """fsync a file or, where the system allows it, a folder; raises OSError."""
+    """fsync a file or, if the system can do that, a folder. Raises OSError."""
     if path.is_dir() and os.name == "nt":
         return
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
@@ -166,7 +189,7 @@ def flush(path: Path) -> None:
 
 
 def expanded(path: Path | str) -> Path:
-    """The path with a person's folder in the place of ~; raises FileNotFoundError where there is no such person."""
+    """The path with `~` or `~name` replaced by a home folder. Raises FileNotFoundError if there is no such user."""
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
@@ -174,9 +197,9 @@ def expanded(path: Path | str) -> Path:
 
 
 def home_in(folder: Path | None) -> Home:
-    """The home in a folder that was named, else in `WAGGLE_HOME`, else where this system keeps application data.
+    """The home in this folder, or in `WAGGLE_HOME`, or where this system keeps application data.
 
-    Raises FileNotFoundError for `~name` where nobody has that name.
+    Raises FileNotFoundError for `~name` if there is no such user.
     """
     if folder is not None:
         return Home(expanded(folder))
@@ -188,26 +211,26 @@ def home_in(folder: Path | None) -> Home:
 
 
 def cache() -> Path:
-    """The place this system keeps files in that can be made again."""
+    """Waggle's folder in the system's cache, for files that can be made again."""
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("waggle", appauthor=False))
 
 
 def models() -> Path:
-    """Where models of the hub are kept, for all homes of this person."""
+    """The folder of downloaded models, for all homes of this user."""
     return cache() / "models"
 
 
 def resources() -> Path:
-    """The folder of files that ship with Waggle: inside the package when installed, beside `app/` in a checkout."""
+    """The folder of files that ship with Waggle: in the package if it is installed, beside `app/` in a checkout."""
     package = Path(waggle.__file__).resolve().parent
     installed = package / "resources"
     return installed if installed.is_dir() else package.parents[1] / "resources"
 
 
 def example() -> Path:
-    """A recorded run of a real swarm, to be watched before there is one of one's own."""
+    """A recorded run of a real swarm, for people who have none yet."""
     return resources() / "example.jsonl"
 
 
@@ -216,21 +239,22 @@ def starter() -> Path:
     return resources() / "starter"
 
 
-def window() -> list[str]:
-    """The command that opens a window, for one that is open already: of an installed app, the executable that it is itself."""
-    return [sys.executable] if getattr(sys, "frozen", False) else program("waggle")
+def window_command() -> list[str]:
+    """The command with which a running window opens another one. In an installed app it is the app's executable."""
+    return [sys.executable] if getattr(sys, "frozen", False) else module_command("waggle")
 
 
-def program(module: str) -> list[str]:
-    """The command that runs one of our modules as a process of its own; in an installed app each is an executable.
+def module_command(module: str) -> list[str]:
+    """The command that runs one of our modules as a process. In an installed app, each of these is an executable.
 
-    `-P`: or whatever lies in the folder that Waggle was started in would be imported in the place of what we ask for.
+    `-P` keeps Python from importing modules from the folder in which Waggle was started.
     """
     if not getattr(sys, "frozen", False):
         return [sys.executable, "-P", "-m", module]
     here = Path(sys.executable)
     name, *rest = {
-        "waggle": [here.stem if sys.platform == "linux" else "waggle-console"],  # elsewhere a window has no standard streams
+        # On other systems than Linux, the window's executable has no standard streams.
+        "waggle": [here.stem if sys.platform == "linux" else "waggle-console"],
         "waggle.tasks.sandbox.verifier_process": ["waggle-verifier"],
         "waggle.tasks.sandbox.template_process": ["waggle-verifier", "template"],
     }[module]

@@ -3,7 +3,7 @@
 import psutil
 
 
-def held_by(pid: int) -> int:
+def resident_bytes(pid: int) -> int:
     """Bytes in use; 0 where the process has ended."""
     try:
         return int(psutil.Process(pid).memory_info().rss)

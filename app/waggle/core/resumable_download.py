@@ -17,7 +17,7 @@ TRIES = 3  # in a row that brought not one byte
 Ask = Callable[[dict[str, str]], "AbstractContextManager[httpx2.Response]"]
 
 
-def require_way_out(kind: Callable[[str, str], Exception]) -> None:
+def require_usable_proxy(kind: Callable[[str, str], Exception]) -> None:
     """Raise an error of this kind where the system names a proxy that nobody here can go through: SOCKS, or none at all."""
     import httpx2
 

@@ -31,7 +31,7 @@ else:  # a file in one of these folders is a choice, for msgspec to check
 Value = bool | int | float | str | tuple[str, ...] | None  # of one setting; None: back to its default
 
 
-class Swarm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SwarmSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """With whom. Without seeds a node waits to be found; `solo` never opens the network at all."""
 
     solo: bool = False
@@ -48,7 +48,7 @@ class Swarm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     charter: str = ""  # a charter file, or its hash, asked of the seeds; empty: the swarm that ships with Waggle
 
 
-class Web(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WebSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A port for browsers: the status page of the swarm. Off unless chosen, and then for this computer alone."""
 
     host: str = "127.0.0.1"  # 0.0.0.0: for everybody who can reach this computer
@@ -56,7 +56,7 @@ class Web(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     gateway: bool = False  # let those take part through it whose network lets nothing but the web through
 
 
-class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is trained: a transformers folder, or a model of the hub; neither: the starter that ships with Waggle."""
 
     folder: str = ""
@@ -65,7 +65,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # of the products; auto: bfloat16 where it is faster here
 
 
-class Learning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LearningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One round: draw `questions`, keep `local` of them and `external` groups of peers, learn once (SAPO, algorithm 1).
 
     `local` and `external` follow what there is to learn: own groups that teach nothing give way to peers' that do, and where
@@ -88,7 +88,7 @@ class Learning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     held_out_questions: Annotated[int, msgspec.Meta(ge=1, le=200)] = 30  # of each specialty
 
 
-class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When this computer contributes. A rule whose answer this computer does not tell holds nothing back."""
 
     idle_minutes: Annotated[int, msgspec.Meta(ge=0, le=240)] = 0  # without keyboard and mouse; 0: also while it is used
@@ -101,7 +101,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     kwh_a_day: Annotated[float, msgspec.Meta(ge=0.0, le=100.0)] = 0.0  # a budget of energy, as estimated; 0: none
 
 
-class Computer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ComputerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much of this computer."""
 
     threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # cores; 0: a quarter of them, so that it stays pleasant to use
@@ -118,7 +118,7 @@ class Computer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     disk_gb: Annotated[float, msgspec.Meta(ge=0.0, le=10_000.0)] = 20.0
 
 
-class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WindowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the window looks and what it does by itself. A closed window goes to the tray, where there is one."""
 
     welcomed: bool = False  # the questions of the first start were answered or skipped
@@ -133,13 +133,13 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    swarm: Swarm = Swarm()
-    web: Web = Web()
-    model: Model = Model()
-    learning: Learning = Learning()
-    when: When = When()
-    computer: Computer = Computer()
-    window: Window = Window()
+    swarm: SwarmSettings = SwarmSettings()
+    web: WebSettings = WebSettings()
+    model: ModelSettings = ModelSettings()
+    learning: LearningSettings = LearningSettings()
+    when: ScheduleSettings = ScheduleSettings()
+    computer: ComputerSettings = ComputerSettings()
+    window: WindowSettings = WindowSettings()
 
 
 def profiles(cores: int) -> dict[str, dict[str, Value]]:
@@ -236,7 +236,7 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
         raise SettingsError("These settings are too long to be kept.", "Shorten the lists in them.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        paths.put(path, text.encode())
+        paths.write_atomically(path, text.encode())
     except OSError as error:
         raise SettingsError(f"The settings cannot be written: {error.strerror}.", f"Check {path}.") from error
     return changed

@@ -16,9 +16,9 @@ import msgspec
 
 from waggle.core import paths
 
-Kind = Literal["identity", "settings", "checkpoints", "history", "record", "swarms", "log", "models", "cuda", "cache"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-KEPT_BY_DEFAULT: tuple[Kind, ...] = ("identity",)  # unless a person chooses otherwise
+DataKind = Literal["identity", "settings", "checkpoints", "history", "record", "swarms", "log", "models", "cuda", "cache"]
+KINDS: tuple[DataKind, ...] = get_args(DataKind)
+KEPT_BY_DEFAULT: tuple[DataKind, ...] = ("identity",)  # unless a person chooses otherwise
 BROKEN = ("settings.toml.broken", "settings.toml.broken-[0-9]*")
 LOCK = "window*.lock"  # one for each computer that is driven from this one
 ROUND, HASH = "r" + "[0-9]" * 8, "[0-9a-f]" * 64
@@ -32,7 +32,7 @@ def _file_names(*names: str) -> tuple[str, ...]:
     return tuple(pattern for name in names for pattern in (name, f"{name}.new", *(name.rpartition(".")[0] + end for end in ends)))
 
 
-OF_MODEL: dict[Kind, tuple[str, ...]] = {
+OF_MODEL: dict[DataKind, tuple[str, ...]] = {
     "checkpoints": (f"checkpoints/{ROUND}/**", f"checkpoints/damaged-{ROUND}/**", "checkpoints/.writing-[0-9]*/**",
                     f"checkpoints/journal-{ROUND}", f"checkpoints/damaged-journal-{ROUND}",
                     f"album/{ROUND}.safetensors", f"album/{ROUND}.safetensors.new", f"album/earlier-{ROUND}.safetensors"),
@@ -42,7 +42,7 @@ OF_MODEL: dict[Kind, tuple[str, ...]] = {
 OF_ALL = {kind: (*names, *(f"models/*/{name}" for name in names)) for kind, names in OF_MODEL.items()}
 MARKS = ("control/engine.sock", "control/engine.lock", "control/engine.port", "control/engine.port.new", "control/window*.sock",
          "control/window*.pipe", "control/window*.pipe.new")  # fmt: skip
-OF_HOME: dict[Kind, tuple[str, ...]] = {
+OF_HOME: dict[DataKind, tuple[str, ...]] = {
     "identity": ("identity.key", f"identity.{STAMP}.{'[0-9a-f]' * 4}.key", "identity.new", "identity.????????.new"),
     "settings": (*_file_names("settings.toml", "window.json", "frugality.json", "asked.json"), *BROKEN, LOCK, f"{LOCK}.rmlock",
                  ".doctor", "seed_port", "seed_port.new", *MARKS),
@@ -55,38 +55,38 @@ OF_HOME: dict[Kind, tuple[str, ...]] = {
     ),
     "log": ("logs/waggle.log", "logs/waggle.log.[0-9]"),
 }  # fmt: skip
-OF_CACHE: dict[Kind, tuple[str, ...]] = {
+OF_CACHE: dict[DataKind, tuple[str, ...]] = {
     "models": ("models/**",), "cuda": ("cuda/**",), "cache": ("bench/**", "churn.jsonl", "fuzz/**", "lab/**", "shapes/**"),
 }  # fmt: skip
 
-SHARED: tuple[Kind, ...] = tuple(OF_CACHE)  # by every home of this person
+SHARED: tuple[DataKind, ...] = tuple(OF_CACHE)  # by every home of this person
 
 
-class Belonging(msgspec.Struct, frozen=True, kw_only=True):
+class StoredFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Files of one kind."""
 
-    kind: Kind
+    kind: DataKind
     files: tuple[Path, ...]
     size: int  # bytes
 
 
-class Spared(msgspec.Struct, frozen=True, kw_only=True):
+class FailedRemoval(msgspec.Struct, frozen=True, kw_only=True):
     """A file that could not be removed, and why."""
 
     path: str
     reason: str
 
 
-class Removed(msgspec.Struct, frozen=True, kw_only=True):
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one kind."""
 
-    kind: Kind
+    kind: DataKind
     files: int
     size: int
-    spared: tuple[Spared, ...] = ()
+    spared: tuple[FailedRemoval, ...] = ()
 
 
-def kept_by_default(home: paths.Home) -> tuple[Kind, ...]:
+def kept_by_default(home: paths.Home) -> tuple[DataKind, ...]:
     """What stays unless it is named: who one is, and of a home beside the usual one also what the usual one needs."""
     usual = _real(home.root) == _real(paths.home_in(None).root)
     return KEPT_BY_DEFAULT if usual else (*KEPT_BY_DEFAULT, *SHARED)
@@ -102,18 +102,18 @@ def is_home(home: paths.Home) -> bool:
     return not sockets or marked or os.path.lexists(home.identity)
 
 
-def belongings(home: paths.Home, cache: Path) -> tuple[Belonging, ...]:
+def belongings(home: paths.Home, cache: Path) -> tuple[StoredFiles, ...]:
     """Everything that is there, in the order of KINDS; kinds of which there is nothing are left out."""
     ours = _listed(home.root, OF_HOME) if is_home(home) else ()
     listed = [*ours, *_listed(cache, OF_CACHE)]
     return tuple(
-        Belonging(kind=kind, files=tuple(path for path, _ in files), size=sum(size for _, size in files))
+        StoredFiles(kind=kind, files=tuple(path for path, _ in files), size=sum(size for _, size in files))
         for kind in KINDS
         if (files := [(path, size) for of, path, size in listed if of == kind])
     )
 
 
-def remove(home: paths.Home, cache: Path, kinds: Collection[Kind]) -> tuple[Removed, ...]:
+def remove(home: paths.Home, cache: Path, kinds: Collection[DataKind]) -> tuple[Removal, ...]:
     """Remove what is there of these kinds, and folders that are empty then. What resists is named, and the rest goes on."""
     ours = is_home(home)
     done = tuple(
@@ -138,7 +138,7 @@ def _tidy(root: Path, tops: set[str]) -> None:
     _rmdir(root)
 
 
-def _listed(root: Path, patterns: dict[Kind, tuple[str, ...]]) -> Iterator[tuple[Kind, Path, int]]:
+def _listed(root: Path, patterns: dict[DataKind, tuple[str, ...]]) -> Iterator[tuple[DataKind, Path, int]]:
     """Every known file below a root, found without following a link."""
     root = _real(root)
     for path in _leaves(root, patterns):
@@ -150,7 +150,7 @@ def _listed(root: Path, patterns: dict[Kind, tuple[str, ...]]) -> Iterator[tuple
                 continue
 
 
-def _kind_of(name: str, patterns: dict[Kind, tuple[str, ...]]) -> Kind | None:
+def _kind_of(name: str, patterns: dict[DataKind, tuple[str, ...]]) -> DataKind | None:
     parts = name.split("/")
     return next((kind for kind, each in patterns.items() if any(_fits(parts, pattern.split("/")) for pattern in each)), None)
 
@@ -162,7 +162,7 @@ def _fits(parts: list[str], pattern: list[str]) -> bool:
     return len(parts) == len(pattern) and all(fnmatchcase(part, glob) for part, glob in zip(parts, pattern, strict=True))
 
 
-def _leaves(root: Path, patterns: dict[Kind, tuple[str, ...]]) -> Iterator[Path]:
+def _leaves(root: Path, patterns: dict[DataKind, tuple[str, ...]]) -> Iterator[Path]:
     """Files and links below a root, of its folders only those that a pattern names."""
     tops = _tops(patterns)
     for path in _inside(root):
@@ -172,7 +172,7 @@ def _leaves(root: Path, patterns: dict[Kind, tuple[str, ...]]) -> Iterator[Path]
             yield from _below(path)
 
 
-def _tops(patterns: dict[Kind, tuple[str, ...]]) -> set[str]:
+def _tops(patterns: dict[DataKind, tuple[str, ...]]) -> set[str]:
     return {pattern.partition("/")[0] for each in patterns.values() for pattern in each if "/" in pattern}
 
 
@@ -200,7 +200,7 @@ def _is_link(path: Path) -> bool:
     return stat.S_ISLNK(status.st_mode) or bool(getattr(status, "st_file_attributes", 0) & 0x400)  # FILE_ATTRIBUTE_REPARSE_POINT
 
 
-def _removed(belonging: Belonging, roots: tuple[Path, ...]) -> Removed:
+def _removed(belonging: StoredFiles, roots: tuple[Path, ...]) -> Removal:
     spared, files, size = [], 0, 0
     for path in belonging.files:
         try:
@@ -213,10 +213,10 @@ def _removed(belonging: Belonging, roots: tuple[Path, ...]) -> Removed:
         except OSError as error:
             if fnmatchcase(path.name, LOCK):  # of a living window, which removes it when it ends; Windows lets nobody else
                 continue
-            spared.append(Spared(path=str(path), reason=error.strerror or type(error).__name__))
+            spared.append(FailedRemoval(path=str(path), reason=error.strerror or type(error).__name__))
             continue
         files, size = files + 1, size + freed
-    return Removed(kind=belonging.kind, files=files, size=size, spared=tuple(spared))
+    return Removal(kind=belonging.kind, files=files, size=size, spared=tuple(spared))
 
 
 def _unlink(path: Path) -> None:

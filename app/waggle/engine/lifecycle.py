@@ -15,7 +15,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from waggle.core.errors import EngineError, VerifierError, WaggleError
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.engine.control.server import PAUSE_SECONDS
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
@@ -41,10 +41,12 @@ def _ends_when(error: WaggleError) -> str:
 class Lifecycle:
     """Obeys commands, rules and the clock. The `request` carries a pause over from one lifecycle to the next."""
 
-    def __init__(self, publisher: EventPublisher, rules: When | None = None, request: PauseRequest | None = None) -> None:
+    def __init__(
+        self, publisher: EventPublisher, rules: ScheduleSettings | None = None, request: PauseRequest | None = None
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._publisher = publisher
-        self._rules = rules or When()
+        self._rules = rules or ScheduleSettings()
         self._readings = Readings()
         self._request = request or PauseRequest()
         self._wishes = self._request.wishes
@@ -100,7 +102,7 @@ class Lifecycle:
         """Whether a pause waits until the person is away."""
         return self._wishes.until_away
 
-    def apply_rules(self, rules: When) -> tuple[str, ...]:
+    def apply_rules(self, rules: ScheduleSettings) -> tuple[str, ...]:
         """Replace the rules. All of them apply at once, so there is no name to return."""
         self._rules = rules
         self.decide_again(self._readings)

@@ -281,7 +281,7 @@ def _apply_priority(now: settings.Settings) -> tuple[str, ...]:
 
 async def _open_history(home: paths.Home, chosen: settings.Settings, publisher: EventPublisher) -> History:
     """Open the history, and rebuild it if it is damaged. Raises HistoryError."""
-    history, rebuilt = await asyncio.to_thread(open_or_rebuild, home.history, home.events, chosen.model)
+    history, rebuilt = await asyncio.to_thread(open_or_rebuild, home.model.history, home.events, chosen.model)
     if rebuilt:
         publisher.publish(
             events.Warned(

@@ -14,7 +14,7 @@ from typing import TypeVar
 import waggle
 from waggle.core import paths
 from waggle.core.peer_id import text_of
-from waggle.core.settings import Computer, Settings
+from waggle.core.settings import ComputerSettings, Settings
 from waggle.engine.runtime import model_fit, model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
@@ -36,7 +36,7 @@ from waggle.models.storage import checkpoint, hub_cache, hub_download
 from waggle.network.identity import keys
 from waggle.network.limits.reputation import Choice
 from waggle.network.node import SwarmNode
-from waggle.network.transport.solo import SoloSwarm
+from waggle.network.transport.solo import SoloNode
 from waggle.protocol import PROTOCOL, events
 from waggle.protocol.events_outbox import SentMessage
 from waggle.rl import update_rules
@@ -76,7 +76,8 @@ class PreparedNode:
 async def prepare(
     home: paths.Home, chosen: Settings, publisher: EventPublisher, policy_thread: ThreadPoolExecutor, stack: AsyncExitStack,
     *, gate: PauseGate, stopped: asyncio.Event, parts_for: Callable[[int], int] = int,
-    computer: Callable[[], Computer] = Computer, may_share: Callable[[], bool] = lambda: False, patient: bool = False,
+    computer: Callable[[], ComputerSettings] = ComputerSettings, may_share: Callable[[], bool] = lambda: False,
+    patient: bool = False,
 ) -> PreparedNode:  # fmt: skip
     """Create everything that a round needs; `stack` closes it. Raises WaggleError, and Stopped during a download or a replay.
 
@@ -87,7 +88,7 @@ async def prepare(
     specialties = swarm_connection.chosen_specialties(chosen, charter)
     identity = keys.load_or_create(home.identity)
     examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1000.0
-    commit = checkpoint.commit_of(home.checkpoints, chosen.model.name)
+    commit = checkpoint.commit_of(home.model.checkpoints, chosen.model.name)
     folder = await model_source.find(
         chosen.model, publisher, gate, stopped, examine, limit=traffic, patient=patient, commit=commit
     )
@@ -173,7 +174,7 @@ async def _open_fitted(
 ) -> tuple[DeviceCapacity, MemoryFit, OpenedPolicy]:  # fmt: skip
     loop = asyncio.get_running_loop()
     machine = await loop.run_in_executor(policy_thread, model_fit.measure_machine, chosen)
-    fit = model_fit.fit_model(machine, model_config.read(folder), chosen, checkpoint.method_of(home.checkpoints), parts_for)
+    fit = model_fit.fit_model(machine, model_config.read(folder), chosen, checkpoint.method_of(home.model.checkpoints), parts_for)
     return machine, fit, await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, fit.training, publisher))
 
 
@@ -192,20 +193,20 @@ def _round_saver(
     saved, checkpoint_round = restored
     refused, room = partial(_publish_refused, publisher), partial(make_room_here, publisher)
     return round_saver.RoundSaver(
-        home.checkpoints, opened.policy, recording_policy, checkpoint_round, room, refused, restored=saved
+        home.model.checkpoints, opened.policy, recording_policy, checkpoint_round, room, refused, restored=saved
     )
 
 
-def _apply_settings(swarm: SwarmNode | SoloSwarm, now: Settings) -> tuple[str, ...]:
+def _apply_settings(swarm: SwarmNode | SoloNode, now: Settings) -> tuple[str, ...]:
     if isinstance(swarm, SwarmNode):
         swarm.leaderboard.enable(on=now.swarm.leaderboard)
     return ()
 
 
 def _leaderboard_exam(
-    node: Node, rules: RoundSettings, swarm: SwarmNode | SoloSwarm, gate: PauseGate
+    node: Node, rules: RoundSettings, swarm: SwarmNode | SoloNode, gate: PauseGate
 ) -> Callable[[int, int], None]:
-    return nothing if isinstance(swarm, SoloSwarm) else LeaderboardExam(node, rules, swarm.leaderboard, gate)
+    return nothing if isinstance(swarm, SoloNode) else LeaderboardExam(node, rules, swarm.leaderboard, gate)
 
 
 def _publish_restarted(publisher: EventPublisher, reason: str) -> None:
@@ -213,7 +214,7 @@ def _publish_restarted(publisher: EventPublisher, reason: str) -> None:
 
 
 def _snapshots(
-    home: paths.Home, folder: Path, opened: OpenedPolicy, is_leaving: Callable[[], bool], computer: Callable[[], Computer]
+    home: paths.Home, folder: Path, opened: OpenedPolicy, is_leaving: Callable[[], bool], computer: Callable[[], ComputerSettings]
 ) -> Snapshots:
     """Choose where snapshots answer: with torch on the CPU, as the accelerator is busy with the round.
 
@@ -243,7 +244,7 @@ def _open(folder: Path, chosen: Settings, training: TrainingMode, publisher: Eve
 
 async def _restore(
     home: paths.Home, opened: OpenedPolicy, base: str, policy_thread: ThreadPoolExecutor, publisher: EventPublisher,
-    gate: PauseGate, computer: Callable[[], Computer],
+    gate: PauseGate, computer: Callable[[], ComputerSettings],
 ) -> tuple[checkpoint.CheckpointState | None, int | None]:  # fmt: skip
     """Load the newest checkpoint and replay its journal; return the state and the checkpoint's round. Raises Stopped."""
 
@@ -258,10 +259,10 @@ async def _restore(
     gate.set_percent(share())
     report = partial(_publish_replay, publisher)
     load = partial(
-        round_saver.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, report=report
+        round_saver.restore, home.model.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, report=report
     )
     saved, checkpoint_round, aside = await asyncio.get_running_loop().run_in_executor(policy_thread, load)
-    snapshot_archive.set_aside_after(home.album, saved.round if saved else 0)
+    snapshot_archive.set_aside_after(home.model.snapshots, saved.round if saved else 0)
     for folder in aside:
         publisher.publish(events.CheckpointSetAside(folder=folder.folder.name, reason=folder.reason))
     if saved and saved.optimizer != opened.policy.training.optimizer:
@@ -269,9 +270,9 @@ async def _restore(
     return saved, checkpoint_round
 
 
-def _make_room(home: paths.Home, computer: Callable[[], Computer], folder: Path, publisher: EventPublisher) -> None:
+def _make_room(home: paths.Home, computer: Callable[[], ComputerSettings], folder: Path, publisher: EventPublisher) -> None:
     cap_gb = computer().disk_gb
-    snapshot_archive.archive_newest(home.checkpoints, home.album)
+    snapshot_archive.archive_newest(home.model.checkpoints, home.model.snapshots)
     try:
         removed = make_room(home, cap_gb, folder)
     except OSError:  # another program moves or removes files meanwhile: try again after the next checkpoint

@@ -158,7 +158,7 @@ def _torch_device(device: str) -> tuple[str, str]:
     if hasattr(torch, "xpu") and torch.xpu.is_available():
         problem = _torch_problem("xpu")
         return ("cpu", f"the Intel GPU cannot be used: {problem}") if problem else ("xpu", "an Intel GPU was found")
-    return "cpu", cuda_download.reason() or "no supported GPU was found, which is normal"
+    return "cpu", cuda_download.why_unusable() or "no supported GPU was found, which is normal"
 
 
 def _torch_problem(device: str) -> str:

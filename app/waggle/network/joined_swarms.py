@@ -88,6 +88,6 @@ def read(path: Path) -> JoinedSwarms:
 def write(path: Path, book: JoinedSwarms) -> None:
     """Write the list; raises SwarmError if the disk refuses."""
     try:
-        paths.put(path, msgspec.json.format(msgspec.json.encode(book)))
+        paths.write_atomically(path, msgspec.json.format(msgspec.json.encode(book)))
     except OSError as error:
         raise SwarmError(f"The list of swarms cannot be written: {error.strerror}.", "Make room on the disk.") from error

@@ -32,11 +32,11 @@ from waggle.network.messages.directory import DirectoryDepth
 from waggle.network.messages.events import NetworkEvent, PeerChanged, ReputationsLost, TrafficMeasured
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.transport.availability import is_light
-from waggle.network.transport.gateway.server import Gateway
-from waggle.network.transport.interface import Callbacks, Connected, OpenTransport, PeerAway, Pong, Services, fetch
+from waggle.network.transport.gateway.server import GatewayServer, HostNode
+from waggle.network.transport.interface import Callbacks, ConnectedPeer, OpenTransport, PeerAway, Pong, Services, fetch
 from waggle.network.transport.tasks import end, watch
-from waggle.network.web.server import Web
-from waggle.network.web.statistics import Board
+from waggle.network.web.server import WebServer
+from waggle.network.web.statistics import SwarmStatistics
 from waggle.tasks import charter as charters
 from waggle.tasks.rollout_group import Group, JudgedGroup
 
@@ -57,7 +57,7 @@ class SwarmNode:
 
     def __init__(self, context: NodeContext, open_transport: OpenTransport) -> None:
         options, charter = context.options, context.charter
-        self._statistics = Board(charter)
+        self._statistics = SwarmStatistics(charter)
         self._addresses: tuple[str, ...] = ()
 
         def report(event: NetworkEvent) -> None:
@@ -82,42 +82,43 @@ class SwarmNode:
         self._gateway = self._gateway_server()
         self.leaderboard = AnswerSheetExchange(
             self._context, self._accounts, call_in_loop=self._call_in_loop, on_published=self._publisher.renew,
-            uploaded=self._gateway.get,
+            uploaded=self._gateway.uploaded,
         )  # fmt: skip
         self._collector = RolloutCollector(
-            self._context, self._accounts, self._pool, depth, uploaded=self._gateway.get,
+            self._context, self._accounts, self._pool, depth, uploaded=self._gateway.uploaded,
             own_expiry=lambda: self._publisher.expires, on_announcements=self.leaderboard.on_announcements,
         )  # fmt: skip
         self._directory = DirectoryCache(lambda: self._collector.read(self._connection), self._reputations, self._bandwidth)
         self._connection = open_transport(self._callbacks())
         self._web = self._web_server() if options.web_port is not None else None
 
-    def _gateway_server(self) -> Gateway:
-        return Gateway(
-            self._context.charter.digest, self._context.identity, self._context.membership,
-            admits=self._admits, give=self._give, take=self._accept_upload, tell=self._bandwidth.may_send_directory,
-            listed=lambda: self._directory.entries(), announce=self._announce_for, pull=self._pull_for,
+    def _gateway_server(self) -> GatewayServer:
+        host = HostNode(
+            read_directory=lambda: self._directory.entries(), announce=self._announce_for, pull=self._pull_for,
+            admits=self._admits, serve_payload=self._give, may_receive=self._accept_upload,
+            may_tell=self._bandwidth.may_send_directory,
         )  # fmt: skip
+        return GatewayServer(self._context.charter.digest, self._context.identity, self._context.membership, host)
 
     def _callbacks(self) -> Callbacks:
         return Callbacks(
-            services=self._services(), report=self._context.report, met=self._update_connections, joined=self._publisher.renew,
-            greeted=self._reputations.record_handshake, trusted=self._reputations.trusted, admission=self._context.membership,
-            traffic=self._bandwidth,
+            services=self._services(), report=self._context.report, admission=self._context.membership,
+            on_peers=self._update_connections, on_joined=self._publisher.renew,
+            on_handshake=self._reputations.record_handshake, trusted_peers=self._reputations.trusted, traffic=self._bandwidth,
         )  # fmt: skip
 
     def _services(self) -> Services:
         return Services(
-            payload=self._give_payload, charter=self._give_charter, greeting=self._give_handshake, admits=self._admits,
-            source=lambda peer_id: self._address_ranges.get(peer_id), look=lambda: self._connection.meet(),
+            payload=self._give_payload, charter=self._give_charter, handshake=self._give_handshake, admits=self._admits,
+            source=lambda peer_id: self._address_ranges.get(peer_id), refresh_peers=lambda: self._connection.refresh_peers(),
             may_tell=self._bandwidth.may_send_directory, digest=self._context.charter.digest,
             member=self._context.membership.admits,
         )  # fmt: skip
 
-    def _web_server(self) -> Web:
+    def _web_server(self) -> WebServer:
         # A gateway knows its client by one name: an announcement for another peer would end the client's own connection.
-        serve = self._gateway.serve if self._context.options.gateway and self._connection.calls else None
-        return Web(lambda: self._statistics.status(self._addresses), serve, charters.encode(self._context.charter))
+        serve = self._gateway.serve if self._context.options.gateway and self._connection.calls_peers else None
+        return WebServer(lambda: self._statistics.status(self._addresses), serve, charters.encode(self._context.charter))
 
     async def start(self) -> None:
         """Start the transport and the work in the background; raises SwarmError. Waits for no peer."""
@@ -163,7 +164,7 @@ class SwarmNode:
     async def addresses(self) -> list[str]:
         """Where others reach this node, the most useful first; empty while the network restarts, and behind gateways."""
         try:
-            return await self._connection.dht.addresses()
+            return await self._connection.network.addresses()
         except PeerAway:  # the caller asks again
             return []
 
@@ -236,7 +237,7 @@ class SwarmNode:
             return b""
         sha256 = request[:DIGEST_BYTES]
         published = self._publisher.get(sha256)
-        blob = published.blob if published else self.leaderboard.get(sha256) or self._gateway.get(sha256)
+        blob = published.blob if published else self.leaderboard.get(sha256) or self._gateway.uploaded(sha256)
         return self._give(peer_id, self._address_range(peer_id), sha256, blob)
 
     def _give(self, peer_id: bytes, source: str, sha256: bytes, blob: bytes) -> bytes:
@@ -292,7 +293,7 @@ class SwarmNode:
         with self._saving:
             reputation_file.write(self._context.options.reputation_file, list(self._reputations))
 
-    def _update_connections(self, peers: list[Connected], pongs: dict[bytes, Pong]) -> None:
+    def _update_connections(self, peers: list[ConnectedPeer], pongs: dict[bytes, Pong]) -> None:
         self._address_ranges = {peer.peer_id: peer.source for peer in peers}  # of all; the table holds some of them
         self._reputations.update_connections({peer.peer_id: (peer.route, peer.source) for peer in peers})
         for peer_id, pong in pongs.items():
@@ -309,7 +310,7 @@ class SwarmNode:
                 self._context.report(TrafficMeasured(up=rates[0], down=rates[1]))
             if self._web is not None:
                 with suppress(PeerAway):  # the network restarts: the page shows the addresses known before
-                    self._addresses = tuple(await self._connection.dht.addresses())[:MAX_ADDRESSES]
+                    self._addresses = tuple(await self._connection.network.addresses())[:MAX_ADDRESSES]
             if time.monotonic() - saved_at > SAVE_EVERY_S:
                 saved_at = time.monotonic()
                 self._save_reputations()

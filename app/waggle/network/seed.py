@@ -1,7 +1,6 @@
-"""A seed: a node that trains nothing. Others meet through it and fetch the charter document from it.
+"""A seed: a node that trains nothing. Others meet through it and get the charter from it.
 
-One that shows a status page also looks into what the others share, as every node does, and judges it; and it marks their
-answers to the exams, where they publish some.
+A seed with a status page is a whole node: it collects and judges what the others share, and scores their answer sheets.
 """
 
 import asyncio
@@ -9,44 +8,52 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
-from waggle.core.errors import CharterError, SwarmError
+from waggle.core.errors import SwarmError
 from waggle.network.identity.keys import Identity, name_of
 from waggle.network.identity.membership import Membership
 from waggle.network.messages import handshake
-from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.events import ClockSkewed, NetworkEvent, NetworkRestarted, ReachChanged
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.open_node import open_node
-from waggle.network.transport.availability import is_light
-from waggle.network.transport.gateway import client
-from waggle.network.transport.hivemind.connection import Connection
-from waggle.network.transport.hivemind.node import open_dht
-from waggle.network.transport.interface import Connected, PeerAway, Pong, Services
+from waggle.network.transport.availability import has_hivemind
+from waggle.network.transport.choice import transport_for
+from waggle.network.transport.interface import Callbacks, ConnectedPeer, Pong, Services
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 
 
 async def run(
-    options: SwarmOptions, identity: Identity, charter: Charter, say: Callable[[str], None], stop: asyncio.Event
+    options: SwarmOptions, identity: Identity, charter: Charter, print_line: Callable[[str], None], stop: asyncio.Event
 ) -> None:
-    """Serve until `stop` is set, saying the addresses and who is there, a line each. Raises SwarmError."""
-    sources: dict[bytes, str] = {}
+    """Serve until `stop` is set, and print the addresses, and how many peers are connected. Raises SwarmError."""
+    if not has_hivemind():  # a light client cannot be called
+        raise SwarmError("This computer cannot join a swarm: its network part is missing.", "(hivemind)")
+    address_ranges: dict[bytes, str] = {}
 
-    def meet(peers: list[Connected], _pongs: dict[bytes, Pong]) -> None:
-        sources.clear()
-        sources.update((peer.peer_id, peer.source) for peer in peers)
+    def on_peers(peers: list[ConnectedPeer], _pongs: dict[bytes, Pong]) -> None:
+        address_ranges.clear()
+        address_ranges.update((peer.peer_id, peer.source) for peer in peers)
 
-    services = replace(
-        _services(charter, Membership(charter, identity.peer_id)), source=sources.get, look=lambda: connection.meet()
+    membership, document = Membership(charter, identity.peer_id), charters.encode(charter)
+    services = Services(
+        charter=lambda sha256: document if sha256 == charter.digest else b"",
+        handshake=lambda: handshake.write(charter.digest, b""),
+        source=address_ranges.get,
+        refresh_peers=lambda: transport.refresh_peers(),
+        digest=charter.digest,
+        member=membership.admits,
     )
-    connection = Connection(options, identity, services, lambda news: _say(news, say), met=meet)
-    await connection.start()
+    callbacks = Callbacks(
+        services=services, report=lambda event: _print_event(event, print_line), admission=membership, on_peers=on_peers
+    )
+    transport = transport_for(replace(options, light=False), identity)(callbacks)
+    await transport.start()
     try:
-        _introduce(identity, charter, await connection.dht.addresses(), say)
-        await _until(stop, connection.run())
+        _introduce(identity, charter, await transport.network.addresses(), print_line)
+        await _run_until(stop, transport.run())
     finally:
-        await connection.close()
+        await transport.close()
 
 
 async def run_with_page(
@@ -54,28 +61,29 @@ async def run_with_page(
     identity: Identity,
     charter: Charter,
     verifier: Verifier,
-    say: Callable[[str], None],
+    print_line: Callable[[str], None],
     stop: asyncio.Event,
 ) -> None:
-    """The same with a status page at `options.web_port`. Raises SwarmError."""
-    node = open_node(replace(options, leaderboard=True), charter, identity, verifier, lambda news: _say(news, say))
+    """The same, with a status page at `options.web_port`. Raises SwarmError."""
+    options = replace(options, leaderboard=True)
+    node = open_node(options, charter, identity, verifier, lambda event: _print_event(event, print_line))
     try:
         await node.start()
-        _introduce(identity, charter, await node.addresses(), say)
-        say(f"Status page: http://{options.web_host}:{node.web_port}/")
-        await _until(stop, node.run())
+        _introduce(identity, charter, await node.addresses(), print_line)
+        print_line(f"Status page: http://{options.web_host}:{node.web_port}/")
+        await _run_until(stop, node.run())
     finally:
         await node.close()
 
 
-def _introduce(identity: Identity, charter: Charter, addresses: Sequence[str], say: Callable[[str], None]) -> None:
-    say(f"Seed {name_of(identity.peer_id)} of {charter.name}, charter {charter.digest.hex()}")
+def _introduce(identity: Identity, charter: Charter, addresses: Sequence[str], print_line: Callable[[str], None]) -> None:
+    print_line(f"Seed {name_of(identity.peer_id)} of {charter.name}, charter {charter.digest.hex()}")
     for address in addresses:
-        say(address)
+        print_line(address)
 
 
-async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
-    """Work until told to stop; raise what only a fault of ours can raise in it."""
+async def _run_until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Work until `stop` is set; raise what only a bug of ours can raise in the work."""
     stopped, running = asyncio.create_task(stop.wait()), asyncio.create_task(work)
     await asyncio.wait((stopped, running), return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
@@ -84,50 +92,13 @@ async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
     running.cancel()
 
 
-async def fetch_charter(options: SwarmOptions, identity: Identity, digest: bytes) -> Charter:
-    """Ask the seeds for the charter of this hash, and check it. Raises SwarmError where none has it, CharterError."""
-    if is_light(options):
-        return await client.fetch_charter(options, digest)
-    for address in options.seeds:
-        peer_of(address)
-    dht = await open_dht(options, identity, Services(), port=0)
-    wrong: CharterError | None = None
-    try:
-        for address in options.seeds:
-            try:
-                await dht.connect(address)
-                document = await dht.fetch_charter(peer_of(address), digest)
-            except PeerAway:  # the next seed may be there
-                continue
-            try:
-                if document:
-                    return charters.decode(document, expected=digest)
-            except CharterError as error:  # damaged, or a lie: another seed may have the true one
-                wrong = error
-    finally:
-        await dht.close()
-    if wrong is not None:
-        raise wrong
-    raise SwarmError("No seed of this swarm has its charter.", "Check the internet connection, or ask for a newer invite.")
-
-
-def _services(charter: Charter, admission: Membership) -> Services:
-    document, digest = charters.encode(charter), charter.digest
-    return Services(
-        charter=lambda sha256: document if sha256 == digest else b"",
-        greeting=lambda: handshake.write(digest, b""),
-        digest=digest,
-        member=admission.admits,
-    )
-
-
-def _say(news: NetworkEvent, say: Callable[[str], None]) -> None:
-    match news:
+def _print_event(event: NetworkEvent, print_line: Callable[[str], None]) -> None:
+    match event:
         case ReachChanged(peers=peers):
-            say(f"{peers} connected")
+            print_line(f"{peers} connected")
         case NetworkRestarted(reason=reason):
-            say(f"Started again: {reason}")
+            print_line(f"Started again: {reason}")
         case ClockSkewed(seconds=seconds):
-            say(f"This computer's clock is off by {seconds:.0f} s")
+            print_line(f"This computer's clock is off by {seconds:.0f} s")
         case _:
             pass  # a seed has neither groups nor traffic

@@ -1,4 +1,7 @@
-"""A visit: looks at a swarm through the seeds, or the gateways, of an invite, under an identity that is used once."""
+"""Looks at the swarm of an invite through its seeds or gateways, with an identity that is used once.
+
+It uses both transports, because it tells the person which of them works from here.
+"""
 
 import asyncio
 import tempfile
@@ -16,21 +19,22 @@ from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.invite import Invite
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.availability import has_hivemind
-from waggle.network.transport.gateway.client import LightConnection, find_charter
-from waggle.network.transport.hivemind.node import Dht, open_dht
-from waggle.network.transport.interface import PeerAway, Services
+from waggle.network.transport.choice import transport_for
+from waggle.network.transport.gateway.charter_download import find_charter
+from waggle.network.transport.hivemind.network import HivemindNetwork, open_network
+from waggle.network.transport.interface import Callbacks, PeerAway, Services
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 
-AGAIN_S = 5.0  # at a start where a gateway was the only way in
-SEEDS_S = 30.0  # for all seeds of an invite together: a link may name sixteen that never answer
+RETRY_S = 5.0  # timeout at a start after which only a gateway had answered
+SEEDS_S = 30.0  # timeout for all seeds of an invite together: a link may name sixteen that never answer
 
 
 @dataclass(frozen=True)
 class SwarmPreview:
-    """`charter` is None where nobody gave it, `answered` whether anybody was there, `members` who announces something now.
+    """`charter` is None if no node gave it, `answered` says whether any node did, `members` counts nodes that announce now.
 
-    `only_by_web`: the seeds were called in vain, and a gateway answered.
+    `only_by_web`: no seed answered, but a gateway did.
     """
 
     charter: Charter | None
@@ -40,69 +44,68 @@ class SwarmPreview:
 
 
 async def preview_swarm(invite: Invite, host: str, patience: float = SEEDS_S, *, by_web: bool = False) -> SwarmPreview:
-    """Look for so many seconds at most, among the seeds and then the gateways; `by_web`: among these alone.
+    """Look for at most `patience` seconds at the seeds, then at the gateways; with `by_web` at the gateways only.
 
-    Raises SwarmError where the network cannot be opened, and CharterError where all who answer lie.
+    Raises SwarmError if the network cannot be opened, and CharterError if all nodes that answer give a wrong charter.
     """
     with tempfile.TemporaryDirectory(prefix="waggle-visit-") as folder:
         visitor = keys.load_or_create(Path(folder) / "identity.key")
         if by_web or not has_hivemind() or not invite.seeds:
-            return await _look_by_web(invite, visitor, patience)
-        async with _network(visitor, invite.charter, host) as dht:
-            charter = await _look(dht, invite, patience)
-        if charter.answered or not invite.gateways:
-            return charter
-        charter = await _look_by_web(invite, visitor, patience)
-        return replace(charter, only_by_web=charter.answered)
+            return await _preview_by_web(invite, visitor, patience)
+        async with _network(visitor, invite.charter, host) as network:
+            preview = await _preview_by_seeds(network, invite, patience)
+        if preview.answered or not invite.gateways:
+            return preview
+        preview = await _preview_by_web(invite, visitor, patience)
+        return replace(preview, only_by_web=preview.answered)
 
 
-async def any_seed_answers(seeds: Sequence[str], charter: bytes, host: str, patience: float = AGAIN_S) -> bool:
-    """Whether one of these seeds can be called from here, as seen within so many seconds. Raises SwarmError as `visit` does."""
+async def any_seed_answers(seeds: Sequence[str], charter: bytes, host: str, patience: float = RETRY_S) -> bool:
+    """Whether one of these seeds can be called from here within `patience` seconds. Raises SwarmError as `preview_swarm` does."""
     with tempfile.TemporaryDirectory(prefix="waggle-visit-") as folder:
         visitor = keys.load_or_create(Path(folder) / "identity.key")
-        async with _network(visitor, charter, host) as dht:
+        async with _network(visitor, charter, host) as network:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience):
                     for address in seeds:
-                        with suppress(PeerAway):  # the next one may be there
-                            await dht.connect(address)
+                        with suppress(PeerAway):  # the next one may answer
+                            await network.connect(address)
                             return True
     return False
 
 
 @asynccontextmanager
-async def _network(visitor: Identity, charter: bytes, host: str) -> AsyncIterator[Dht]:
-    dht = await open_dht(SwarmOptions(host=host), visitor, Services(digest=charter), port=0)
+async def _network(visitor: Identity, charter: bytes, host: str) -> AsyncIterator[HivemindNetwork]:
+    network = await open_network(SwarmOptions(host=host), visitor, Services(digest=charter), port=0)
     try:
-        yield dht
+        yield network
     finally:
-        await dht.close()
+        await network.close()
 
 
-async def _look(dht: Dht, invite: Invite, patience: float) -> SwarmPreview:
+async def _preview_by_seeds(network: HivemindNetwork, invite: Invite, patience: float) -> SwarmPreview:
     answered, wrong = False, None
     charter: Charter | None = None
-    with suppress(TimeoutError):  # whoever has not answered by now is away
+    with suppress(TimeoutError):  # seeds that have not answered by now are away
         async with asyncio.timeout(patience):
             for address in invite.seeds:
                 try:
-                    await dht.connect(address)
+                    await network.connect(address)
                     answered = True
-                    document = await dht.fetch_charter(peer_of(address), invite.charter)
+                    document = await network.fetch_charter(peer_of(address), invite.charter)
                     charter = charters.decode(document, expected=invite.charter) if document else None
-                except PeerAway:  # the next seed may be there
+                except PeerAway:  # the next seed may answer
                     continue
-                except CharterError as error:  # damaged, or a lie: another seed may have the true one
+                except CharterError as error:  # damaged or forged: another seed may have the true one
                     wrong = error
                 if charter is not None:
                     break
     if charter is None and wrong is not None:
         raise wrong
-    return SwarmPreview(charter, answered, await _members(dht, invite.charter) if answered else 0)
+    return SwarmPreview(charter, answered, await _count_members(network, invite.charter) if answered else 0)
 
 
-async def _look_by_web(invite: Invite, visitor: Identity, patience: float) -> SwarmPreview:
-    """The same through the gateways."""
+async def _preview_by_web(invite: Invite, visitor: Identity, patience: float) -> SwarmPreview:
     if not invite.gateways:
         raise SwarmError(
             "This computer takes part through gateways alone, and this invite names none.",
@@ -114,24 +117,28 @@ async def _look_by_web(invite: Invite, visitor: Identity, patience: float) -> Sw
             charter = await find_charter(invite.gateways, invite.charter)
     if charter is None:
         return SwarmPreview(None, answered=False, members=0)
-    options = SwarmOptions(gateways=invite.gateways)
     joined = asyncio.Event()
-    admission = Membership(charter, visitor.peer_id, invite.key)
-    gates = LightConnection(options, visitor, invite.charter, admission, lambda news: None, joined.set)
+    callbacks = Callbacks(
+        services=Services(digest=invite.charter),
+        report=lambda event: None,
+        admission=Membership(charter, visitor.peer_id, invite.key),
+        on_joined=joined.set,
+    )
+    transport = transport_for(SwarmOptions(gateways=invite.gateways, light=True), visitor)(callbacks)
     try:
-        with suppress(TimeoutError, PeerAway):  # how many there are is good to know, and no more
+        with suppress(TimeoutError, PeerAway):  # the number of members is not essential
             async with asyncio.timeout(patience):
-                await gates.start()
+                await transport.start()
                 await joined.wait()
-                return SwarmPreview(charter, answered=True, members=len(await gates.dht.read("")))
+                return SwarmPreview(charter, answered=True, members=len(await transport.network.read_directory("")))
     finally:
-        await gates.close()
+        await transport.close()
     return SwarmPreview(charter, answered=True, members=0)
 
 
-async def _members(dht: Dht, charter: bytes) -> int:
-    """Those in the first shard: all of a small swarm, and enough of a large one to say that it is large."""
+async def _count_members(network: HivemindNetwork, charter: bytes) -> int:
+    """The nodes in the first shard: all of a small swarm, and enough of a large one to show that it is large."""
     try:
-        return len(await dht.read(directory.key_of(charter, 0, 0)))
-    except PeerAway:  # how many there are is good to know, and no more
+        return len(await network.read_directory(directory.key_of(charter, 0, 0)))
+    except PeerAway:  # the number of members is not essential
         return 0

@@ -41,7 +41,7 @@ def run(rounds: int | None = None, nodes: int | None = None, *, seed: int | None
     rounds, nodes = ROUNDS if rounds is None else rounds, NODES if nodes is None else nodes
     if min(nodes, rounds) < 1:
         raise LabError("A race has at least one node and one round.", "Raise --nodes or --rounds.")
-    tell = _claim_stdout()
+    write = _claim_stdout()
     if stdio:
         threading.Thread(target=_leave_with_stdin, daemon=True).start()
     seed = random.randrange(1 << 31) if seed is None else seed
@@ -49,7 +49,7 @@ def run(rounds: int | None = None, nodes: int | None = None, *, seed: int | None
     try:
         for event in race(verifier, seed, nodes=nodes, rounds=rounds):
             try:
-                tell(line(event))
+                write(line(event))
             except BrokenPipeError:  # the watching window has closed
                 break
             if isinstance(event, RaceBegan):
@@ -86,7 +86,9 @@ def race(verifier: Verifier, seed: int, *, nodes: int = NODES, rounds: int = ROU
     """Play both swarms, round by round, and yield what happened."""
     charter = first_swarm()
     titles = tuple(specialty.title for specialty in charter.specialties)
-    reserved = tuple(question for each in charter.specialties for question in verifier.held_out(each.dataset, "dev", exam))
+    reserved = tuple(
+        question for specialty in charter.specialties for question in verifier.held_out(specialty.dataset, "dev", exam)
+    )
     lanes = {lane: _trial(lane, verifier, reserved, seed, nodes, rounds) for lane in LANES}
     names = [origin_of(seed, node) for node in range(nodes)]
     yield RaceBegan(

@@ -49,7 +49,9 @@ class SimulatedSwarm:
     ) -> None:
         self.weather, self._seed, self._tick_seconds = weather, seed, tick_seconds
         self.tick = 0
-        self.doors = [Door(GroupPool(charter, weather.pool, self.clock, crumb_span=crumb_span)) for _ in range(count)]
+        self.connections = [
+            SimulatedConnection(GroupPool(charter, weather.pool, self.clock, crumb_span=crumb_span)) for _ in range(count)
+        ]
         self._shared: list[tuple[int, tuple[JudgedGroup, ...]]] = []
         self._online = self._draw_online()
 
@@ -61,22 +63,22 @@ class SimulatedSwarm:
         """The numbers of the nodes that play a round in this tick."""
         return [i for i, online in enumerate(self._online) if online and self._turn(i)]
 
-    def hand_in(self, member: int, groups: Sequence[JudgedGroup]) -> None:
+    def send(self, member: int, groups: Sequence[JudgedGroup]) -> None:
         """Accept the groups that a node shared in this tick. Pools are filled in the order of the calls."""
         self._shared.append((member, tuple(groups)))
 
-    def move(self) -> None:
+    def advance(self) -> None:
         """End the tick: send the shared groups, advance the clock, deliver what is due."""
         shared, self._shared = self._shared, []
         for sender, groups in shared:
-            for reader, door in enumerate(self.doors):
+            for reader, connection in enumerate(self.connections):
                 if reader != sender:
-                    door.post(Parcel(self.tick + self.weather.delay, self._survivors(sender, reader, groups)))
+                    connection.post(Parcel(self.tick + self.weather.delay, self._survivors(sender, reader, groups)))
         self.tick += 1
         self._online = self._draw_online()
-        for door, online in zip(self.doors, self._online, strict=True):
+        for connection, online in zip(self.connections, self._online, strict=True):
             if online:
-                door.deliver(self.tick)
+                connection.deliver(self.tick)
 
     def _turn(self, member: int) -> bool:
         speed = self.weather.speeds[member % len(self.weather.speeds)]
@@ -84,7 +86,7 @@ class SimulatedSwarm:
 
     def _draw_online(self) -> list[bool]:
         noise = generator(self._seed, "weather", self.tick)
-        return [bool(chance >= self.weather.offline) for chance in noise.random(len(self.doors))]
+        return [bool(chance >= self.weather.offline) for chance in noise.random(len(self.connections))]
 
     def _survivors(self, sender: int, reader: int, groups: tuple[JudgedGroup, ...]) -> tuple[JudgedGroup, ...]:
         if not self.weather.loss:
@@ -93,7 +95,7 @@ class SimulatedSwarm:
         return tuple(group for group, chance in zip(groups, chances, strict=True) if chance >= self.weather.loss)
 
 
-class Door:
+class SimulatedConnection:
     """One node's connection: a `sapo.interfaces.Swarm`."""
 
     def __init__(self, pool: GroupPool) -> None:
@@ -101,7 +103,7 @@ class Door:
         self._parcels: list[Parcel] = []
 
     def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:
-        """Counts only, characters as bytes. Groups travel by `hand_in`, already judged: every reader would judge the same."""
+        """Counts only, characters as bytes. Groups travel by `send`, already judged: every reader would judge the same."""
         return len(groups), sum(len(completion.text) for group in groups for completion in group.completions)
 
     def waiting(self) -> Sequence[JudgedGroup]:

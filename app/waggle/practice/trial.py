@@ -102,7 +102,7 @@ class Trial:
         node = stages.Node(
             policy=opened.policy,
             tokenizer=opened.tokenizer,
-            swarm=self._swarm.doors[i],
+            swarm=self._swarm.connections[i],
             verifier=self._verifier,
             charter=setup.charter,
             origin=origin_of(self._key.seed, i),
@@ -120,11 +120,11 @@ class Trial:
                 self._measure(tick, self._setup.held_out)
             for i in self._swarm.players():
                 self._round(tick, i)
-            self._swarm.move()
+            self._swarm.advance()
             yield tick + 1
         if self._setup.held_out:
             self._measure(self._key.rounds, self._setup.held_out)
-        self.log.ended(self._scores(self._key.rounds, self._setup.final_held_out))
+        self.log.record_final_scores(self._scores(self._key.rounds, self._setup.final_held_out))
 
     def result(self, cpu_seconds: float, commit: str) -> Run:
         """The measurements, after `run` is exhausted."""
@@ -149,11 +149,11 @@ class Trial:
         player.useful = SHARE_MEMORY * player.useful + (1 - SHARE_MEMORY) * float(useful)
         player.round += 1
         self._written |= {group.key: tick for group in judged.groups}
-        self._swarm.hand_in(i, self._as_shared(judged.groups))
+        self._swarm.send(i, self._as_shared(judged.groups))
         trained_on = [lesson.group for lesson in learned.lessons if lesson.batch is not None]
         ages = [tick - self._written[group.key] for group in trained_on if group.group.origin != player.node.origin]
-        self.log.played(tick, i, judged, learned, ages)
-        self.log.noticed(tick, i, player.ahas.judged(judged))
+        self.log.record_round(tick, i, judged, learned, ages)
+        self.log.record_first_successes(tick, i, player.ahas.judged(judged))
         player.ahas.learned(learned, player.node.origin)
 
     def _rules_of(self, i: int) -> stages.RoundSettings:
@@ -176,7 +176,7 @@ class Trial:
         ]
 
     def _measure(self, tick: int, questions: Sequence[Question]) -> None:
-        self.log.measured(tick, self._scores(tick, questions))
+        self.log.record_scores(tick, self._scores(tick, questions))
 
     def _scores(self, tick: int, questions: Sequence[Question]) -> list[evaluation.Score]:
         return [evaluation.measure(tick, player.node, self._setup.rules, questions) for player in self._players]

@@ -32,7 +32,9 @@ class TrialLog:
         self._final: Sequence[Score] = ()
         self._ahas: list[Aha] = []
 
-    def played(self, tick: int, member: int, judged: stages.Judged, learned: stages.Learned, ages: Sequence[int] = ()) -> None:
+    def record_round(
+        self, tick: int, member: int, judged: stages.Judged, learned: stages.Learned, ages: Sequence[int] = ()
+    ) -> None:
         """Record one node's round. `ages` are the ticks since its external groups were written."""
         rewards = [reward for group in judged.groups for reward in group.rewards]
         self._reward[member, tick] = np.mean(rewards)
@@ -44,18 +46,18 @@ class TrialLog:
         self._age[tick] += (sum(ages), len(ages))
         self._entropy[member, tick] = judged.entropy
 
-    def noticed(self, tick: int, member: int, ahas: Sequence[first_success.FirstSuccess]) -> None:
+    def record_first_successes(self, tick: int, member: int, ahas: Sequence[first_success.FirstSuccess]) -> None:
         """Record first successes of one node, by the swarm's clock."""
         for aha in ahas:
             teacher = -1 if aha.learned_from is None else self._number[aha.learned_from]
             self._ahas.append(Aha(node=member, specialty=aha.dataset, round=tick, learned_from=teacher))
 
-    def measured(self, tick: int, scores: Sequence[Score]) -> None:
+    def record_scores(self, tick: int, scores: Sequence[Score]) -> None:
         """Record the held-out scores of all nodes after `tick` rounds."""
         self._measured_at.append(tick)
         self._scores.append(scores)
 
-    def ended(self, scores: Sequence[Score]) -> None:
+    def record_final_scores(self, scores: Sequence[Score]) -> None:
         """Record the scores of all nodes at the end, on more questions than the curve."""
         self._final = scores
 
@@ -106,9 +108,9 @@ def _share_of(scores: Sequence[Score], dataset: str) -> float:
 
 def _mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
     """The mean over an axis without missing values; missing where all are."""
-    there = ~np.isnan(values)
-    sums = np.where(there, values, 0.0).sum(axis)
-    means: NDArray[np.float64] = np.where(there.any(axis), sums / np.maximum(there.sum(axis), 1), MISSING)
+    is_present = ~np.isnan(values)
+    sums = np.where(is_present, values, 0.0).sum(axis)
+    means: NDArray[np.float64] = np.where(is_present.any(axis), sums / np.maximum(is_present.sum(axis), 1), MISSING)
     return means
 
 

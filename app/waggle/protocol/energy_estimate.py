@@ -3,14 +3,14 @@
 energy = time contributed x watts;  watts = your own figure, else busy cores x 6 W, or 120 W for a graphics processor
 """
 
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 
 CORE_WATTS = 6.0  # of one busy core; a rough mean of desktops and laptops
 GPU_WATTS, MAC_WATTS = 120.0, 20.0  # of a graphics card, and of a Mac's GPU
 JOULES_PER_KWH = 3.6e6
 
 
-def watts(computer: Computer, threads: int, device: str) -> float:
+def watts(computer: ComputerSettings, threads: int, device: str) -> float:
     """The power that contributing takes on top of the computer's own."""
     if computer.watts:
         return computer.watts
@@ -23,7 +23,7 @@ def kwh(seconds: float, power: float) -> float:
     return seconds * power / JOULES_PER_KWH
 
 
-def formula(computer: Computer, threads: int, device: str) -> str:
+def formula(computer: ComputerSettings, threads: int, device: str) -> str:
     """How `watts` calculates, in words."""
     if computer.watts:
         return "as you set it"

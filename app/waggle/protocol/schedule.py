@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 
 Rule = Literal["pause", "idle", "power", "week", "program", "full_screen", "metered", "temperature", "energy", "disk"]
 Standing = Literal["contributing", "waiting", "paused"]
@@ -86,7 +86,7 @@ def in_step(wishes: Wishes, now: float) -> Wishes:
 
 
 def decide(
-    rules: When,
+    rules: ScheduleSettings,
     readings: Readings,
     wishes: Wishes,
     now: float,
@@ -124,7 +124,7 @@ def decide(
     return Decision(standing="contributing", why=why)
 
 
-def _pause(rules: When, readings: Readings, wishes: Wishes, now: float, words: Clock) -> Tick | None:
+def _pause(rules: ScheduleSettings, readings: Readings, wishes: Wishes, now: float, words: Clock) -> Tick | None:
     """The pause in force; None if there is none, if it waits for the end of a round, or if it is over."""
     if not wishes.paused or wishes.after_round:
         return None
@@ -142,7 +142,7 @@ def _pause(rules: When, readings: Readings, wishes: Wishes, now: float, words: C
     return Tick(rule="pause", passes=False, says="Paused.", ends="Goes on when you resume.")
 
 
-def _idle(rules: When, readings: Readings) -> Tick | None:
+def _idle(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.idle_minutes:
         return None
     if readings.idle_seconds is None:
@@ -153,7 +153,7 @@ def _idle(rules: When, readings: Readings) -> Tick | None:
     return Tick(rule="idle", passes=True, says="You are away.")
 
 
-def _power(rules: When, readings: Readings) -> Tick | None:
+def _power(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.only_on_power:
         return None
     if readings.on_power is None:
@@ -163,7 +163,7 @@ def _power(rules: When, readings: Readings) -> Tick | None:
     return Tick(rule="power", passes=True, says="It is plugged in.")
 
 
-def _week(rules: When, now: float, local: Callable[[float], time.struct_time], clock: Clock) -> Tick | None:
+def _week(rules: ScheduleSettings, now: float, local: Callable[[float], time.struct_time], clock: Clock) -> Tick | None:
     if not rules.week:
         return None
     then = local(now)
@@ -178,11 +178,11 @@ def _week(rules: When, now: float, local: Callable[[float], time.struct_time], c
     return Tick(rule="week", passes=False, says="Your week leaves this hour out.", ends=f"Starts {day}at {clock(later)}.")
 
 
-def _marked(rules: When, then: time.struct_time) -> bool:
+def _marked(rules: ScheduleSettings, then: time.struct_time) -> bool:
     return rules.week[then.tm_wday][then.tm_hour] == "#"
 
 
-def _programs(rules: When, readings: Readings) -> tuple[Tick, ...]:
+def _programs(rules: ScheduleSettings, readings: Readings) -> tuple[Tick, ...]:
     if not rules.not_while:
         return ()
     if readings.programs is None:
@@ -200,7 +200,7 @@ def plain_name(program: str) -> str:
     return program.replace("\\", "/").rsplit("/", 1)[-1].lower().removesuffix(".exe").removesuffix(".app")
 
 
-def _full_screen(rules: When, readings: Readings) -> Tick | None:
+def _full_screen(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.not_full_screen:
         return None
     if readings.full_screen is None:
@@ -212,7 +212,7 @@ def _full_screen(rules: When, readings: Readings) -> Tick | None:
     return Tick(rule="full_screen", passes=True, says="No program fills the screen.")
 
 
-def _metered(rules: When, readings: Readings) -> Tick | None:
+def _metered(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.not_metered:
         return None
     if readings.metered is None:
@@ -222,7 +222,7 @@ def _metered(rules: When, readings: Readings) -> Tick | None:
     return Tick(rule="metered", passes=True, says="The network is not metered.")
 
 
-def _temperature(rules: When, readings: Readings, before: Standing) -> Tick | None:
+def _temperature(rules: ScheduleSettings, readings: Readings, before: Standing) -> Tick | None:
     if not rules.below_celsius:
         return None
     if readings.celsius is None:
@@ -234,7 +234,7 @@ def _temperature(rules: When, readings: Readings, before: Standing) -> Tick | No
     return Tick(rule="temperature", passes=False, says=f"The processor is too warm: {readings.celsius:.0f} °C.", ends=ends)
 
 
-def _energy(rules: When, readings: Readings) -> Tick | None:
+def _energy(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.kwh_a_day:
         return None
     if readings.kwh_today is None:

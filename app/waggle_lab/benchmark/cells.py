@@ -10,10 +10,8 @@ from waggle.models.shared.training_mode import Method, Precision, TrainingMode
 from waggle_lab.starter_model import shapes
 
 STARTER, HALF = "starter", "Qwen2.5-0.5B"
-WARM_PROMPT, WARM_LONGEST = (
-    8,
-    2,
-)  # tokens of the first round, which is not timed: it pays for everything that is allocated or compiled once
+# Tokens of the first round, which is not timed: it pays for everything that is allocated or compiled once.
+WARM_PROMPT, WARM_LONGEST = 8, 2
 ALL = ("waggle", "trl", "genrl")
 NO_GENRL = ("waggle", "trl")
 

@@ -55,7 +55,7 @@ def read_results(out: Path) -> CalmResults:
 
 
 def write_results(out: Path, results: CalmResults) -> None:
-    paths.put(out / "calm.json", msgspec.json.encode(results))
+    paths.write_atomically(out / "calm.json", msgspec.json.encode(results))
 
 
 def measure_pauses(node: TargetProcess, first: int, last: int) -> list[MeasuredPause]:

@@ -188,7 +188,7 @@ def _restart(node: TargetProcess, random_stream: random.Random) -> int:
 
 def _damaged_files(home: paths.Home) -> set[tuple[str, int]]:
     """Everything that engines have set aside as damaged, by name and inode, because a name can be reused."""
-    damaged = (*home.checkpoints.glob("damaged-r*"), *home.root.glob("history*.damaged"))
+    damaged = (*home.model.checkpoints.glob("damaged-r*"), *home.root.glob("history*.damaged"))
     return {(path.name, path.stat().st_ino) for path in damaged}
 
 
@@ -201,18 +201,18 @@ def check_replay(home: paths.Home) -> tuple[int, bool]:
 
 
 def _replay(home: paths.Home, base: str) -> tuple[int, bool]:
-    rounds = sorted(int(folder.name[1:]) for folder in home.checkpoints.glob("r[0-9]*"))
+    rounds = sorted(int(folder.name[1:]) for folder in home.model.checkpoints.glob("r[0-9]*"))
     count = 0
     for first, second in itertools.pairwise(rounds):
         policy = open_policy(paths.starter(), device="cpu", threads=1).policy
-        checkpoint.load(home.checkpoints / f"r{first:08d}", policy)
-        for entry in training_journal.entries(home.checkpoints, first, base):
+        checkpoint.load(home.model.checkpoints / f"r{first:08d}", policy)
+        for entry in training_journal.entries(home.model.checkpoints, first, base):
             if entry.saved.round > second:
                 break
             training_journal.learn_again(policy.step, entry)
             if entry.saved.round == second:
                 count += 1
-                if not _are_equal(policy.state(), checkpoint.arrays(home.checkpoints / f"r{second:08d}")):
+                if not _are_equal(policy.state(), checkpoint.arrays(home.model.checkpoints / f"r{second:08d}")):
                     return count, False
     return count, True
 

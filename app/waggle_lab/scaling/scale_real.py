@@ -172,9 +172,9 @@ def counters(arrival_counters: Sequence[ArrivalCounter]) -> tuple[float, ...]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("nodes", type=int)
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--seconds", type=float, default=6.0)
+    parser.add_argument("nodes", type=int, help="size of the swarm")
+    parser.add_argument("--rounds", type=int, default=4, help="rounds to measure")
+    parser.add_argument("--seconds", type=float, default=6.0, help="length of a round")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="waggle-scale-") as folder:
         results = asyncio.run(measure(arguments.nodes, arguments.rounds, arguments.seconds, Path(folder)))

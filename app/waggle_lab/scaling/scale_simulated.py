@@ -17,7 +17,7 @@ from waggle.network.limits.reputation import ReputationTable
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement
 from waggle.network.transport.hivemind.dht_validator import SHARD_CAP
-from waggle.network.transport.hivemind.node import NEIGHBOURS
+from waggle.network.transport.hivemind.network import NEIGHBOURS
 from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 from waggle_lab.scaling.propagation import MAX_ROUNDS, Propagation

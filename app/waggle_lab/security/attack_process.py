@@ -45,7 +45,7 @@ async def _crowd(attacker: Attacker, scene: Scene, folder: Path) -> None:
 
 
 async def _calls(attacker: Attacker, _scene: Scene, _folder: Path) -> None:
-    await attacker.flood([peer.peer_id for peer in await attacker.dht.peers()], FLOOD_CALLS)
+    await attacker.flood([peer.peer_id for peer in await attacker.network.daemon.peers()], FLOOD_CALLS)
 
 
 async def _stolen_announcement(attacker: Attacker, _scene: Scene, _folder: Path) -> None:
@@ -137,7 +137,7 @@ class _AttackerTeam:
         await attacker.start(SwarmOptions(host="127.0.0.1", seeds=(self._orders.seed_address,)))
         for address in self._orders.victims:
             with suppress(PeerAway):  # a busy node is found through the directory
-                await attacker.dht.connect(address)
+                await attacker.network.connect(address)
         return attacker
 
     async def _attack(self, name: str, attacker: Attacker, number: int) -> None:

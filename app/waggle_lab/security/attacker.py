@@ -12,7 +12,7 @@ from waggle.network.identity.keys import Identity
 from waggle.network.messages import announcement, directory, handshake
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.hivemind.node import PAYLOAD, Dht, open_dht
+from waggle.network.transport.hivemind.network import PAYLOAD, HivemindNetwork, open_network
 from waggle.network.transport.interface import PeerAway, Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
@@ -40,34 +40,34 @@ class Attacker:
         self._payloads: dict[bytes, Payload] = {}
         self._announced = b""
         self._expires = 0
-        self._dht: Dht | None = None
+        self._network: HivemindNetwork | None = None
 
     @property
-    def dht(self) -> Dht:
-        assert self._dht is not None, "started"
-        return self._dht
+    def network(self) -> HivemindNetwork:
+        assert self._network is not None, "started"
+        return self._network
 
     async def start(self, options: SwarmOptions) -> None:
         """Join the swarm through the seeds of the options; raises SwarmError."""
-        self._dht = await open_dht(options, self.identity, Services(greeting=self._greet), port=0)
-        await self._dht._p2p.add_binary_stream_handler(PAYLOAD, self._serve)  # replaces the handler of an ordinary node
+        self._network = await open_network(options, self.identity, Services(handshake=self._greet), port=0)
+        await self._network.daemon.p2p.add_binary_stream_handler(PAYLOAD, self._serve)  # replaces the handler of an ordinary node
         for seed in options.seeds:
             await self._connect(seed)
-        await self.dht.settle()
+        await self.network.find_neighbours()
 
     async def _connect(self, seed: str) -> None:
         """Connect to a seed, with retries because a seed under attack may be busy; raises PeerAway."""
         for _ in range(CONNECT_RETRIES):
             with suppress(PeerAway):
-                await self.dht.connect(seed)
+                await self.network.connect(seed)
                 return
-        await self.dht.connect(seed)
+        await self.network.connect(seed)
 
     async def close(self) -> None:
         for writer in self._unfinished_calls:
             writer.transport.abort()
-        if self._dht is not None:
-            await self._dht.close()
+        if self._network is not None:
+            await self._network.close()
 
     async def attack(self, attack: Attack, scene: Scene) -> None:
         """Make the payload of an attack, offer it and announce it."""
@@ -91,7 +91,7 @@ class Attacker:
         """Put the announcement into the directory too."""
         key = directory.key_of(self._digest, 0, 0)
         try:
-            await self.dht.announce(key, self.identity.peer_id, self._announced, self._expires / 1000)
+            await self.network.announce(key, self.identity.peer_id, self._announced, self._expires / 1000)
         except PeerAway:  # the swarm refuses it; handshakes still carry it
             return
 
@@ -105,7 +105,7 @@ class Attacker:
                 expires=expires,
             )  # fmt: skip
             with suppress(PeerAway):  # we are too fast for the swarm
-                accepted += await self.dht.announce(
+                accepted += await self.network.announce(
                     key, identity.peer_id, announcement.signed(unsigned, identity), expires / 1000
                 )
         return accepted
@@ -114,10 +114,10 @@ class Attacker:
         """Present a peer's announcement as our own, in handshakes and in the directory."""
         key = directory.key_of(self._digest, 0, 0)
         with suppress(PeerAway):  # nothing to steal yet
-            for origin, announced in (await self.dht.read(key)).items():
+            for origin, announced in (await self.network.read_directory(key)).items():
                 if origin != self.identity.peer_id:
                     self._announced = announced
-                    await self.dht.announce(key, self.identity.peer_id, announced, time.time() + LIFETIME_S)
+                    await self.network.announce(key, self.identity.peer_id, announced, time.time() + LIFETIME_S)
 
     async def flood(self, peers: Sequence[bytes], calls: int) -> int:
         """Pull a payload that does not exist from each peer, `calls` times and fast; returns the number of answers."""
@@ -127,7 +127,7 @@ class Attacker:
             answered = 0
             for peer_id in peers_to_call:
                 with suppress(PeerAway):  # refused, as it should be
-                    await self.dht.pull(peer_id, bytes(32), CALL_TIMEOUT_S)
+                    await self.network.pull(peer_id, bytes(32), CALL_TIMEOUT_S)
                     answered += 1
             return answered
 
@@ -135,7 +135,7 @@ class Attacker:
 
     async def begin_calls(self, peer_id: bytes, calls: int) -> None:
         """Begin `calls` calls to a peer, each with the longest allowed message except its last byte, and never end them."""
-        p2p = self.dht._p2p
+        p2p = self.network.daemon.p2p
         for _ in range(calls):
             _, _, writer = await p2p.call_binary_stream_handler(type(p2p.peer_id)(peer_id), PAYLOAD)
             self._unfinished_calls.append(writer)

@@ -91,7 +91,7 @@ def _write(path: Path, audited: Audit) -> None:
     lines = [audited.heading, *(audited.findings[name] for name in sorted(audited.findings))]
     text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
     try:
-        paths.put(path, text)
+        paths.write_atomically(path, text)
     except OSError as error:
         raise LabError(f"{path} cannot be written: {error.strerror}.", "Choose another --out.") from error
 

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from waggle.core import paths
-from waggle.core.process_memory import held_by
+from waggle.core.process_memory import resident_bytes
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.models.torch.policy import TorchPolicy
 from waggle.network import seed as seed_node
@@ -347,4 +347,4 @@ def _cpu_seconds(honest_nodes: HonestNodes) -> float:
 
 
 def _memory_mb(honest_nodes: HonestNodes) -> float:
-    return sum(map(held_by, (os.getpid(), *_child_pids(honest_nodes)))) / 2**20
+    return sum(map(resident_bytes, (os.getpid(), *_child_pids(honest_nodes)))) / 2**20

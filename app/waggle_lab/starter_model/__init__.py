@@ -1,1 +1,1 @@
-"""The recipe of the starter model, and models of published shapes."""
+"""The recipe of the starter model, the models of studies, and random models of published shapes."""

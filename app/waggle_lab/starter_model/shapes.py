@@ -1,6 +1,6 @@
-"""Models of exactly the published shapes, with random weights: to measure speed and memory where the real ones cannot be had.
+"""Models of published shapes with random weights, to measure speed and memory without a download.
 
-`waggle-lab shapes NAME` writes one as a transformers folder and says where. What it says is noise; what it costs is real.
+`waggle-lab shapes NAME` writes one as a transformers folder and prints its path. Its text is noise; its costs are real.
 """
 
 import argparse
@@ -17,7 +17,7 @@ QWEN: dict[str, Any] = {
     "vocab_size": 151_936, "rms_norm_eps": 1e-6, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6},
     "tie_word_embeddings": True, "bos_token_id": 151_643, "eos_token_id": 151_645,
 }  # fmt: skip
-SHAPES: dict[str, dict[str, Any]] = {  # from the config.json of each on the hub
+SHAPES: dict[str, dict[str, Any]] = {  # from the config.json of each model on the hub
     "Qwen2.5-0.5B": QWEN | {
         "model_type": "qwen2", "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24,
         "num_attention_heads": 14, "num_key_value_heads": 2, "max_position_embeddings": 32_768,
@@ -37,11 +37,11 @@ SHAPES: dict[str, dict[str, Any]] = {  # from the config.json of each on the hub
 PRECISIONS = ("float32", "bfloat16")
 
 
-def add_arguments(made: argparse.ArgumentParser) -> None:
-    made.add_argument("name", choices=SHAPES)
-    made.add_argument("--precision", choices=PRECISIONS, default="bfloat16", help="of the file (default: as published)")
-    made.add_argument("--layers", type=int, help="fewer than published, for a quick look")
-    made.add_argument("--out", type=Path, help="the folder to put it into (default: the cache)")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", choices=SHAPES, help="the published model")
+    parser.add_argument("--precision", choices=PRECISIONS, default="bfloat16", help="of the weights (default: as published)")
+    parser.add_argument("--layers", type=int, help="fewer layers than published, for a quick test")
+    parser.add_argument("--out", type=Path, help="folder to create the model's folder in (default: the cache)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -52,22 +52,25 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def write(root: Path, name: str, precision: str = "bfloat16", *, layers: int | None = None) -> Path:
-    """The folder of a random model of this shape, made where it is not there yet; raises LabError."""
+    """The folder of a random model of this shape, created if necessary; raises LabError."""
     import torch
 
     folder = root / f"{name}-{precision}{f'-{layers}-layers' if layers else ''}"
     if folder.is_dir():
         return folder
-    writing = folder.with_name(f".writing-{folder.name}-{os.getpid()}")
+    unfinished = folder.with_name(f".writing-{folder.name}-{os.getpid()}")
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            model(name, precision, layers=layers).save_pretrained(writing)
-        for words in ("tokenizer.json", "tokenizer_config.json"):  # any will do: what is measured is not what it says
-            shutil.copy(paths.starter() / words, writing)
-        os.replace(writing, folder)
+            model(name, precision, layers=layers).save_pretrained(unfinished)
+        for file_name in (
+            "tokenizer.json",
+            "tokenizer_config.json",
+        ):  # any tokenizer will do, because only speed and memory are measured
+            shutil.copy(paths.starter() / file_name, unfinished)
+        os.replace(unfinished, folder)
     except OSError as error:
-        shutil.rmtree(writing, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
         raise LabError(f"{folder} cannot be written: {error.strerror or error}.", "Make room, or choose --out.") from error
     return folder
 
@@ -79,7 +82,7 @@ def model(name: str, precision: str = "float32", *, layers: int | None = None) -
 
     shape = dict(SHAPES[name])
     if layers is not None and not 1 <= layers <= shape["num_hidden_layers"]:
-        raise LabError(f"{name} has {shape['num_hidden_layers']} layers, not {layers}.", "Ask for 1 to as many.")
+        raise LabError(f"{name} has {shape['num_hidden_layers']} layers, not {layers}.", "Choose from 1 to that number.")
     shape["num_hidden_layers"] = layers or shape["num_hidden_layers"]
     config = AutoConfig.for_model(shape.pop("model_type"), **shape)
     return AutoModelForCausalLM.from_config(config, dtype=getattr(torch, precision))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from waggle.practice.results import Run
 from waggle.rl.advantage import CRUMB_SPAN
-from waggle_lab.starter_model.starters import SETTINGS
+from waggle_lab.starter_model.setting_models import SETTINGS
 from waggle_lab.study import statistics
 from waggle_lab.study.statistics import Estimate
 

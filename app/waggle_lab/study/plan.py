@@ -102,7 +102,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     setting: str
     rounds: int
     seeds: Mapping[str, tuple[int, ...]]
-    models: str = ""  # the setting of `starters` that has the models; empty: this setting
+    models: str = ""  # the setting of `setting_models` that has the models; empty: this setting
     folders: tuple[str, ...] = ()  # use these model folders instead: node i starts from folders[i % len(folders)]
     specialties_per_node: int = msgspec.field(default=0, name="asked")  # how many a node asks about; 0: all of the charter's
 

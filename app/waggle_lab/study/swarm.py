@@ -29,7 +29,7 @@ from waggle.network.exchange.pool import CAPACITY
 from waggle.practice.results import Book, Key, Run
 from waggle.practice.simulated_swarm import Weather
 from waggle.sapo.stages import RoundSettings
-from waggle_lab.starter_model.starters import SETTINGS
+from waggle_lab.starter_model.setting_models import SETTINGS
 from waggle_lab.study import plan, report
 from waggle_lab.study.plan import Study
 from waggle_lab.study.worker import charter_of, play, prepare, start_worker
@@ -56,14 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="default, 8/0-filtered, I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N]",
     )
     parser.add_argument("--strategy", default="", help="sharing strategy of every I/J that names none")
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--rounds", type=int, default=200, help="rounds of each run")
+    parser.add_argument("--seeds", default="1,2,3", help="a run for each; several with commas")
     parser.add_argument(
         "--rates",
         default="",
         help="learning rates (default: the app's rate for the models); with several, each configuration gets its best",
     )
-    parser.add_argument("--nodes", type=int, default=8)
+    parser.add_argument("--nodes", type=int, default=8, help="in each swarm")
     parser.add_argument("--asked", type=int, default=0, help="how many specialties each node asks about (default: all)")
     parser.add_argument("--charter", default="", help="a charter file")
     parser.add_argument("--starters", default="", help="model folders instead of a setting's; several with commas")
@@ -109,9 +109,8 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             play_all(study, book, arguments.cache, jobs=arguments.jobs)
         finally:
-            book = Book(
-                arguments.out / "runs.jsonl", Run
-            )  # read it again: after Ctrl+C, a written run may be missing from our copy
+            # Read it again: after Ctrl+C, a written run may be missing from our copy.
+            book = Book(arguments.out / "runs.jsonl", Run)
             if book.runs:
                 write_report(book, arguments.out, command)
     except KeyboardInterrupt:

@@ -25,7 +25,7 @@ from waggle.tasks.charter import read as read_charter
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab import provenance
-from waggle_lab.starter_model import starters
+from waggle_lab.starter_model import setting_models
 from waggle_lab.study import plan
 from waggle_lab.study.plan import Part, Study
 
@@ -51,7 +51,7 @@ def prepare(study: Study, cache_folder: Path) -> PreparedStudy:
 def _folders(part: Part, charter: Charter, count: int, cache_folder: Path) -> tuple[Path, ...]:
     if part.folders:
         return tuple(Path(os.path.expanduser(part.folders[i % len(part.folders)])) for i in range(count))
-    return starters.folders(part.models or part.setting, charter, count, cache_folder)
+    return setting_models.model_folders(part.models or part.setting, charter, count, cache_folder)
 
 
 def start_worker(ticks: Any) -> None:
@@ -93,7 +93,9 @@ def _setup(study: Study, part: Part, key: Key, folders: tuple[str, ...], charter
     specialties_by_node = [
         tuple(datasets[(i + offset) % len(datasets)] for offset in range(part.specialties_per_node)) for i in range(study.nodes)
     ]
-    model_names = tuple("starter" if folder == str(paths.starter()) else starters.model_name(Path(folder)) for folder in folders)
+    model_names = tuple(
+        "starter" if folder == str(paths.starter()) else setting_models.model_name(Path(folder)) for folder in folders
+    )
     context = min(model_config.read(Path(folder)).max_position_embeddings for folder in folders)
     rules = replace(configuration.rules(key.learning_rate), max_new=study.longest, context=context)
     return Setup(

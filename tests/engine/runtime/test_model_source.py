@@ -9,9 +9,9 @@ from huggingface_hub import constants
 
 from models.local_hub import local_hub, no_hub
 from waggle.core import paths, resumable_download
-from waggle.core.errors import HubAway, ModelError, ModelMissing, Stopped
+from waggle.core.errors import HubUnavailable, ModelError, ModelMissing, Stopped
 from waggle.core.resumable_download import PIECE, TRIES
-from waggle.core.settings import Model
+from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
@@ -25,9 +25,9 @@ async def test_what_is_on_this_computer_is_taken_without_a_word(tmp_path, monkey
     here.mkdir(parents=True)
     publisher = EventPublisher(tmp_path)
     for chosen, folder in (
-        (Model(), paths.starter()),
-        (Model(folder=str(paths.starter())), paths.starter()),
-        (Model(name="bees/tiny"), here),
+        (ModelSettings(), paths.starter()),
+        (ModelSettings(folder=str(paths.starter())), paths.starter()),
+        (ModelSettings(name="bees/tiny"), here),
     ):
         assert await model_source.find(chosen, publisher, PauseGate(lambda: None), asyncio.Event()) == folder
     assert publisher.state.seq == 0
@@ -37,9 +37,9 @@ async def test_what_is_on_this_computer_is_taken_without_a_word(tmp_path, monkey
 @pytest.mark.parametrize(
     ("chosen", "title"),
     [
-        (Model(folder="/nowhere"), "There is no model in /nowhere: config.json is missing."),
-        (Model(name="bees/none"), "bees/none is not on this computer yet."),
-        (Model(name="bees"), "bees is not the name of a model."),
+        (ModelSettings(folder="/nowhere"), "There is no model in /nowhere: config.json is missing."),
+        (ModelSettings(name="bees/none"), "bees/none is not on this computer yet."),
+        (ModelSettings(name="bees"), "bees is not the name of a model."),
     ],
 )
 def test_a_model_that_is_not_here_is_named(chosen, title, tmp_path, monkeypatch):
@@ -120,7 +120,7 @@ async def test_a_download_that_was_left_tells_nothing_more_when_the_network_goes
         stalls.set()
         assert goes_on.wait(60)
         if is_away:
-            raise HubAway("The hub cannot be reached.")
+            raise HubUnavailable("The hub cannot be reached.")
         progress(100, 100)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -164,7 +164,7 @@ class Life:
             (paths.starter() / name).stat().st_size for name in hub_download.WORDS if (paths.starter() / name).is_file()
         )
         publisher.attach(self._hear)
-        chosen = Model(name="bees/tiny")
+        chosen = ModelSettings(name="bees/tiny")
         finding = model_source.find(chosen, publisher, self.gate, self.stopped, limit=lambda: self.limit, patient=patient)
         self.task = asyncio.ensure_future(finding)
 

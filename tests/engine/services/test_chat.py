@@ -11,7 +11,7 @@ import pytest
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.engine.services.chat import ChatService
 from waggle.engine.services.snapshots import COPIES_WHILE_LOADING, ModelSnapshot, Snapshots
 from waggle.engine.startup import _snapshots
@@ -51,7 +51,7 @@ async def listener():
 
 @pytest.fixture
 def moments(tmp_path):
-    return Snapshots(paths.Home(tmp_path).prepare(), paths.starter(), "cpu", lambda: Computer(threads=1))
+    return Snapshots(paths.Home(tmp_path).prepare(), paths.starter(), "cpu", lambda: ComputerSettings(threads=1))
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def learned(moments: Snapshots, method: str) -> None:
     policy = open_policy(paths.starter(), device="cpu", threads=1, training=TrainingMode(method=method)).policy
     weights, state = policy.state()
     policy.restore({name: weight + np.float32(0.05) for name, weight in weights.items()}, state, 5)
-    checkpoint.save(moments.home.checkpoints, policy, SAVED)
+    checkpoint.save(moments.home.model.checkpoints, policy, SAVED)
 
 
 @pytest.mark.parametrize("device", ["cpu", "mlx"])
@@ -115,7 +115,7 @@ def test_what_is_trained_on_a_card_answers_in_the_precision_that_suits_the_proce
     opened = open_policy(moments.folder, device="cpu", threads=1, training=TrainingMode("lean", precision))
     opened = replace(opened, device=device)
     allowed, models = [0.0], 100
-    snapshots = _snapshots(moments.home, moments.folder, opened, lambda: False, lambda: Computer(memory_gb=allowed[0]))
+    snapshots = _snapshots(moments.home, moments.folder, opened, lambda: False, lambda: ComputerSettings(memory_gb=allowed[0]))
     assert (snapshots.device, [training.precision for training in snapshots.trainings]) == ("cpu", [*precisions])
     bfloat16 = models * COPIES_WHILE_LOADING * 2 * opened.policy.parameters / GB
     for more, expected in ((3.0, precisions[0]), (1.5, "bfloat16"), (3.0, precisions[0])):
@@ -209,7 +209,7 @@ async def test_a_talk_is_refused_that_would_take_more_memory_than_a_person_allow
 ):
     monkeypatch.setattr("waggle.engine.services.snapshots.memory_used", lambda: GB)
     allowed = [1.001]
-    talking = talking_with(replace(moments, computer=lambda: Computer(threads=1, memory_gb=allowed[0])), listener)
+    talking = talking_with(replace(moments, computer=lambda: ComputerSettings(threads=1, memory_gb=allowed[0])), listener)
     with pytest.raises(EngineError, match="of memory that you allow"):
         await say(talking)
     allowed[0] += 100.0

@@ -55,7 +55,7 @@ def trained(home: Path, model: Path, **training: Any) -> TorchPolicy:
     with torch.no_grad():
         for parameter in policy._parameters.values():
             parameter.add_(0.05 * torch.randn_like(parameter))
-    root = paths.Home(home).prepare().checkpoints
+    root = paths.Home(home).prepare().model.checkpoints
     base = checkpoint.base_of(model)
     checkpoint.save(
         root, policy, checkpoint.CheckpointState(round=12, step=9, epoch=1, charter=CHARTER, base=base, completions=768)
@@ -120,7 +120,7 @@ def test_what_was_trained_in_bfloat16_is_written_in_bfloat16(tmp_path, method):
 def test_a_base_that_has_lost_its_weights_is_named(tmp_path, capsys):
     model = in_bfloat16(tmp_path / "model")
     trained(tmp_path / "home", model, method="lora")
-    folder, saved = checkpoint.newest(paths.Home(tmp_path / "home").checkpoints, checkpoint.base_of(model))
+    folder, saved = checkpoint.newest(paths.Home(tmp_path / "home").model.checkpoints, checkpoint.base_of(model))
     (model / "model.safetensors").rename(model / "pytorch_model.bin")
     with pytest.raises(ModelError, match=r"cannot be read: .* is not there"):
         export.write(export.ExportSource(folder, saved, model, "it"), tmp_path / "out")
@@ -131,7 +131,7 @@ def test_a_large_model_is_never_in_memory_as_a_whole(tmp_path):
     model = model_with_words("llama", tmp_path / "model")
     make_model("llama", model, inner=100_000)  # six weights of 12.8 MB each
     trained(tmp_path / "home", model, method="lora")
-    folder, saved = checkpoint.newest(paths.Home(tmp_path / "home").checkpoints, checkpoint.base_of(model))
+    folder, saved = checkpoint.newest(paths.Home(tmp_path / "home").model.checkpoints, checkpoint.base_of(model))
     tracemalloc.start()
     export.write(export.ExportSource(folder, saved, model, "it"), tmp_path / "out")
     _, most = tracemalloc.get_traced_memory()

@@ -27,7 +27,7 @@ def home(tmp_path):
 
 @pytest.fixture
 def history(home):
-    new_history = History(home.history)
+    new_history = History(home.model.history)
     yield new_history
     new_history.close()
 
@@ -102,7 +102,7 @@ async def test_peers_that_took_something_are_counted_from_what_is_remembered(per
     counts = ((0, 0), (0, 7), (5, 0), (10, 2))  # taken from here, received here: the first is a seed
     peers = [(fresh_identity(tmp_path, name).peer_id, *count) for name, count in zip("abcd", counts, strict=True)]
     known = [PeerReputation(id=peer, name="", taken=used, received=received) for peer, used, received in peers]
-    reputation_file.write(home.standings, known)
+    reputation_file.write(home.reputation, known)
     (days,) = await person.obey(commands.QueryDays(id="1"))
     assert (days.used_by, days.groups_pulled, days.met) == (2, 15, 3)
 

@@ -10,7 +10,7 @@ from filelock import FileLock
 
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, ExportError, HistoryError, MemoryShort, ModelError, ModelMissing
-from waggle.core.settings import Model, Settings
+from waggle.core.settings import ModelSettings, Settings
 from waggle.engine.runtime import model_fit, model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
@@ -62,7 +62,7 @@ def downloaded(name: str) -> None:
 
 async def test_the_starter_and_what_was_downloaded_are_listed(models, home):
     downloaded("Qwen/Tiny")
-    (home.checkpoints / "r00000007").mkdir()
+    (home.model.checkpoints / "r00000007").mkdir()
     (models_event,) = await models.obey(commands.ListModels(id="1"))
     assert [(model.kind, model.name, model.active) for model in models_event.models] == [
         ("starter", "", True),
@@ -129,8 +129,11 @@ async def test_a_chosen_model_trains_in_a_place_of_its_own_and_the_first_one_kee
     await models.obey(commands.ChooseModel(id="1", name="Qwen/Tiny"))
     assert changes == [{"model.name": "Qwen/Tiny", "model.folder": None}]
     assert starts[0][0] == "Going on with Qwen/Tiny."
-    assert model_source.home_of(home, Model(name="Qwen/Tiny")).checkpoints == home.root / "models" / "Qwen--Tiny" / "checkpoints"
-    assert model_source.home_of(home, Model()).checkpoints == home.checkpoints
+    assert (
+        model_source.home_of(home, ModelSettings(name="Qwen/Tiny")).model.checkpoints
+        == home.root / "models" / "Qwen--Tiny" / "checkpoints"
+    )
+    assert model_source.home_of(home, ModelSettings()).model.checkpoints == home.model.checkpoints
     starts[0][1]()
     assert changes[1:] == ["taken back"]
 
@@ -147,10 +150,10 @@ async def test_whoever_chooses_otherwise_before_the_engine_has_started_again_kee
 
 @pytest.mark.parametrize("how", [{"training": "lora"}, {"precision": "bfloat16"}])
 async def test_a_model_is_the_one_that_is_trained_however_it_is_trained(home, change, how):
-    (home.checkpoints / "r00000007").mkdir()
+    (home.model.checkpoints / "r00000007").mkdir()
     downloaded("Qwen/Tiny")
     for name, rounds in (("", [7, 0]), ("Qwen/Tiny", [0, 7])):
-        training = ModelService(home, Settings(model=Model(name=name, **how)), change, lambda reason, back: None)
+        training = ModelService(home, Settings(model=ModelSettings(name=name, **how)), change, lambda reason, back: None)
         (models_event,) = await training.obey(commands.ListModels(id="1"))
         assert [model.name for model in models_event.models] == ["", "Qwen/Tiny"]
         assert [model.active for model in models_event.models] == [name == "", name != ""]
@@ -160,18 +163,20 @@ async def test_a_model_is_the_one_that_is_trained_however_it_is_trained(home, ch
 
 
 def test_where_nothing_was_ever_switched_the_home_is_as_it_always_was(home):
-    assert model_source.home_of(home, Model(name="Qwen/Tiny")) == home
+    assert model_source.home_of(home, ModelSettings(name="Qwen/Tiny")) == home
 
 
-def gone_on_with(home: paths.Home, chosen: Model) -> int:
+def gone_on_with(home: paths.Home, chosen: ModelSettings) -> int:
     """Begin as the engine does, play a round and keep it; at which round it began."""
     home = model_source.home_of(home, chosen).prepare()
     folder = model_source.folder_of(chosen)
     policy, base = TorchPolicy(folder), checkpoint.base_of(folder)
-    saved, _ = checkpoint.load_newest(home.checkpoints, policy, base)
+    saved, _ = checkpoint.load_newest(home.model.checkpoints, policy, base)
     number = saved.round if saved else 0
     checkpoint.save(
-        home.checkpoints, policy, checkpoint.CheckpointState(round=number + 1, step=1, epoch=1, charter="ab" * 32, base=base)
+        home.model.checkpoints,
+        policy,
+        checkpoint.CheckpointState(round=number + 1, step=1, epoch=1, charter="ab" * 32, base=base),
     )
     return number
 
@@ -183,7 +188,7 @@ def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_d
     tiny = paths.models() / "bees/tiny"
     shutil.copytree(paths.starter(), tiny)
     (tiny / "tokenizer.json").write_bytes(b" " + (paths.starter() / "tokenizer.json").read_bytes())
-    first, second = (Model(name=name) for name in order)
+    first, second = (ModelSettings(name=name) for name in order)
     assert gone_on_with(home, first) == 0
     if written:
         ModelService(model_source.home_of(home, first), Settings(model=first), change, lambda reason, back: None).mark_played()
@@ -197,11 +202,11 @@ def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_d
 
 
 def test_a_model_that_is_still_to_be_downloaded_gets_no_place_where_another_one_has_learned(home, change):
-    assert gone_on_with(home, Model()) == 0
-    assert model_source.home_of(home, Model(name="bees/tiny")).training == home.root / "models" / "bees--tiny"
+    assert gone_on_with(home, ModelSettings()) == 0
+    assert model_source.home_of(home, ModelSettings(name="bees/tiny")).model_root == home.root / "models" / "bees--tiny"
     ModelService(home, Settings(), change, lambda reason, back: None).mark_played()
-    shutil.rmtree(home.checkpoints)
-    assert model_source.home_of(home, Model(name="bees/tiny")).training == home.root / "models" / "bees--tiny"
+    shutil.rmtree(home.model.checkpoints)
+    assert model_source.home_of(home, ModelSettings(name="bees/tiny")).model_root == home.root / "models" / "bees--tiny"
 
 
 @pytest.fixture
@@ -227,7 +232,7 @@ async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_
     (step,) = undo_steps(home, choices_after.now.model, choices_after.change)
     assert issubclass(HistoryError, step.unrelated), "a full disk is no fault of the model"
     step.undo()
-    assert settings.read(home.settings).model == Model(training="lora")
+    assert settings.read(home.settings).model == ModelSettings(training="lora")
     downloaded("Qwen/Tiny")
     choices_after.change({"model.name": "Qwen/Tiny"})
     begun(home, choices_after)
@@ -248,7 +253,7 @@ async def test_a_model_that_has_played_and_is_gone_is_left_for_the_starter_but_n
     (step,) = undo_steps(home, choices.now.model, choices.change)
     assert (issubclass(MemoryShort, step.unrelated), issubclass(ModelMissing, step.unrelated)) == (True, False)
     step.undo()
-    assert choices.now.model == Model()
+    assert choices.now.model == ModelSettings()
     assert step.advice(ModelMissing("It is gone.")).startswith("The starter is trained instead. Choose another on ")
     assert step.advice(ModelMissing("It is gone.")).endswith("What this model has learned is kept.")
 
@@ -270,7 +275,7 @@ async def test_what_cannot_be_trained_is_not_chosen(models, changes, starts, mod
 async def test_a_model_is_removed_but_not_the_one_that_is_trained(home, change):
     downloaded("Qwen/Tiny")
     downloaded("Qwen/Other")
-    training = ModelService(home, Settings(model=Model(name="Qwen/Tiny")), change, lambda reason, back: None)
+    training = ModelService(home, Settings(model=ModelSettings(name="Qwen/Tiny")), change, lambda reason, back: None)
     with pytest.raises(EngineError, match="is trained now"):
         await training.obey(commands.RemoveModel(id="1", name="Qwen/Tiny"))
     (models_event,) = await training.obey(commands.RemoveModel(id="2", name="Qwen/Other"))

@@ -9,7 +9,7 @@ import pytest
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
 from waggle.models.backend import open_policy
@@ -17,7 +17,7 @@ from waggle.network.exchange import verification
 from waggle.network.identity.keys import load_or_create
 from waggle.network.messages import rollout_record
 from waggle.network.messages.rollout_record import RolloutRecord
-from waggle.network.transport.solo import SoloSwarm
+from waggle.network.transport.solo import SoloNode
 from waggle.protocol import commands
 from waggle.protocol.events_playground import AnswerShared, QuestionAnswered, QuestionPosed
 from waggle.sapo.fakes import FakePolicy
@@ -31,7 +31,7 @@ CHARTER = first_swarm()
 
 
 @dataclass
-class Overheard(SoloSwarm):
+class Overheard(SoloNode):
     """Everything that was handed to the network."""
 
     shared_groups: list[tuple[int, int, Sequence[Group]]] = field(default_factory=list)
@@ -57,7 +57,7 @@ def trying(tmp_path, swarm, verifier):
         origin=load_or_create(tmp_path / "identity.key").peer_id, seed=1, model="Starter",
     )  # fmt: skip
     home = paths.Home(tmp_path).prepare()
-    moments = Snapshots(home, paths.starter(), "cpu", lambda: Computer(threads=1))
+    moments = Snapshots(home, paths.starter(), "cpu", lambda: ComputerSettings(threads=1))
     return PlaygroundService(moments, node, RoundSettings(group_size=4), clock=lambda: NOW, round=lambda: 7)
 
 
@@ -162,7 +162,7 @@ async def test_a_question_is_shared_once_and_not_when_it_is_old(trying, swarm):
 
 
 async def test_alone_nothing_was_shared_and_it_is_not_said_either(trying):
-    alone = replace(trying, node=replace(trying.node, swarm=SoloSwarm()), may_share=lambda: True)
+    alone = replace(trying, node=replace(trying.node, swarm=SoloNode()), may_share=lambda: True)
     posed = await pose(alone, to_share=True)
     (answer,) = await ask(alone, posed.epoch)
     assert (answer.mine is not None, answer.shared) == (True, False)

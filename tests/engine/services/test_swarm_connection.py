@@ -13,7 +13,7 @@ from waggle.cli import ctl
 from waggle.core import paths
 from waggle.core.errors import EngineError, SwarmError
 from waggle.core.peer_id import text_of
-from waggle.core.settings import Settings, Swarm
+from waggle.core.settings import Settings, SwarmSettings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.round_events import Titles
@@ -28,7 +28,7 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
-from waggle.network.transport.solo import SoloSwarm
+from waggle.network.transport.solo import SoloNode
 from waggle.protocol import json_lines
 from waggle.protocol.events import PeerChanged, PeerInfo
 from waggle.protocol.events_leaderboard import ModelsCompared, ScoreCurve, ScorePoint
@@ -49,7 +49,7 @@ async def test_a_charter_named_by_its_hash_is_asked_of_the_seeds_once_and_kept(t
     charter = msgspec.structs.replace(first_swarm(), name="Another swarm")
     home = paths.Home(tmp_path / "home").prepare()
     async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
-        chosen = Settings(swarm=Swarm(charter=charter.digest.hex(), seeds=(address,), host="127.0.0.1"))
+        chosen = Settings(swarm=SwarmSettings(charter=charter.digest.hex(), seeds=(address,), host="127.0.0.1"))
         assert await swarm_connection.charter_of(home, chosen) == charter
     assert await swarm_connection.charter_of(home, chosen) == charter  # the seed is gone
 
@@ -59,7 +59,7 @@ async def test_a_kept_charter_that_was_damaged_is_asked_for_again(tmp_path: Path
     digest = charter.digest.hex()
     (home.charters / f"{digest}.json").write_bytes(charters.encode(msgspec.structs.replace(charter, name="Not the one")))
     async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
-        chosen = Settings(swarm=Swarm(charter=digest, seeds=(address,), host="127.0.0.1"))
+        chosen = Settings(swarm=SwarmSettings(charter=digest, seeds=(address,), host="127.0.0.1"))
         assert await swarm_connection.charter_of(home, chosen) == charter
     assert (home.charters / f"{digest}.json").read_bytes() == charters.encode(charter)
 
@@ -69,7 +69,7 @@ async def test_a_charter_that_finds_no_room_is_used_all_the_same(tmp_path: Path)
     home.charters.rmdir()
     home.charters.touch()
     async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
-        chosen = Settings(swarm=Swarm(charter=charter.digest.hex(), seeds=(address,), host="127.0.0.1"))
+        chosen = Settings(swarm=SwarmSettings(charter=charter.digest.hex(), seeds=(address,), host="127.0.0.1"))
         assert await swarm_connection.charter_of(home, chosen) == charter
 
 
@@ -79,7 +79,7 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
 ) -> None:
     home = paths.Home(tmp_path / "home").prepare()
     seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
-    chosen = Settings(swarm=Swarm(light=is_warned, seeds=(seed,) if is_warned else (), host="127.0.0.1"))
+    chosen = Settings(swarm=SwarmSettings(light=is_warned, seeds=(seed,) if is_warned else (), host="127.0.0.1"))
     async with AsyncExitStack() as stack:
         windows = stack.enter_context(monkeypatch.context())
         if not is_warned:
@@ -97,7 +97,7 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
         assert node._collector._context.is_resting(), "what is paused judges nothing"
         with pytest.raises(SwarmError, match="none is named"):
             await swarm_connection.charter_of(
-                home, msgspec.structs.replace(chosen, swarm=Swarm(charter="ff" * 32, light=is_warned))
+                home, msgspec.structs.replace(chosen, swarm=SwarmSettings(charter="ff" * 32, light=is_warned))
             )
     assert (publisher.state.reach, publisher.state.way) == ("alone", "gateway")
     (warned,) = publisher.state.warnings
@@ -125,7 +125,7 @@ def test_what_is_no_peers_id_is_refused(tmp_path: Path, verifier: Verifier, name
 
 def test_alone_there_is_nobody_to_mute() -> None:
     with pytest.raises(EngineError, match="no peers in a swarm of one"):
-        swarm_connection.choose_peer(SoloSwarm(), "anybody", "muted")
+        swarm_connection.choose_peer(SoloNode(), "anybody", "muted")
 
 
 def test_a_peer_whose_groups_promised_much_and_taught_nothing_is_said_to_be_so_and_one_that_is_silent_is_not() -> None:
@@ -207,7 +207,7 @@ async def test_what_peers_wrote_is_told_no_faster_than_anybody_reads_and_the_res
     home, charter = paths.Home(tmp_path / "home").prepare(), first_swarm()
     publisher = EventPublisher(home.events)
     async with AsyncExitStack() as stack:
-        chosen = Settings(swarm=Swarm(host="127.0.0.1", seeds=(), lan=False))
+        chosen = Settings(swarm=SwarmSettings(host="127.0.0.1", seeds=(), lan=False))
         swarm = await swarm_connection.join(home, chosen, charter, fresh_identity(tmp_path, "own"), verifier, publisher, stack)
         assert isinstance(swarm, SwarmNode)
         for _ in range(30):  # such a record packs to less than a kilobyte, and a new one may come each second

@@ -14,7 +14,7 @@ from waggle.core.errors import (
     CheckpointError,
     EngineError,
     HistoryError,
-    HubAway,
+    HubUnavailable,
     IdentityError,
     MemoryShort,
     ModelError,
@@ -24,7 +24,7 @@ from waggle.core.errors import (
     VerifierError,
 )
 from waggle.core.peer_id import text_of
-from waggle.core.settings import Learning, Settings, Swarm, Web
+from waggle.core.settings import LearningSettings, Settings, SwarmSettings, WebSettings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.undo_log import UndoLog
@@ -41,7 +41,7 @@ from waggle.protocol import commands
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import first_swarm
 
-LOOPBACK = Settings(swarm=Swarm(host="127.0.0.1"))
+LOOPBACK = Settings(swarm=SwarmSettings(host="127.0.0.1"))
 OTHER = replace(first_swarm(), name="Another swarm")
 
 
@@ -107,7 +107,7 @@ async def test_a_swarm_that_cannot_be_joined_is_left_for_the_one_before(home, kn
 @pytest.mark.parametrize(
     ("failure", "to_blame"),
     [(SwarmError, True), (CharterError, True), (VerifierError, True), (QuestionsTooLong, True), (ZeroDivisionError, True)]
-    + [(kind, False) for kind in (MemoryShort, ModelError, HubAway, CheckpointError, HistoryError, IdentityError)],
+    + [(kind, False) for kind in (MemoryShort, ModelError, HubUnavailable, CheckpointError, HistoryError, IdentityError)],
 )
 async def test_a_swarm_chosen_before_a_start_is_left_for_what_may_be_its_fault_alone(home, known, failure, to_blame):
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
@@ -170,8 +170,8 @@ async def test_choosing_where_one_is_does_nothing(known, reasons):
 @pytest.mark.parametrize(
     ("settings", "error", "title"),
     [
-        (Settings(swarm=Swarm(charter="ff" * 32)), EngineError, "cannot be chosen"),
-        (Settings(learning=Learning(specialties=("chess",))), SettingsError, "has no specialty chess"),
+        (Settings(swarm=SwarmSettings(charter="ff" * 32)), EngineError, "cannot be chosen"),
+        (Settings(learning=LearningSettings(specialties=("chess",))), SettingsError, "has no specialty chess"),
     ],
 )
 async def test_what_the_settings_rule_out_is_not_chosen(home, known, reasons, settings, error, title):
@@ -216,19 +216,19 @@ def test_nobody_goes_back_to_a_swarm_that_is_forgotten(home):
 @pytest.mark.parametrize("chosen_before", [True, False])
 async def test_a_swarm_that_is_being_joined_or_is_joined_next_is_not_forgotten(home, known, chosen_before):
     digest = OTHER.digest.hex()
-    membership.write_key(home.admission(digest), membership.new_key())
+    membership.write_key(home.swarm(digest).key, membership.new_key())
     await known.obey(commands.ChooseSwarm(id="1", charter=digest))
     if chosen_before:  # the engine has started again, and is not there yet
         known = SwarmService(home, swarms.with_chosen_swarm(home, LOOPBACK), again_to([]), unasked)
     with pytest.raises(EngineError, match="taken part in now"):
         await known.obey(commands.ForgetSwarm(id="2", charter=digest))
     assert swarms.with_chosen_swarm(home, LOOPBACK).swarm.charter == digest
-    assert home.admission(digest).exists()
+    assert home.swarm(digest).key.exists()
     known.charter = OTHER
     await known.obey(commands.ChooseSwarm(id="3", charter=first_swarm().digest.hex()))
     known = SwarmService(home, swarms.with_chosen_swarm(home, LOOPBACK), again_to([]), unasked)
     await known.obey(commands.ForgetSwarm(id="4", charter=digest))
-    assert not home.admission(digest).exists()
+    assert not home.swarm(digest).key.exists()
 
 
 async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home, known, tmp_path):
@@ -245,7 +245,7 @@ async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home
 
 
 async def test_alone_by_choice_nobody_is_invited(home, reasons):
-    alone = SwarmService(home, Settings(swarm=Swarm(solo=True)), again_to(reasons), unasked)
+    alone = SwarmService(home, Settings(swarm=SwarmSettings(solo=True)), again_to(reasons), unasked)
     alone.charter = first_swarm()
     with pytest.raises(EngineError, match="chosen to be alone"):
         await alone.obey(commands.WriteInvite(id="1"))
@@ -318,7 +318,7 @@ async def test_how_many_were_there_is_remembered_from_the_last_time_that_anybody
     async def visit(*_, **__):
         return previews.pop(0)
 
-    monkeypatch.setattr(swarms, "visit", visit)
+    monkeypatch.setattr(swarms, "preview_swarm", visit)
     seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(home.root, 'seed').peer_id)}"
     link = invite.write(invite.Invite(charter=OTHER.digest, seeds=(seed,)))
     for members in (3, 3, 5):
@@ -352,14 +352,14 @@ async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invi
         await lender.start()
         gateway = f"ws://127.0.0.1:{lender.web_port}/gateway#{text_of(own.peer_id)}"
         link = invite.write(invite.Invite(charter=private.digest, gateways=(gateway,), key=key))
-        known = SwarmService(home, Settings(swarm=Swarm(light=light)), again_to(reasons), unasked, lambda: light)
+        known = SwarmService(home, Settings(swarm=SwarmSettings(light=light)), again_to(reasons), unasked, lambda: light)
         (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
         assert (looked.swarm.name, looked.answered, looked.swarm.private) == ("Ours", True, True)
         await known.obey(commands.ChooseSwarm(id="2", charter=private.digest.hex()))
     finally:
         await lender.close()
-    assert home.admission(private.digest.hex()).read_bytes() == key
-    chosen = swarms.with_chosen_swarm(home, Settings(swarm=Swarm(light=light)))
+    assert home.swarm(private.digest.hex()).key.read_bytes() == key
+    chosen = swarms.with_chosen_swarm(home, Settings(swarm=SwarmSettings(light=light)))
     assert (chosen.swarm.charter, chosen.swarm.gateways) == (private.digest.hex(), (gateway,))
     assert is_light(swarm_connection.options_of(home, chosen)), "whatever its settings say of all swarms"
     joined = SwarmService(home, chosen, again_to(reasons), unasked)
@@ -426,7 +426,7 @@ async def test_a_node_that_lends_its_web_port_to_everybody_invites_through_it_to
         hosts = ("ip4/127.0.0.1", "ip4/192.168.1.7", "ip6/2001:db8::7")
         return [f"/{host}/tcp/4001/p2p/{mine}" for host in hosts] + [f"/ip4/8.8.8.8/tcp/1/p2p/{mine}/p2p-circuit/p2p/{mine}"]
 
-    web = Web(port=8080, gateway=True, host=host)
+    web = WebSettings(port=8080, gateway=True, host=host)
     lending = SwarmService(home, replace(LOOPBACK, web=web), again_to(reasons), unasked)
     await lending.remember_joined(first_swarm(), addresses)
     (invite_event,) = await lending.obey(commands.WriteInvite(id="1"))
@@ -441,9 +441,9 @@ async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_wh
 
     (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
     assert (looked.swarm.private, looked.answered) == (True, False)
-    assert not home.admission(digest).exists(), "looking keeps no key"
+    assert not home.swarm(digest).key.exists(), "looking keeps no key"
     await known.obey(commands.ChooseSwarm(id="2", charter=digest))
-    assert home.admission(digest).read_bytes() == key
+    assert home.swarm(digest).key.read_bytes() == key
 
     async def addresses():
         return [f"/ip4/127.0.0.1/tcp/4001/p2p/{mine}"]
@@ -462,7 +462,7 @@ def test_how_far_an_invite_reaches_is_said_in_german_too(host):
 
 
 def test_why_the_settings_leave_no_choice_is_said_in_german_too(home):
-    fixed = SwarmService(home, Settings(swarm=Swarm(charter="ff" * 32)), again_to([]), unasked)._fixed()
+    fixed = SwarmService(home, Settings(swarm=SwarmSettings(charter="ff" * 32)), again_to([]), unasked)._fixed()
     assert fixed in told_in_german()
 
 

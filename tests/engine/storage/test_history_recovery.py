@@ -6,14 +6,14 @@ import pytest
 
 from killing import killed_after
 from waggle.core.errors import HistoryError
-from waggle.core.settings import Model, Settings
+from waggle.core.settings import ModelSettings, Settings
 from waggle.engine.storage.history import History, days_of
 from waggle.engine.storage.history_recovery import open_or_rebuild
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State
 
 GRIDS = events.SpecialtyInfo(dataset="binary_matrix", title="Grids")
-STARTER, OTHER = Model(), Model(name="owner/other")
+STARTER, OTHER = ModelSettings(), ModelSettings(name="owner/other")
 AHA = events.Aha(round=1, at=1.0, specialty="Grids")
 
 
@@ -33,7 +33,7 @@ def ready(model: str = "m", first: int = 0) -> events.Ready:
     )  # fmt: skip
 
 
-def begun(model: Model, first: int = 0) -> list[events.EngineEvent]:
+def begun(model: ModelSettings, first: int = 0) -> list[events.EngineEvent]:
     """What the engine tells before it plays with a model, from this round on."""
     return [events.SettingsChanged(settings=Settings(model=model)), ready(model.name, first)]
 
@@ -57,7 +57,7 @@ def record(home, content, *, hour: int = 8, written: float = 1000.0) -> None:
     os.utime(path, (written, written))
 
 
-def rebuilt(home, model: Model = STARTER):
+def rebuilt(home, model: ModelSettings = STARTER):
     return open_or_rebuild(home / "history.sqlite", home / "events", model)
 
 

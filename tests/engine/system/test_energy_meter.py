@@ -6,13 +6,13 @@ import time
 import pytest
 
 from gui.recorded import ready
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.engine.system.energy_meter import EnergyMeter
 from waggle.protocol.events_identity import Day
 from waggle.protocol.state import State
 
 NOON = 12 * 3600.0  # of the first of January 1970
-COMPUTER = Computer(watts=100.0)
+COMPUTER = ComputerSettings(watts=100.0)
 HOUR = 3600.0
 STATE = State(ready=ready())
 
@@ -45,5 +45,5 @@ def test_cores_that_are_chosen_later_count_from_then_on():
     meter = EnergyMeter((Day(date="1970-01-01", rounds=1, answers=1, seconds=HOUR),), time.gmtime)
     cores = os.cpu_count() or 1
     for chosen in {1, cores}:
-        read = meter.read(0.0, State(ready=ready(threads=99, device="cpu")), Computer(threads=chosen), NOON)
+        read = meter.read(0.0, State(ready=ready(threads=99, device="cpu")), ComputerSettings(threads=chosen), NOON)
         assert read == pytest.approx(0.006 * chosen)

@@ -15,7 +15,7 @@ from filelock import FileLock
 import waggle
 from waggle.core import paths
 from waggle.core.errors import Stopped
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.system import resource_limits
@@ -164,10 +164,10 @@ def test_all_is_kept_before_another_number_of_threads_learns():
     limits = resource_limits.ResourceLimits(
         PauseGate(nothing), opened, lambda _: None, lambda: settled.append(torch.get_num_threads())
     )
-    limits.computer = Computer(threads=1)
+    limits.computer = ComputerSettings(threads=1)
     limits.before_round()
     assert settled == []
-    limits.computer = Computer(threads=2)
+    limits.computer = ComputerSettings(threads=2)
     limits.before_round()
     assert (settled, torch.get_num_threads()) == ([1], 2)
     torch.set_num_threads(before)
@@ -178,7 +178,7 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     new_home = paths.Home(tmp_path / "home").prepare()
     for name in ("r00000001", "r00000002", "r00000003", "damaged-r00000000"):
-        fill(new_home.checkpoints / name)
+        fill(new_home.model.checkpoints / name)
     for age, name in enumerate(("owner/newer", "owner/older")):
         fill(paths.models() / name)
         os.utime(paths.models() / name, (1000 - age, 1000 - age))
@@ -205,16 +205,16 @@ def fill(folder: Path) -> None:
 )
 def test_what_is_missed_least_goes_first_and_the_last_good_state_and_the_model_in_use_never(home, cap, removed):
     assert resource_limits.make_room(home, cap, paths.models() / "owner" / "newer") == removed
-    assert (home.checkpoints / "r00000003").exists()
+    assert (home.model.checkpoints / "r00000003").exists()
     assert (paths.models() / "owner" / "newer").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
 def test_a_journal_that_was_set_aside_goes_like_a_state(home):
-    (home.checkpoints / "damaged-journal-r00000001").write_bytes(b"x" * 100_000)
+    (home.model.checkpoints / "damaged-journal-r00000001").write_bytes(b"x" * 100_000)
     removed = resource_limits.make_room(home, 0.00055, paths.models() / "owner" / "newer")
     assert removed == ["damaged-journal-r00000001", "damaged-r00000000"]
-    assert not (home.checkpoints / "damaged-journal-r00000001").exists()
+    assert not (home.model.checkpoints / "damaged-journal-r00000001").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
@@ -239,9 +239,9 @@ def test_a_model_that_an_engine_of_another_home_uses_stays_however_little_is_all
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
 def test_states_of_other_models_count_and_their_newest_stays_too(home):
-    other = replace(home, training=home.root / "models" / "other")
+    other = replace(home, model_root=home.root / "models" / "other")
     for name in ("r00000007", "r00000008"):
-        fill(other.checkpoints / name)
+        fill(other.model.checkpoints / name)
     assert resource_limits.make_room(home, 0.0005, paths.models() / "owner" / "newer") == [
         "damaged-r00000000",
         "older",
@@ -255,11 +255,11 @@ def test_states_of_other_models_count_and_their_newest_stays_too(home):
 def test_what_a_person_keeps_beside_saved_states_stays_counts_for_nothing_and_is_no_newest_state(home):
     theirs = ["r18_imagenet", "r50_imagenet", "r00000002.bak", "damaged-fence"]
     for name in theirs:
-        fill(home.checkpoints / name)
+        fill(home.model.checkpoints / name)
     assert resource_limits.make_room(home, 0.0006, paths.models() / "owner" / "newer") == []
     removed = resource_limits.make_room(home, 0.00001, paths.models() / "owner" / "newer")
     assert removed == ["damaged-r00000000", "older", "r00000001", "r00000002"]
-    assert sorted(path.name for path in home.checkpoints.iterdir()) == sorted([*theirs, "r00000003"])
+    assert sorted(path.name for path in home.model.checkpoints.iterdir()) == sorted([*theirs, "r00000003"])
 
 
 def test_an_engine_that_the_system_killed_for_memory_works_in_smaller_parts_next_time(tmp_path):

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 import waggle
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.engine.system.sensors import SensorReader, linux
 from waggle.protocol.schedule import Wishes, decide, plain_name
 
@@ -78,10 +78,10 @@ def test_programs_are_the_same_however_they_are_written(name):
 
 def test_a_program_that_runs_is_seen_and_only_when_asked_for():
     mine = psutil.Process().name()
-    rules = When(not_while=(mine,))
+    rules = ScheduleSettings(not_while=(mine,))
     decision = decide(rules, SensorReader()(rules), Wishes(), 0.0)
     assert (decision.standing, decision.reason) == ("waiting", f"{mine} is running.")
-    assert SensorReader()(When()).programs is None
+    assert SensorReader()(ScheduleSettings()).programs is None
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="Windows does not tell a process that runs")
@@ -89,7 +89,7 @@ def test_the_hours_of_a_week_are_those_of_where_the_computer_is_now(monkeypatch)
     try:
         for zone, hour in (("EST+5", 19), ("JST-9", 9)):
             monkeypatch.setenv("TZ", zone)
-            SensorReader()(When())
+            SensorReader()(ScheduleSettings())
             assert time.localtime(0.0).tm_hour == hour
     finally:
         monkeypatch.undo()
@@ -105,10 +105,10 @@ def test_idleness_that_nobody_asks_for_costs_hardly_a_process_and_is_none(tmp_pa
     bus.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
-    now, rules = [0.0], When(not_metered=False, not_full_screen=False)
+    now, rules = [0.0], ScheduleSettings(not_metered=False, not_full_screen=False)
     read = SensorReader(clock=lambda: now[0])
 
-    def readings(looks: int, rules: When, *, until_away: bool = False) -> tuple[set[float | None], int]:
+    def readings(looks: int, rules: ScheduleSettings, *, until_away: bool = False) -> tuple[set[float | None], int]:
         """What each look, two seconds after the one before, told, and how many processes all of them took."""
         log.write_text("")
         idle = set()
@@ -119,7 +119,7 @@ def test_idleness_that_nobody_asks_for_costs_hardly_a_process_and_is_none(tmp_pa
 
     assert readings(60, rules) == ({0.0}, 4)
     assert readings(3, rules, until_away=True) == ({600.0}, 3)
-    assert readings(3, When(not_metered=False, not_full_screen=False, idle_minutes=3)) == ({600.0}, 3)
+    assert readings(3, ScheduleSettings(not_metered=False, not_full_screen=False, idle_minutes=3)) == ({600.0}, 3)
     bus.write_text("#!/bin/sh\nexit 1\n")
     assert readings(60, rules)[0] == {0.0, None}
     assert readings(3, rules, until_away=True) == ({722.0, 724.0, 726.0}, 0), "whoever was there has left"

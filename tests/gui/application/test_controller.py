@@ -20,6 +20,7 @@ import waggle
 from gui.recorded import ready
 from waggle.cli import main
 from waggle.core import cuda_download, paths, settings
+from waggle.core.errors import EngineError
 from waggle.core.paths import Home
 from waggle.gui.application import main as app
 from waggle.gui.application import single_instance, tray, window_state
@@ -30,7 +31,8 @@ from waggle.gui.application.tray import TrayIcon
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.pages.help.page import HelpPage
-from waggle.gui.pages.settings.cuda_download import CudaView
+from waggle.gui.pages.home.page import HomePage
+from waggle.gui.pages.settings.cuda_download import CudaCard
 from waggle.gui.pages.settings.page import SettingsPage
 from waggle.gui.state.notifications import new_notices
 from waggle.gui.state.settings_store import SettingsStore
@@ -101,6 +103,23 @@ def test_a_window_for_another_computer_writes_no_settings_for_the_engine_here(
     assert (tmp_path / "settings.toml").exists() == has_home
 
 
+@pytest.mark.parametrize("host", ["", "server"])
+def test_a_verbose_window_starts_a_verbose_engine(
+    look: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    commands: list[list[str]] = []
+
+    def started(command: list[str]) -> EngineProcess:
+        commands.append(command)
+        raise EngineError("Not now.")
+
+    monkeypatch.setattr(app, "EngineProcess", started)
+    for verbose in (False, True):
+        with pytest.raises(EngineError):
+            app._run_home_window(look, Home(tmp_path), SettingsStore(None), app.Arguments(on=host, verbose=verbose))
+    assert ["--verbose" in " ".join(command) for command in commands] == [False, True]
+
+
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
 def test_a_report_does_not_say_through_whom_another_computer_is_reached(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     engine = EngineProcess([sys.executable, str(FAKE), "well"])
@@ -114,7 +133,7 @@ def test_a_report_does_not_say_through_whom_another_computer_is_reached(theme: T
     window.show_page("help")
     help_page = window.pages["help"]
     assert isinstance(help_page, HelpPage)
-    for words in (window.home.hero.report(shell._current.state), help_page._report._text.toPlainText()):
+    for words in (window.pages.of(HomePage).context.report(shell._current.state), help_page._report._text.toPlainText()):
         assert "HOST cannot be reached by ssh." in words
         assert not [name for name in ("anna", "nas-kiel") if name in words]
     shiboken6.delete(shell)
@@ -131,7 +150,7 @@ def test_a_settings_file_that_cannot_be_used_is_set_aside_by_a_press_and_by_noth
     monkeypatch.setattr(engine, "start", lambda: starts.append(True))
     shell = Controller(theme, StateStore(), engine, SettingsStore(home.settings), home)
     shell.begin("home")
-    window, hero = shell.window, shell.window.home.hero
+    window, hero = shell.window, shell.window.pages.of(HomePage).hero
     engine.event_received.emit(
         events.EngineFailed(title="The settings file cannot be read.", advice="Mend that line, or rename the file.")
     )
@@ -161,7 +180,7 @@ def test_a_window_of_a_long_folder_name_is_called_where_nobody_else_can_listen(
     with tempfile.TemporaryDirectory() as short:
         monkeypatch.setattr(tempfile, "tempdir", short)
         home = Home(tmp_path / ("x" * 90)).prepare()
-        place = home.socket("window.sock").parent
+        place = paths.socket_path(home, "window.sock").parent
         if is_taken:
             place.mkdir()
             place.chmod(0o777)
@@ -250,14 +269,15 @@ def test_a_start_while_it_is_leaving_is_a_start_afterwards(
     assert shell.pending_start == "waggle://join?charter=ab"
     started: list[list[str]] = []
     monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
-    chosen = app.Arguments(on="server", overrides=("swarm.solo=true",))
+    chosen = app.Arguments(on="server", overrides=("swarm.solo=true",), verbose=True)
     app._start_again(Home(tmp_path), chosen, shell.pending_start)
-    arguments = main.parsed(started[0][len(paths.window()) :])
-    assert (arguments.home, arguments.on, arguments.set, arguments.invite) == (
+    arguments = main.parsed(started[0][len(paths.window_command()) :])
+    assert (arguments.home, arguments.on, arguments.set, arguments.invite, arguments.verbose) == (
         tmp_path,
         "server",
         ["swarm.solo=true"],
         shell.pending_start,
+        True,
     )
 
 
@@ -446,7 +466,7 @@ def test_an_engine_that_died_is_not_told_again_what_was_changed_since_the_comman
 
 
 def offered(shell: Controller) -> list[str]:
-    return [button.text() for button in shell.window.home.hero.findChildren(Button) if button.isVisible()]
+    return [button.text() for button in shell.window.pages.of(HomePage).hero.findChildren(Button) if button.isVisible()]
 
 
 @pytest.fixture
@@ -574,7 +594,7 @@ def test_whoever_changes_the_size_of_words_stays_at_that_row(shell: Controller, 
 @NO_SCREEN
 def test_a_self_test_goes_on_in_other_words(shell: Controller, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     script = "import sys; print('begun', flush=True); sys.stdin.read(1); print('played')"
-    monkeypatch.setattr(paths, "program", lambda name: [sys.executable, "-c", script])
+    monkeypatch.setattr(paths, "module_command", lambda name: [sys.executable, "-c", script])
     shell.window.show_page("help")
     help_page = shell.window.pages["help"]
     assert isinstance(help_page, HelpPage)
@@ -593,11 +613,11 @@ def test_a_self_test_goes_on_in_other_words(shell: Controller, qtbot: QtBot, mon
 
 def test_a_download_goes_on_in_other_words(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     script = "import sys; print('[1, 4]', flush=True); sys.stdin.read(1); print('[2, 4]', flush=True); sys.stdin.read(1)"
-    pack = cuda_download.shipped()
-    before, after = (CudaView(theme, pack, tmp_path / "cuda", [sys.executable, "-c", script]) for _ in range(2))
+    pack = cuda_download.shipped_pack()
+    before, after = (CudaCard(theme, pack, tmp_path / "cuda", [sys.executable, "-c", script]) for _ in range(2))
     before.act.click()
     qtbot.waitUntil(lambda: before._bar.value() == 25, timeout=20_000)
-    after.go_on(before)
+    after.take_over(before)
     shiboken6.delete(before)
     assert after._bar.value() == 25
     after.program.process.write(b"\n")

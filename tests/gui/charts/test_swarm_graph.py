@@ -11,10 +11,11 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.gui.application.controller import Controller
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.charts.swarm_graph import SwarmGraph
 from waggle.gui.charts.swarm_graph_layout import AROUND, MOST, most_active_peers, place_peers
 from waggle.gui.engine_client.replay import Replay
+from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.state.traffic_flow import Flow, flows
@@ -23,7 +24,7 @@ from waggle.protocol import events
 from waggle.protocol.events import PeerInfo, ShownCompletion, ShownGroup
 from waggle.protocol.state import AnyEvent, State, apply
 
-TellWindow = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 NOW = 1_790_000_000.0
 OTTER = PeerInfo(id="12D3KooWBriskOtter", name="Brisk Otter", received=12, used=3, groups_pulled=8, delay_ms=18.0, seen_at=NOW)
 WREN = PeerInfo(id="12D3KooWCleverWren", name="Clever Wren", connection="relay", received=2, delay_ms=90.0, seen_at=NOW)
@@ -204,14 +205,14 @@ def test_an_avatar_and_the_arrow_keys_choose_the_row_of_a_peer(window_told: Tell
     window = window_told(MET)
     window.show_page("peers")
     QTest.qWait(0)
-    drawn = window.peers._picture
+    drawn = window.pages.of(PeersPage)._picture
     drawn.grab()
     where = {node.peer.id: node.place.toPoint() for node in drawn._around}
     qtbot.mouseClick(drawn, Qt.MouseButton.LeftButton, pos=where[WREN.id])
-    assert window.peers._chosen == WREN.id
+    assert window.pages.of(PeersPage)._chosen == WREN.id
     qtbot.mouseClick(drawn, Qt.MouseButton.LeftButton, pos=QPoint(2, 2))
     qtbot.keyClick(drawn, Qt.Key.Key_Right)
-    assert window.peers._chosen == OTTER.id
+    assert window.pages.of(PeersPage)._chosen == OTTER.id
     assert drawn._marked == OTTER.id
 
 

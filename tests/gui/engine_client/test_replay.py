@@ -13,10 +13,12 @@ from waggle.core.errors import WaggleError
 from waggle.gui.application import main as app
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.main import Arguments, run
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
-from waggle.gui.pages.live.page import Live
+from waggle.gui.pages.home.page import HomePage
+from waggle.gui.pages.live.page import LivePage
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
@@ -92,8 +94,8 @@ def test_a_replay_can_be_held(tmp_path: Path, qtbot: QtBot) -> None:
 NO_SCREEN = pytest.mark.qt_log_ignore("systemTrayWindowChanged")  # the platform without a screen says so
 
 
-def offered(window: Window) -> list[str]:
-    return [button.text() for button in window.home.hero._buttons.findChildren(Button) if button.isVisible()]
+def offered(window: MainWindow) -> list[str]:
+    return [button.text() for button in window.pages.of(HomePage).hero._buttons.findChildren(Button) if button.isVisible()]
 
 
 @NO_SCREEN
@@ -101,7 +103,7 @@ def test_a_recorded_run_says_that_it_has_ended_and_can_be_played_again(theme: Th
     replay = Replay(Run(rounds=3).write(tmp_path / "run.jsonl"), speed=1e9)
     shell = Controller(theme, StateStore(), replay, SettingsStore(None))
     shell.begin("home")
-    for begin in (shell.start, lambda: shell.window.home.hero._main.click()):
+    for begin in (shell.start, lambda: shell.window.pages.of(HomePage).hero._main.click()):
         with qtbot.waitSignal(replay.ended, timeout=20_000):
             begin()
             assert shell.window.windowTitle() == "Waggle: Replay of a recorded run"
@@ -176,7 +178,7 @@ def test_an_example_is_opened_from_the_same_home(tmp_path: Path, qtbot: QtBot, m
     monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
     app.watch_example(tmp_path)
     app.watch_example(None)
-    requested, by_default = (main.parsed(command[len(paths.window()) :]) for command in started)
+    requested, by_default = (main.parsed(command[len(paths.window_command()) :]) for command in started)
     assert (requested.home, requested.replay) == (tmp_path, paths.example())
     assert (by_default.home, by_default.replay) == (None, paths.example())
 
@@ -186,7 +188,7 @@ def test_a_press_on_live_asks_for_an_example(theme: Theme, qtbot: QtBot, recordi
     shell = Controller(theme, StateStore(), Replay(recording), SettingsStore(None))
     shell.begin("live")
     live = shell.window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     with qtbot.waitSignal(shell.example_wanted, timeout=1000):
         live._example.click()
     window = shell.window
@@ -215,9 +217,9 @@ def test_what_was_frozen_is_held_in_other_words_and_not_when_it_is_played_again(
     shiboken6.delete(window)
 
 
-def live_in(window: Window) -> Live:
+def live_in(window: MainWindow) -> LivePage:
     page = window.pages["live"]
-    assert isinstance(page, Live)
+    assert isinstance(page, LivePage)
     return page
 
 
@@ -226,7 +228,7 @@ def test_a_recorded_run_has_no_model_to_ask(theme: Theme, qtbot: QtBot, tmp_path
     shell = Controller(theme, StateStore(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), SettingsStore(None))
     shell._source.play_all()
     shell.begin("swarms")
-    swarms, words = shell.window.swarms, "This is a recorded run: there is no model to ask."
+    swarms, words = shell.window.pages.of(SwarmsPage), "This is a recorded run: there is no model to ask."
     swarms.show_models()
     assert (swarms._models._waiting.text(), swarms._models._use.isEnabled()) == (words, False)
     swarms.show_trying()

@@ -21,11 +21,11 @@ from gui.recorded import Run
 from protocol.test_activity_text import TABLE as WEATHER
 from protocol.test_status_text import TABLE
 from waggle.core.errors import CharterError
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.gui.application.controller import Controller
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.charts.axis import axis_ticks
-from waggle.gui.charts.chart import Chart
+from waggle.gui.charts.chart import LineChart
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import (
@@ -43,19 +43,19 @@ from waggle.gui.i18n.formatting import (
     whole_day,
 )
 from waggle.gui.i18n.translator import Language
+from waggle.gui.pages import PAGES
 from waggle.gui.pages.live import question_card
-from waggle.gui.pages.live.round_stepper import Stepper
-from waggle.gui.pages.peers.peer_table import COLUMNS, SIGN, SIGNS, WIDTHS
-from waggle.gui.pages.progress.page import verdict
-from waggle.gui.pages.settings.rows import PARTS, control
+from waggle.gui.pages.live.round_stepper import RoundStepper
+from waggle.gui.pages.peers.peer_table import COLUMNS, STANDING_CHIPS, STANDING_COLUMN, WIDTHS
+from waggle.gui.pages.progress.page import score_headline
+from waggle.gui.pages.settings.rows import SECTIONS, make_control
 from waggle.gui.state import shortcuts
-from waggle.gui.state.pages import PAGES
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.inputs import Number, Picker
-from waggle.gui.widgets.painted import Stages
+from waggle.gui.widgets.controls.inputs import ComboBox, NumberField
+from waggle.gui.widgets.painted import StageProgress
 from waggle.network.messages import handshake
 from waggle.network.messages.handshake import Handshake
 from waggle.protocol.events import CheckpointSetAside, Downloading, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
@@ -69,7 +69,7 @@ from waggle.tasks.charter import PROTOCOL
 from waggle.tasks.specialties import waggle_datasets
 
 ROOT = Path(__file__).resolve().parents[3]
-TellWindow = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 AS_IT_IS = ("No room.", "Make some.")  # the table's own words for a failure
 
 
@@ -129,7 +129,7 @@ def test_the_weather_is_told_in_german(row: tuple[State, str]) -> None:
 )
 def test_every_rule_is_told_in_german(readings: Readings) -> None:
     translator.use("de")
-    rules = When(idle_minutes=3, not_while=("steam",), week=("." * 24,) * 6 + ("#" * 24,), kwh_a_day=1.0)
+    rules = ScheduleSettings(idle_minutes=3, not_while=("steam",), week=("." * 24,) * 6 + ("#" * 24,), kwh_a_day=1.0)
     for wishes in (Wishes(), Wishes(paused=True), Wishes(paused=True, until=2e9), Wishes(paused=True, until_away=True)):
         for tick in decide(rules, readings, wishes, 1_790_000_000.0).why:
             assert tr_sentence(tick.says) != tick.says
@@ -139,7 +139,7 @@ def test_every_rule_is_told_in_german(readings: Readings) -> None:
 def test_a_pause_until_one_is_away_ends_after_a_while_without_anybody_in_german_too() -> None:
     translator.use("de")
     wishes = Wishes(paused=True, until_away=True)
-    decision = decide(When(idle_minutes=3), Readings(idle_seconds=1), wishes, 1_790_000_000.0)
+    decision = decide(ScheduleSettings(idle_minutes=3), Readings(idle_seconds=1), wishes, 1_790_000_000.0)
     assert tr_sentence(decision.ends) == "Geht weiter, sobald du den Computer 3 min nicht benutzt hast."
     ends = "weiter, sobald du den Computer 3 min nicht benutzt hast."
     paused = State(phase="paused", round=7, decision=decision)
@@ -196,10 +196,10 @@ def test_it_is_the_person_who_joins_and_the_swarm_that_practises_in_german() -> 
     assert tr("It trains on") == "Er übt"
 
 
-@pytest.mark.parametrize("word", [word for _, word, _ in SIGNS.values()])
+@pytest.mark.parametrize("word", [word for _, word, _ in STANDING_CHIPS.values()])
 def test_how_a_peer_stands_is_not_cut_in_the_table_in_german(theme: Theme, word: str) -> None:
     translator.use("de")
-    room = theme.px(WIDTHS[SIGN]) - theme.size["icon_small"] - 30  # beside the icon and between the edges
+    room = theme.px(WIDTHS[STANDING_COLUMN]) - theme.size["icon_small"] - 30  # beside the icon and between the edges
     assert QFontMetrics(theme.font("small")).horizontalAdvance(tr(word)) <= room
 
 
@@ -230,15 +230,15 @@ def test_hundredths_are_written_as_is_the_custom(theme: Theme, qtbot: QtBot) -> 
     signs = [words[max(0, match.start() - 1)] for words in (*book.words.values(), *book.sentences.values())
              for match in re.finditer(r"%(?![\dn])", words)]  # fmt: skip
     assert set(signs) == {"\u202f", "-"}
-    rows = [row for part in PARTS for row in part.rows if row.key in ("window.text_percent", "computer.cpu_percent")]
+    rows = [row for part in SECTIONS for row in part.rows if row.key in ("window.text_percent", "computer.cpu_percent")]
     for spoken, gap in (("en", ""), ("de", "\u202f")):
         translator.use(spoken)  # type: ignore[arg-type]
         assert (percent(0.256), percent(0.256, 1)) == (f"26{gap}%", f"25{'.' if spoken == 'en' else ','}6{gap}%")
         for row in rows:
-            widget = control(theme, row)
+            widget = make_control(theme, row)
             qtbot.addWidget(widget)
             widget.show_value(90)
-            assert (widget.currentText() if isinstance(widget, Picker) else widget.text()) == f"90{gap}%"
+            assert (widget.currentText() if isinstance(widget, ComboBox) else widget.text()) == f"90{gap}%"
 
 
 @pytest.mark.parametrize("answer", ["Monday", "3 days", "1,234", "5. Home", "It is plugged in.", "%1 or %2", "it is running."])
@@ -338,16 +338,16 @@ def test_the_verdict_on_progress_is_german() -> None:
     scores = (HeldOutScore(round=0, at=0, right=1, total=100), HeldOutScore(round=216, at=0, right=24, total=100))
     played = RoundSummary(round=216, at=0.0, reward=0.4, solved=0.3, seconds=2.0)
     words = "Nach 216 Runden beantwortet dein Modell 24 von 100 neuen Fragen richtig"
-    assert verdict(State(rounds=(played,), held_out=scores)) == f"{words}; am Anfang waren es 1"
-    assert verdict(State(rounds=(played,), held_out=scores[1:])) == words
-    assert "verdient dein Modell eine Belohnung von 0,40;" in verdict(State(rounds=(played,)))
+    assert score_headline(State(rounds=(played,), held_out=scores)) == f"{words}; am Anfang waren es 1"
+    assert score_headline(State(rounds=(played,), held_out=scores[1:])) == words
+    assert "verdient dein Modell eine Belohnung von 0,40;" in score_headline(State(rounds=(played,)))
 
 
 @pytest.mark.parametrize(("spoken", "text"), [("en", "0.35 kWh"), ("de", "0,35 kWh")])
 def test_point_and_comma_both_stand_before_decimals(theme: Theme, qtbot: QtBot, spoken: Language, text: str) -> None:
     translator.use(spoken)
     for typed in ("0.35", "0,35"):
-        number = Number(theme, "Energy", 0, 1000, unit="kWh", whole=False)
+        number = NumberField(theme, "Energy", 0, 1000, unit="kWh", whole=False)
         qtbot.addWidget(number)
         number.selectAll()
         qtbot.keyClicks(number, typed)
@@ -374,7 +374,7 @@ def test_the_mirrored_language_swaps_the_sides(qapp: QApplication, window_told: 
     for _ in range(3):
         qapp.processEvents()
     assert window.rail.property("side") == "right"
-    chart = window.findChildren(Chart)[0]
+    chart = window.findChildren(LineChart)[0]
     axes = [chart.getAxis("left").sceneBoundingRect().left(), chart.getViewBox().sceneBoundingRect().left()]
     assert axes == sorted(axes), "time runs from left to right all the same"
 
@@ -388,7 +388,7 @@ def inked(widget: QWidget, colour: QColor) -> list[int]:
 @pytest.mark.parametrize("spoken", ["en", "mirrored"])
 def test_what_is_painted_by_hand_begins_where_lines_begin(qapp: QApplication, theme: Theme, spoken: Language) -> None:
     translator.use(spoken)
-    stepper, stages = Stepper(theme), Stages(theme)
+    stepper, stages = RoundStepper(theme), StageProgress(theme)
     stepper.resize(800, 40)
     stepper.show_state(State(stage="draw"))
     stages.show_stage(1, 6)

@@ -5,7 +5,8 @@ from msgspec.structs import replace
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
+from waggle.gui.pages.context import PageContext
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.spoken_summary import last_minute_rounds, summary_text
 from waggle.gui.state.store import StateStore
@@ -83,7 +84,7 @@ def test_it_is_read_out_only_when_asked_once_a_minute_and_never_twice(
     current, choices = StateStore(), SettingsStore(None)
     now = [NOW]
     current._clock = lambda: now[0]
-    window = Window(theme, current, choices=choices)
+    window = MainWindow(PageContext(theme, store=current, settings=choices))
     qtbot.addWidget(window)
     window.show()
     announcements.clear()

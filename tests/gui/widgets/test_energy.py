@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from gui.recorded import ready
-from waggle.core.settings import Computer, Settings, When
+from waggle.core.settings import ComputerSettings, ScheduleSettings, Settings
 from waggle.gui.widgets.energy import energy, footprint, of_today
 from waggle.protocol.events_identity import Day, DaysTold
 from waggle.protocol.state import State
@@ -36,7 +36,7 @@ def test_today_and_all_the_formula_and_no_price_are_said() -> None:
 
 
 def test_a_price_and_a_budget_of_ones_own_are_said() -> None:
-    chosen = Settings(computer=Computer(watts=100.0, price_kwh=0.3), when=When(kwh_a_day=0.5))
+    chosen = Settings(computer=ComputerSettings(watts=100.0, price_kwh=0.3), when=ScheduleSettings(kwh_a_day=0.5))
     much, how, cost = footprint(replace(STATE, settings=chosen), "2026-03-09")
     assert much.startswith("0.20 kWh today, 10.00 kWh since")
     assert how.endswith("2 h × 100 W (as you set it).")
@@ -44,7 +44,7 @@ def test_a_price_and_a_budget_of_ones_own_are_said() -> None:
 
 
 def test_cores_that_were_chosen_since_the_start_count_at_once() -> None:
-    one_core = replace(STATE, settings=Settings(computer=Computer(threads=1)))
+    one_core = replace(STATE, settings=Settings(computer=ComputerSettings(threads=1)))
     assert footprint(one_core, "2026-03-09")[1].endswith("2 h × 6 W (1 core, 6 W each).")
     assert of_today(one_core, "2026-03-09")[0] == "12"
 

@@ -66,16 +66,16 @@ def test_a_soak_too_short_to_say_anything_is_kept_and_read_again(tmp_path):
 
 def test_a_damaged_database_is_noticed_and_looking_changes_nothing(tmp_path):
     home = paths.Home(tmp_path)
-    History(home.history).close()
-    before = home.history.read_bytes()
+    History(home.model.history).close()
+    before = home.model.history.read_bytes()
     assert database_is_whole(home)
-    assert home.history.read_bytes() == before
+    assert home.model.history.read_bytes() == before
     content = bytearray(before)
     content[4096:] = b"\xff" * (len(content) - 4096)
-    home.history.write_bytes(content)
+    home.model.history.write_bytes(content)
     assert not database_is_whole(home)
     with pytest.raises(sqlite3.DatabaseError):
-        sqlite3.connect(home.history).execute("select * from rounds").fetchall()
+        sqlite3.connect(home.model.history).execute("select * from rounds").fetchall()
 
 
 def test_a_saved_state_is_learned_again_from_the_one_before_to_the_bit_and_one_that_differs_is_noticed(tmp_path):
@@ -92,14 +92,14 @@ def test_a_saved_state_is_learned_again_from_the_one_before_to_the_bit_and_one_t
         policy.step([batch], params)
         saved = CheckpointState(round=number, step=policy.steps, epoch=1, charter="c", base=base)
         if number > 1:
-            training_journal.append(home.checkpoints, 1, training_journal.entry_of(saved, [batch], params))
+            training_journal.append(home.model.checkpoints, 1, training_journal.entry_of(saved, [batch], params))
         if number in (1, 3):
-            checkpoint.save(home.checkpoints, policy, saved)
+            checkpoint.save(home.model.checkpoints, policy, saved)
     assert torture.check_replay(home) == (1, True)
     policy.step([batch], params)
-    checkpoint.save(home.checkpoints, policy, saved)
+    checkpoint.save(home.model.checkpoints, policy, saved)
     assert torture.check_replay(home) == (1, False)
-    (home.checkpoints / "r00000001" / "state.json").unlink()
+    (home.model.checkpoints / "r00000001" / "state.json").unlink()
     assert torture.check_replay(home) == (0, False)
 
 
@@ -110,10 +110,10 @@ def test_of_a_kill_only_what_is_set_aside_after_it_is_lost(tmp_path, monkeypatch
     policy = open_policy(paths.starter(), device="cpu", threads=1).policy
     base = checkpoint.base_of(paths.starter())
     for number in (4, 5):
-        checkpoint.save(home.checkpoints, policy, CheckpointState(round=number, step=0, epoch=1, charter="c", base=base))
-    (home.checkpoints / "r00000005/model.safetensors").write_bytes(b"damaged")
+        checkpoint.save(home.model.checkpoints, policy, CheckpointState(round=number, step=0, epoch=1, charter="c", base=base))
+    (home.model.checkpoints / "r00000005/model.safetensors").write_bytes(b"damaged")
     for earlier in ("damaged-r00000002", "damaged-r00000005"):
-        (home.checkpoints / earlier).mkdir()
+        (home.model.checkpoints / earlier).mkdir()
     (home.root / "history.damaged").touch()
     node.process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)  # to be killed
     kill = torture._kill(node, "engine", random.Random(2))

@@ -1,4 +1,4 @@
-"""Random models of published shapes."""
+"""Test random models of published shapes."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ def test_a_shape_has_as_many_parameters_as_the_published_model(name):
 
 @pytest.fixture
 def small(monkeypatch) -> None:
-    """The shapes with the starter's vocabulary: of these tests' seconds, nearly all would be a larger one's."""
+    """The shapes with the starter's small vocabulary, because nearly all time of these tests goes into the vocabulary."""
     for name, shape in shapes.SHAPES.items():
         small = {"vocab_size": 583, "bos_token_id": 0, "eos_token_id": 1}
         monkeypatch.setitem(shapes.SHAPES, name, shape | small)

@@ -1,4 +1,4 @@
-"""The recipe of the starter model, at toy size: that it runs, and that no reserved question can get in."""
+"""Test the recipe of the starter model at toy size: that it runs, and that no reserved question gets in."""
 
 import argparse
 import random
@@ -26,7 +26,7 @@ TOY = Recipe(
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("starter")
     starter.make(TOY, first_swarm(), folder, command="the command", questions=2, samples=2)
     return folder
@@ -34,31 +34,31 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("dataset", [specialty.dataset for specialty in first_swarm().specialties])
 def test_no_reserved_question_gets_in_and_none_comes_twice(verifier: Verifier, dataset: str) -> None:
-    asked = verifier.questions([(dataset, seed) for seed in range(300)])
-    assert any(split_of(dataset, question.text) != "train" for question in asked)  # so there was something to keep out
-    found = starter.make_examples(verifier, dataset, 300, first_seed=0)
-    assert {split_of(dataset, example.question) for example in found} == {"train"}
-    assert len({example.question for example in found}) == len(found) > 100
+    questions = verifier.questions([(dataset, seed) for seed in range(300)])
+    assert any(split_of(dataset, question.text) != "train" for question in questions)  # so there was something to keep out
+    examples = starter.make_examples(verifier, dataset, 300, first_seed=0)
+    assert {split_of(dataset, example.question) for example in examples} == {"train"}
+    assert len({example.question for example in examples}) == len(examples) > 100
 
 
 def test_the_questions_that_measure_are_never_among_those_that_train(verifier: Verifier) -> None:
     reserved = {question.text for question in verifier.held_out("basic_arithmetic", "dev", 64)}
-    found = starter.make_examples(verifier, "basic_arithmetic", 3000, first_seed=0)
-    assert not reserved & {example.question for example in found}
+    examples = starter.make_examples(verifier, "basic_arithmetic", 3000, first_seed=0)
+    assert not reserved & {example.question for example in examples}
 
 
-def test_the_recipe_makes_a_folder_that_plain_transformers_loads(made: Path) -> None:
-    model = AutoModelForCausalLM.from_pretrained(made)
-    tokenizer = AutoTokenizer.from_pretrained(made)
+def test_the_recipe_makes_a_folder_that_plain_transformers_loads(model_folder: Path) -> None:
+    model = AutoModelForCausalLM.from_pretrained(model_folder)
+    tokenizer = AutoTokenizer.from_pretrained(model_folder)
     assert model.config.model_type == "llama"
     assert model.config.vocab_size == len(tokenizer)
     assert {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "generation_config.json"} <= {
-        file.name for file in made.iterdir()
+        file.name for file in model_folder.iterdir()
     }
 
 
-def test_the_card_says_how_the_model_was_made_and_what_the_first_climb_is(made: Path) -> None:
-    card = (made / "README.md").read_text(encoding="utf-8")
+def test_the_card_says_how_the_model_was_made_and_what_the_first_climb_is(model_folder: Path) -> None:
+    card = (model_folder / "README.md").read_text(encoding="utf-8")
     assert "    the command\n" in card
     assert "behaviour being elicited" in card
     assert all(specialty.dataset in card for specialty in first_swarm().specialties)
@@ -96,30 +96,30 @@ def test_the_loss_is_that_of_transformers_itself() -> None:
 
 
 def test_a_tagged_answer_keeps_its_stop_token_last() -> None:
-    assert starter.tagged(Encoded([5], [8, 9, 1]), (300, 301), given=False) == Encoded([5], [300, 8, 9, 301, 1])
+    assert starter.tagged(Encoded([5], [8, 9, 1]), (300, 301), opening_in_prompt=False) == Encoded([5], [300, 8, 9, 301, 1])
 
 
 def test_a_given_opening_tag_is_part_of_the_prompt() -> None:
-    assert starter.tagged(Encoded([5], [8, 9, 1]), (300, 301), given=True) == Encoded([5, 300], [8, 9, 301, 1])
+    assert starter.tagged(Encoded([5], [8, 9, 1]), (300, 301), opening_in_prompt=True) == Encoded([5, 300], [8, 9, 301, 1])
 
 
 def test_a_phase_tags_as_many_answers_as_it_says() -> None:
     phase = Phase(steps=1, tag_share=0.1, given_share=0.3)
-    dressed = starter.dress([Encoded([5], [8, 1])] * 4000, (300, 301), phase, random.Random(0))
+    dressed = starter.add_tags([Encoded([5], [8, 1])] * 4000, (300, 301), phase, random.Random(0))
     assert 0.08 < sum(example.answer[0] == 300 for example in dressed) / 4000 < 0.12
     assert 0.27 < sum(example.prompt[-1] == 300 for example in dressed) / 4000 < 0.33
 
 
 def test_the_first_phase_tags_nothing() -> None:
     batch = [Encoded([5], [8, 1])] * 100
-    assert starter.dress(batch, (300, 301), starter.KNOW, random.Random(0)) == batch
+    assert starter.add_tags(batch, (300, 301), starter.KNOW, random.Random(0)) == batch
 
 
 def test_batches_draw_specialties_by_their_share() -> None:
     pools = {"rare": [Encoded([1], [1])], "often": [Encoded([2], [1])]}
     drawn = starter.batches(pools, {"often": 3.0}, 8, random.Random(0))
-    seen = [example.prompt[0] for _ in range(100) for example in next(drawn)]
-    assert 0.7 < seen.count(2) / len(seen) < 0.8
+    prompts = [example.prompt[0] for _ in range(100) for example in next(drawn)]
+    assert 0.7 < prompts.count(2) / len(prompts) < 0.8
 
 
 def test_the_rate_climbs_stays_and_falls_to_nothing() -> None:
@@ -135,8 +135,8 @@ def test_pass_at_8_is_estimated_without_bias(samples: int, right: int, chance: f
 
 
 def test_the_phrases_are_what_questions_repeat_between_the_parts_that_vary() -> None:
-    found = starter_tokenizer.phrases_of([f"Calculate {number} and tell me." for number in range(50)])
-    assert sorted(found) == [" and tell me.", "Calculate "]
+    phrases = starter_tokenizer.phrases_of([f"Calculate {number} and tell me." for number in range(50)])
+    assert sorted(phrases) == [" and tell me.", "Calculate "]
 
 
 def test_the_options_are_few_and_the_product_is_the_default() -> None:

@@ -14,7 +14,7 @@ import pytest
 import waggle
 from models.local_hub import COMMIT, TOKEN, Hub, local_hub, no_hub
 from waggle.core import paths
-from waggle.core.errors import HubAway, ModelError, Stopped
+from waggle.core.errors import HubUnavailable, ModelError, Stopped
 from waggle.core.resumable_download import PIECE
 from waggle.models.storage import hub_download as hub_module
 from waggle.models.storage.hub_cache import remove
@@ -278,7 +278,7 @@ def test_without_a_connection_it_says_so_and_keeps_what_has_come(hub, tmp_path):
     hub.cut["model.safetensors"] = [PIECE] * 9
     error = refused(hub, tmp_path)
     assert "cannot be reached" in error.title
-    assert isinstance(error, HubAway)
+    assert isinstance(error, HubUnavailable)
     assert part_of(tmp_path).stat().st_size == PIECE
     with no_hub() as hub.endpoint:
         assert "cannot be reached" in refused(hub, tmp_path / "new").title
@@ -288,7 +288,7 @@ def test_without_a_connection_it_says_so_and_keeps_what_has_come(hub, tmp_path):
 def test_trouble_of_the_hub_itself_may_pass(hub, tmp_path, status, passes):
     hub.trouble = status
     error = refused(hub, tmp_path)
-    assert (error.title, isinstance(error, HubAway)) == (f"The hub answered {status} when asked for bees/tiny.", passes)
+    assert (error.title, isinstance(error, HubUnavailable)) == (f"The hub answered {status} when asked for bees/tiny.", passes)
 
 
 def test_a_disk_with_too_little_room_is_refused_with_numbers_before_anything_comes(hub, tmp_path):

@@ -23,7 +23,7 @@ from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived
 from waggle.network.messages.rollout_record import MAX_BLOB, RolloutRecord
 from waggle.network.open_node import open_node
-from waggle.network.transport.interface import DEPOSIT, PeerAway
+from waggle.network.transport.interface import FAILED_PULL_COST, PeerAway
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.rollout_group import NEWCOMERS, Completion
@@ -284,7 +284,7 @@ async def test_while_the_computer_is_to_rest_nothing_is_judged_and_afterwards_it
 class Flood:
     """A network whose directory is full of names that nobody met, others at each look: they give as much as a call carries."""
 
-    copies = 1
+    replicas = 1
 
     def __init__(self, charter: Charter, size: int = 1) -> None:
         self.pulled = 0
@@ -295,13 +295,13 @@ class Flood:
         )  # fmt: skip
 
     @property
-    def dht(self) -> "Flood":
+    def network(self) -> "Flood":
         return self
 
-    async def meet(self) -> None:
+    async def refresh_peers(self) -> None:
         """Nobody is met."""
 
-    async def read(self, _key: str) -> dict[bytes, bytes]:
+    async def read_directory(self, _key: str) -> dict[bytes, bytes]:
         signed = msgspec.msgpack.encode(self.announced) + bytes(SIGNATURE_BYTES)
         return {os.urandom(PEER_ID_BYTES): signed for _ in range(40)}
 
@@ -363,7 +363,7 @@ async def test_names_that_nobody_met_do_not_use_up_what_relayed_peers_have(liste
 async def test_a_pull_that_is_broken_off_is_paid_for(listener: Listener) -> None:
     network, traffic = Flood(listener.charter), listener.node._bandwidth
     network.breaks_off, traffic.limit = True, 1000.0
-    listener.accounts.pulls = JointRateLimit(0.0, 1.5 * DEPOSIT / TOGETHER, TOGETHER)
+    listener.accounts.pulls = JointRateLimit(0.0, 1.5 * FAILED_PULL_COST / TOGETHER, TOGETHER)
     assert await look(listener.gathering, network) == 1
     assert not traffic.may_receive()
     traffic.limit = None

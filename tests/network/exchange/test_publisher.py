@@ -62,10 +62,10 @@ class OnlyGroups:
     """A way into the swarm whose gateway takes groups and no answer sheets."""
 
     def __init__(self, sheet: bytes) -> None:
-        self.dht, self._sheet = self, sheet
+        self.network, self._sheet = self, sheet
         self.announced: list[bytes] = []
 
-    async def lodge(self, _sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
+    async def upload(self, _sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
         if blob == self._sheet:
             raise PeerAway("no gateway takes it")
         return ()

@@ -17,8 +17,8 @@ from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived, RecordRejected
 from waggle.network.open_node import open_node
-from waggle.network.transport.hivemind.dht_validator import Guard
-from waggle.network.transport.hivemind.node import Dht, open_dht
+from waggle.network.transport.hivemind.dht_validator import AnnouncementValidator
+from waggle.network.transport.hivemind.network import HivemindNetwork, open_network
 from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Charter, decode, encode, first_swarm
 from waggle.tasks.questions import epoch_at
@@ -112,7 +112,7 @@ def announced(charter: Charter, certificate: bytes) -> Announcement:
     )  # fmt: skip
 
 
-async def announce(dht: Dht, origin: Identity, offer: Announcement) -> bool:
+async def announce(dht: HivemindNetwork, origin: Identity, offer: Announcement) -> bool:
     key = directory.key_of(offer.charter, 0, 0)
     return await dht.announce(key, origin.peer_id, announcements.signed(offer, origin), offer.expires_at)
 
@@ -128,7 +128,7 @@ async def test_members_of_a_private_swarm_share_and_an_outsider_neither_announce
             open_node(options(seeds=(seed,), key=KEY), private, identity, verifier, ear)
             for identity, ear in zip(own, ears, strict=True)
         ]
-        dht = await open_dht(options(), outsider, Services(), port=0)
+        dht = await open_network(options(), outsider, Services(), port=0)
         try:
             for node in nodes:
                 await node.start()
@@ -137,8 +137,8 @@ async def test_members_of_a_private_swarm_share_and_an_outsider_neither_announce
 
             for address in (seed, (await nodes[0].addresses())[0]):
                 await dht.connect(address)
-            await dht.settle()
-            (entry,) = (await dht.read(directory.key_of(private.digest, 0, 0))).values()
+            await dht.find_neighbours()
+            (entry,) = (await dht.read_directory(directory.key_of(private.digest, 0, 0))).values()
             sha256 = announcements.parse(entry).sha256
             borrowed = announcements.parse(entry).certificate
             assert await dht.pull(own[0].peer_id, sha256, SOON) == b""
@@ -183,7 +183,7 @@ def test_the_guard_of_a_private_swarm_keeps_its_directory_for_members(private: C
     from network.transport.hivemind.test_dht_validator import Entry
 
     gate = Membership(private, identity.peer_id, KEY)
-    watch = Guard(private.digest, member=gate.admits)
+    watch = AnnouncementValidator(private.digest, member=gate.admits)
 
     def entry(certificate: bytes) -> Entry:
         offer, pack = announced(private, certificate), msgspec.msgpack.encode

@@ -25,7 +25,7 @@ from waggle.network.messages.comparison import Comparison, Entrant
 from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, RecordRejected, TrafficMeasured
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.node import SwarmNode
-from waggle.network.transport.hivemind.node import open_dht
+from waggle.network.transport.hivemind.network import open_network
 from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
@@ -256,8 +256,8 @@ async def refused(reader: Live, address: str, liar: Identity, blob: bytes, chart
         return blob if request == announced.sheet else b""
 
     signed = announcements.signed(announced, liar)
-    services = Services(payload=give, greeting=lambda: handshake.write(charter.digest, signed))
-    dht = await open_dht(options(), liar, services, port=0)
+    services = Services(payload=give, handshake=lambda: handshake.write(charter.digest, signed))
+    dht = await open_network(options(), liar, services, port=0)
     try:
         await dht.connect(address)
         dropped = await reader.ear.hear(RecordRejected, lambda news: news.origin == liar.peer_id)
@@ -295,7 +295,7 @@ async def test_sheets_are_paid_for_like_groups_whatever_they_are(start: Start, c
     marking, pulled = reader.node.leaderboard, []
 
     class Flood:
-        dht = property(lambda self: self)
+        network = property(lambda self: self)
 
         async def pull(self, peer_id: bytes, _sha256: bytes, _seconds: float, _certificate: bytes) -> bytes:
             pulled.append(peer_id)
@@ -315,7 +315,7 @@ async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start
     reader.node._reputations.update_connections({honest: ("direct", "8.8.8.0/24")})
 
     class RecordedPulls:
-        dht = property(lambda self: self)
+        network = property(lambda self: self)
 
         async def pull(self, peer_id: bytes, _sha256: bytes, _seconds: float, _certificate: bytes) -> bytes:
             requests.append(peer_id)
@@ -342,7 +342,7 @@ async def test_silent_names_of_one_range_do_not_keep_others_from_being_marked(
         return await asyncio.get_running_loop().create_future()
 
     one_range = fresh_identity(tmp_path, "crowd")
-    crowd = await open_dht(options(), one_range, Services(payload=stay_silent), port=0)
+    crowd = await open_network(options(), one_range, Services(payload=stay_silent), port=0)
     try:
         await crowd.connect((await reader.node.addresses())[0])
         for known in (origin, one_range.peer_id):
@@ -367,12 +367,12 @@ async def test_whoever_was_called_for_its_sheet_is_counted_with_where_it_is(
     blob = packed(writer, charter, epoch=exam.epoch, exam=exam.digest, answers=[["a", True]] * 16)
 
     class Called:
-        dht = property(lambda self: self)
+        network = property(lambda self: self)
 
         async def pull(self, *_arguments: object) -> bytes:
             return blob
 
-        async def meet(self) -> None:
+        async def refresh_peers(self) -> None:
             trust.update_connections({writer.peer_id: ("direct", "8.8.4.0/24")})
 
     marking.on_announcements({writer.peer_id: naming(blob, charter)})

@@ -8,7 +8,7 @@ from waggle.core.errors import SwarmError, plain
 from waggle.core.peer_id import text_of
 from waggle.network.messages import addresses
 from waggle.network.messages.addresses import is_address, own_port, peer_of
-from waggle.network.transport.hivemind.node import load_hivemind
+from waggle.network.transport.hivemind.network import load_hivemind
 
 PEER = "12D3KooWBtg3aaRMjxwedh83aGiUkwSxDwUZkzuJcfaqUmo7R3pq"
 

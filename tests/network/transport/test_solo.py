@@ -1,11 +1,11 @@
 """Being alone by choice has the same doors."""
 
 from network.loopback import judged
-from waggle.network.transport.solo import SoloSwarm
+from waggle.network.transport.solo import SoloNode
 
 
 async def test_alone_nothing_is_shared_and_nothing_comes() -> None:
-    solo = SoloSwarm()
+    solo = SoloNode()
     await solo.start()
     assert solo.share(1, 2, [judged(1, 1).group], "starter") == (0, 0)
     solo.take([judged(1, 1)])

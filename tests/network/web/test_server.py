@@ -11,8 +11,8 @@ from network.loopback import SOON, answered, free_port, fresh_identity, options,
 from waggle.core.errors import SwarmError
 from waggle.network import seed
 from waggle.network.open_node import open_node
-from waggle.network.web.server import Web
-from waggle.network.web.statistics import Board
+from waggle.network.web.server import WebServer
+from waggle.network.web.statistics import SwarmStatistics
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -57,7 +57,7 @@ async def page_with_members(base: str) -> dict[str, object]:
 
 
 async def test_the_web_port_answers_reading_alone_and_forbids_scripts(charter: Charter) -> None:
-    web = Web(lambda: Board(charter).status(()))
+    web = WebServer(lambda: SwarmStatistics(charter).status(()))
     await web.start("127.0.0.1", 0)
     try:
         async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{web.port}") as client:
@@ -76,7 +76,7 @@ async def test_the_web_port_answers_reading_alone_and_forbids_scripts(charter: C
         assert b"200" not in await reader.read()  # an answer of refusal, or nothing, and then its end
         writer.close()
         with pytest.raises(SwarmError, match="web port"):
-            await Web(lambda: Board(charter).status(())).start("127.0.0.1", web.port)
+            await WebServer(lambda: SwarmStatistics(charter).status(())).start("127.0.0.1", web.port)
     finally:
         await web.close()
 
@@ -86,7 +86,7 @@ async def test_who_holds_every_connection_gets_no_more_and_who_leaves_makes_room
 ) -> None:
     monkeypatch.setattr("waggle.network.web.server.MOST", 5)
     monkeypatch.setattr("waggle.network.web.server.OPEN_S", 10 * SOON)  # nobody is given up for asking nothing
-    web = Web(lambda: Board(charter).status(()))
+    web = WebServer(lambda: SwarmStatistics(charter).status(()))
     await web.start("127.0.0.1", 0)
     try:
         resting = [await asyncio.open_connection("127.0.0.1", web.port) for _ in range(5)]
@@ -106,7 +106,7 @@ async def test_one_address_range_cannot_hold_every_connection(charter: Charter, 
     monkeypatch.setattr(
         "waggle.network.web.server.source_of", lambda address, *, relayed: "" if address == "/ip/127.0.0.2" else "crowd"
     )
-    web = Web(lambda: Board(charter).status(()))
+    web = WebServer(lambda: SwarmStatistics(charter).status(()))
     await web.start("127.0.0.1", 0)
     try:
         resting = [await asyncio.open_connection("127.0.0.1", web.port) for _ in range(2)]

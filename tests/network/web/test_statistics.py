@@ -9,7 +9,7 @@ from network.loopback import judged
 from waggle.network.leaderboard.scores import Scoreboard, SheetScore
 from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, RecordRejected
 from waggle.network.web import status_page
-from waggle.network.web.statistics import MAX_MEMBERS, PRESENT_S, Board
+from waggle.network.web.statistics import MAX_MEMBERS, PRESENT_S, SwarmStatistics
 from waggle.tasks.charter import first_swarm
 
 NOW = 1_800_000_000.0
@@ -29,8 +29,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def board(clock: Clock) -> Board:
-    return Board(first_swarm(), clock)
+def board(clock: Clock) -> SwarmStatistics:
+    return SwarmStatistics(first_swarm(), clock)
 
 
 def arrived(origin: int, *, groups: int = 1, model: str = "Starter", round_number: int = 1) -> GroupsArrived:
@@ -41,7 +41,7 @@ def arrived(origin: int, *, groups: int = 1, model: str = "Starter", round_numbe
     )  # fmt: skip
 
 
-def test_members_models_and_rewards_are_those_of_the_groups_that_arrived(board: Board, clock: Clock) -> None:
+def test_members_models_and_rewards_are_those_of_the_groups_that_arrived(board: SwarmStatistics, clock: Clock) -> None:
     board.hear(arrived(1, groups=3, round_number=7))
     board.hear(arrived(2, model="Qwen"))
     board.hear(RecordRejected(origin=b"x", reason="too large"))
@@ -54,7 +54,7 @@ def test_members_models_and_rewards_are_those_of_the_groups_that_arrived(board: 
     assert (status.groups, status.dropped, status.minutes[-1]) == (4, 1, 4)
 
 
-def test_groups_per_minute_are_those_of_whole_minutes(board: Board, clock: Clock) -> None:
+def test_groups_per_minute_are_those_of_whole_minutes(board: SwarmStatistics, clock: Clock) -> None:
     for _ in range(3):
         board.hear(arrived(1, groups=4))
         clock.now += 60
@@ -64,7 +64,7 @@ def test_groups_per_minute_are_those_of_whole_minutes(board: Board, clock: Clock
     assert board.status(()).groups == 12
 
 
-def test_who_is_silent_for_long_is_no_member_any_more_and_a_crowd_costs_no_memory(board: Board, clock: Clock) -> None:
+def test_who_is_silent_for_long_is_no_member_any_more_and_a_crowd_costs_no_memory(board: SwarmStatistics, clock: Clock) -> None:
     for origin in range(MAX_MEMBERS + 10):
         board.hear(arrived(origin))
     assert len(board.status(()).members) == MAX_MEMBERS
@@ -72,7 +72,7 @@ def test_who_is_silent_for_long_is_no_member_any_more_and_a_crowd_costs_no_memor
     assert board.status(()).members == ()
 
 
-def test_names_of_one_range_push_no_member_out(board: Board) -> None:
+def test_names_of_one_range_push_no_member_out(board: SwarmStatistics) -> None:
     board.hear(arrived(1, groups=3))
     for name in range(2, MAX_MEMBERS + 10):
         crowd = arrived(name)
@@ -85,7 +85,7 @@ def test_names_of_one_range_push_no_member_out(board: Board) -> None:
 HOSTILE = '<script>alert("1")</script>\\'
 
 
-def test_strangers_words_are_shown_as_words(board: Board) -> None:
+def test_strangers_words_are_shown_as_words(board: SwarmStatistics) -> None:
     board.hear(arrived(1, model=HOSTILE))
     status = msgspec.structs.replace(board.status(("<b>",)), swarm="<i>")
     page, metrics = status_page.html(status), status_page.metrics(status)
@@ -96,13 +96,13 @@ def test_strangers_words_are_shown_as_words(board: Board) -> None:
     assert r'{model="<script>alert(\"1\")</script>\\"} 1' in metrics
 
 
-def test_the_page_loads_nothing_and_runs_nothing(board: Board) -> None:
+def test_the_page_loads_nothing_and_runs_nothing(board: SwarmStatistics) -> None:
     board.hear(arrived(1))
     page = status_page.html(board.status(()))
     assert not re.search(r"https?://|src=|url\(|@import|<link|\son\w+=", page)
 
 
-def test_metrics_have_the_form_that_prometheus_reads(board: Board) -> None:
+def test_metrics_have_the_form_that_prometheus_reads(board: SwarmStatistics) -> None:
     board.hear(arrived(1, groups=2))
     line = re.compile(r'(# (HELP|TYPE) waggle_\w+ .+|waggle_\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? [0-9.e+-]+)')
     text = status_page.metrics(board.status(()))
@@ -111,13 +111,13 @@ def test_metrics_have_the_form_that_prometheus_reads(board: Board) -> None:
     assert "waggle_groups_total 2" in text
 
 
-def test_before_anybody_came_the_page_says_so(board: Board) -> None:
+def test_before_anybody_came_the_page_says_so(board: SwarmStatistics) -> None:
     page = status_page.html(board.status(()))
     assert "Nobody has shared anything lately" in page
     assert "Nobody yet." in page
 
 
-def test_models_are_compared_as_they_were_marked_and_a_public_swarm_ranks_nobody(board: Board) -> None:
+def test_models_are_compared_as_they_were_marked_and_a_public_swarm_ranks_nobody(board: SwarmStatistics) -> None:
     assert "Nobody publishes answers yet" in status_page.html(board.status(()))
     for ranked in (False, True):
         marks = Scoreboard(ranked=ranked)
@@ -139,7 +139,9 @@ def test_models_are_compared_as_they_were_marked_and_a_public_swarm_ranks_nobody
 @pytest.mark.parametrize(
     ("learned", "words"), [(3, "Nobody who trains this model alone"), (0, "Nobody who trains this model with")]
 )
-def test_a_page_with_one_side_only_says_that_there_is_nothing_to_compare(board: Board, learned: int, words: str) -> None:
+def test_a_page_with_one_side_only_says_that_there_is_nothing_to_compare(
+    board: SwarmStatistics, learned: int, words: str
+) -> None:
     marks = Scoreboard(ranked=False)
     marks.add(SheetScore(origin=bytes(38), epoch=1, round=0, learned=learned, model="m", right=0, total=16))
     board.hear(LeaderboardChanged(comparison=marks.comparison()))

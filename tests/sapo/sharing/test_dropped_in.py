@@ -16,7 +16,7 @@ CHOOSE_BOTH = """
 import pathlib, sys
 import numpy as np
 from waggle.core import settings
-from waggle.gui.pages.settings.rows import PARTS
+from waggle.gui.pages.settings.rows import SECTIONS
 from waggle.rl import update_rules
 from waggle.rl.update_rules.interface import ScoredGroup
 from waggle.sapo import sharing
@@ -29,7 +29,7 @@ path = pathlib.Path("settings.toml")
 settings.change(path, {"learning.sharing": strategy_name, "learning.rule": rule_name})
 learning = settings.read(path).learning
 
-choices = {row.key: [value for value, _ in row.kind.options] for part in PARTS for row in part.rows
+choices = {row.key: [value for value, _ in row.kind.options] for section in SECTIONS for row in section.rows
            if row.key in ("learning.sharing", "learning.rule")}
 assert choices["learning.sharing"][-1] == strategy_name and choices["learning.rule"][-1] == rule_name, choices
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from waggle.core import paths
 from waggle.core.errors import EngineError, WaggleError
 from waggle.core.paths import Home, is_private
 from waggle.engine.control import windows_loopback
@@ -31,7 +32,7 @@ Follow = Callable[[asyncio.StreamWriter], Callable[[], None]]  # sends it every 
 
 def socket_path(home: Home) -> Path:
     """The path of a home's control socket."""
-    return home.socket("engine.sock")
+    return paths.socket_path(home, "engine.sock")
 
 
 def _private(home: Home) -> Path:

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from waggle.core import hub_token, paths
-from waggle.core.errors import UNREADABLE, HubAway, ModelError, ModelMissing, Stopped
-from waggle.core.settings import Model
+from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError, ModelMissing, Stopped
+from waggle.core.settings import ModelSettings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.storage import checkpoint, hub_download
@@ -38,11 +38,11 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     folder: str
     name: str
-    before: Model | None = None
+    before: ModelSettings | None = None
 
 
 async def find(
-    chosen: Model, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event,
+    chosen: ModelSettings, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event,
     examine: Callable[[Path], None] = lambda folder: None,
     *, limit: Callable[[], float] = lambda: 0.0, patient: bool = False, commit: str = "",
 ) -> Path:  # fmt: skip
@@ -61,7 +61,7 @@ async def find(
 
 
 async def _downloaded(
-    chosen: Model, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event, examine: Callable[[Path], None],
+    chosen: ModelSettings, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event, examine: Callable[[Path], None],
     *, limit: Callable[[], float], patient: bool, commit: str,
 ) -> Path:  # fmt: skip
     report = _Progress(chosen.name, publisher, gate, limit)
@@ -79,7 +79,7 @@ async def _downloaded(
     return fetched.result()
 
 
-def folder_of(chosen: Model) -> Path:
+def folder_of(chosen: ModelSettings) -> Path:
     """The folder of a model that is on this computer. Raises ModelError if it is not."""
     if chosen.name and not is_here(chosen.name):
         raise ModelError(f"{chosen.name} is not on this computer yet.", "`waggle engine` downloads it.")
@@ -95,15 +95,15 @@ def folder_of(chosen: Model) -> Path:
     return folder
 
 
-def home_of(home: paths.Home, chosen: Model) -> paths.Home:
+def home_of(home: paths.Home, chosen: ModelSettings) -> paths.Home:
     """The home with the folder for this model's training: the home itself for its first model, one of their own for others."""
-    was, top = read_record(home), replace(home, training=None)
-    if _may_be_of(top.checkpoints, chosen) if was is None else (was.folder, was.name) == (chosen.folder, chosen.name):
+    was, top = read_record(home), replace(home, model_root=None)
+    if _may_be_of(top.model.checkpoints, chosen) if was is None else (was.folder, was.name) == (chosen.folder, chosen.name):
         return top
     name = chosen.name.replace("/", "--")
     if chosen.folder:
         name = hashlib.sha256(chosen.folder.encode()).hexdigest()[:16]
-    return replace(home, training=home.root / "models" / (name or "starter"))
+    return replace(home, model_root=home.root / "models" / (name or "starter"))
 
 
 def read_record(home: paths.Home) -> ModelRecord | None:
@@ -114,13 +114,13 @@ def read_record(home: paths.Home) -> ModelRecord | None:
         return None
 
 
-def _may_be_of(checkpoints: Path, chosen: Model) -> bool:
+def _may_be_of(checkpoints: Path, chosen: ModelSettings) -> bool:
     """Whether the newest checkpoint may be this model's. For a model that is not here: whether it is not the starter's."""
     saved, base = checkpoint.glanced(checkpoints), _base(chosen)
-    return saved is None or (checkpoint.is_of(saved, base) if base else not checkpoint.is_of(saved, _base(Model())))
+    return saved is None or (checkpoint.is_of(saved, base) if base else not checkpoint.is_of(saved, _base(ModelSettings())))
 
 
-def _base(chosen: Model) -> str:
+def _base(chosen: ModelSettings) -> str:
     """The digest of a model; empty if it is not on this computer."""
     try:
         return checkpoint.base_of(folder_of(chosen))
@@ -159,7 +159,7 @@ def _start_thread(work: Callable[[], Path]) -> asyncio.Future[Path]:
     return done
 
 
-def _fetch_with_retries(name: str, gate: PauseGate, fetch: Callable[[], Path], away: Callable[[HubAway], None]) -> Path:
+def _fetch_with_retries(name: str, gate: PauseGate, fetch: Callable[[], Path], away: Callable[[HubUnavailable], None]) -> Path:
     """Download once the thread of an earlier download of this model has ended. Raises Stopped.
 
     If the hub is away, try again after ever longer waits. `away` is called now and then, and may raise the error instead.
@@ -170,7 +170,7 @@ def _fetch_with_retries(name: str, gate: PauseGate, fetch: Callable[[], Path], a
         while True:
             try:
                 return fetch()
-            except HubAway as error:
+            except HubUnavailable as error:
                 gate.sleep(0.0)  # raise Stopped: a thread that was left behind reports nothing
                 if attempts % AWAY_REPORT_EVERY == 0:
                     away(error)
@@ -182,7 +182,7 @@ def _fetch_with_retries(name: str, gate: PauseGate, fetch: Callable[[], Path], a
             seconds = min(MAX_AWAY_SECONDS, 2 * seconds)
 
 
-def _report_away(name: str, publisher: EventPublisher, patient: bool, error: HubAway) -> None:
+def _report_away(name: str, publisher: EventPublisher, patient: bool, error: HubUnavailable) -> None:
     """Warn that the hub is away. Raise the error instead if no byte has come, and a person who has just chosen waits for it."""
     if not (patient or hub_download.is_begun(name, paths.models())):
         raise error

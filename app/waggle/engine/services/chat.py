@@ -152,7 +152,7 @@ class ChatService:
         snapshots = self.snapshots.available()
         then = next((snapshot for snapshot in snapshots if snapshot.rounds == command.before), None)
         if then is None:
-            raise EngineError(f"The model after {command.before} rounds is not kept any more.", "Choose another snapshot.")
+            raise EngineError(f"The model after {command.before} rounds is not kept any more.", "Choose another moment.")
         sides = (snapshots[-1], then)
         prompts, left_out = self._prompts(command)
         replies = [Reply(rounds=snapshot.rounds) for snapshot in sides]

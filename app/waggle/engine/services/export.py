@@ -5,9 +5,9 @@ from waggle.engine.runtime import model_source
 from waggle.models.storage import checkpoint, export
 
 
-def newest(home: paths.Home, chosen: settings.Model) -> export.ExportSource:
+def newest(home: paths.Home, chosen: settings.ModelSettings) -> export.ExportSource:
     """The newest trained state of the chosen model. Raises WaggleError."""
     base = model_source.folder_of(chosen)
-    folder, saved = checkpoint.newest(model_source.home_of(home, chosen).checkpoints, checkpoint.base_of(base))
+    folder, saved = checkpoint.newest(model_source.home_of(home, chosen).model.checkpoints, checkpoint.base_of(base))
     name = chosen.name.partition("@")[0] or (base.name if chosen.folder else "the starter that ships with Waggle")
     return export.ExportSource(folder, saved, base, name)

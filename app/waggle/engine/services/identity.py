@@ -50,7 +50,7 @@ class IdentityService:
     def _days(self) -> events_identity.DaysTold:
         """Add up the days. That may take a while, and does not block rounds that are stored meanwhile."""
         days, newest = self._days_and_newest()
-        met = [standing for standing in reputation_file.read(self._home.standings) or () if standing.taken or standing.received]
+        met = [standing for standing in reputation_file.read(self._home.reputation) or () if standing.taken or standing.received]
         return events_identity.DaysTold(
             days=days[-366:],
             all=_sum(days),
@@ -63,8 +63,8 @@ class IdentityService:
     def _days_and_newest(self) -> tuple[tuple[events_identity.Day, ...], tuple[int, float] | None]:
         """The days of all models of this home, and the newest round of the current model that they include."""
         root = self._home.root
-        others = {root / "history.sqlite", *root.glob("models/*/history.sqlite")} - {self._home.history}
-        own, newest = days_of(self._home.history)
+        others = {root / "history.sqlite", *root.glob("models/*/history.sqlite")} - {self._home.model.history}
+        own, newest = days_of(self._home.model.history)
         return _merged([own, *(days_of(history)[0] for history in others)]), newest
 
     def _read(self, path: str, opened: backup.OpenedBackup) -> events_identity.BackupRead:

@@ -19,7 +19,7 @@ from msgspec import structs
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, ExportError, ModelError, VerifierError
-from waggle.core.settings import Model, Settings, Value
+from waggle.core.settings import ModelSettings, Settings, Value
 from waggle.engine.runtime import model_source
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
 from waggle.engine.services import export as exporting
@@ -34,7 +34,7 @@ Change = Callable[[Mapping[str, Value]], Callable[[], object]]  # changes settin
 Fits = Callable[[Path], str]  # see model_fit.fit_sentence
 
 
-def undo_steps(home: paths.Home, chosen: Model, change: Change) -> list[UndoStep]:
+def undo_steps(home: paths.Home, chosen: ModelSettings, change: Change) -> list[UndoStep]:
     """At the start: how to go back to the model that played a round last; if that one is gone, to the starter."""
     known, now = model_source.read_record(home), _without_training_mode(chosen)
     if known is None or known.before is None:
@@ -51,22 +51,22 @@ def undo_steps(home: paths.Home, chosen: Model, change: Change) -> list[UndoStep
     try:
         model_source.folder_of(now)
     except ModelError:
-        says = f"{_undo_message(Model())} {PROGRESS_STAYS}"
-        return [UndoStep(partial(change, _as_settings(Model())), NOT_CAUSED_BY_CHOICE, says, replaces_advice=True)]
+        says = f"{_undo_message(ModelSettings())} {PROGRESS_STAYS}"
+        return [UndoStep(partial(change, _as_settings(ModelSettings())), NOT_CAUSED_BY_CHOICE, says, replaces_advice=True)]
     return []
 
 
-def _undo_message(other: Model) -> str:
+def _undo_message(other: ModelSettings) -> str:
     """The message after an undo. It replaces the advice to change settings, which name the other model by then."""
-    return f"{'The starter' if other == Model() else _display_name(other)} is trained instead. {WHERE_TO_CHOOSE}"
+    return f"{'The starter' if other == ModelSettings() else _display_name(other)} is trained instead. {WHERE_TO_CHOOSE}"
 
 
-def _without_training_mode(chosen: Model) -> Model:
+def _without_training_mode(chosen: ModelSettings) -> ModelSettings:
     """The model's name and folder only, to compare models whatever their training mode."""
-    return Model(name=chosen.name, folder=chosen.folder)
+    return ModelSettings(name=chosen.name, folder=chosen.folder)
 
 
-def _as_settings(model: Model) -> dict[str, Value]:
+def _as_settings(model: ModelSettings) -> dict[str, Value]:
     return {"model.name": model.name or None, "model.folder": model.folder or None}
 
 
@@ -87,7 +87,7 @@ class ModelService:
             case commands.ListModels():
                 return (await asyncio.to_thread(self._list),)
             case commands.ChooseModel():
-                self._choose(Model(name=command.name, folder=command.folder))
+                self._choose(ModelSettings(name=command.name, folder=command.folder))
                 return ()
             case commands.RemoveModel():
                 await asyncio.to_thread(self._remove, command.name)
@@ -103,7 +103,7 @@ class ModelService:
             self._write_record(self._chosen)
 
     def _list(self) -> events_models.ModelsTold:
-        chosen = [Model(), *([self._chosen] if self._chosen.folder else [])]
+        chosen = [ModelSettings(), *([self._chosen] if self._chosen.folder else [])]
         here = [*chosen, *_downloaded(paths.models())]
         if self._chosen.name and self._chosen not in here:
             here.append(self._chosen)
@@ -112,7 +112,7 @@ class ModelService:
             models=tuple(self._describe(model) for model in here), cache=str(paths.models()), free=shutil.disk_usage(place).free
         )  # fmt: skip
 
-    def _describe(self, model: Model) -> events_models.ModelShown:
+    def _describe(self, model: ModelSettings) -> events_models.ModelShown:
         finished, folder = True, Path(os.path.expanduser(model.folder)) if model.folder else paths.starter()
         if model.name:
             known = hub_download.model_of(model.name, paths.models())
@@ -128,11 +128,11 @@ class ModelService:
             bytes=sum(map(_size, folder.glob("*"))),
             finished=finished,
             active=model == self._chosen,
-            rounds=0 if elsewhere else checkpoint.rounds(model_source.home_of(self._home, model).checkpoints),
+            rounds=0 if elsewhere else checkpoint.rounds(model_source.home_of(self._home, model).model.checkpoints),
             fit=self._fits.result()(folder) if self._fits.done() else "",
         )
 
-    def _choose(self, model: Model) -> None:
+    def _choose(self, model: ModelSettings) -> None:
         if model == self._chosen == self._next:
             raise EngineError("This model is trained already.")
         if model.name:
@@ -144,17 +144,17 @@ class ModelService:
         self._next = model
         self._restart(f"Going on with {_display_name(model)}.", back)
 
-    def _write_record(self, before: Model | None) -> None:
+    def _write_record(self, before: ModelSettings | None) -> None:
         """Update `models.json`. The home's own training stays that of its first model, whatever is chosen later."""
         known = model_source.read_record(self._home)
-        if known is None and self._home.training is not None:  # the home's own training is of an unknown other model
+        if known is None and self._home.model_root is not None:  # the home's own training is of an unknown other model
             return
         first = known or model_source.ModelRecord(folder=self._chosen.folder, name=self._chosen.name)
         now = structs.replace(first, before=before or first.before)
         if now == known:
             return
         try:
-            paths.put(self._home.root / "models.json", msgspec.json.encode(now))
+            paths.write_atomically(self._home.root / "models.json", msgspec.json.encode(now))
         except OSError as error:
             raise ModelError(f"The choice cannot be kept: {error.strerror}.", "Make room on the disk.") from error
 
@@ -186,14 +186,14 @@ def _size(path: Path) -> int:
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
-def _downloaded(cache: Path) -> list[Model]:
+def _downloaded(cache: Path) -> list[ModelSettings]:
     """The models of the hub on this computer, complete or not."""
     names = set()
     for folder in cache.glob("*/*"):
         if folder.is_dir():
             names.add(f"{folder.parent.name}/{folder.name.removeprefix(hub_cache.UNFINISHED)}")
-    return [Model(name=name) for name in sorted(names) if hub_download.NAME.fullmatch(name)]
+    return [ModelSettings(name=name) for name in sorted(names) if hub_download.NAME.fullmatch(name)]
 
 
-def _display_name(chosen: Model) -> str:
+def _display_name(chosen: ModelSettings) -> str:
     return chosen.name or (Path(chosen.folder).name if chosen.folder else "the starter")

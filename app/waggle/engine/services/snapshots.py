@@ -13,7 +13,7 @@ import psutil
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.engine.storage import snapshot_archive
 from waggle.engine.system.resource_limits import GB, memory_used
 from waggle.models.backend import OpenedPolicy, open_policy, threads_for
@@ -52,7 +52,7 @@ class Snapshots:
     home: paths.Home
     folder: Path
     device: str
-    computer: Callable[[], Computer] = Computer
+    computer: Callable[[], ComputerSettings] = ComputerSettings
     trainings: tuple[TrainingMode, ...] = (TrainingMode(),)
     is_leaving: Callable[[], bool] = _never
 
@@ -62,7 +62,7 @@ class Snapshots:
 
     def available(self) -> list[ModelSnapshot]:
         """All snapshots, oldest first: the base, then those in the archive, then the newest checkpoint."""
-        pictures = snapshot_archive.archived_weights(self.home.checkpoints, self.home.album)
+        pictures = snapshot_archive.archived_weights(self.home.model.checkpoints, self.home.model.snapshots)
         return [ModelSnapshot(0), *(ModelSnapshot(rounds, weights) for rounds, weights in pictures)]
 
     def require_room(self, models: int) -> TrainingMode:

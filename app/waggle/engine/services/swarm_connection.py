@@ -26,9 +26,9 @@ from waggle.network.messages.comparison import Comparison
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
-from waggle.network.seed import fetch_charter
 from waggle.network.transport.availability import is_light
-from waggle.network.transport.solo import SoloSwarm
+from waggle.network.transport.choice import fetch_charter
+from waggle.network.transport.solo import SoloNode
 from waggle.protocol import events, events_leaderboard
 from waggle.protocol.events_outbox import SentMessage
 from waggle.tasks import charter as charters
@@ -57,9 +57,9 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: st
         gateways=chosen.swarm.gateways,
         light=chosen.swarm.light,
         leaderboard=chosen.swarm.leaderboard,
-        known_peers=home.known_peers_of(named) if HASH.fullmatch(named := chosen.swarm.charter) else home.known_peers,
-        reputation_file=home.standings,
-        scores_file=home.marks(charter) if charter else None,
+        known_peers=home.swarm(named if HASH.fullmatch(named := chosen.swarm.charter) else "").known_peers,
+        reputation_file=home.reputation,
+        scores_file=home.swarm(charter).scores if charter else None,
     )
 
 
@@ -78,7 +78,7 @@ async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
         return charters.read(path, expected=bytes.fromhex(named))
     charter = await fetch_charter(options_of(home, chosen), load_or_create(home.identity), bytes.fromhex(named))
     with suppress(OSError):  # a full disk: the next start fetches it again
-        paths.put(path, charters.encode(charter))
+        paths.write_atomically(path, charters.encode(charter))
     return charter
 
 
@@ -100,14 +100,14 @@ async def join(
     publisher: EventPublisher,
     stack: AsyncExitStack,
     is_paused: Callable[[], bool] = lambda: False,
-) -> SwarmNode | SoloSwarm:
+) -> SwarmNode | SoloNode:
     """Join the swarm; `stack` leaves it. Raises SwarmError if the network cannot start at all."""
     if chosen.swarm.solo:
         publisher.publish(events.ReachChanged(reach="solo", peers=0))
-        return SoloSwarm()
+        return SoloNode()
     titles = round_events.Titles(charter)
     digest = charter.digest.hex()
-    key, me = membership.read_key(home.admission(digest)), text_of(identity.peer_id)
+    key, me = membership.read_key(home.swarm(digest).key), text_of(identity.peer_id)
     options = options_of(home, chosen, key, digest)
     read = RateLimit(SHOWN_RATE, SHOWN_BURST)
 
@@ -127,9 +127,9 @@ async def join(
     return node
 
 
-def choose_peer(swarm: SwarmNode | SoloSwarm, peer: str, choice: Choice) -> None:
+def choose_peer(swarm: SwarmNode | SoloNode, peer: str, choice: Choice) -> None:
     """Mute, block or accept a peer, named by its id in base58. Raises EngineError for an invalid id."""
-    if isinstance(swarm, SoloSwarm):
+    if isinstance(swarm, SoloNode):
         raise EngineError("There are no peers in a swarm of one computer.")
     try:
         peer_id = peer_id_of(peer)
@@ -138,9 +138,9 @@ def choose_peer(swarm: SwarmNode | SoloSwarm, peer: str, choice: Choice) -> None
     swarm.choose(peer_id, choice)
 
 
-def sent_messages(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
+def sent_messages(swarm: SwarmNode | SoloNode) -> tuple[SentMessage, ...]:
     """The last messages that left this computer, newest first, in readable form; very long ones are cut."""
-    if isinstance(swarm, SoloSwarm):
+    if isinstance(swarm, SoloNode):
         return ()
     return tuple(
         SentMessage(

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import CharterError, EngineError, ModelError, SwarmError
-from waggle.core.settings import Settings, Web
+from waggle.core.settings import Settings, WebSettings
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
 from waggle.engine.services import swarm_connection
 from waggle.engine.services.models import Change, Restart
@@ -274,7 +274,8 @@ class SwarmService:
             raise EngineError("This swarm is taken part in now.", "Choose another one first.")
         joined_swarms.write(self._home.swarms, known.without(digest))
         home = self._home
-        for path in (self._path(digest), home.known_peers_of(digest), home.admission(digest), home.marks(digest)):
+        of_swarm = home.swarm(digest)
+        for path in (self._path(digest), of_swarm.known_peers, of_swarm.key, of_swarm.scores):
             path.unlink(missing_ok=True)
         self._invites_read.pop(digest, None)
         return (self._list(),)
@@ -300,7 +301,7 @@ class SwarmService:
         gateways = gateways[: invite.MAX_GATEWAYS]
         if not seeds and not gateways:
             raise EngineError("No address is known yet at which others could reach you.", "Try again in a moment.")
-        key = membership.read_key(self._home.admission(digest.hex())) if self.charter.is_private else b""
+        key = membership.read_key(self._home.swarm(digest.hex()).key) if self.charter.is_private else b""
         link = invite.write(invite.Invite(charter=digest, seeds=seeds, gateways=gateways, key=key))
         return events_swarms.InviteWritten(charter=digest.hex(), link=link, reach=_reach((*seeds, *gateways)))
 
@@ -311,8 +312,8 @@ class SwarmService:
         """Store a charter and its key. The key comes first: without it, a private swarm cannot be joined."""
         try:
             if key:
-                membership.write_key(self._home.admission(charter.digest.hex()), key)
-            paths.put(self._path(charter.digest.hex()), charters.encode(charter))
+                membership.write_key(self._home.swarm(charter.digest.hex()).key, key)
+            paths.write_atomically(self._path(charter.digest.hex()), charters.encode(charter))
         except OSError as error:
             raise SwarmError(f"The charter cannot be kept: {error.strerror}.", "Make room on the disk.") from error
 
@@ -346,7 +347,7 @@ def _questions_digest(charter: Charter) -> str:
         verifier.close()
 
 
-def _own_gateways(web: Web, own: list[str]) -> list[str]:
+def _own_gateways(web: WebSettings, own: list[str]) -> list[str]:
     """The URLs of this node's own gateway; none if it listens on one address only, as it does behind a web server."""
     if not web.gateway or not web.port or web.host not in ANY_ADDRESS:
         return []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from waggle.core.errors import HistoryDamaged, HistoryError
-from waggle.core.settings import Model, Settings
+from waggle.core.settings import ModelSettings, Settings
 from waggle.engine.runtime.event_publisher import oldest_first
 from waggle.engine.storage.history import History, merge_side_files
 from waggle.protocol import events, json_lines
@@ -28,7 +28,7 @@ class Rebuilt:
     aside: Path
 
 
-def open_or_rebuild(path: Path, record: Path, model: Model) -> tuple[History, Rebuilt | None]:
+def open_or_rebuild(path: Path, record: Path, model: ModelSettings) -> tuple[History, Rebuilt | None]:
     """Open the history of a model. If it is damaged, set it aside and rebuild it from the events in the folder `record`.
 
     After a kill in the middle there is a damaged file aside and no history, so the next start rebuilds it. Raises HistoryError.
@@ -62,7 +62,7 @@ def _remove(path: Path) -> None:
         Path(f"{path}{end}").unlink(missing_ok=True)
 
 
-def _rebuild(path: Path, record: Path, model: Model) -> int:
+def _rebuild(path: Path, record: Path, model: ModelSettings) -> int:
     """Rebuild the history under another name, then move it into place; return the number of rounds."""
     rebuilding = path.with_suffix(".rebuilding")
     _remove(rebuilding)
@@ -83,7 +83,7 @@ class _HistoryFold:
     """Applies events, oldest first, to a history, and skips those of other models."""
 
     history: History
-    model: Model
+    model: ModelSettings
     is_our_model: bool = False  # of the events that come now
     datasets: dict[str, str] = field(default_factory=dict)  # by title
     rounds: set[int] = field(default_factory=set)

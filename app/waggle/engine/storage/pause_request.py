@@ -32,7 +32,7 @@ class PauseRequest:
             if wishes == Wishes():
                 self._file.unlink(missing_ok=True)
             else:
-                paths.put(self._file, msgspec.json.encode(wishes))
+                paths.write_atomically(self._file, msgspec.json.encode(wishes))
         except OSError as error:  # a full disk: others report it, and the wishes hold as long as this process lives
             log.debug("the pause request is not stored: %s", error)
 

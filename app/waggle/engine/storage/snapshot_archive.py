@@ -25,7 +25,7 @@ def archive_newest(checkpoints: Path, album: Path) -> None:
         try:
             os.link(source, place)
         except OSError:  # a file system without hard links
-            paths.put(place, source.read_bytes())
+            paths.write_atomically(place, source.read_bytes())
 
 
 def set_aside_after(album: Path, number: int) -> None:

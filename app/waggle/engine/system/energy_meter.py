@@ -6,7 +6,7 @@ It misses what an earlier engine worked outside of rounds, which the history doe
 import time
 from collections.abc import Callable, Iterable
 
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.models.backend import threads_for
 from waggle.protocol.energy_estimate import kwh, watts
 from waggle.protocol.events_identity import Day
@@ -23,7 +23,7 @@ class EnergyMeter:
         self._seconds = {day.date: day.seconds for day in days}
         self._worked = 0.0
 
-    def read(self, worked: float, state: State, computer: Computer, now: float) -> float:
+    def read(self, worked: float, state: State, computer: ComputerSettings, now: float) -> float:
         """The kWh of today. `worked` are the seconds of work since this meter was created."""
         today = time.strftime("%Y-%m-%d", self._local(now))
         self._seconds[today] = self._seconds.get(today, 0.0) + worked - self._worked

@@ -111,7 +111,7 @@ class MemoryBackoff:
     def _write(self) -> None:
         by_model = {model: backoff for model, backoff in self._by_model.items() if backoff.halvings}
         try:
-            paths.put(
+            paths.write_atomically(
                 self._path,
                 msgspec.json.encode(StoredBackoff(model=self._model, fitted=self._fitted, by_model=by_model, kills=self._kills)),
             )

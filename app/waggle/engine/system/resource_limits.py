@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 
 from waggle.core import paths
-from waggle.core.process_memory import held_by
-from waggle.core.settings import Computer
+from waggle.core.process_memory import resident_bytes
+from waggle.core.settings import ComputerSettings
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.backend import OpenedPolicy, threads_for, use_threads
 from waggle.models.storage import checkpoint, hub_cache
@@ -39,9 +39,9 @@ class ResourceLimits:
         self._gate, self._opened = gate, opened
         self._limit_traffic, self._before_thread_change = limit_traffic, before_thread_change
         self._threads = opened.threads
-        self.computer: Computer | None = None
+        self.computer: ComputerSettings | None = None
 
-    def apply(self, computer: Computer) -> tuple[str, ...]:
+    def apply(self, computer: ComputerSettings) -> tuple[str, ...]:
         """Apply the settings after a change. All of them apply at once, so there is no name to return."""
         self.computer = computer
         self._gate.set_percent(share_of_time(computer, self._opened.device))
@@ -59,7 +59,7 @@ class ResourceLimits:
             self._threads = threads
 
 
-def share_of_time(computer: Computer, device: str) -> int:
+def share_of_time(computer: ComputerSettings, device: str) -> int:
     """The percentage of time that the device may work."""
     return computer.cpu_percent if device == "cpu" else computer.gpu_percent
 
@@ -94,7 +94,7 @@ def _threads(process: psutil.Process) -> list[int]:
 def memory_used() -> float:
     """The bytes that this process and its children use."""
     me = psutil.Process()
-    return float(sum(held_by(process.pid) for process in (me, *me.children(recursive=True))))
+    return float(sum(resident_bytes(process.pid) for process in (me, *me.children(recursive=True))))
 
 
 def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
@@ -147,7 +147,7 @@ def _dispensable(home: paths.Home, in_use: Path) -> Iterator[Path]:
 def _states(home: paths.Home) -> list[Path]:
     """The folders of saved states of every model that this home has trained, the current model's last."""
     every = [home.root / "checkpoints", *sorted(home.root.glob("models/*/checkpoints"))]
-    return [folder for folder in every if folder != home.checkpoints] + [home.checkpoints]
+    return [folder for folder in every if folder != home.model.checkpoints] + [home.model.checkpoints]
 
 
 def _ours(folder: Path) -> list[Path]:

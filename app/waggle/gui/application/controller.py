@@ -9,16 +9,17 @@ from PySide6.QtGui import QGuiApplication
 from waggle.core import paths
 from waggle.core.errors import SettingsError
 from waggle.core.settings import Settings, Value
-from waggle.core.stored_data import Kind
+from waggle.core.stored_data import DataKind
 from waggle.gui.application import window_state
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.tray import TrayIcon
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
-from waggle.gui.pages.welcome.page import Welcome
-from waggle.gui.pages.you.data_removal import Farewell
+from waggle.gui.pages.context import EngineHost, PageContext
+from waggle.gui.pages.welcome.page import WelcomePage
+from waggle.gui.pages.you.data_removal import RemovalScreen
 from waggle.gui.state import notifications
 from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.settings_store import SettingsStore
@@ -62,7 +63,7 @@ class Controller(QObject):
         self._window_state = window_state.read(home.window) if home is not None else window_state.WindowState()
         self._shown_state = State()
         self._invite = ""
-        self._farewell: Farewell | None = None
+        self._farewell: RemovalScreen | None = None
         self._asking = False
         self.choices, self.event_log = choices, EventLog(self)
         self._appearance = _appearance_of(choices.settings)
@@ -97,7 +98,7 @@ class Controller(QObject):
         self.window.show_page(page or self._window_state.page)
         self._asking = first
         if first:
-            welcome = Welcome(self._theme)
+            welcome = WelcomePage(self._theme)
             welcome.invited.connect(self._remember_invite)
             welcome.done.connect(self._welcomed)
             self.window.cover(welcome)
@@ -178,10 +179,10 @@ class Controller(QObject):
         """Whether the person has the stored data removed: nothing is written any more."""
         return self._farewell is not None
 
-    def _remove_data(self, kinds: frozenset[Kind]) -> None:
+    def _remove_data(self, kinds: frozenset[DataKind]) -> None:
         """Stop the engine, remove these kinds of data, and show what was removed before everything ends."""
         assert self._home is not None
-        self._farewell = Farewell(self._theme, self._home.root, kinds)
+        self._farewell = RemovalScreen(self._theme, self._home.root, kinds)
         self._farewell.closed.connect(self.finished)
         self.window.cover(self._farewell)
         self._source.stop()
@@ -192,24 +193,24 @@ class Controller(QObject):
         else:
             self.finished.emit()
 
-    def _new_window(self) -> Window:
+    def _new_window(self) -> MainWindow:
         source = self._source
         can_start = (lambda: not source.running) if isinstance(source, EngineProcess) else (lambda: False)
-        window = Window(
-            self._theme, self._current, choices=self.choices, event_log=self.event_log, home=None if self._host else self._home,
-            can_start=can_start, host=self._host,
-        )  # fmt: skip
+        host = EngineHost(home=None if self._host else self._home, name=self._host, can_start=can_start)
+        window = MainWindow(
+            PageContext(self._theme, store=self._current, settings=self.choices, event_log=self.event_log, engine=host)
+        )
         window.commanded.connect(self.send)
         window.closing.connect(self._closed)
         window.leave_wanted.connect(self.leave)
-        window.goodbye_wanted.connect(self._remove_data)
-        window.example_wanted.connect(self.example_wanted)
+        window.requests.data_removal.connect(self._remove_data)
+        window.requests.example.connect(self.example_wanted)
         window.unseen.connect(self._say_by_tray)
         if isinstance(source, EngineProcess):
-            window.start_wanted.connect(self.start)
-            window.aside_wanted.connect(self._start_with_defaults)
+            window.requests.engine_start.connect(self.start)
+            window.requests.defaults.connect(self._start_with_defaults)
         else:
-            window.start_wanted.connect(self._play_again)
+            window.requests.engine_start.connect(self._play_again)
             window.show_replay(example=source.is_example, over=source.over)
         return window
 
@@ -278,7 +279,7 @@ class Controller(QObject):
         self.window.setWindowState(old.windowState() & ~Qt.WindowState.WindowActive)
         self.window.show_page(old.page)
         self.window.setVisible(was_visible)
-        self.window.go_on(old)
+        self.window.take_over(old)
         old.closing.disconnect()
         old.hide()
         old.deleteLater()
@@ -291,7 +292,7 @@ class Controller(QObject):
     def _changed(self) -> None:
         before, self._shown_state = self._shown_state, self._current.state
         if self._shown_state.phase in GONE and before.phase not in GONE:
-            self.window.give_up(tr("The engine ended before it answered."))
+            self.window.pages.refused(tr("The engine ended before it answered."))
         self.choices.hear(self._shown_state)
         if not self._asking:
             self.tray.show_state(self._shown_state)
@@ -321,7 +322,7 @@ class Controller(QObject):
 
     def _play_again(self) -> None:
         """Play the recording from the beginning, in a new window."""
-        self.window.forget_run()
+        self.window.pages.forget_run()
         self._current.state = self._shown_state = State()
         self._source.start()
         self._renew()

@@ -17,7 +17,7 @@ from waggle.core.errors import EngineError, WaggleError
 from waggle.gui.application import unix_signals
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.garbage_collection import GarbageCollector, freeze_long_lived
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.application.single_instance import SingleInstance
@@ -25,12 +25,13 @@ from waggle.gui.engine_client.engine_process import EngineProcess, command_line,
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr, tr_sentence
+from waggle.gui.pages.context import PageContext
 from waggle.gui.state.event_log import EventLogHandler
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme import reduced_motion
 from waggle.gui.theme.theme import Theme, ThemeName
-from waggle.gui.widgets.system_tray import mark_icon
+from waggle.gui.widgets.system_tray import logo_icon
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class Arguments:
     home: Path | None = None
     on: str = ""
     overrides: tuple[str, ...] = ()
+    verbose: bool = False  # of the engine, which this window starts
     invite: str = ""
     replay: Path | None = None
     speed: float = 1.0
@@ -60,7 +62,7 @@ def run(arguments: Arguments) -> int:
     translator.use(translator.language_of_setting(window_settings.language))
     theme = Theme(_theme_name(arguments.theme or window_settings.theme), text_percent=window_settings.text_percent)
     theme.dress()
-    app.setWindowIcon(mark_icon(theme))
+    app.setWindowIcon(logo_icon(theme))
     if arguments.screenshot is not None:
         if arguments.replay is None:
             raise WaggleError("A picture is taken of a recorded run.", "Name one with --replay, or leave --screenshot out.")
@@ -99,7 +101,7 @@ def save_screenshot(theme: Theme, recording: Path, page: str, picture: Path) -> 
     """Play a recording to its end, show a page, and save the window as an image file; raises WaggleError."""
     current = StateStore()
     current.tell_time_by_events()
-    window = Window(theme, current)
+    window = MainWindow(PageContext(theme, store=current))
     replay = Replay(recording)
     replay.event_received.connect(current.take)
     replay.ended.connect(window.show_replay)
@@ -122,7 +124,7 @@ def _run_home_window(theme: Theme, home: paths.Home, choices: SettingsStore, arg
         raise EngineError("Waggle is open already, but its window does not answer.", "End that process, then start again.")
 
     def command() -> list[str]:
-        chosen = _options(choices.overrides)
+        chosen = _options(choices.overrides, verbose=arguments.verbose)
         return remote_command_line(arguments.on, chosen) if arguments.on else command_line(["--home", str(home.root), *chosen])
 
     engine = EngineProcess(command())
@@ -138,20 +140,21 @@ def _run_home_window(theme: Theme, home: paths.Home, choices: SettingsStore, arg
     return code
 
 
-def _options(overrides: tuple[str, ...]) -> list[str]:
-    return [part for value in overrides for part in ("--set", value)]
+def _options(overrides: tuple[str, ...], *, verbose: bool) -> list[str]:
+    return [*(("--verbose",) if verbose else ()), *(part for value in overrides for part in ("--set", value))]
 
 
 def _start_again(home: paths.Home, arguments: Arguments, invite: str) -> None:
     """Start a new process for a start that came during shutdown."""
-    program, *rest = paths.window()
+    program, *rest = paths.window_command()
     named = [*(("--on", arguments.on) if arguments.on else ()), *(("--invite", invite) if invite else ())]
-    QProcess.startDetached(program, [*rest, "--home", str(home.root), *_options(arguments.overrides), *named])
+    options = _options(arguments.overrides, verbose=arguments.verbose)
+    QProcess.startDetached(program, [*rest, "--home", str(home.root), *options, *named])
 
 
 def watch_example(home: Path | None) -> None:
     """Open a second window with a recorded swarm; theme and language come from the settings of the same home."""
-    program, *arguments = paths.window()
+    program, *arguments = paths.window_command()
     QProcess.startDetached(program, [*arguments, *(("--home", str(home)) if home else ()), "--replay"])
 
 
@@ -163,7 +166,7 @@ def needs_welcome(home: paths.Home, choices: SettingsStore, overrides: tuple[str
 def _run_event_loop(controller: Controller, arguments: Arguments, *, first: bool = False) -> int:
     import qasync
 
-    sys.excepthook = _Reporter(controller)
+    sys.excepthook = _ExceptionHook(controller)
     logging.getLogger().addHandler(EventLogHandler(controller.event_log))
     app = application()
     app.open_invite, app.leave = controller.open_invite, controller.leave_with_system
@@ -191,7 +194,7 @@ def _theme_name(name: str) -> ThemeName:
     return cast(ThemeName, name if name in get_args(ThemeName) else "system")
 
 
-class _Reporter:
+class _ExceptionHook:
     """Exception hook of the window process: an error in the window never ends the engine."""
 
     def __init__(self, controller: Controller) -> None:

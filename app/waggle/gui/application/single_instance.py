@@ -10,8 +10,9 @@ import msgspec
 from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
+from waggle.core import paths
 from waggle.core.errors import UNREADABLE
-from waggle.core.paths import Home, is_private, put
+from waggle.core.paths import Home, is_private, write_atomically
 
 WINDOWS = os.name == "nt"
 PATIENCE_MS = 2000  # ms to connect to the first window
@@ -80,7 +81,7 @@ class SingleInstance(QObject):
         self._server.close()
         self._lock.unlock()
         home = Home(self._folder)
-        if not WINDOWS and (place := home.socket(f"{self._which}.sock").parent) != home.control:
+        if not WINDOWS and (place := paths.socket_path(home, f"{self._which}.sock").parent) != home.control:
             with suppress(OSError):  # fails while the engine's socket is there, too
                 place.rmdir()
 
@@ -90,7 +91,7 @@ class SingleInstance(QObject):
             socket.disconnected.connect(socket.deleteLater)
 
 
-class _Listener:
+class _RequestReader:
     """Reads one request from a socket; aborts the connection if it is too long or malformed."""
 
     def __init__(self, instance: SingleInstance, socket: QLocalSocket) -> None:
@@ -112,8 +113,8 @@ class _Listener:
         self._instance.start_requested.emit(request.invite)
 
 
-def _listener(instance: SingleInstance, socket: QLocalSocket) -> _Listener:
-    return _Listener(instance, socket)
+def _listener(instance: SingleInstance, socket: QLocalSocket) -> _RequestReader:
+    return _RequestReader(instance, socket)
 
 
 def _name(folder: Path, which: str, *, make: bool = False) -> str:
@@ -122,14 +123,14 @@ def _name(folder: Path, which: str, *, make: bool = False) -> str:
     Empty where another user could listen.
     """
     home = Home(folder)
-    path = home.control / f"{which}.pipe" if WINDOWS else home.socket(f"{which}.sock")
+    path = home.control / f"{which}.pipe" if WINDOWS else paths.socket_path(home, f"{which}.sock")
     if make:
         with suppress(OSError):  # the home is missing, or the folder exists
             path.parent.mkdir(mode=0o700)
     with suppress(OSError, ValueError):
         if WINDOWS:
             if make:
-                put(path, secrets.token_hex(16).encode(), mode=0o600)
+                write_atomically(path, secrets.token_hex(16).encode(), mode=0o600)
             return f"waggle-{which}-{path.read_text('ascii')}"
         if path.parent == home.control or is_private(path.parent):
             return str(path)

@@ -34,7 +34,7 @@ def read(path: Path) -> WindowState:
 
 def write(path: Path, state: WindowState) -> None:
     try:
-        paths.put(path, msgspec.json.encode(state))
+        paths.write_atomically(path, msgspec.json.encode(state))
     except OSError:  # a full disk must not keep the window from closing
         return
 

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 def command_line(arguments: Sequence[str] = ()) -> list[str]:
     """The command that starts the engine on this computer."""
-    return [*paths.program("waggle"), "engine", "--stdio", *arguments]
+    return [*paths.module_command("waggle"), "engine", "--stdio", *arguments]
 
 
 def remote_command_line(host: str, arguments: Sequence[str] = ()) -> list[str]:

@@ -23,7 +23,7 @@ class RaceProcess(QObject):
 
     def start(self, *options: str) -> None:
         """Start a new race."""
-        self._program.start([*paths.program("waggle"), "race", "--stdio", *options])
+        self._program.start([*paths.module_command("waggle"), "race", "--stdio", *options])
 
     @property
     def running(self) -> bool:

@@ -1,48 +1,72 @@
-"""A page of the window: what every one of them has."""
+"""The base class of the pages of the window."""
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from waggle.gui.theme.theme import Theme
+from waggle.gui.pages.context import PageContext
 from waggle.gui.widgets.layout import WIDEST
 from waggle.protocol.state import State
 
 
 class Page(QWidget):
-    """One page of the window: shows a State when it is visible, and knows a wide and a compact form."""
+    """One page of the window: shows a State while it is visible, in a wide and a compact form.
 
-    commanded = Signal(object)  # a command for the engine
-    notice_posted = Signal(str, str)  # what came of something that was asked for, and its sign, as `StatusBar.notice` has them
+    `commanded` carries a command for the engine, `notice_posted` the words and the icon of a notice (see `StatusBar.notice`).
+    """
 
-    def __init__(self, theme: Theme) -> None:
+    commanded = Signal(object)
+    notice_posted = Signal(str, str)
+
+    def __init__(self, context: PageContext) -> None:
         super().__init__()
-        self.theme = theme
+        self.context, self.theme = context, context.theme
         self.compact = False
         self._arranged: tuple[int, int, bool, bool] | None = None
 
     def show_state(self, state: State, now: float) -> None:
-        """Redraw what changed; `now` is the moment that "ago" is counted from."""
+        """Redraw what changed; `now` is the time from which "ago" is counted. Called only while the page is visible."""
         raise NotImplementedError
 
     def arrange(self, edge: int, gap: int) -> None:
-        """Take the form that `compact` names, with so much room at the sides and between cards."""
+        """Lay out in the form that `compact` names, with these pixels at the sides and between cards."""
         raise NotImplementedError
 
-    def go_to_search(self) -> None:
-        """Go to where something can be looked for, on a page that has such a place."""
+    def show_part(self, part: str) -> None:
+        """Show a part of the page that another page leads to, such as the invitation of Swarms."""
+        raise NotImplementedError
 
-    def go_on(self, before: "Page") -> None:
-        """Take the place of the same page of an earlier window: what runs there goes on, and what a person chose, typed or waits
-        for there is found here, as far as no State has it."""
+    def show_replay(self, *, over: bool) -> None:
+        """The window shows a recording, so no engine can be asked; `over`: it has ended."""
+
+    def forget_run(self) -> None:
+        """The recording starts again: drop what belongs to the run before."""
+
+    def refused(self, words: str, command: str) -> bool:
+        """Stop waiting for the answer to this command (an id), or to all of them if it is empty: it was refused, with `words`.
+
+        Returns whether the page shows that, visibly.
+        """
+        return False
+
+    def postpone(self, command: str) -> bool:
+        """No engine took this command (an id); returns whether the page sends it again by itself once one answers."""
+        return False
+
+    def go_to_search(self) -> None:
+        """Focus the search field, on a page that has one."""
+
+    def take_over(self, before: "Page") -> None:
+        """Take over from the same page of the window before: what runs there, and what a person chose or typed there and no
+        State contains."""
 
     def set_compact(self, compact: bool) -> None:
-        """The window became narrower than the tokens' `compact_below`, or wider."""
+        """The window became narrower than the theme's `compact_below`, or wider."""
         self.compact = compact
         self._arrange()
 
     def is_tight(self) -> bool:
-        """Whether there is little room for what stands one below the other."""
+        """Whether there is little height for what stands one below the other."""
         return self.compact
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -50,7 +74,7 @@ class Page(QWidget):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Content is never wider than WIDEST: what is more goes to the sides."""
+        """Limit the content to WIDEST; the rest of the width goes to the sides."""
         tight = self.is_tight()
         gap = 12 if tight else self.theme.space["base"]
         edge = max(20 if self.compact else self.theme.space["page"], (self.width() - WIDEST) // 2)

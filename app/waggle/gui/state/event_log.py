@@ -8,13 +8,13 @@ from collections.abc import Iterable
 import msgspec
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from waggle.core.log import Discreet
+from waggle.core.log import RedactingFormatter
 from waggle.gui.i18n.formatting import tooltip_text, visible
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent
 
 MOST_ENTRIES = 2000
-PLAIN = Discreet("%(message)s")
+PLAIN = RedactingFormatter("%(message)s")
 NO_INDEX = QModelIndex()
 
 

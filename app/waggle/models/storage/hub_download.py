@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 
 from waggle.core import paths, resumable_download
-from waggle.core.errors import UNREADABLE, HubAway, ModelError
+from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
 from waggle.models.shared import model_config
 from waggle.models.shared.weight_files import INDEX, WEIGHTS
 from waggle.models.storage.hub_cache import UNFINISHED, lock_of
@@ -108,7 +108,7 @@ def fetch(
     endpoint: str | None = None,
     commit: str = "",
 ) -> Path:
-    """The folder of a model, after downloading it if necessary. Raises ModelError, and HubAway for temporary failures.
+    """The folder of a model, after downloading it if necessary. Raises ModelError, and HubUnavailable for temporary failures.
 
     `commit`: start the download of this commit instead of the newest. `progress` is called for every piece; an exception of it
     stops the download, and what has arrived is kept. `examine` is called with the folder once the configuration has arrived, and
@@ -121,7 +121,7 @@ def fetch(
     from filelock import FileLock, Timeout
     from huggingface_hub.errors import RepositoryNotFoundError
 
-    resumable_download.require_way_out(ModelError)
+    resumable_download.require_usable_proxy(ModelError)
     with _in_words(model.repository):
         model.folder.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -212,7 +212,7 @@ class _Download:
             raise ModelError(
                 "What answered is not the hub.", "Does this network ask you to log in first? Open a page in your browser."
             ) from error
-        paths.put(self._model.unfinished / PLAN, msgspec.json.encode(plan))
+        paths.write_atomically(self._model.unfinished / PLAN, msgspec.json.encode(plan))
         return plan
 
     def _require(self, check: Callable[[Path], object]) -> None:
@@ -364,10 +364,10 @@ def _in_words(repository: str) -> Iterator[None]:
             raise ModelError(
                 f"The hub refuses {repository} to your token.", "Store one that may read it with `waggle token`."
             ) from error
-        kind = HubAway if status >= 500 or status == 429 else ModelError
+        kind = HubUnavailable if status >= 500 or status == 429 else ModelError
         raise kind(f"The hub answered {status} when asked for {repository}.", "Try again later.") from error
     except (httpx2.TransportError, errors.OfflineModeIsEnabled) as error:
-        kind = HubAway if isinstance(error, httpx2.TransportError) else ModelError
+        kind = HubUnavailable if isinstance(error, httpx2.TransportError) else ModelError
         raise kind(
             f"The hub cannot be reached, and {repository} is not complete on this computer.",
             "What has come is kept. Start again when there is a connection.",

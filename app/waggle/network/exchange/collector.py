@@ -131,9 +131,9 @@ class RolloutCollector:
 
     async def read(self, connection: Transport) -> dict[bytes, bytes]:
         """The signed announcements of one shard of the directory, charged to the bandwidth limit; raises PeerAway."""
-        network = connection.dht
-        entries = await network.read(directory.key_to_read(self._digest, self._depth.bits, self._random))
-        self._bandwidth.charge_directory(network.copies * sum(len(origin) + len(blob) for origin, blob in entries.items()))
+        network = connection.network
+        entries = await network.read_directory(directory.key_to_read(self._digest, self._depth.bits, self._random))
+        self._bandwidth.charge_directory(network.replicas * sum(len(origin) + len(blob) for origin, blob in entries.items()))
         return entries
 
     async def _read(self, connection: Transport) -> dict[bytes, Announcement]:
@@ -166,7 +166,7 @@ class RolloutCollector:
 
     async def _handshake(self, connection: Transport, peer_id: bytes) -> Announcement | None:
         try:
-            blob = await connection.dht.greet(peer_id)
+            blob = await connection.network.fetch_handshake(peer_id)
             if not blob:  # it says nothing about itself
                 return None
             answer = handshake.read(blob)
@@ -303,7 +303,7 @@ class RolloutCollector:
         here = {
             origin
             for origin, givers in givers_of.items()
-            if not connection.calls or any(self._reputations.of(giver).connection != "gone" for giver in givers)
+            if not connection.calls_peers or any(self._reputations.of(giver).connection != "gone" for giver in givers)
         }
         return peers_to_skip(self._failed, current, here, time.monotonic())
 

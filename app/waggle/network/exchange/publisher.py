@@ -98,7 +98,7 @@ class RolloutPublisher:
         if not self._published:
             return
         sha256, newest = next(reversed(self._published.items()))
-        via = await connection.dht.lodge(sha256, newest.blob)
+        via = await connection.network.upload(sha256, newest.blob)
         for holder in via:
             self._outbox.add("groups", newest.blob, holder)
         signed, announced = self._signed(sha256, newest, via, await self._upload_answer_sheet(connection))
@@ -116,7 +116,7 @@ class RolloutPublisher:
         accepted: list[bool] = []
         for key in self.places(peer_id):
             try:
-                accepted.append(await connection.dht.announce(key, peer_id, signed, expires_at))
+                accepted.append(await connection.network.announce(key, peer_id, signed, expires_at))
             except PeerAway as away:  # strangers that surround one key must not block the others
                 log.debug("one key of the directory was not reached: %r", away)
         if not accepted:
@@ -129,7 +129,7 @@ class RolloutPublisher:
         if not sheet:
             return sha256
         try:
-            for holder in await connection.dht.lodge(sha256, sheet):
+            for holder in await connection.network.upload(sha256, sheet):
                 self._outbox.add("sheet", sheet, holder)
         except PeerAway as away:
             log.debug("the answer sheet is not announced: %r", away)

@@ -76,7 +76,7 @@ def write(path: Path, who: Identity, passphrase: str) -> None:
     """Write the backup and read it again, so that it is known to open; raises IdentityError."""
     blob = seal(who, passphrase)
     try:
-        paths.put_new(path, blob)
+        paths.write_new(path, blob)
         written = path.read_bytes()
     except FileExistsError as error:
         raise IdentityError(f"There is something at {path} already.", "Choose another name: nothing is overwritten.") from error

@@ -95,7 +95,7 @@ def require_key(charter: Charter, key: bytes) -> None:
 
 def write_key(path: Path, key: bytes) -> None:
     """Write a key to a file that only this user can read; raises OSError."""
-    paths.put(path, key, mode=0o600)
+    paths.write_atomically(path, key, mode=0o600)
 
 
 def read_key(path: Path) -> bytes:

@@ -31,6 +31,6 @@ def read(path: Path, decode: Callable[[bytes], T], most_bytes: int) -> T | None:
 def write(path: Path, content: bytes) -> None:
     """Replace the file."""
     try:
-        paths.put(path, content)
+        paths.write_atomically(path, content)
     except OSError as error:  # on a full disk only recent values are lost; the node works on
         log.info("%s cannot be written: %s", path, error)

@@ -1,4 +1,4 @@
-"""What this computer can take part through: hivemind, where it is installed, or gateways alone."""
+"""Whether this computer can use hivemind, or takes part through gateways only."""
 
 import importlib.util
 
@@ -6,10 +6,10 @@ from waggle.network.messages.options import SwarmOptions
 
 
 def has_hivemind() -> bool:
-    """Whether this system has hivemind (there is none for Windows)."""
+    """Whether hivemind is installed (it does not exist for Windows)."""
     return importlib.util.find_spec("hivemind") is not None
 
 
 def is_light(options: SwarmOptions) -> bool:
-    """Whether to take part through gateways alone: by choice, or because hivemind is missing here."""
+    """Whether this node takes part through gateways only, by choice or because hivemind is missing."""
     return options.light or not has_hivemind()

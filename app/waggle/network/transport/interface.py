@@ -1,12 +1,12 @@
-"""What a node and its transport ask of each other. Imports no transport; `choice.py` chooses one.
+"""What a node and its transport ask of each other. This module imports no transport; `choice.py` chooses one.
 
-A node is given an `OpenTransport`, and gives it a `Callbacks`: what the node answers when others call, and what it wants to hear.
+A node gets an `OpenTransport` and calls it with `Callbacks`: how the node answers peers, and what it wants to be informed of.
 """
 
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from waggle.network.identity.membership import Membership
@@ -17,10 +17,14 @@ from waggle.network.messages.events import NetworkEvent
 
 
 class PeerAway(Exception):
-    """A peer, or our own daemon, did not answer. Never an error of this node: somebody else is asked, or later."""
+    """A peer, or our own daemon, did not answer. This is normal: the caller asks another peer, or asks later.
+
+    Its text is for the log: it never quotes a stranger.
+    """
 
 
-DEPOSIT = 16_384  # bytes that a pull costs which brings nothing; through a gateway every pull, beside what it brings
+# Bytes that a pull without a result is charged with. Through a gateway every pull is charged with them, beside its result.
+FAILED_PULL_COST = 16_384
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,8 @@ class Pong:
 
 
 @dataclass(frozen=True)
-class Connected:
-    """A peer that p2pd holds a connection to, and the address to find it again."""
+class ConnectedPeer:
+    """A peer that p2pd is connected to, and the address to find it again."""
 
     peer_id: bytes
     address: str
@@ -41,18 +45,18 @@ class Connected:
 
     @property
     def source(self) -> str:
-        """The address range it comes from, or empty: itself."""
+        """Its address range; empty for an address of the local network."""
         return source_of(self.address, relayed=self.relayed)
 
     @property
     def route(self) -> Route:
-        """How it is connected: who counts for itself has an address of one's own network."""
+        """How it is connected. A peer without an address range is on the local network."""
         if self.relayed:
             return "relay"
         return "direct" if self.source else "lan"
 
 
-async def _nothing() -> None:
+async def _do_nothing() -> None:
     return
 
 
@@ -62,67 +66,76 @@ async def _no_payload(_peer_id: bytes, _sha256: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Services:
-    """What this node answers: payload(who asks, sha256 and certificate), charter(sha256), greeting(); b"" where there is nothing.
+    """How this node answers the calls of peers, and whom. Empty bytes mean that it has nothing.
 
-    `admits` says whether a peer is answered at all, `source` whose share of calls and answers it uses (None: not known before
-    the next `look` at who is connected), `may_tell` whether so many bytes of announcements may go to it, `member` whether an
-    origin may announce under `digest`, which is kept before others.
+    `payload` gets the caller's peer id, and a sha256 with a certificate behind it; `charter` gets a sha256.
+    `admits` says whether a peer is answered at all. `source` is the address range that its calls count for; None means that it
+    is unknown until the next `refresh_peers`. `may_tell` says whether so many bytes of announcements may go to a source.
+    `member` says whether an origin with this certificate may announce under `digest`, the hash of our charter.
     """
 
     payload: Callable[[bytes, bytes], Awaitable[bytes]] = _no_payload
     charter: Callable[[bytes], bytes] = lambda sha256: b""
-    greeting: Callable[[], bytes] = lambda: b""
+    handshake: Callable[[], bytes] = lambda: b""
     admits: Callable[[bytes], bool] = lambda peer_id: True
     source: Callable[[bytes], str | None] = lambda peer_id: ""
-    look: Callable[[], Awaitable[None]] = _nothing
+    refresh_peers: Callable[[], Awaitable[None]] = _do_nothing
     may_tell: Callable[[bytes, int], bool] = lambda source, size: True
     digest: bytes = b""
     member: Callable[[bytes, bytes], bool] = lambda peer_id, certificate: True
 
 
 class Network(Protocol):
-    """The directory and the payloads. Every method raises PeerAway where nobody answers."""
+    """The directory and the peers' payloads. Every method raises PeerAway if nobody answers."""
 
-    async def announce(self, key: str, peer_id: bytes, signed: bytes, expires_at: float) -> bool: ...
+    async def announce(self, key: str, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
+        """Put a signed announcement into the directory; whether it was stored."""
+        ...
 
-    async def read(self, key: str) -> dict[bytes, bytes]:
+    async def read_directory(self, key: str) -> dict[bytes, bytes]:
         """Signed announcements by peer id, each of them verified."""
         ...
 
     @property
-    def copies(self) -> int:
-        """How often what is read comes in, each time from somebody else."""
+    def replicas(self) -> int:
+        """How many peers send the whole answer of `read_directory`, for counting traffic."""
         ...
 
-    async def lodge(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
-        """Leave a payload with those who give it out for us; their peer ids, none where we do that ourselves."""
+    async def upload(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
+        """Hand a payload to gateways that serve it for us and return their peer ids; none if we serve it ourselves."""
         ...
 
-    async def pull(self, peer_id: bytes, sha256: bytes, seconds: float, certificate: bytes = b"") -> bytes: ...
+    async def pull(self, peer_id: bytes, sha256: bytes, seconds: float, certificate: bytes = b"") -> bytes:
+        """A payload, not necessarily with this hash; empty if the peer has none."""
+        ...
 
-    async def greet(self, peer_id: bytes) -> bytes: ...
+    async def fetch_handshake(self, peer_id: bytes) -> bytes: ...
 
-    async def addresses(self) -> list[str]: ...
+    async def addresses(self) -> list[str]:
+        """Where others can reach this node, the most useful address first."""
+        ...
 
 
 class Transport(Protocol):
-    """Keeps a Network open. `calls` says whether this node calls peers itself; a gateway calls them for its clients."""
+    """Keeps a Network open. `calls_peers` says whether this node calls peers itself; for a light client, gateways do."""
 
-    calls: bool
+    calls_peers: bool
 
     @property
-    def dht(self) -> Network:
-        """The open network; raises PeerAway while there is none."""
+    def network(self) -> Network:
+        """The open network. Raises PeerAway while there is none."""
         ...
 
     @property
     def pid(self) -> int:
-        """The network process; raises PeerAway where there is none."""
+        """The network process. Raises PeerAway if there is none."""
         ...
 
     async def start(self) -> None: ...
 
-    async def meet(self) -> None: ...
+    async def refresh_peers(self) -> None:
+        """Call `on_peers` with those that are connected now."""
+        ...
 
     async def run(self) -> None: ...
 
@@ -131,32 +144,32 @@ class Transport(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Callbacks:
-    """A node as its transport sees it. Every callable is called on the loop's thread and returns at once.
+    """A node as its transport sees it. Every callable is called on the event loop's thread and returns at once.
 
-    `services` answers calls of peers. `report` takes events for the person. `met` hears who is connected and who answered a ping,
-    `joined` that peers or gateways were reached after there were none, `greeted` why a peer takes no part here ("": it does).
-    `trusted` names the peers to remember before others. `admission` shows and checks certificates of a private swarm, and
-    `traffic` counts bytes and limits them.
+    `services` answers peers. `report` takes events for the person. `admission` shows and checks certificates of a private swarm.
+    `on_peers` gets all connected peers and who answered a ping, `on_joined` is called when the first peer or gateway answers,
+    `on_handshake` gets why a peer takes no part here ("": it does). `trusted_peers` are remembered before others.
+    `traffic` counts and limits bytes.
     """
 
     services: Services
     report: Callable[[NetworkEvent], None]
-    met: Callable[[list[Connected], dict[bytes, Pong]], None]
-    joined: Callable[[], None]
-    greeted: Callable[[bytes, str], None]
-    trusted: Callable[[], set[bytes]]
     admission: Membership
-    traffic: BandwidthLimiter
+    on_peers: Callable[[list[ConnectedPeer], dict[bytes, Pong]], None] = lambda peers, pongs: None
+    on_joined: Callable[[], None] = lambda: None
+    on_handshake: Callable[[bytes, str], None] = lambda peer_id, refusal: None
+    trusted_peers: Callable[[], set[bytes]] = set
+    traffic: BandwidthLimiter = field(default_factory=BandwidthLimiter)
 
 
-OpenTransport = Callable[[Callbacks], Transport]  # builds it; `start` connects it
+OpenTransport = Callable[[Callbacks], Transport]  # creates it; `start` connects it
 
 
 async def standing_of(peer_id: bytes, trust: ReputationTable, transport: Transport) -> PeerReputation:
-    """The standing of a peer that gave something: where it was dialled for that, it is met first, to see where it is."""
+    """The standing of a peer that gave something. If it was dialled for that, look first where it is connected from."""
     if trust.of(peer_id).connection == "gone":
         with suppress(PeerAway):
-            await transport.meet()
+            await transport.refresh_peers()
     return trust.of(peer_id)
 
 
@@ -171,20 +184,20 @@ async def fetch(
     certificate: bytes,
     paid: Callable[[int], None] = lambda size: None,
 ) -> bytes:
-    """A payload from its origin, or from those who give it out for it; empty where nobody does. What comes is counted and paid.
+    """A payload from its origin, or from those who serve it for the origin; empty if none of them does.
 
-    `paid` is told how much came, whoever gave it and whatever it is; where a call was broken off, nobody knows how much did.
-    Bytes of another hash are the origin's offence where it gives them itself; those of anybody else are passed over.
-    Raises PeerAway while there is no network of our own.
+    `paid` gets the number of bytes that each try brought, whatever they are, or FAILED_PULL_COST if a call failed. Bytes with
+    another hash are the origin's offence if it sent them itself; from anybody else they are ignored.
+    Raises PeerAway while we have no network.
     """
     for giver in via or (origin,):
-        network, blob, size = transport.dht, b"", DEPOSIT
+        network, blob, size = transport.network, b"", FAILED_PULL_COST
         try:
-            with suppress(PeerAway):  # peers come and go: another gives it, or it is asked again later
+            with suppress(PeerAway):  # peers come and go: another one serves it, or it is asked again later
                 blob = await network.pull(giver, sha256, seconds, certificate)
                 size = len(blob)
                 traffic.count_received(size)
-        finally:  # also where whoever asked has left meanwhile
+        finally:  # after a cancellation too
             traffic.charge_received(size)
             paid(size)
         if blob and (giver == origin or hashlib.sha256(blob).digest() == sha256):

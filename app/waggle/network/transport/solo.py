@@ -1,39 +1,39 @@
-"""A swarm of one: being alone by choice, and a stand-in for tests. Shares nothing, receives nothing."""
+"""A node without a network: for training alone by choice, and as a stand-in in tests. It shares and receives nothing."""
 
 from collections.abc import Sequence
 
 from waggle.tasks.rollout_group import Group, JudgedGroup
 
 
-class SoloSwarm:
-    """The same doors as SwarmNode, with nobody behind them."""
+class SoloNode:
+    """The methods of SwarmNode, all without effect."""
 
     async def start(self) -> None:
-        """Nothing to start."""
+        """Do nothing."""
 
     async def run(self) -> None:
-        """Nothing runs."""
+        """Return at once."""
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     async def addresses(self) -> list[str]:
-        """Nobody can reach it."""
+        """No address: nobody can call this node."""
         return []
 
     def limit(self, rate: float | None) -> None:
-        """There is no traffic."""
+        """Do nothing: there is no traffic."""
 
     def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:
-        """Nobody is told."""
+        """No group is sent, in no bytes."""
         return 0, 0
 
     def waiting(self) -> tuple[JudgedGroup, ...]:
-        """Nobody gives."""
+        """No external group waits."""
         return ()
 
     def take(self, groups: Sequence[JudgedGroup]) -> None:
-        """Nothing can have been taken."""
+        """Do nothing: there are no external groups."""
 
     def discard(self, groups: Sequence[JudgedGroup]) -> None:
-        """Nothing can have come."""
+        """Do nothing: there are no external groups."""

@@ -1,11 +1,11 @@
-"""Background tasks of a transport: watched while they run, awaited when they end."""
+"""Background tasks of a transport: watching them, and ending them."""
 
 import asyncio
 from collections.abc import Sequence
 
 
 async def watch(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Raise the first failure among tasks; return when all have ended, by being cancelled too."""
+    """Raise the first failure of a task. Return when all have ended or were cancelled."""
     if tasks:
         ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
         for task in ended:
@@ -14,7 +14,7 @@ async def watch(tasks: Sequence[asyncio.Task[None]]) -> None:
 
 
 async def end(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel tasks until they have ended: code of others may swallow being cancelled once."""
+    """Cancel tasks until they have ended: a library may swallow the first cancellation."""
     while unfinished := [task for task in tasks if not task.done()]:
         for task in unfinished:
             task.cancel()

@@ -20,9 +20,9 @@ from websockets.http11 import Request, Response
 from waggle.core.errors import SwarmError
 from waggle.network.limits.address_ranges import source_of
 from waggle.network.messages.gateway_paths import CHARTER, GATEWAY, WAITING
-from waggle.network.transport.gateway.bounded_connection import Read
+from waggle.network.transport.gateway.bounded_connection import BoundedConnection
 from waggle.network.web import status_page
-from waggle.network.web.statistics import Status
+from waggle.network.web.statistics import SwarmStatus
 
 MOST, MOST_FROM_ONE = 128, 48  # connections at once, whatever they ask, and of them from one address range
 FRESH_S = 1.0  # a page is made once a second at most, however many ask
@@ -39,10 +39,10 @@ SAFE = {
 Serve = Callable[[ServerConnection], Awaitable[None]]
 
 
-class Web:
+class WebServer:
     """Owns the listening socket. `status` gives the figures of now; `gateway` serves a light client until it leaves."""
 
-    def __init__(self, status: Callable[[], Status], gateway: Serve | None = None, charter: bytes = b"") -> None:
+    def __init__(self, status: Callable[[], SwarmStatus], gateway: Serve | None = None, charter: bytes = b"") -> None:
         self._status = status
         self._charter = charter
         self._gateway = gateway
@@ -119,7 +119,7 @@ class Web:
             case _:
                 return _response(http.HTTPStatus.NOT_FOUND, "text/plain", b"nothing here\n")
 
-    def _page(self, kind: str, make: Callable[[Status], bytes]) -> Response:
+    def _page(self, kind: str, make: Callable[[SwarmStatus], bytes]) -> Response:
         made_at, body = self._cached.get(kind, (-FRESH_S, b""))
         if time.monotonic() - made_at >= FRESH_S:
             body = make(self._status())
@@ -131,7 +131,7 @@ def _counted() -> type[ServerConnection]:
     """Connections that end at once where there are too many already: also those that never ask anything are counted."""
     here: dict[ServerConnection, str] = {}
 
-    class Counted(Read, ServerConnection):
+    class Counted(BoundedConnection, ServerConnection):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             super().connection_made(transport)
             address = self.remote_address

@@ -17,7 +17,7 @@ PRESENT_S = 600.0  # since its last sign of life: still a member
 MAX_MEMBERS = 500
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True):
+class MemberStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody whose groups came here. `model` is what it says of itself."""
 
     name: str
@@ -28,7 +28,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     seen_at: float  # unix seconds
 
 
-class Specialty(msgspec.Struct, frozen=True, kw_only=True):
+class SpecialtyStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one kind of task in the last hour; `reward` is None where nothing came."""
 
     dataset: str
@@ -37,13 +37,13 @@ class Specialty(msgspec.Struct, frozen=True, kw_only=True):
     reward: float | None
 
 
-class Model(msgspec.Struct, frozen=True, kw_only=True):
+class ModelStatus(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     members: int
     reward: float
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
+class SwarmStatus(msgspec.Struct, frozen=True, kw_only=True):
     """All that the status page says. `minutes` counts groups in each of the last 60 minutes, the newest last, still growing."""
 
     swarm: str
@@ -52,9 +52,9 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     since: float
     at: float
     addresses: tuple[str, ...]
-    members: tuple[Member, ...]
-    models: tuple[Model, ...]
-    specialties: tuple[Specialty, ...]
+    members: tuple[MemberStatus, ...]
+    models: tuple[ModelStatus, ...]
+    specialties: tuple[SpecialtyStatus, ...]
     minutes: tuple[int, ...]
     groups: int
     dropped: int
@@ -67,14 +67,14 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self.minutes[-1 - whole : -1]) / whole if self.at - self.since >= 60 else float(self.minutes[-1])
 
 
-class Board:
+class SwarmStatistics:
     """Hears the node's news. Belongs to the loop's thread; bounded, whoever comes."""
 
     def __init__(self, charter: Charter, clock: Callable[[], float] = time.time) -> None:
         self._charter = charter
         self._clock = clock
         self._since = clock()
-        self._members: OrderedDict[bytes, Member] = OrderedDict()  # the longest unseen first
+        self._members: OrderedDict[bytes, MemberStatus] = OrderedDict()  # the longest unseen first
         self._parties: dict[bytes, Party] = {}  # of the members, together with whom each is counted
         self._minutes: dict[int, dict[str, tuple[int, float]]] = {}  # minute -> dataset -> groups, sum of their mean rewards
         self._groups = self._dropped = 0
@@ -94,7 +94,7 @@ class Board:
             case _:
                 pass  # it says nothing of the swarm
 
-    def status(self, addresses: tuple[str, ...]) -> Status:
+    def status(self, addresses: tuple[str, ...]) -> SwarmStatus:
         """The figures of now."""
         now = self._clock()
         members = tuple(
@@ -105,7 +105,7 @@ class Board:
         )
         this = int(now // 60)
         hour = [self._minutes.get(minute, {}) for minute in range(this - MINUTES + 1, this + 1)]
-        return Status(
+        return SwarmStatus(
             swarm=self._charter.name,
             charter=self._charter.digest.hex(),
             private=self._charter.is_private,
@@ -132,7 +132,7 @@ class Board:
         known = before.groups if before else 0
         total = known + len(means)
         reward = ((before.reward if before else 0.0) * known + sum(means)) / total if total else 0.0
-        self._members[news.origin] = Member(
+        self._members[news.origin] = MemberStatus(
             name=name_of(news.origin), model=news.model, round=news.round, groups=total, reward=reward, seen_at=now
         )
         self._parties[news.origin] = next((group.source for group in news.groups), "") or news.origin
@@ -148,16 +148,18 @@ class Board:
         self._groups += len(means)
 
 
-def _models(members: tuple[Member, ...]) -> tuple[Model, ...]:
+def _models(members: tuple[MemberStatus, ...]) -> tuple[ModelStatus, ...]:
     by_name: dict[str, list[float]] = {}
     for member in members:
         by_name.setdefault(member.model, []).append(member.reward)
-    models = [Model(name=name, members=len(rewards), reward=sum(rewards) / len(rewards)) for name, rewards in by_name.items()]
+    models = [
+        ModelStatus(name=name, members=len(rewards), reward=sum(rewards) / len(rewards)) for name, rewards in by_name.items()
+    ]
     return tuple(sorted(models, key=lambda model: (-model.members, model.name)))
 
 
-def _specialty(dataset: str, title: str, counts: list[tuple[int, float]]) -> Specialty:
+def _specialty(dataset: str, title: str, counts: list[tuple[int, float]]) -> SpecialtyStatus:
     groups = sum(count for count, _ in counts)
-    return Specialty(
+    return SpecialtyStatus(
         dataset=dataset, title=title, groups=groups, reward=sum(rewards for _, rewards in counts) / groups if groups else None
     )

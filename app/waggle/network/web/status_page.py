@@ -10,7 +10,7 @@ from html import escape
 from waggle import __version__
 from waggle.core import paths
 from waggle.network.web import leaderboard_page
-from waggle.network.web.statistics import Member, Model, Specialty, Status
+from waggle.network.web.statistics import MemberStatus, ModelStatus, SpecialtyStatus, SwarmStatus
 
 MAX_ROWS = 50  # members in the table
 WIDTH, HEIGHT = 720, 120  # of the chart, in its own units
@@ -27,7 +27,7 @@ def _style() -> str:
     return f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}{sheet}"
 
 
-def html(status: Status) -> str:
+def html(status: SwarmStatus) -> str:
     """One page; it asks for itself again every 15 seconds."""
     name = escape(status.swarm)
     chip = '<span class="chip">private</span>' if status.private else ""
@@ -44,7 +44,7 @@ def html(status: Status) -> str:
     )
 
 
-def metrics(status: Status) -> str:
+def metrics(status: SwarmStatus) -> str:
     """The text format of Prometheus, version 0.0.4."""
     lines = [
         *_metric("waggle_info", "gauge", "This node's version", [({"version": __version__, "charter": status.charter}, 1)]),
@@ -77,7 +77,7 @@ def _label(text: str) -> str:
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
-def _sentence(status: Status) -> str:
+def _sentence(status: SwarmStatus) -> str:
     if not status.members:
         return "Nobody has shared anything lately. Members appear here as soon as their first groups have been judged."
     count = len(status.members)
@@ -85,7 +85,7 @@ def _sentence(status: Status) -> str:
     return f"{who} together: each shares what its model tried, as text, and every answer is judged again here."
 
 
-def _figures(status: Status) -> list[str]:
+def _figures(status: SwarmStatus) -> list[str]:
     figures = (
         (str(len(status.members)), "members", "seen in the last ten minutes"),
         (f"{status.groups_per_minute:.0f}", "groups per minute", "over the last five minutes"),
@@ -98,7 +98,7 @@ def _figures(status: Status) -> list[str]:
     ]
 
 
-def _minutes(status: Status) -> str:
+def _minutes(status: SwarmStatus) -> str:
     top = max(*status.minutes, 1)
     step = WIDTH / len(status.minutes)
     tallest = f"; the tallest is {top}" if any(status.minutes) else ""
@@ -116,7 +116,7 @@ def _minutes(status: Status) -> str:
     )
 
 
-def _specialties(specialties: tuple[Specialty, ...]) -> str:
+def _specialties(specialties: tuple[SpecialtyStatus, ...]) -> str:
     rows = "".join(
         f"<tr><td>{escape(kind.title)}</td><td>{_bar(kind.reward)}</td>"
         f'<td class="number">{"-" if kind.reward is None else f"{kind.reward:.2f}"}</td>'
@@ -135,7 +135,7 @@ def _bar(share: float | None) -> str:
     return f'<span class="track"><span class="fill" style="width:{width:.0f}%"></span></span>'
 
 
-def _models(models: tuple[Model, ...]) -> str:
+def _models(models: tuple[ModelStatus, ...]) -> str:
     rows = "".join(
         f'<tr><td>{escape(model.name) or "unnamed"}</td><td class="number">{model.members}</td>'
         f'<td class="number">{model.reward:.2f}</td></tr>'
@@ -148,7 +148,7 @@ def _models(models: tuple[Model, ...]) -> str:
     )
 
 
-def _members(status: Status) -> str:
+def _members(status: SwarmStatus) -> str:
     rows = "".join(_member(member, status.at) for member in status.members[:MAX_ROWS])
     more = len(status.members) - MAX_ROWS
     note = f"Those with the most groups; {more} more are not shown." if more > 0 else "Names are made from their keys."
@@ -160,7 +160,7 @@ def _members(status: Status) -> str:
     )
 
 
-def _member(member: Member, now: float) -> str:
+def _member(member: MemberStatus, now: float) -> str:
     return (
         f'<tr><td>{escape(member.name)}</td><td>{escape(member.model)}</td><td class="number">{member.round}</td>'
         f'<td class="number">{member.groups}</td><td class="number">{member.reward:.2f}</td>'
@@ -168,7 +168,7 @@ def _member(member: Member, now: float) -> str:
     )
 
 
-def _join(status: Status) -> str:
+def _join(status: SwarmStatus) -> str:
     addresses = "".join(f"<code>{escape(address)}</code>" for address in status.addresses)
     note = "Only whoever has an invite can take part." if status.private else "Put one of these addresses into Waggle."
     return (

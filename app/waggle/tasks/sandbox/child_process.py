@@ -17,7 +17,7 @@ import psutil
 
 import waggle
 from waggle.core import paths
-from waggle.core.process_memory import held_by
+from waggle.core.process_memory import resident_bytes
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.hardening import MEMORY_BYTES, TRIPPED
 
@@ -49,7 +49,7 @@ class ChildProcess(Generic[Reply]):
     def __init__(self, module: str, read: Callable[[bytes], Reply], *, hash_seed: int = 0) -> None:
         environment = dict(os.environ, PYTHONHASHSEED=str(hash_seed), PYTHONPATH=str(Path(waggle.__file__).parents[1]))
         self.process = subprocess.Popen(
-            paths.program(module), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, creationflags=UNSEEN
+            paths.module_command(module), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, creationflags=UNSEEN
         )
         self._decode = read
         self._replies: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
@@ -110,7 +110,7 @@ class ChildProcess(Generic[Reply]):
         if late:
             kind = TimeoutError if worked >= STARVED * seconds else ChildStarved
             return kind(f"no answer within {seconds:.0f} s, of which it worked for {max(0.0, worked):.1f} s")
-        if held_by(self.process.pid) > MEMORY_BYTES:
+        if resident_bytes(self.process.pid) > MEMORY_BYTES:
             return EOFError(f"it took more than {MEMORY_BYTES / 2**30:.0f} GiB")
         return None
 

@@ -158,9 +158,8 @@ def _is_short(rest: bytes) -> bool:
 
 
 def _entries(root: Path) -> list[bytes]:
-    return [
-        msgspec.msgpack.encode(entry) for entry in training_journal.entries(root, 3, "base")
-    ]  # as bytes, because NaN does not equal itself
+    # as bytes, because NaN does not equal itself
+    return [msgspec.msgpack.encode(entry) for entry in training_journal.entries(root, 3, "base")]
 
 
 def _entry(content: bytes) -> bytes:

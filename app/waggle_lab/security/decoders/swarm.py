@@ -21,7 +21,7 @@ from waggle.network.messages.answer_sheet import AnswerSheet
 from waggle.network.messages.invite import Invite
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.transport.hivemind import dht_validator
-from waggle.network.transport.hivemind.lan_discovery import MAX_ADDRESS, MAX_FOUND, Lan
+from waggle.network.transport.hivemind.lan_discovery import MAX_ADDRESS, MAX_SUGGESTED, LanDiscovery
 from waggle.tasks.charter import PROTOCOL, first_swarm
 from waggle.tasks.questions import QuestionId, epoch_at
 from waggle.tasks.rollout_group import Completion, Group
@@ -57,7 +57,7 @@ def guard(scratch: Path) -> Decoder:
     good = _entry(signer, msgspec.msgpack.encode(_announced()))
 
     def check(data: bytes) -> None:
-        validator = dht_validator.Guard(clock=lambda: NOW)
+        validator = dht_validator.AnnouncementValidator(clock=lambda: NOW)
         for entry in (_entry_in(data), replace(good, value=data), _entry(signer, data)):
             if validator.validate(entry):
                 announced = announcements.read(_unpacked(entry.value), entry.subkey[2:])
@@ -201,11 +201,11 @@ def lan(scratch: Path) -> Decoder:
 
     def check(data: bytes) -> None:
         suggested.clear()
-        network, lines = Lan(CHARTER.digest, own.peer_id, suggested.append), data.split(b"\n")
+        network, lines = LanDiscovery(CHARTER.digest, own.peer_id, suggested.append), data.split(b"\n")
         for address_line, charter_line in zip(lines[::2], (*lines[1::2], b""), strict=False):
-            network.hear({b"address": address_line, b"charter": charter_line})
-            network.hear({b"address": address_line, b"charter": CHARTER.digest.hex().encode()})
-        assert len(suggested) == len(set(suggested)) <= MAX_FOUND
+            network.on_service({b"address": address_line, b"charter": charter_line})
+            network.on_service({b"address": address_line, b"charter": CHARTER.digest.hex().encode()})
+        assert len(suggested) == len(set(suggested)) <= MAX_SUGGESTED
         assert all(len(suggestion) <= MAX_ADDRESS and addresses.is_address(suggestion) for suggestion in suggested)
         assert not any(addresses.peer_of(suggestion) == own.peer_id for suggestion in suggested)
 

@@ -102,7 +102,7 @@ def known_peers(scratch: Path) -> Decoder:
         path.write_bytes(data)
         decoded = peer_cache.read(path)
         assert len(decoded) <= peer_cache.MAX_KEPT
-        updated = peer_cache.keep(path, decoded, ["/ip4/192.0.2.1/tcp/1"])
+        updated = peer_cache.update(path, decoded, ["/ip4/192.0.2.1/tcp/1"])
         assert peer_cache.read(path) == updated or len(data) > peer_cache.MAX_BYTES // 2
 
     return Decoder((b"[]", b'["/ip4/192.0.2.1/tcp/4001/p2p/12D3", "/a\\u00e9\\n"]'), check)

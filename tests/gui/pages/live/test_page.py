@@ -1,4 +1,4 @@
-"""Live with a model far faster than a person: what is read, pointed at or pressed stays where it is; the rest goes on."""
+"""The page Live with a model much faster than a person: cards that are read, pointed at or pressed stay in place."""
 
 from collections.abc import Callable
 
@@ -11,33 +11,34 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.status_card import progress_words
-from waggle.gui.pages.live.page import Live
+from waggle.gui.pages.live.page import LivePage
 from waggle.gui.pages.live.question_card import QuestionCard
-from waggle.gui.pages.live.round_stepper import Stepper
+from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.state.feed_pacing import LINGER, SHORTEST_STAY
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.highlighted_text import lines_of
-from waggle.gui.widgets.painted import Painted, Stages
+from waggle.gui.widgets.painted import PaintedWidget, StageProgress
 from waggle.protocol import events
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import STAGES, Card, Stage, State
 
 LONG = "step by step " * 200
 AWAY = QPoint(20, 20)  # from the feed
-TellWindow = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 
 
 class Swift:
-    """A window on Live, told whole rounds of eight questions; `later` moves the clock that paces the feed."""
+    """A window on Live that gets whole rounds of eight questions; `later` moves the clock that paces the feed."""
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: MainWindow) -> None:
         self.window, self.time, self.round = window, 0.0, 0
         window.show_page("live")
         live = window.pages["live"]
-        assert isinstance(live, Live)
+        assert isinstance(live, LivePage)
         self.live, self.feed = live, live._feed
         live._pace.clock = lambda: self.time
         self.play()
@@ -66,7 +67,7 @@ class Swift:
         self.window._current.flush()
 
     def settle(self, qtbot: QtBot) -> None:
-        """Wait until each card has its widget, in its place."""
+        """Wait until each card has its widget in place."""
         qtbot.waitUntil(lambda: not self.feed._later.isActive())
         QApplication.processEvents()
 
@@ -102,8 +103,8 @@ def swift(window_told: TellWindow, qtbot: QtBot) -> Swift:
     return swift_feed
 
 
-def rest_on(window: Window, place: QPoint) -> None:
-    """Lay the pointer there, as a hand does."""
+def rest_on(window: MainWindow, place: QPoint) -> None:
+    """Move the pointer there, as a hand does."""
     QTest.mouseMove(window.windowHandle(), place)
     QApplication.processEvents()
 
@@ -269,21 +270,21 @@ def test_each_card_and_each_of_its_buttons_is_told_apart_by_its_question(swift: 
 
 
 def arrived(*lengths: int) -> events.PeerGroupsArrived:
-    """A peer's question, short itself, whose answers have so many characters and come all at once."""
+    """A short question of a peer whose answers have so many characters and arrive at once."""
     answers = tuple(events.ShownCompletion(text=LONG[:length], judged=True, reason="wrong: 7") for length in lengths)
     group = events.ShownGroup(key=f"p/{lengths}", specialty="Logic", question="Which?", completions=answers)
     return events.PeerGroupsArrived(origin="p", name="Otter", round=7, model="m", groups=(group,))
 
 
 def is_cut(card: QuestionCard) -> bool:
-    """Whether some answer needs more lines than are drawn."""
+    """Whether an answer needs more lines than are drawn."""
     return any(
         lines_of(tile.theme, tile._words(), tile.width() - 20, 99) > tile._lines for tile in card._tiles if tile.isVisible()
     )
 
 
 def test_an_answer_that_is_cut_can_be_read_whole_also_in_a_card_that_is_new(window_told: TellWindow, qtbot: QtBot) -> None:
-    """Its parts are wider than they will be until they have got their places."""
+    """Parts of a card are wider before their first layout than after it."""
     story = [arrived(30, length, 40, 30) for length in (30, 55, 62, 75, 100, 137)]
     swift = Swift(window_told([ready(round=0), *story], 1024, 640))
     swift.settle(qtbot)
@@ -313,7 +314,7 @@ def test_a_card_that_is_open_stays_whole_in_a_window_that_becomes_narrower_and_s
 
 
 class Arrangements(QObject):
-    """How often a widget is asked to arrange its parts."""
+    """How often a widget is asked to lay out its parts."""
 
     def __init__(self, widget: QuestionCard) -> None:
         super().__init__()
@@ -341,7 +342,7 @@ def test_reading_all_is_offered_and_withdrawn_as_a_card_is_made_narrower_and_wid
         assert (is_cut(card), card._reader.isVisible()) == (cut, cut)
 
 
-def is_honey(widget: Painted) -> bool:
+def is_honey(widget: PaintedWidget) -> bool:
     picture, honey = widget.grab().toImage(), widget.theme.colour("accent")
     return any(picture.pixelColor(x, y) == honey for x in range(picture.width()) for y in range(picture.height()))
 
@@ -353,7 +354,7 @@ def test_what_is_held_says_where_it_stands_and_nothing_in_honey(theme: Theme, ph
     stopped = replace(going, phase=phase)
     assert progress_words(stopped)[0].startswith(f"Stopped at: {TITLES[stage]}")
     assert progress_words(stopped)[1:] == progress_words(going)[1:]
-    stepper, cells = Stepper(theme), Stages(theme)
+    stepper, cells = RoundStepper(theme), StageProgress(theme)
     stepper.resize(900, 40)
     for state in (going, stopped):
         stepper.show_state(state)
@@ -373,7 +374,7 @@ def test_what_is_held_says_where_it_stands_and_nothing_in_honey(theme: Theme, ph
     ],
 )
 def test_an_empty_feed_says_when_something_comes(theme: Theme, qtbot: QtBot, phase: events.Phase, round_: int, when: str) -> None:
-    live = Live(theme)
+    live = LivePage(PageContext(theme))
     qtbot.addWidget(live)
     live.show_state(State(phase=phase, round=round_, ready=ready(round=round_)), 0.0)
     assert live._feed._empty.text() == f"Questions and answers appear here {when}."

@@ -1,4 +1,4 @@
-"""A peer is chosen, explained in one sentence, muted, blocked, welcomed back: by button, menu, keyboard and a real pipe."""
+"""The chosen peer: explained, muted, blocked and welcomed back, by button, menu and keyboard, and through a real pipe."""
 
 import sys
 from collections.abc import Callable
@@ -14,21 +14,23 @@ from pytestqt.qtbot import QtBot
 import waggle
 from gui.recorded import ready
 from pictures.screenshots import with_peers
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
-from waggle.gui.pages.peers.page import Peers
+from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.pages.peers.peer_details import HINT
-from waggle.gui.pages.peers.peer_table import COLUMNS, DROPPED, NAME_ROOM, SIGN, PeerTable
+from waggle.gui.pages.peers.peer_table import COLUMNS, DROPPED, NAME_ROOM, STANDING_COLUMN, PeerTableModel
+from waggle.gui.pages.peers.refusal_words import group_words, refusal_sentences
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChoosePeer
 from waggle.protocol.events import Choice, PeerInfo
 from waggle.protocol.state import AnyEvent
+from waggle.sapo.selection import Reason
 
-TellWindow = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 NOW = 1_790_000_000.0
 FAKE = Path(__file__).parents[2] / "fake_engine.py"
 OTTER = PeerInfo(
@@ -38,21 +40,21 @@ WREN = PeerInfo(id="12D3KooWWren", name="Clever Wren", received=4, useful=1, use
 
 
 def met(*peers: PeerInfo) -> list[AnyEvent]:
-    """A running engine that has met these."""
+    """The events of a running engine that has met these peers."""
     running = events.PhaseChanged(phase="contributing", round=1, at=NOW)
     return [ready(), running, *(events.PeerChanged(peer=peer, at=NOW) for peer in peers)]
 
 
-def page_of(window: Window, chosen: str = "") -> tuple[Peers, list[AnyCommand]]:
-    """The page Peers with this peer chosen, and what it asks of the engine."""
+def page_of(window: MainWindow, chosen: str = "") -> tuple[PeersPage, list[AnyCommand]]:
+    """The page Peers with this peer chosen, and the commands that it sends from now on."""
     window.show_page("peers")
-    window.peers.choose(chosen)
+    window.pages.of(PeersPage).choose(chosen)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
-    return window.peers, sent
+    return window.pages.of(PeersPage), sent
 
 
-def tell(window: Window, *new_events: AnyEvent) -> None:
+def tell(window: MainWindow, *new_events: AnyEvent) -> None:
     for event in new_events:
         window._current.take(event)
     window._current.flush()
@@ -62,8 +64,8 @@ def choices_sent(sent: list[AnyCommand]) -> list[tuple[str, Choice]]:
     return [(command.peer, command.choice) for command in sent if isinstance(command, ChoosePeer)]
 
 
-def offered(page: Peers) -> dict[str, bool]:
-    """Words of the buttons that are seen, and whether each can be pressed."""
+def offered(page: PeersPage) -> dict[str, bool]:
+    """The texts of visible buttons, and whether each is enabled."""
     return {button.text(): button.isEnabled() for button in page._strip._buttons.values() if not button.isHidden()}
 
 
@@ -92,31 +94,31 @@ def test_whoever_reads_the_table_stays_there_when_a_peer_comes(window_told: Tell
     ],
 )
 def test_a_row_says_how_its_peer_stands(theme: Theme, fields: dict[str, object], word: str) -> None:
-    table = PeerTable(theme)
+    table = PeerTableModel(theme)
     table.show_peers([replace(WREN, **fields)], NOW)
-    assert table.index(0, SIGN).data() == word
+    assert table.index(0, STANDING_COLUMN).data() == word
 
 
 def test_a_row_that_only_changes_its_standing_is_said_to_change(theme: Theme) -> None:
-    table = PeerTable(theme)
+    table = PeerTableModel(theme)
     peers = [replace(OTTER, seen_at=0.0), replace(WREN, seen_at=0.0, doubted_until=NOW + 60, reason="too large")]
     table.show_peers(peers, NOW)
-    assert table.index(1, SIGN).data() == "In doubt"
+    assert table.index(1, STANDING_COLUMN).data() == "In doubt"
     changed: list[int] = []
     table.dataChanged.connect(lambda top, _bottom: changed.append(top.row()))
     table.show_peers(peers, NOW + 30)
     assert changed == []
     table.show_peers(peers, NOW + 61)
     assert changed == [1]
-    assert table.index(1, SIGN).data() == "–"
+    assert table.index(1, STANDING_COLUMN).data() == "–"
 
 
 def test_the_sentence_is_read_out_and_shown_on_hovering(theme: Theme) -> None:
-    table = PeerTable(theme)
+    table = PeerTableModel(theme)
     table.show_peers([replace(WREN, doubted_until=NOW + 60, reason="<b>\u202etoo large")], NOW)
     says = "It broke a rule (<b>\ufffdtoo large): it is asked again in 60 s."
     assert table.index(0, 0).data(Qt.ItemDataRole.AccessibleDescriptionRole) == says
-    assert "&lt;b&gt;\ufffdtoo large" in str(table.index(0, SIGN).data(Qt.ItemDataRole.ToolTipRole))
+    assert "&lt;b&gt;\ufffdtoo large" in str(table.index(0, STANDING_COLUMN).data(Qt.ItemDataRole.ToolTipRole))
 
 
 def test_nothing_is_chosen_until_a_person_chooses(window_told: TellWindow) -> None:
@@ -146,7 +148,7 @@ def test_a_choice_is_asked_for_told_and_taken_back(window_told: TellWindow, verb
     assert set(offered(page).values()) == {False}, "that was another change"
     tell(window, events.PeerChanged(peer=replace(OTTER, choice=choice)))
     assert offered(page) == {"Welcome back": True}
-    assert page._model.index(0, SIGN).data() == stands
+    assert page._model.index(0, STANDING_COLUMN).data() == stands
     page._strip._buttons[""].click()
     tell(window, events.PeerChanged(peer=OTTER))
     assert choices_sent(sent) == [(OTTER.id, choice), (OTTER.id, "")]
@@ -290,7 +292,7 @@ def test_the_window_as_it_opens_has_room_for_every_column(
     percent: int,
     request: pytest.FixtureRequest,
 ) -> None:
-    """With a scroll bar beside them, and no head, connection, figure or standing cut; of larger words, for those that stay."""
+    """Beside a scroll bar, no head, connection, figure or standing is cut; with large text, this holds for visible columns."""
     request.addfinalizer(lambda: translator.use("en"))
     translator.use(spoken)
     theme.set_text(percent)
@@ -298,7 +300,7 @@ def test_the_window_as_it_opens_has_room_for_every_column(
     window.show_page("peers")
     for _ in range(3):
         qapp.processEvents()
-    view, model = window.peers._view, window.peers._model
+    view, model = window.pages.of(PeersPage)._view, window.pages.of(PeersPage)._model
     assert view.verticalScrollBar().isVisible()
     visible = [column for column in range(len(COLUMNS)) if not view.isColumnHidden(column)]
     assert len(visible) == {100: 10, 130: 8, 200: 4}[percent]
@@ -308,7 +310,7 @@ def test_the_window_as_it_opens_has_room_for_every_column(
     for column in visible[1:]:
         room = view.columnWidth(column) - 24
         assert caption.horizontalAdvance(str(model.headerData(column, Qt.Orientation.Horizontal))) <= room
-        icon = 22 if column in (1, SIGN) else 0
+        icon = 22 if column in (1, STANDING_COLUMN) else 0
         words = [model.index(row, column).data() for row in range(model.rowCount())]
         assert COLUMNS[column] == "Model" or all(small.horizontalAdvance(each) + icon <= room for each in words), COLUMNS[column]
 
@@ -322,10 +324,47 @@ def test_in_the_smallest_window_too_larger_words_are_whole_and_all_is_reached(
     window.show_page("peers")
     for _ in range(3):
         qapp.processEvents()
-    page = window.peers
+    page = window.pages.of(PeersPage)
     assert (page._area.verticalScrollBar().maximum() > 0) == scrolls
     assert page._area.widget().width() == page._area.viewport().width(), "nothing stands beyond its side"
     assert page._view.viewport().height() >= 2 * theme.size["row"]
     for line in (page._reach._head, *page._reach._lines.values()):
         assert line.height() >= line.sizeHint().height()
         assert not line.isVisible() or line.width() >= line.sizeHint().width(), line.words()
+
+
+def refused(**by_reason: int) -> events.GroupsGathered:
+    return events.GroupsGathered(round=1, local=1, external=1, waiting=0, refused_by_peer={OTTER.id: by_reason}, at=NOW)
+
+
+def test_the_reasons_of_refusals_are_listed_and_counted(window_told: TellWindow) -> None:
+    window = window_told(met(OTTER, WREN))
+    page, _ = page_of(window, OTTER.id)
+    assert page._strip._refusals.isHidden(), "nothing was refused yet"
+    tell(window, refused(teaches_nothing=8), refused(teaches_nothing=2, too_long=1))
+    tell(window, events.RecordRejected(origin=OTTER.id, reason="reserved question", count=3, at=NOW))
+    assert page._strip._refusals.text() == (
+        "Not learned from: 10 groups had no advantage, 1 group was too long for your model. "
+        "Dropped because it broke a rule: reserved question (3)."
+    )
+    page.choose(WREN.id)
+    assert page._strip._refusals.isHidden(), "of another peer"
+
+
+def test_the_reasons_of_refusals_are_read_in_german(window_told: TellWindow) -> None:
+    translator.use("de")
+    window = window_told([*met(OTTER), refused(teaches_nothing=1, unfamiliar=2)])
+    page, _ = page_of(window, OTTER.id)
+    words = "Nicht daraus gelernt: 2 Gruppen hatten ungewöhnlichen Text, 1 Gruppe hatte keinen Vorteil."
+    assert page._strip._refusals.text() == words
+    assert refusal_sentences({"reserved question": 1}) == "Verworfen, weil eine Regel verletzt war: Prüffrage (1)."
+
+
+def test_every_reason_of_a_selection_has_words() -> None:
+    assert all(group_words(reason.value, 2).startswith("2 groups ") for reason in Reason)
+    assert group_words("malformed", 2) == ""
+
+
+def test_only_the_most_frequent_reasons_are_named() -> None:
+    broken = {f"rule {number}": number for number in range(1, 6)}
+    assert refusal_sentences(broken) == "Dropped because it broke a rule: rule 5 (5), rule 4 (4), rule 3 (3) and 3 more."

@@ -1,15 +1,15 @@
-"""The comparison of models on Progress: what is drawn, what is said where there is nothing, and how one takes part."""
+"""The comparison of models on Progress: charts, the leaderboard, texts without data, and taking part."""
 
 import pytest
 from PySide6.QtWidgets import QLabel
 
 from gui.conftest import TellWindow
-from waggle.core.settings import Settings, Swarm
-from waggle.gui.application.main_window import Window
+from waggle.core.settings import Settings, SwarmSettings
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.charts.leaderboard_chart import LeaderboardChart
-from waggle.gui.pages.progress.page import Progress
+from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.text import Line
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol.commands import ChangeSettings
 from waggle.protocol.events import SettingsChanged
 from waggle.protocol.events_leaderboard import Entrant, ModelsCompared, ScoreCurve, ScorePoint
@@ -28,19 +28,19 @@ def compared(*kinds: bool, models: tuple[str, str] = ("Starter", "Starter"), ran
 
 
 def chosen(*, on: bool = True, solo: bool = False) -> SettingsChanged:
-    return SettingsChanged(settings=Settings(swarm=Swarm(leaderboard=on, solo=solo)))
+    return SettingsChanged(settings=Settings(swarm=SwarmSettings(leaderboard=on, solo=solo)))
 
 
-def opened(window: Window) -> Progress:
+def opened(window: MainWindow) -> ProgressPage:
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page._compared.setChecked(True)
     return page
 
 
-def visible_words(page: Progress) -> str:
-    labels, lines = page._comparison.findChildren(QLabel), page._comparison.findChildren(Line)
+def visible_words(page: ProgressPage) -> str:
+    labels, lines = page._comparison.findChildren(QLabel), page._comparison.findChildren(ElidedLabel)
     texts = [(label, label.text()) for label in labels] + [(line, line.words()) for line in lines]
     return "\n".join(words for widget, words in texts if widget.isVisibleTo(page))
 

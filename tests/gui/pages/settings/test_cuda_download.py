@@ -1,4 +1,4 @@
-"""CUDA as a person meets it in the settings: offered with its size, on its way, here, or what went wrong."""
+"""CUDA on the page Settings: offered with its size, downloading, installed, or failed with a reason."""
 
 import sys
 from collections.abc import Callable
@@ -9,31 +9,33 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.core import cuda_download
-from waggle.core.cuda_download import Pack
-from waggle.gui.application.main_window import Window
-from waggle.gui.pages.settings.cuda_download import CudaView
+from waggle.core.cuda_download import CudaPack
+from waggle.gui.application.main_window import MainWindow
+from waggle.gui.pages.context import PageContext
+from waggle.gui.pages.home.page import HomePage
+from waggle.gui.pages.settings.cuda_download import CudaCard
 from waggle.gui.pages.settings.page import SettingsPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 
-PACK = cuda_download.shipped()
+PACK = cuda_download.shipped_pack()
 HALF = "import sys, time; print('[1300000000, 2500000000]', flush=True); time.sleep(60)"
 REFUSED = "import sys; sys.exit('waggle: The package index cannot be reached.')"
 ARRIVED = f"import pathlib, sys; pathlib.Path(sys.argv[1]).mkdir(); print([9, 9])  # {PACK.torch}"
 
 
 @pytest.fixture
-def view(theme: Theme, qtbot: QtBot, tmp_path: Path) -> Callable[..., CudaView]:
-    def make(*words: str, pack: Pack = PACK) -> CudaView:
-        cuda = CudaView(theme, pack, tmp_path, [sys.executable, "-c", *words] if words else ())
+def view(theme: Theme, qtbot: QtBot, tmp_path: Path) -> Callable[..., CudaCard]:
+    def make(*words: str, pack: CudaPack = PACK) -> CudaCard:
+        cuda = CudaCard(theme, pack, tmp_path, [sys.executable, "-c", *words] if words else ())
         qtbot.addWidget(cuda)
         return cuda
 
     return make
 
 
-def test_it_says_what_it_takes_before_anything_comes(view: Callable[..., CudaView]) -> None:
+def test_it_says_what_it_takes_before_anything_comes(view: Callable[..., CudaCard]) -> None:
     cuda = view()
     assert cuda.act.text() == "Download 2.5 GB"
     assert cuda._more.text().startswith("4.0 GB on the disk.")
@@ -41,7 +43,7 @@ def test_it_says_what_it_takes_before_anything_comes(view: Callable[..., CudaVie
 
 
 def test_it_shows_how_far_it_is_and_a_stop_keeps_what_has_come(
-    view: Callable[..., CudaView], qtbot: QtBot, tmp_path: Path
+    view: Callable[..., CudaCard], qtbot: QtBot, tmp_path: Path
 ) -> None:
     (tmp_path / f".downloading-{PACK.torch}").mkdir()
     cuda = view(HALF)
@@ -58,7 +60,7 @@ def test_it_shows_how_far_it_is_and_a_stop_keeps_what_has_come(
     assert cuda._problem.isHidden(), "a stop is no failure"
 
 
-def test_what_went_wrong_is_said(view: Callable[..., CudaView], qtbot: QtBot) -> None:
+def test_what_went_wrong_is_said(view: Callable[..., CudaCard], qtbot: QtBot) -> None:
     cuda = view(REFUSED)
     with qtbot.waitSignal(cuda.program.ended, timeout=20_000):
         cuda.act.click()
@@ -66,7 +68,7 @@ def test_what_went_wrong_is_said(view: Callable[..., CudaView], qtbot: QtBot) ->
     assert cuda.act.text() == "Download 2.5 GB"
 
 
-def test_once_it_is_here_it_can_only_be_removed(view: Callable[..., CudaView], qtbot: QtBot, tmp_path: Path) -> None:
+def test_once_it_is_here_it_can_only_be_removed(view: Callable[..., CudaCard], qtbot: QtBot, tmp_path: Path) -> None:
     cuda = view(ARRIVED, str(tmp_path / PACK.torch))
     with qtbot.waitSignal(cuda.program.ended, timeout=20_000):
         cuda.act.click()
@@ -84,12 +86,12 @@ def test_a_card_of_another_computer_is_not_offered_a_download_to_this_one(
 ) -> None:
     monkeypatch.setattr(cuda_download, "fits", lambda _pack: True)
     current = StateStore()
-    window = Window(theme, current, choices=SettingsStore(None, far=far))
+    window = MainWindow(PageContext(theme, store=current, settings=SettingsStore(None, far=far)))
     qtbot.addWidget(window)
     current.take(ready(device_reason=cuda_download.OFFERED))
     window.show_page("settings")
     settings = window.pages["settings"]
     assert isinstance(settings, SettingsPage)
     assert (settings.cuda is None) == far
-    window.home.show_state(current.state, 0.0)
-    assert window.home.hero._fact.words().endswith(f". {offer}")
+    window.pages.of(HomePage).show_state(current.state, 0.0)
+    assert window.pages.of(HomePage).hero._fact.words().endswith(f". {offer}")

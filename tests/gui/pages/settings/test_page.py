@@ -1,4 +1,4 @@
-"""Settings and Help: found by a word, in force at once, each with a way back; nothing personal in a report."""
+"""The pages Settings and Help: settings can be searched, apply at once and can be reset; a report has nothing personal."""
 
 import datetime
 from collections.abc import Callable
@@ -15,21 +15,23 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import ready
 from waggle.core import settings
 from waggle.core.errors import SettingsError
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
-from waggle.gui.pages.help.page import Log
-from waggle.gui.pages.home.rules_popup import Why, unheld
-from waggle.gui.pages.settings.page import Setting, SettingsPage
-from waggle.gui.pages.settings.rows import PARTS
-from waggle.gui.pages.settings.sent_messages import Privacy
+from waggle.gui.pages.context import PageContext
+from waggle.gui.pages.help.page import LogCard
+from waggle.gui.pages.home.page import HomePage
+from waggle.gui.pages.home.rules_popup import RulesPopup, unheld
+from waggle.gui.pages.settings.page import SettingRow, SettingsPage
+from waggle.gui.pages.settings.rows import SECTIONS
+from waggle.gui.pages.settings.sent_messages import PrivacyCard
 from waggle.gui.state.event_log import EventLog, EventLogModel
 from waggle.gui.state.problem_report import report
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.inputs import Field, Number, Picker, Switch
-from waggle.gui.widgets.controls.week_schedule import ALWAYS, Week
+from waggle.gui.widgets.controls.inputs import ComboBox, NumberField, Switch, TextField
+from waggle.gui.widgets.controls.week_schedule import ALWAYS, WeekSchedule
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChangeSettings, QuerySent, Resume
 from waggle.protocol.events_outbox import SentMessage
@@ -37,19 +39,19 @@ from waggle.protocol.schedule import Decision, Rule, Tick
 from waggle.protocol.state import State
 from waggle.protocol.status_text import sentence
 
-ROWS = {row.key: row for part in PARTS for row in part.rows}
+ROWS = {row.key: row for part in SECTIONS for row in part.rows}
 
 
 @pytest.fixture
 def page(theme: Theme, qtbot: QtBot, tmp_path: Path) -> SettingsPage:
-    settings_page = SettingsPage(theme, SettingsStore(tmp_path / "settings.toml"))
+    settings_page = SettingsPage(PageContext(theme, settings=SettingsStore(tmp_path / "settings.toml")))
     qtbot.addWidget(settings_page)
     settings_page.resize(1000, 800)
     settings_page.show_state(State(), 0.0)
     return settings_page
 
 
-def row_of(page: SettingsPage, key: str) -> Setting:
+def row_of(page: SettingsPage, key: str) -> SettingRow:
     return next(row for card in page._cards for row in card.rows if row._row.key == key)
 
 
@@ -57,6 +59,19 @@ def test_every_row_shows_a_setting_that_exists(page: SettingsPage) -> None:
     for key in ROWS:
         assert settings.value_of(settings.Settings(), key) is not None
         assert row_of(page, key)._reset.isHidden(), "a default needs no way back"
+
+
+def test_the_window_offers_the_sharing_strategies_that_a_live_swarm_can_serve(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    settings.change(path, {"learning.sharing": "truncated_importance"})
+    page = SettingsPage(theme, SettingsStore(path))
+    qtbot.addWidget(page)
+    picker = row_of(page, "learning.sharing")._control
+    assert isinstance(picker, ComboBox)
+    assert {"plain", "own_probability"} < set(settings.LIVE_SHARING_STRATEGIES)
+    assert picker._values == [*(name for name, _ in ROWS["learning.sharing"].kind.options), "truncated_importance"]  # type: ignore[union-attr]
+    assert sorted(picker._values[:-1]) == sorted(settings.LIVE_SHARING_STRATEGIES)
+    assert picker.currentText() == "truncated_importance", "as the file says"
 
 
 def test_a_switch_holds_at_once_and_has_a_way_back(page: SettingsPage, qtbot: QtBot, tmp_path: Path) -> None:
@@ -94,13 +109,13 @@ def test_what_has_no_limit_at_zero_says_so(page: SettingsPage) -> None:
         (0.0, "No limit", "Saved states and models take as much as they need."),
     ):
         page._choices.set({"computer.disk_gb": room})
-        assert isinstance(row._control, Number)
+        assert isinstance(row._control, NumberField)
         assert (row._control.text(), row._note.text()) == (number, words)
 
 
 def test_a_number_is_meant_when_it_is_finished(page: SettingsPage, qtbot: QtBot, tmp_path: Path) -> None:
     row = row_of(page, "computer.cpu_percent")
-    assert isinstance(row._control, Number)
+    assert isinstance(row._control, NumberField)
     row._control.selectAll()
     qtbot.keyClicks(row._control, "65")
     assert not (tmp_path / "settings.toml").exists()
@@ -113,7 +128,7 @@ def test_a_line_of_words_that_is_only_stood_in_changes_nothing_and_one_that_is_t
     page: SettingsPage, qtbot: QtBot
 ) -> None:
     field = row_of(page, "swarm.seeds")._control
-    assert isinstance(field, Field)
+    assert isinstance(field, TextField)
     page._choices.set({"swarm.seeds": ["/ip4/192.0.2.1/tcp/1"]})
     page.show()
     page.activateWindow()
@@ -131,7 +146,7 @@ def test_a_line_of_words_that_is_only_stood_in_changes_nothing_and_one_that_is_t
 
 
 def test_a_value_set_by_hand_is_shown_as_itself(theme: Theme, qtbot: QtBot) -> None:
-    picker = Picker(theme, "Theme", [("a", "A")])
+    picker = ComboBox(theme, "Theme", [("a", "A")])
     qtbot.addWidget(picker)
     picker.show_value("b")
     assert picker.currentText() == "b"
@@ -153,14 +168,14 @@ def test_opening_the_page_changes_nothing_that_was_set_by_hand(theme: Theme, qtb
     path.write_text(BY_HAND)
     choices, commands = SettingsStore(path), list[AnyCommand]()
     choices.ask = lambda command: commands.append(command) is not None
-    page = SettingsPage(theme, choices)
+    page = SettingsPage(PageContext(theme, settings=choices))
     qtbot.addWidget(page)
     choices.hear(State(settings=choices.settings, after_restart=("swarm.port",)))
-    for number in page.findChildren(Number):
+    for number in page.findChildren(NumberField):
         number.interpretText()  # as when one goes through the fields with Tab
     assert (path.read_text(), commands) == (BY_HAND, [])
     keys = ("computer.price_kwh", "computer.memory_gb", "computer.traffic_kb", "computer.disk_gb", "learning.held_out_every")
-    texts = [control.text() for key in keys if isinstance(control := row_of(page, key)._control, Number)]
+    texts = [control.text() for key in keys if isinstance(control := row_of(page, key)._control, NumberField)]
     assert texts == ["0.2785", "7.25 GB", "2000000 kB/s", "0.5 GB", "20000"]
 
 
@@ -169,7 +184,7 @@ def test_every_number_that_may_be_set_can_be_shown(page: SettingsPage) -> None:
         for field in msgspec.structs.fields(type(section.default)):
             bounds = next((meta for meta in getattr(field.type, "__metadata__", ()) if meta.ge is not None), None)
             key = f"{section.name}.{field.name}"
-            if bounds is not None and key in ROWS and isinstance(control := row_of(page, key)._control, Number):
+            if bounds is not None and key in ROWS and isinstance(control := row_of(page, key)._control, NumberField):
                 assert control.minimum() == bounds.ge, key
                 assert bounds.le is None or control.maximum() == bounds.le, key
 
@@ -180,7 +195,7 @@ def test_a_change_that_is_refused_is_taken_back(page: SettingsPage, qtbot: QtBot
     page._choices.refused.connect(lambda title, advice: refusals.append(title))
     row._set(64)
     assert refusals == ["learning.local is 64, but only 8 questions are drawn."]
-    assert isinstance(row._control, Number)
+    assert isinstance(row._control, NumberField)
     assert row._control.value() == 4
 
 
@@ -203,7 +218,7 @@ def test_a_running_engine_is_asked_and_tells(tmp_path: Path) -> None:
     choices.set({"window.theme": "dark"})
     assert choices.settings.window.theme == "system", "nothing is so until the engine says so"
     assert isinstance(commands[0], ChangeSettings)
-    dark = settings.Settings(window=settings.Window(theme="dark"))
+    dark = settings.Settings(window=settings.WindowSettings(theme="dark"))
     choices.hear(State(settings=dark, after_restart=("swarm.port",)))
     assert choices.settings == dark
     assert choices.after_restart == ("swarm.port",)
@@ -226,7 +241,7 @@ def test_of_an_engine_on_another_computer_nothing_is_kept_in_the_file_here_and_t
     choices.refused.connect(lambda title, advice: refusals.append(title))
     own = choices.settings.window
     assert (own.text_percent, own.theme, choices.settings.computer.threads) == (150, "dark", 0)
-    far_settings = settings.Settings(computer=settings.Computer(threads=48))
+    far_settings = settings.Settings(computer=settings.ComputerSettings(threads=48))
     choices.hear(State(settings=far_settings))
     assert choices.settings == replace(far_settings, window=own)
     choices.set({"computer.threads": 32, "when.idle_minutes": 5})  # the connection broke
@@ -246,7 +261,7 @@ def test_what_was_changed_since_the_command_line_said_it_is_not_said_to_the_next
     begun = choices.settings
     choices.hear(State(settings=begun))
     assert choices.overrides == overrides
-    other = replace(begun, model=settings.Model(folder="/models/other"))
+    other = replace(begun, model=settings.ModelSettings(folder="/models/other"))
     choices.hear(State(settings=other, service=True))
     assert choices.overrides == overrides, "an engine that is followed was told nothing of it"
     choices.hear(State(settings=replace(other)))
@@ -264,7 +279,7 @@ def test_a_profile_is_one_word_for_many_settings(page: SettingsPage, tmp_path: P
 
 
 def test_the_week_is_set_by_keyboard(theme: Theme, qtbot: QtBot) -> None:
-    week, weeks = Week(theme, "Your week"), list[object]()
+    week, weeks = WeekSchedule(theme, "Your week"), list[object]()
     qtbot.addWidget(week)
     week.changed.connect(weeks.append)
     week.show_value(())
@@ -279,7 +294,7 @@ def test_the_week_is_set_by_keyboard(theme: Theme, qtbot: QtBot) -> None:
 
 
 def test_the_week_is_set_by_the_left_button_and_only_where_an_hour_was_pressed(theme: Theme, qtbot: QtBot) -> None:
-    week, weeks = Week(theme, "Your week"), list[object]()
+    week, weeks = WeekSchedule(theme, "Your week"), list[object]()
     qtbot.addWidget(week)
     week.resize(600, week.height())
     week.changed.connect(weeks.append)
@@ -295,7 +310,7 @@ def test_the_week_is_set_by_the_left_button_and_only_where_an_hour_was_pressed(t
 
 
 def test_a_rule_is_switched_off_where_it_is_named(theme: Theme, qtbot: QtBot, page: SettingsPage) -> None:
-    why, commands = Why(theme, page), list[AnyCommand]()
+    why, commands = RulesPopup(theme, page), list[AnyCommand]()
     why.commanded.connect(commands.append)
     ticks = (Tick(rule="pause", passes=False, says="Paused."), Tick(rule="power", passes=True, says="It is plugged in."))
     why.show_ticks(ticks)
@@ -317,10 +332,10 @@ UNTOLD = (
 PASSED = tuple(replace(tick, passes=True) for tick in UNTOLD)
 
 
-def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_told: Callable[..., Window]) -> None:
+def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_told: Callable[..., MainWindow]) -> None:
     alone = [events.PhaseChanged(phase="contributing", round=3), events.ReachChanged(reach="alone", peers=0)]
     window = window_told([ready(swarm="First light"), *alone])
-    hero = window.home.hero
+    hero = window.pages.of(HomePage).hero
 
     def answer_and_note(*ticks: Tick) -> list[str]:
         decision = Decision(standing="contributing", why=ticks)
@@ -344,7 +359,7 @@ def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_tol
 def test_no_rule_is_cut(theme: Theme, qapp: QApplication, page: SettingsPage, spoken: Language, percent: int) -> None:
     translator.use(spoken)
     theme.set_text(percent)
-    why = Why(theme, page)
+    why = RulesPopup(theme, page)
     for ticks in (PASSED[:1], PASSED, PASSED[2:]):
         why.show_ticks([*ticks, *UNTOLD], "Nobody else is in First light now. It needs nothing from you.")
         why.open_below(page)
@@ -360,7 +375,7 @@ def test_no_rule_is_cut(theme: Theme, qapp: QApplication, page: SettingsPage, sp
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a popup
 def test_a_rule_stays_under_the_finger_while_its_degrees_change(theme: Theme, qtbot: QtBot, page: SettingsPage) -> None:
-    why, commands = Why(theme, page), list[AnyCommand]()
+    why, commands = RulesPopup(theme, page), list[AnyCommand]()
     why.commanded.connect(commands.append)
 
     def ticks(celsius: int) -> tuple[Tick, ...]:
@@ -386,13 +401,13 @@ def test_a_rule_stays_under_the_finger_while_its_degrees_change(theme: Theme, qt
     assert len(why._rows.findChildren(Button)) == 1
 
 
-def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[..., Window], qtbot: QtBot) -> None:
-    """The week that was painted and the list of programs: their rules are changed where they are kept."""
+def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[..., MainWindow], qtbot: QtBot) -> None:
+    """The rules on the week and on programs link to their settings, because switching them off would erase them."""
     window = window_told([events.PhaseChanged(phase="waiting", round=3)], 1024, 640)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     for rule, key in (("program", "when.not_while"), ("week", "when.week")):
-        why = window.home.hero._why
+        why = window.pages.of(HomePage).hero._why
         why.show_ticks([Tick(rule=rule, passes=False, says="For some reason.")])  # type: ignore[arg-type]
         assert why._rows.findChildren(Switch) == []
         why._rows.findChildren(Button)[0].click()
@@ -406,7 +421,7 @@ def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[...,
 
 
 def test_what_is_no_rule_cannot_be_switched_off(theme: Theme, page: SettingsPage) -> None:
-    why = Why(theme, page)
+    why = RulesPopup(theme, page)
     why.show_ticks([Tick(rule="disk", passes=False, says="The disk is full.", ends="Make room on it.")])
     assert why.findChildren(Switch) == []
     for rule in get_args(Rule):
@@ -416,7 +431,7 @@ def test_what_is_no_rule_cannot_be_switched_off(theme: Theme, page: SettingsPage
 
 
 def test_what_left_this_computer_is_shown_verbatim(theme: Theme, qtbot: QtBot) -> None:
-    privacy, commands = Privacy(theme), list[AnyCommand]()
+    privacy, commands = PrivacyCard(theme), list[AnyCommand]()
     qtbot.addWidget(privacy)
     privacy.commanded.connect(commands.append)
     privacy._ask.click()
@@ -449,7 +464,7 @@ def test_the_log_is_searched_and_newest_first() -> None:
 
 def test_an_empty_log_says_why_and_has_nothing_to_copy(theme: Theme, qtbot: QtBot) -> None:
     journal = EventLog()
-    log = Log(theme, journal)
+    log = LogCard(theme, journal)
     qtbot.addWidget(log)
     states = [(log._none.text(), log._none.isHidden(), log._copy.isEnabled())]
     journal.take(events.EngineStopped(round=3, at=5.0))
@@ -474,7 +489,7 @@ def test_a_report_has_what_a_helper_needs(tmp_path: Path) -> None:
 def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     choices, commands = SettingsStore(tmp_path / "settings.toml", far=True), list[AnyCommand]()
     choices.ask = lambda command: commands.append(command) is None
-    page = SettingsPage(theme, choices)
+    page = SettingsPage(PageContext(theme, settings=choices))
     qtbot.addWidget(page)
     page.show_state(State(), 0.0)
     assert (page.profile.isHidden(), page._unknown.isHidden()) == (True, False)
@@ -491,7 +506,7 @@ def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(theme
 def test_whose_hours_a_week_has_is_said_where_the_engine_runs_on_another_computer(
     theme: Theme, qtbot: QtBot, *, far: bool
 ) -> None:
-    page = SettingsPage(theme, SettingsStore(None, far=far))
+    page = SettingsPage(PageContext(theme, settings=SettingsStore(None, far=far)))
     qtbot.addWidget(page)
     note = row_of(page, "when.week")._note.text()
     assert note.startswith("Filled hours may be used.")
@@ -515,7 +530,7 @@ def test_choices_survive_a_settings_file_that_is_broken(tmp_path: Path) -> None:
 def test_settings_that_are_not_those_of_the_file_say_so_and_are_closed(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text("[window")
-    page = SettingsPage(theme, choices := SettingsStore(path))
+    page = SettingsPage(PageContext(theme, settings=(choices := SettingsStore(path))))
     qtbot.addWidget(page)
     page.show_state(State(phase="problem"), 0.0)
     assert (page._broken.isHidden(), row_of(page, "when.week").isEnabled()) == (False, False)

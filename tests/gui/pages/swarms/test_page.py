@@ -1,4 +1,4 @@
-"""The page Swarms: what is known, what could be joined, and that nothing is joined before a person says so."""
+"""The page Swarms: remembered swarms, joining, creating and inviting; nothing joins before a person says so."""
 
 import os
 from collections.abc import Callable
@@ -15,29 +15,37 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.core.settings import Settings
-from waggle.core.settings import Swarm as SwarmSettings
-from waggle.gui.application.main_window import Window
+from waggle.core.settings import SwarmSettings as SwarmSettings
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
-from waggle.gui.pages.swarms.create_form import TOPICS, level_of
+from waggle.gui.pages.peers.page import PeersPage
+from waggle.gui.pages.swarms.create_form import TOPICS, closest_level
 from waggle.gui.pages.swarms.join_view import PREVIEW
-from waggle.gui.pages.swarms.models import ModelCard, ModelsView, about
-from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, Swarms
-from waggle.gui.pages.swarms.playground.question import AnswerRow, AskView, may_be_asked, outcome, shares
+from waggle.gui.pages.swarms.models import ModelCard, ModelsView, model_summary
+from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, SwarmsPage
+from waggle.gui.pages.swarms.playground.question import (
+    AnswerRow,
+    QuestionView,
+    own_answer_outcome,
+    shares_answers,
+    should_offer_sharing,
+)
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.pages.swarms.swarm_facts import trains_on
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreview
+from waggle.gui.pages.you.page import YouPage
 from waggle.gui.state.invite_link import first_link_in_file
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import qr_code
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.confirm_button import SureLink
+from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.file_dialogs import file_dialog
-from waggle.gui.widgets.highlighted_text import SpanText
-from waggle.gui.widgets.page_header import Top
+from waggle.gui.widgets.highlighted_text import HighlightedText
+from waggle.gui.widgets.page_header import TitleRow
 from waggle.gui.widgets.painted import Chip
-from waggle.gui.widgets.text import Line
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events import ShownCompletion
@@ -56,7 +64,7 @@ from waggle.protocol.events_swarms import (
 from waggle.protocol.state import State
 from waggle.tasks.catalogue import shipped
 
-TellWindow = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 HERE, THERE = "ab" * 32, "cd" * 32
 LINK = f"waggle://join?charter={THERE}&seed=/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW"
 EASY = SpecialtyShown(title="Fractions", difficulty="easy", sample="Simplify 36/84.")
@@ -74,18 +82,18 @@ BEGUN = [
 
 
 @pytest.fixture
-def page(window_told: TellWindow) -> tuple[Window, Swarms, list[AnyCommand]]:
+def page(window_told: TellWindow) -> tuple[MainWindow, SwarmsPage, list[AnyCommand]]:
     window = window_told(BEGUN)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("swarms")
-    return window, window.swarms, sent
+    return window, window.pages.of(SwarmsPage), sent
 
 
-Page = tuple[Window, Swarms, list[AnyCommand]]
+Page = tuple[MainWindow, SwarmsPage, list[AnyCommand]]
 
 
-def is_previewing(swarms: Swarms) -> bool:
+def is_previewing(swarms: SwarmsPage) -> bool:
     """Whether the page shows the preview of a swarm."""
     return (swarms._views.currentIndex(), swarms.join_view.currentIndex()) == (JOIN, PREVIEW)
 
@@ -96,7 +104,7 @@ def press_again(qtbot: QtBot, button: QWidget) -> None:
     qtbot.mouseRelease(button, Qt.MouseButton.LeftButton)
 
 
-def tell(window: Window, *new_events: object) -> None:
+def tell(window: MainWindow, *new_events: object) -> None:
     for event in new_events:
         window._current.take(event)  # type: ignore[arg-type]
     window._current.flush()
@@ -337,7 +345,7 @@ def test_kinds_of_questions_stand_in_the_order_of_their_names_in_german(page: Pa
 
 
 def test_the_closest_difficulty_is_taken() -> None:
-    assert [level_of(OFFERS[0], difficulty) for difficulty in ("easy", "standard", "hard")] == ["easy", "easy", "hard"]
+    assert [closest_level(OFFERS[0], difficulty) for difficulty in ("easy", "standard", "hard")] == ["easy", "easy", "hard"]
 
 
 def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplication, tmp_path: Path) -> None:
@@ -445,8 +453,9 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
     tell(window, InviteRead(swarm=replace(OTHER, name="<b>\u202eevil</b>", known=False), answered=True))
     (sheet,) = swarms.findChildren(SwarmPreview)
     assert sheet.join.text() == "Join <b>\ufffdevil</b>"
+    theme = window.pages.of(SwarmsPage).theme
     sheet = SwarmPreview(
-        window.swarms.theme, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
+        theme, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
     )  # fmt: skip
     assert sheet.join.text() == "Join Q&&A club", "which Qt shows as one sign"
     assert sheet.join.shortcut().isEmpty(), "a stranger's name is no key"
@@ -476,26 +485,26 @@ HALF = ModelShown(kind="hub", name="Qwen/Half", bytes=400_000_000, finished=Fals
 
 
 @pytest.fixture
-def models(page: Page) -> tuple[Window, ModelsView, list[AnyCommand]]:
+def models(page: Page) -> tuple[MainWindow, ModelsView, list[AnyCommand]]:
     window, swarms, sent = page
     swarms._which.choose(1)
     tell(window, ModelsTold(models=(STARTER, QWEN, HALF), cache="/cache", free=50_000_000_000))
     return window, swarms._models, sent
 
 
-Models = tuple[Window, ModelsView, list[AnyCommand]]
+Models = tuple[MainWindow, ModelsView, list[AnyCommand]]
 
 
 def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Models) -> None:
     _, view, sent = models
     assert isinstance(sent[-1], commands.ListModels)
-    assert about(STARTER) == "Comes with Waggle, 3.3 MB; 613 rounds trained here"
-    assert "the download goes on" in about(HALF)
+    assert model_summary(STARTER) == "Comes with Waggle, 3.3 MB; 613 rounds trained here"
+    assert "the download goes on" in model_summary(HALF)
     assert view._storage.words() == "Models of the hub take 1.4 GB; 50.0 GB are free"
 
 
 def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
-    """Whoever is about to press its button, or stands on it with the keyboard, does so whatever is told meanwhile."""
+    """Events do not take a card away from a person who is about to press its button or has focused it."""
     window, view, _ = models
     train = button_of(view, "Train this one")
     train.setFocus()
@@ -528,10 +537,10 @@ def test_an_export_is_offered_once_something_is_saved(models: Models) -> None:
     assert [type(command) for command in sent[sent_before:]] == [commands.ListModels]
     tell(window, replace(fresh, models=(STARTER,)))
     assert button_of(view, "Export what was learned").isEnabled()
-    window.swarms._which.choose(0)
+    window.pages.of(SwarmsPage)._which.choose(0)
     tell(window, events.CheckpointSaved(round=9, bytes=1))
     assert len(sent) == sent_before + 1, "while it is not seen nothing is asked"
-    window.swarms._which.choose(1)
+    window.pages.of(SwarmsPage)._which.choose(1)
     assert [type(command) for command in sent[sent_before + 1 :]] == [commands.ListModels]
 
 
@@ -617,7 +626,7 @@ TRIED = QuestionAnswered(
     specialty="simple_fractions", number=7, mine=WRONG,
     answers=(Answered(rounds=0, completion=WRONG), Answered(rounds=64, completion=GOOD), Answered(rounds=600, completion=GOOD)),
 )  # fmt: skip
-Trying = tuple[Window, AskView, list[AnyCommand]]
+Trying = tuple[MainWindow, QuestionView, list[AnyCommand]]
 
 
 @pytest.fixture
@@ -660,7 +669,7 @@ def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(trying: Trying, qa
     assert not any(chip.isVisible() for row in rows(view) for chip in row.findChildren(Chip))
     guesses = [button for row in rows(view) for button in row.findChildren(QPushButton) if button.isVisible()]
     assert len(guesses) == 3, "one's own answer is nobody's secret"
-    order = [row.findChild(SpanText).accessibleName() for row in rows(view)]  # type: ignore[union-attr]
+    order = [row.findChild(HighlightedText).accessibleName() for row in rows(view)]  # type: ignore[union-attr]
     guesses[next(place for place, words in enumerate(order) if "9" in words)].click()  # that of before, the only wrong one
     qapp.processEvents()
     assert names(view)[0] == "Before any training", "after a guess all is told"
@@ -733,7 +742,7 @@ def posed(sent: list[AnyCommand]) -> list[AnyCommand]:
 def test_a_window_made_anew_shows_the_question_that_stands_and_asks_that_one(trying: Trying, theme: Theme, qtbot: QtBot) -> None:
     window, _, _ = trying
     other = replace(POSED, specialty="binary_matrix", number=99)
-    view, sent = AskView(theme), list[AnyCommand]()
+    view, sent = QuestionView(theme), list[AnyCommand]()
     qtbot.addWidget(view)
     view.commanded.connect(sent.append)
     view.show_state(replace(window._current.state, posed=other))
@@ -841,26 +850,26 @@ def test_an_answer_to_a_question_that_no_model_trains_on_is_not_said_to_be_share
     ],
 )
 def test_nothing_is_shared_without_a_yes_and_nobody_is_asked_where_nobody_is(state: State, shared: bool, may_ask: bool) -> None:
-    assert (shares(state), may_be_asked(state)) == (shared, may_ask)
+    assert (shares_answers(state), should_offer_sharing(state)) == (shared, may_ask)
 
 
 def test_an_answer_that_did_not_travel_is_said() -> None:
-    assert outcome(TRIED, 0) == outcome(replace(TRIED, mine=None), 5) == ""
-    assert "was not shared" in outcome(TRIED, 5)
+    assert own_answer_outcome(TRIED, 0) == own_answer_outcome(replace(TRIED, mine=None), 5) == ""
+    assert "was not shared" in own_answer_outcome(TRIED, 5)
 
 
-def rows(view: AskView) -> list[AnswerRow]:
+def rows(view: QuestionView) -> list[AnswerRow]:
     return [row for row in view.findChildren(AnswerRow) if not row.isHidden()]
 
 
-def names(view: AskView) -> list[str]:
-    return [row.findChild(Line).words() for row in rows(view)]  # type: ignore[union-attr]
+def names(view: QuestionView) -> list[str]:
+    return [row.findChild(ElidedLabel).words() for row in rows(view)]  # type: ignore[union-attr]
 
 
 def test_whoever_looks_at_the_peers_can_invite_one(page: Page) -> None:
     window, swarms, sent = page
     window.show_page("peers")
-    window.peers._invite.click()
+    window.pages.of(PeersPage)._invite.click()
     assert window.page == "swarms"
     assert swarms._views.currentIndex() == INVITE
     assert isinstance(sent[-1], commands.WriteInvite)
@@ -871,7 +880,7 @@ def test_an_invitation_stands_below_the_tab_of_swarms(page: Page) -> None:
     for other in (1, 2, 3):
         swarms._which.choose(other)
         window.show_page("peers")
-        window.peers._invite.click()
+        window.pages.of(PeersPage)._invite.click()
         assert [part.isChecked() for part in swarms._which.parts()] == [True, False, False, False]  # type: ignore[attr-defined]
         assert swarms._join.isVisible()
         assert swarms._line.words().startswith("You take part in")
@@ -901,7 +910,7 @@ def test_a_link_that_was_left_is_not_asked_about_once_the_engine_is_there(page: 
 
 def test_a_swarm_that_others_can_name_again_is_forgotten_at_a_press(page: Page) -> None:
     _, swarms, sent = page
-    swarms.findChildren(SureLink)[-1].click()
+    swarms.findChildren(ConfirmLink)[-1].click()
     assert sent[-1] == commands.ForgetSwarm(id=sent[-1].id, charter=THERE)
 
 
@@ -913,7 +922,7 @@ def test_the_only_way_back_is_not_forgotten_at_one_press(page: Page, qtbot: QtBo
     tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, **kind)), offers=OFFERS))
     window.activateWindow()
     screenshot_when_still(window)
-    (forget,) = (link for link in swarms.findChildren(SureLink) if link.isVisible())
+    (forget,) = (link for link in swarms.findChildren(ConfirmLink) if link.isVisible())
     known = len(sent)
 
     def forget_state() -> tuple[str, bool]:
@@ -942,7 +951,7 @@ def test_the_actions_stand_beside_the_title_in_german_too(window_told: TellWindo
         window = window_told(BEGUN, *size)
         window.show_page("swarms")
         screenshot_when_still(window)
-        (top,) = window.swarms.findChildren(Top)
+        (top,) = window.pages.of(SwarmsPage).findChildren(TitleRow)
         assert top._actions.geometry().top() < top._title.geometry().bottom()
         assert all(button.width() >= button.sizeHint().width() for button in top.findChildren(Button))
     finally:
@@ -958,7 +967,7 @@ def test_the_tabs_stay_where_they_are_whatever_can_be_done_in_a_view(
     theme.set_text(text_percent)
     window = window_told(BEGUN)
     window.show_page("swarms")
-    swarms = window.swarms
+    swarms = window.pages.of(SwarmsPage)
     for size in ((1280, 800), (1024, 640), (900, 600)):
         window.resize(*size)
         positions = set()
@@ -996,11 +1005,11 @@ def test_files_of_a_person_are_looked_for_where_a_person_keeps_them(theme: Theme
 def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(window_told: TellWindow) -> None:
     window = window_told([ready(at=1.0)])  # without a home
     window.show_page("swarms")
-    window.swarms._which.choose(1)
+    window.pages.of(SwarmsPage)._which.choose(1)
     window.show_page("you")
-    window.you._open("backup")
-    assert not window.you._identity._choose.isVisible()
-    assert window.you._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
-    window.swarms._models._export_wanted()
-    assert "waggle export" in window.swarms._models._message.text()
+    window.pages.of(YouPage)._open("backup")
+    assert not window.pages.of(YouPage)._identity._choose.isVisible()
+    assert window.pages.of(YouPage)._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
+    window.pages.of(SwarmsPage)._models._export_wanted()
+    assert "waggle export" in window.pages.of(SwarmsPage)._models._message.text()
     assert window.findChildren(QFileDialog) == []

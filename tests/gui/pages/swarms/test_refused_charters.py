@@ -1,4 +1,4 @@
-"""Why a charter is refused is told in German too, whatever a stranger wrote into it, and at once."""
+"""Reasons why a charter is refused are translated, at once and whatever a stranger wrote into the charter."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The first start: four steps with clicks and keys, each can be skipped, safe defaults, never asked again."""
+"""The first start: four steps by mouse and keyboard, each can be skipped, safe defaults, shown once only."""
 
 import os
 import sys
@@ -25,12 +25,13 @@ from waggle.gui.application.main_window import SMALLEST
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.i18n import translator
-from waggle.gui.pages.welcome.page import STEPS, SWARM, Welcome
+from waggle.gui.pages.swarms.page import SwarmsPage
+from waggle.gui.pages.welcome.page import STEPS, SWARM, WelcomePage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import system_tray
-from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.network.messages import invite
 from waggle.protocol.commands import AnyCommand, ChooseSwarm, ReadInvite
 from waggle.tasks.charter import first_swarm
@@ -41,7 +42,7 @@ pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not supp
 
 @pytest.fixture
 def started(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Controller]:
-    """A shell at its very first start, with an engine that answers."""
+    """A controller at its first start, with an engine that answers."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     home = Home(tmp_path)
     engine = EngineProcess([sys.executable, str(FAKE), "well"], farewell=2.0)
@@ -55,14 +56,14 @@ def started(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot
     shiboken6.delete(window)
 
 
-def welcome_of(shell: Controller) -> Welcome:
-    welcome = shell.window.findChild(Welcome)
-    assert isinstance(welcome, Welcome)
+def welcome_of(shell: Controller) -> WelcomePage:
+    welcome = shell.window.findChild(WelcomePage)
+    assert isinstance(welcome, WelcomePage)
     return welcome
 
 
 def test_the_first_choice_names_the_swarm_and_says_that_nobody_is_there(theme: Theme, qtbot: QtBot) -> None:
-    welcome = Welcome(theme)
+    welcome = WelcomePage(theme)
     qtbot.addWidget(welcome)
     first = welcome._choices[0]._button
     assert first.text() == f"{first_swarm().name}, the swarm that comes with Waggle"
@@ -113,7 +114,7 @@ def test_skipping_takes_the_safe_defaults(started: Controller, qtbot: QtBot, tmp
     qtbot.waitUntil(lambda: started._current.state.phase == "contributing", timeout=20_000)
     chosen = settings.read(tmp_path / "settings.toml")
     assert chosen.window.welcomed
-    assert chosen.when == settings.When()
+    assert chosen.when == settings.ScheduleSettings()
 
 
 def test_the_tray_says_what_is_waited_for_until_the_questions_are_answered(started: Controller, qtbot: QtBot) -> None:
@@ -132,8 +133,8 @@ def test_an_invite_is_looked_at_not_joined(started: Controller, qtbot: QtBot) ->
     for _ in STEPS:
         welcome._next.click()
     assert started.window.page == "swarms"
-    assert started.window.swarms.join_view._link.text() == "waggle://join?charter=ab"
-    qtbot.waitUntil(lambda: is_previewing(started.window.swarms), timeout=20_000)
+    assert started.window.pages.of(SwarmsPage).join_view._link.text() == "waggle://join?charter=ab"
+    qtbot.waitUntil(lambda: is_previewing(started.window.pages.of(SwarmsPage)), timeout=20_000)
     assert not any(isinstance(command, ChooseSwarm) for command in commands)
 
 
@@ -145,14 +146,14 @@ def test_what_is_pasted_around_an_invite_is_left(started: Controller, qtbot: QtB
     welcome._link.setText(pasted)
     for _ in STEPS:
         welcome._next.click()
-    assert started.window.swarms.join_view._link.text() == pasted
+    assert started.window.pages.of(SwarmsPage).join_view._link.text() == pasted
     qtbot.waitUntil(
         lambda: [command.link for command in commands if isinstance(command, ReadInvite)] == asked_for, timeout=20_000
     )
 
 
 def test_whoever_listens_hears_which_step_this_is(theme: Theme, qtbot: QtBot, announcements: list[str]) -> None:
-    welcome = Welcome(theme)
+    welcome = WelcomePage(theme)
     qtbot.addWidget(welcome)
     announcements.clear()
     welcome._next.click()
@@ -162,7 +163,7 @@ def test_whoever_listens_hears_which_step_this_is(theme: Theme, qtbot: QtBot, an
 
 @pytest.mark.parametrize("pasted", ["tomorrow", "waggle:hello", "https://example.org/?waggle://join"])
 def test_what_is_no_invite_is_refused_where_it_is_pasted(theme: Theme, qtbot: QtBot, pasted: str) -> None:
-    welcome = Welcome(theme)
+    welcome = WelcomePage(theme)
     qtbot.addWidget(welcome)
     welcome._go(SWARM)
     welcome._choose(2)
@@ -180,7 +181,7 @@ def test_what_is_no_invite_is_refused_where_it_is_pasted(theme: Theme, qtbot: Qt
 
 
 def test_who_was_invited_goes_on_with_a_link_and_reads_what_happens_until_then(theme: Theme, qtbot: QtBot) -> None:
-    welcome, done = Welcome(theme), list[object]()
+    welcome, done = WelcomePage(theme), list[object]()
     qtbot.addWidget(welcome)
     welcome.done.connect(done.append)
     for _ in range(2):
@@ -198,7 +199,7 @@ def test_who_was_invited_goes_on_with_a_link_and_reads_what_happens_until_then(t
 
 
 def test_enter_goes_on_from_the_link_by_one_step_however_long_it_is_held(theme: Theme, qtbot: QtBot) -> None:
-    welcome = Welcome(theme)
+    welcome = WelcomePage(theme)
     qtbot.addWidget(welcome)
     welcome.show()
     for _ in range(2):
@@ -223,7 +224,7 @@ def test_no_words_are_cut_in_the_smallest_window(
 ) -> None:
     translator.use(spoken)
     theme.set_text(text_percent)
-    welcome = Welcome(theme)
+    welcome = WelcomePage(theme)
     qtbot.addWidget(welcome)
     welcome.resize(*SMALLEST)
     welcome.show()
@@ -232,7 +233,7 @@ def test_no_words_are_cut_in_the_smallest_window(
         welcome._go(step)
         screenshot_when_still(welcome)
         page = welcome._pages.currentWidget()
-        assert isinstance(page, Scrolled)
+        assert isinstance(page, ScrollArea)
         wrapped = [label for label in page.findChildren(QLabel) if label.isVisible() and label.wordWrap()]
         assert [label.text() for label in wrapped if label.height() < label.heightForWidth(label.width())] == []
         assert text_percent > 100 or page.verticalScrollBar().maximum() == 0
@@ -251,19 +252,19 @@ def test_where_one_pauses_has_the_name_that_the_system_gives_it_and_is_there(
 ) -> None:
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setattr(system_tray, "available", lambda: has_tray)
-    words = labels(Welcome(theme))
+    words = labels(WelcomePage(theme))
     assert any(where in label for label in words)
     assert any("goes on while the window is closed" in label for label in words) == has_tray, "else closing it ends all"
 
 
 def test_what_one_types_is_not_said_to_stay_where_it_may_be_shared(theme: Theme) -> None:
-    assert "Your files, and what you type unless you share your answers" in labels(Welcome(theme))
+    assert "Your files, and what you type unless you share your answers" in labels(WelcomePage(theme))
 
 
 def test_closing_the_questions_ends_all_and_they_are_asked_again(
     theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
-    """Also where there is a tray: nothing would go on in the background."""
+    """This holds with a tray, too: nothing would continue in the background."""
     monkeypatch.setattr(system_tray, "available", lambda: True)  # no test can have a system's tray come and go
     home = Home(tmp_path)
     shell = Controller(
@@ -291,7 +292,7 @@ def test_only_a_new_home_is_asked(tmp_path: Path) -> None:
 
 
 def test_everything_in_the_first_start_has_a_name(theme: Theme, qtbot: QtBot) -> None:
-    welcome = Welcome(theme)
+    welcome = WelcomePage(theme)
     qtbot.addWidget(welcome)
     focusable = [each for each in welcome.findChildren(QWidget) if each.focusPolicy() & Qt.FocusPolicy.TabFocus]
     assert [each for each in focusable if not each.accessibleName()] == []

@@ -1,4 +1,4 @@
-"""A clean goodbye: everything is listed, who one is stays unless chosen, two words are needed, and what was done is said."""
+"""Removing data: all is listed, the identity stays unless it is ticked, a confirmation is needed, and the result is shown."""
 
 import sys
 from collections.abc import Callable
@@ -11,21 +11,24 @@ from pytestqt.qtbot import QtBot
 import waggle
 from gui.recorded import Run
 from waggle.core import paths
-from waggle.core.stored_data import KINDS, Belonging, Kind, Removed, Spared
+from waggle.core.stored_data import KINDS, DataKind, FailedRemoval, Removal, StoredFiles
 from waggle.gui.application.controller import Controller
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.i18n import translator
-from waggle.gui.pages.you.data_removal import NOTES, TITLES, Farewell, GoodbyeView, chosen_words, done_words
+from waggle.gui.pages.context import EngineHost, PageContext
+from waggle.gui.pages.you.data_removal import NOTES, TITLES, DataRemovalView, RemovalScreen, chosen_words, done_words
+from waggle.gui.pages.you.page import YouPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
 
 FAKE = Path(__file__).parents[2] / "fake_engine.py"
 BELONGINGS = (
-    Belonging(kind="identity", files=(Path("identity.key"),), size=68),
-    Belonging(kind="checkpoints", files=(Path("a"), Path("b")), size=26_100_000),
-    Belonging(kind="log", files=(Path("c"),), size=932),
+    StoredFiles(kind="identity", files=(Path("identity.key"),), size=68),
+    StoredFiles(kind="checkpoints", files=(Path("a"), Path("b")), size=26_100_000),
+    StoredFiles(kind="log", files=(Path("c"),), size=932),
 )
 
 
@@ -42,17 +45,17 @@ def test_every_kind_has_its_words() -> None:
         (frozenset({"cache"}), "Nothing is chosen; everything stays."),
     ],
 )
-def test_how_much_is_chosen_is_said(kinds: frozenset[Kind], words: str) -> None:
+def test_how_much_is_chosen_is_said(kinds: frozenset[DataKind], words: str) -> None:
     assert chosen_words(BELONGINGS, kinds) == words
 
 
 def test_what_was_done_is_said() -> None:
-    assert done_words(Removed(kind="log", files=1, size=932)) == "Logs: 1 file removed, 932 bytes"
-    assert done_words(Removed(kind="history", files=3, size=45_000)) == "History: 3 files removed, 45 kB"
+    assert done_words(Removal(kind="log", files=1, size=932)) == "Logs: 1 file removed, 932 bytes"
+    assert done_words(Removal(kind="history", files=3, size=45_000)) == "History: 3 files removed, 45 kB"
 
 
 def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(theme: Theme, qtbot: QtBot) -> None:
-    view, choices = GoodbyeView(theme), list[object]()
+    view, choices = DataRemovalView(theme), list[object]()
     qtbot.addWidget(view)
     view.confirmed.connect(choices.append)
     view.show_found(BELONGINGS, no_backup="")
@@ -72,7 +75,7 @@ def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(theme: Theme
 
 
 def test_nothing_chosen_cannot_be_removed(theme: Theme, qtbot: QtBot) -> None:
-    view = GoodbyeView(theme)
+    view = DataRemovalView(theme)
     qtbot.addWidget(view)
     view.show_found(BELONGINGS[:1], no_backup="The engine is not running.")
     assert not view._go.isEnabled()
@@ -81,9 +84,11 @@ def test_nothing_chosen_cannot_be_removed(theme: Theme, qtbot: QtBot) -> None:
 
 
 def test_a_file_that_resisted_is_named(theme: Theme, qtbot: QtBot) -> None:
-    last = Farewell(theme, Path("/nowhere"), frozenset({"log"}))
+    last = RemovalScreen(theme, Path("/nowhere"), frozenset({"log"}))
     qtbot.addWidget(last)
-    last._say((Removed(kind="log", files=0, size=0, spared=(Spared(path="/x/<b>waggle.log", reason="Permission denied"),)),))
+    last._say(
+        (Removal(kind="log", files=0, size=0, spared=(FailedRemoval(path="/x/<b>waggle.log", reason="Permission denied"),)),)
+    )
     assert last._title.words() == "1 file could not be removed"
     assert "still here" in last.words()
 
@@ -96,9 +101,9 @@ def test_a_goodbye_that_is_refused_says_so_in_the_persons_language(
         "        Stop it (an engine with `waggle ctl stop`), or use another --home.\n"
     )
     monkeypatch.setattr(
-        paths, "program", lambda _: [sys.executable, "-c", f"import sys; sys.stderr.write({refusal!r}); sys.exit(1)"]
+        paths, "module_command", lambda _: [sys.executable, "-c", f"import sys; sys.stderr.write({refusal!r}); sys.exit(1)"]
     )
-    last = Farewell(theme, Path("/nowhere"), frozenset({"log"}))
+    last = RemovalScreen(theme, Path("/nowhere"), frozenset({"log"}))
     qtbot.addWidget(last)
     translator.use("de")
     try:
@@ -111,21 +116,21 @@ def test_a_goodbye_that_is_refused_says_so_in_the_persons_language(
 
 
 def test_help_and_you_lead_there_and_a_replay_offers_none(theme: Theme, tmp_path: Path, qtbot: QtBot,
-                                                          window_told: Callable[..., Window]) -> None:  # fmt: skip
+                                                          window_told: Callable[..., MainWindow]) -> None:  # fmt: skip
     (tmp_path / "identity.key").write_bytes(b"x" * 68)
     current = StateStore()
-    window = Window(theme, current, home=paths.Home(tmp_path))
+    window = MainWindow(PageContext(theme, store=current, engine=EngineHost(home=paths.Home(tmp_path))))
     qtbot.addWidget(window)
     window.show()
     window.show_page("help")
-    window.pages["help"].goodbye_wanted.emit()  # type: ignore[attr-defined]
+    next(button for button in window.pages["help"].findChildren(Button) if button.text() == "Say goodbye").click()
     assert window.page == "you"
-    assert next(keep.kind for keep in window.you._goodbye._keeps) == "identity"
-    window.you._goodbye.done.emit()
-    assert window.you._views.currentIndex() == 0
+    assert next(keep.kind for keep in window.pages.of(YouPage)._goodbye._keeps) == "identity"
+    window.pages.of(YouPage)._goodbye.done.emit()
+    assert window.pages.of(YouPage)._views.currentIndex() == 0
     without = window_told(list(Run(rounds=1).all_events()))
     without.show_page("you")
-    assert "Leaving?" not in {label.text() for label in without.you.findChildren(QLabel) if label.isVisible()}
+    assert "Leaving?" not in {label.text() for label in without.pages.of(YouPage).findChildren(QLabel) if label.isVisible()}
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")
@@ -146,7 +151,7 @@ def test_the_engine_stops_what_was_chosen_goes_and_nothing_is_written_afterwards
     finished = list[bool]()
     shell.finished.connect(lambda: finished.append(True))
     qtbot.waitUntil(lambda: source.running and shell._current.state.phase == "contributing", timeout=20_000)
-    shell.window.goodbye_wanted.emit(frozenset({"settings", "log"}))
+    shell.window.requests.data_removal.emit(frozenset({"settings", "log"}))
     assert shell._farewell is not None
     shell.leave()
     assert not finished, "what is being removed is waited for"

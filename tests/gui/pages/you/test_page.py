@@ -1,4 +1,4 @@
-"""The page You: totals and days as told, a calendar read by keyboard, an identity that changes only by a last word."""
+"""The page You: totals and days, a calendar to read by keyboard, and an identity that changes only after a confirmation."""
 
 import datetime
 from collections.abc import Callable
@@ -12,17 +12,18 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QTableView
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import START, ready
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.charts.heat_map import day_words, first_day, level
 from waggle.gui.i18n.formatting import whole_day
-from waggle.gui.pages.you.page import You, aha_words
-from waggle.gui.pages.you.share_card import SIZE, figures
+from waggle.gui.pages.home.page import HomePage
+from waggle.gui.pages.you.page import YouPage, aha_words
+from waggle.gui.pages.you.share_card import SIZE, share_card_figures
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events_identity import BackupRead, BackupWritten, Day, DaysTold
 from waggle.protocol.state import State
 
-TellWindow = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 WORDS = "correct horse battery"
 TODAY = datetime.datetime.fromtimestamp(START, datetime.UTC).astimezone().date()
 YESTERDAY = TODAY - datetime.timedelta(days=1)
@@ -34,7 +35,7 @@ DAYS = DaysTold(
     at=START,
 )
 BEGUN = [ready(), events.PhaseChanged(phase="contributing", round=613, at=START), DAYS]
-Page = tuple[Window, You, list[AnyCommand]]
+Page = tuple[MainWindow, YouPage, list[AnyCommand]]
 
 
 @pytest.fixture
@@ -43,10 +44,10 @@ def page(window_told: TellWindow) -> Page:
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("you")
-    return window, window.you, sent
+    return window, window.pages.of(YouPage), sent
 
 
-def tell(window: Window, event: object) -> None:
+def tell(window: MainWindow, event: object) -> None:
     window._current.take(event)  # type: ignore[arg-type]
     window._current.flush()
 
@@ -56,12 +57,12 @@ def test_totals_and_who_took_groups_are_said(page: Page) -> None:
     assert [type(command) for command in sent] == [commands.QueryDays, commands.QueryHistory]
     assert you._line.words() == "You contributed on 1 day; 3 peers took groups of yours"
     assert [figure._value.text() for figure in you._figures] == ["1,280", "320", "90", "3"]
-    for figure in (you._figures[3], window.home._used):  # whether they learned from them, nobody here knows
+    for figure in (you._figures[3], window.pages.of(HomePage)._used):  # whether they learned from them, nobody here knows
         assert [label.text() for label in figure.findChildren(QLabel)][:2] == ["Taken by", "3"]
 
 
 def test_rounds_are_counted_once_though_the_clock_was_set_back(page: Page) -> None:
-    """Those that the engine's days hold already are stamped later than the days themselves."""
+    """Rounds that the engine's days include already have later times than the days themselves."""
     window, you, _ = page
     ahead = [events.RoundSummary(round=n, at=START + 7200.0, reward=0.4, solved=0.5, seconds=2.0, completions=64) for n in (1, 2)]
     for summary in ahead:
@@ -188,7 +189,7 @@ def test_nobody_becomes_another_than_was_shown(page: Page, field: str) -> None:
 
 @pytest.mark.parametrize("leave", [lambda window: window.rail.chosen.emit("home"), lambda window: window.hide()])
 def test_a_passphrase_is_forgotten_however_the_view_is_left_and_so_is_what_was_found_with_it(
-    page: Page, leave: Callable[[Window], None]
+    page: Page, leave: Callable[[MainWindow], None]
 ) -> None:
     window, you, _sent = page
     you._acts[2].click()
@@ -233,7 +234,11 @@ def test_the_share_card_is_a_picture_with_counts_and_a_made_up_name_only(page: P
     assert QImage(str(tmp_path / "card.png")).size() == SIZE
     you.save_card(tmp_path / "card")
     assert (tmp_path / "card-2.png").exists(), "nobody was asked whether the first may go"
-    assert figures(window._current.state) == [("1,280", "answers tried"), ("320", "of them right"), ("3", "peers took some")]
+    assert share_card_figures(window._current.state) == [
+        ("1,280", "answers tried"),
+        ("320", "of them right"),
+        ("3", "peers took some"),
+    ]
     for name, saved in (("my card v1.2", "my card v1.2.png"), ("20.11.2026", "20.11.2026.png"), ("card.JPG", "card.JPG")):
         you.save_card(tmp_path / name)
         assert not QImage(str(tmp_path / saved)).isNull()
@@ -245,9 +250,9 @@ def test_the_share_card_is_a_picture_with_counts_and_a_made_up_name_only(page: P
 def test_before_there_is_anything_it_says_what_will_stand_here(window_told: TellWindow) -> None:
     window = window_told([])
     window.show_page("you")
-    assert window.you._line.words() == "What your computer contributes is counted here from its first round on."
-    assert not window.you._acts[0].isEnabled()
-    assert figures(State())[0] == ("0", "answers tried")
+    assert window.pages.of(YouPage)._line.words() == "What your computer contributes is counted here from its first round on."
+    assert not window.pages.of(YouPage)._acts[0].isEnabled()
+    assert share_card_figures(State())[0] == ("0", "answers tried")
 
 
 def test_a_backup_can_be_called_off_until_it_is_done_and_every_field_keeps_its_name(page: Page) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,11 +19,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from network.loopback import SOON, Ear, Start, answered, fresh_identity, node_context, options, question_ids, share
+from network.loopback import SOON, Ear, Start, answered, callbacks, fresh_identity, node_context, options, question_ids, share
 from waggle.core import paths
 from waggle.core.errors import CharterError, SwarmError
 from waggle.core.peer_id import text_of
-from waggle.core.settings import Settings, Swarm
+from waggle.core.settings import Settings, SwarmSettings
 from waggle.engine.services import swarm_connection
 from waggle.network.exchange.collector import RolloutCollector
 from waggle.network.exchange.node_context import PeerAccounts
@@ -37,14 +38,14 @@ from waggle.network.messages.events import ClockSkewed, GatewayHidesPeers, Group
 from waggle.network.messages.rollout_record import MAX_BLOB
 from waggle.network.node import UPLOAD_BURST, UPLOAD_RATE
 from waggle.network.open_node import open_node
-from waggle.network.transport.gateway import client as light
-from waggle.network.transport.gateway import pool
+from waggle.network.transport.gateway import network
 from waggle.network.transport.gateway import server as gateway
-from waggle.network.transport.gateway.client import LightConnection
-from waggle.network.transport.gateway.pool import Gates
+from waggle.network.transport.gateway.charter_download import fetch_charter
+from waggle.network.transport.gateway.network import GatewayNetwork
+from waggle.network.transport.gateway.transport import GatewayTransport
 from waggle.network.transport.interface import PeerAway
-from waggle.network.web.server import Web
-from waggle.network.web.statistics import Board
+from waggle.network.web.server import WebServer
+from waggle.network.web.statistics import SwarmStatistics
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
@@ -83,10 +84,10 @@ async def test_groups_travel_both_ways_through_a_gateway(
             assert any((messages.kind, messages.to) == ("groups", receiver.peer_id) for messages in sender.outbox.newest())
 
         home = paths.Home(tmp_path / "home").prepare()
-        chosen = Settings(swarm=Swarm(charter=charter.digest.hex(), gateways=(address,), light=True))
+        chosen = Settings(swarm=SwarmSettings(charter=charter.digest.hex(), gateways=(address,), light=True))
         assert await swarm_connection.charter_of(home, chosen) == charter
         with pytest.raises(CharterError):
-            await light.fetch_charter(options(gateways=(address,)), bytes(32))
+            await fetch_charter(options(gateways=(address,)), bytes(32))
     finally:
         await node.close()
 
@@ -140,27 +141,28 @@ async def test_a_gateway_lets_in_only_whoever_signs_with_its_own_key(start: Star
         with pytest.raises(ConnectionClosed):
             await first_word(make)
     wrongly = options(gateways=("http://example.org",))
-    node = LightConnection(wrongly, own, charter.digest, Membership(charter, own.peer_id), Ear(), lambda: None)
+    node = GatewayTransport(wrongly, own, callbacks(own, Ear(), charter))
     with pytest.raises(SwarmError, match="no gateway's address"):
         await node.start()
 
 
 @asynccontextmanager
 async def lending(
-    charter: Charter, lender: Identity, key: bytes = b"", **changes: object
-) -> AsyncIterator[tuple[str, gateway.Gateway]]:
+    charter: Charter, lender: Identity, key: bytes = b"", *, handshake_s: float = gateway.HANDSHAKE_S, **changes: object
+) -> AsyncIterator[tuple[str, gateway.GatewayServer]]:
     """A gateway of a swarm where nobody is, and its address."""
 
     async def nobody(*_: object) -> dict[bytes, bytes]:
         return {}
 
-    ways: dict[str, object] = {
-        "admits": lambda peer_id: True, "give": lambda client, source, sha256, blob: blob, "take": lambda source, size: True,
-        "tell": lambda source, size: True,
-        "listed": nobody, "announce": nobody, "pull": nobody, **changes,
+    ways: dict[str, Any] = {
+        "read_directory": nobody, "announce": nobody, "pull": nobody, "admits": lambda peer_id: True,
+        "serve_payload": lambda client, source, sha256, blob: blob, "may_receive": lambda source, size: True,
+        "may_tell": lambda source, size: True, **changes,
     }  # fmt: skip
-    record = gateway.Gateway(charter.digest, lender, Membership(charter, lender.peer_id, key), **ways)  # type: ignore[arg-type]
-    web = Web(lambda: Board(charter).status(()), record.serve, charters.encode(charter))
+    host = gateway.HostNode(**ways)
+    record = gateway.GatewayServer(charter.digest, lender, Membership(charter, lender.peer_id, key), host, handshake_s)
+    web = WebServer(lambda: SwarmStatistics(charter).status(()), record.serve, charters.encode(charter))
     await web.start("127.0.0.1", 0)
     try:
         yield f"ws://127.0.0.1:{web.port}/gateway", record
@@ -191,7 +193,7 @@ async def test_a_gateway_waits_for_no_stranger_and_serves_nobody_who_is_blocked(
     blocked: set[bytes] = set()
     lender = fresh_identity(tmp_path, "lender")
     async with (
-        lending(charter, lender, patience=0.2) as (address, _),
+        lending(charter, lender, handshake_s=0.2) as (address, _),
         connect(address) as connection,
         asyncio.timeout(SOON),
     ):
@@ -222,7 +224,7 @@ async def test_a_gateway_closes_while_it_serves_and_answers_no_page_of_elsewhere
         requests.set()
         return await asyncio.get_running_loop().create_future()
 
-    async with lending(charter, fresh_identity(tmp_path, "lender"), listed=never) as (address, _):
+    async with lending(charter, fresh_identity(tmp_path, "lender"), read_directory=never) as (address, _):
         with pytest.raises(InvalidStatus):  # as a browser sends it for the script of some page
             await connect(address, origin="https://example.org")  # type: ignore[arg-type]
         connection = await connect(address)
@@ -252,9 +254,9 @@ async def test_newcomers_push_out_no_payload_of_a_client(charter: Charter, ident
         await connection.send(msgspec.msgpack.encode(gateway_frames.UploadRequest(1, b"mine")))
         await connection.recv()
         for i in range(gateway.MAX_CLIENTS + 1):
-            lent._keep(bytes([i]), b"theirs")
-        assert lent.get(hashlib.sha256(b"mine").digest()) == b"mine"
-        assert len(lent._lodged) == gateway.MAX_CLIENTS
+            lent._store(bytes([i]), b"theirs")
+        assert lent.uploaded(hashlib.sha256(b"mine").digest()) == b"mine"
+        assert len(lent._uploads) == gateway.MAX_CLIENTS
 
 
 async def test_who_sends_more_than_its_quota_is_read_no_further(
@@ -316,7 +318,11 @@ async def test_what_a_client_leaves_waits_where_the_limit_that_the_person_set_is
         return len(requests) > 3
 
     lender = fresh_identity(tmp_path, "lender")
-    async with lending(charter, lender, take=take) as (address, lent), connect(address) as connection, asyncio.timeout(SOON):
+    async with (
+        lending(charter, lender, may_receive=take) as (address, lent),
+        connect(address) as connection,
+        asyncio.timeout(SOON),
+    ):
         await introduce(connection, identity)
         await connection.recv()
         await connection.send(msgspec.msgpack.encode(gateway_frames.DirectoryRequest(1)))
@@ -325,7 +331,7 @@ async def test_what_a_client_leaves_waits_where_the_limit_that_the_person_set_is
         await connection.send(msgspec.msgpack.encode(gateway_frames.UploadRequest(2, b"mine")))
         assert msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Response).blob == gateway.DONE
         assert len(requests) == 4
-        assert lent.get(hashlib.sha256(b"mine").digest()) == b"mine"
+        assert lent.uploaded(hashlib.sha256(b"mine").digest()) == b"mine"
 
 
 async def blob_of(connection: ClientConnection, question: gateway_frames.Request) -> bytes:
@@ -447,14 +453,14 @@ async def test_a_client_announces_so_often_and_leaves_others_their_part_but_for_
 async def test_a_gateway_holds_so_much_in_all_and_whoever_holds_most_loses_its_oldest(
     charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gateway, "MAX_LODGED", 1000)
+    monkeypatch.setattr(gateway, "MAX_UPLOADED", 1000)
     async with lending(charter, fresh_identity(tmp_path, "lender")) as (_, lent):
-        lent._keep(b"honest", b"mine")
+        lent._store(b"honest", b"mine")
         for number in range(9):
-            lent._keep(bytes([number % 3]), bytes([number]) * 300)
-        assert lent.get(hashlib.sha256(b"mine").digest()) == b"mine"
-        assert lent.get(hashlib.sha256(b"\x08" * 300).digest())
-        assert sum(len(blob) for each in lent._lodged.values() for blob in each.values()) == 904
+            lent._store(bytes([number % 3]), bytes([number]) * 300)
+        assert lent.uploaded(hashlib.sha256(b"mine").digest()) == b"mine"
+        assert lent.uploaded(hashlib.sha256(b"\x08" * 300).digest())
+        assert sum(len(blob) for each in lent._uploads.values() for blob in each.values()) == 904
 
 
 async def test_the_charter_is_asked_of_the_next_gateway_where_one_lies(charter: Charter, tmp_path: Path) -> None:
@@ -468,9 +474,9 @@ async def test_the_charter_is_asked_of_the_next_gateway_where_one_lies(charter: 
     liar = await asyncio.start_server(lie, "127.0.0.1", 0)
     async with liar, lending(charter, fresh_identity(tmp_path, "lender")) as (address, _):
         wrong = f"ws://127.0.0.1:{liar.sockets[0].getsockname()[1]}/gateway"
-        assert await light.fetch_charter(options(gateways=(wrong, address)), charter.digest) == charter
+        assert await fetch_charter(options(gateways=(wrong, address)), charter.digest) == charter
         with pytest.raises(CharterError):
-            await light.fetch_charter(options(gateways=(wrong,)), charter.digest)
+            await fetch_charter(options(gateways=(wrong,)), charter.digest)
 
 
 def announced(swarm: Charter, **changes: object) -> Announcement:
@@ -506,17 +512,15 @@ async def test_what_a_lying_gateway_makes_up_is_not_believed(identity: Identity,
     ear = Ear()
     async with serve(lie, "127.0.0.1", 0) as server:
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
-        node = LightConnection(
-            options(gateways=(address,)), identity, charter.digest, Membership(charter, identity.peer_id), ear, lambda: None
-        )
+        node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter))
         try:
             await node.start()
             await ear.hear(ReachChanged, lambda news: news.reach == "connected")
-            assert await node.dht.read("") == {origin.peer_id: true}
-            assert await node.dht.pull(origin.peer_id, bytes(32), 1.0) == b""
-            assert await node.dht.pull(origin.peer_id, hashlib.sha256(b"made up").digest(), 1.0) == b"made up"
+            assert await node.network.read_directory("") == {origin.peer_id: true}
+            assert await node.network.pull(origin.peer_id, bytes(32), 1.0) == b""
+            assert await node.network.pull(origin.peer_id, hashlib.sha256(b"made up").digest(), 1.0) == b"made up"
             with pytest.raises(PeerAway):
-                await node.dht.lodge(bytes(32), b"mine")
+                await node.network.upload(bytes(32), b"mine")
         finally:
             await node.close()
 
@@ -524,7 +528,7 @@ async def test_what_a_lying_gateway_makes_up_is_not_believed(identity: Identity,
 async def test_a_gateway_that_says_what_nobody_asked_is_left_and_one_that_is_late_is_not(
     identity: Identity, charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "CALL_S", 0.5)
+    monkeypatch.setattr(network, "CALL_S", 0.5)
     lender, ear, remaining = fresh_identity(tmp_path, "lender"), Ear(), asyncio.Event()
     requests, goes_on = asyncio.Queue[gateway_frames.Request](), asyncio.Event()
 
@@ -544,15 +548,15 @@ async def test_a_gateway_that_says_what_nobody_asked_is_left_and_one_that_is_lat
     async with serve(say, "127.0.0.1", 0) as server:
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
         admission = Membership(charter, identity.peer_id)
-        node = LightConnection(options(gateways=(address,)), identity, charter.digest, admission, ear, lambda: None)
+        node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, admission=admission))
         try:
             await node.start()
             await ear.hear(ReachChanged, lambda news: news.reach == "connected")
             with pytest.raises(PeerAway):  # it takes too long
-                await node.dht.read("")
+                await node.network.read_directory("")
             goes_on.set()
             with pytest.raises(PeerAway):
-                await node.dht.read("")
+                await node.network.read_directory("")
             assert requests.qsize() == 1, "a late answer was no reason to leave"
             async with asyncio.timeout(SOON):
                 await remaining.wait()
@@ -584,12 +588,12 @@ async def test_what_goes_to_gateways_and_comes_from_them_is_counted_and_held_to_
         return known
 
     async with (
-        lending(charter, fresh_identity(tmp_path, "one"), listed=listed) as (first, _),
-        lending(charter, fresh_identity(tmp_path, "two"), listed=listed) as (two, _),
+        lending(charter, fresh_identity(tmp_path, "one"), read_directory=listed) as (first, _),
+        lending(charter, fresh_identity(tmp_path, "two"), read_directory=listed) as (two, _),
     ):
         traffic, ear, member = Counted(), Ear(), Membership(charter, identity.peer_id)
         chosen = options(gateways=(first, two))
-        node = LightConnection(chosen, identity, charter.digest, member, ear, lambda: None, traffic)
+        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter, admission=member, traffic=traffic))
         try:
             await node.start()
             await ear.hear(ReachChanged, lambda news: news.peers == 2)
@@ -602,7 +606,7 @@ async def test_what_goes_to_gateways_and_comes_from_them_is_counted_and_held_to_
             began, blob = time.monotonic(), bytes(10_000)
             for sha256 in (bytes(32), bytes([1] * 32)):
                 for _ in range(2):  # what is there already is not sent again
-                    assert len(await node.dht.lodge(sha256, blob)) == 2
+                    assert len(await node.network.upload(sha256, blob)) == 2
             assert time.monotonic() - began >= 3 * len(blob) / traffic.limit, "the first goes at once"
             assert traffic.bytes_sent == 4 * len(blob)
         finally:
@@ -616,29 +620,29 @@ async def test_groups_are_left_with_the_gateway_that_takes_them(
         return b"theirs"
 
     silent, good = ([fresh_identity(tmp_path, f"{kind} {i}") for i in range(2)] for kind in ("silent", "good"))
-    ways = [(each, {"take": lambda source, size: False}) for each in silent] + [(each, {"pull": give}) for each in good]
+    ways = [(each, {"may_receive": lambda source, size: False}) for each in silent] + [(each, {"pull": give}) for each in good]
     async with contextlib.AsyncExitStack() as stack:
         addresses = [(await stack.enter_async_context(lending(charter, who, **way)))[0] for who, way in ways]
         chosen, member, ear = options(gateways=tuple(addresses)), Membership(charter, identity.peer_id), Ear()
-        node = LightConnection(chosen, identity, charter.digest, member, ear, lambda: None)
+        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter, admission=member))
         stack.push_async_callback(node.close)
         await node.start()
         await ear.hear(ReachChanged, lambda news: news.peers == len(ways))
-        node.dht.open = {address: node.dht.open[address] for address in addresses}  # the silent ones first
+        node.network.open = {address: node.network.open[address] for address in addresses}  # the silent ones first
         holders, takers = set[bytes](), {each.peer_id for each in good}
-        monkeypatch.setattr(pool, "CALL_S", 2.0)
+        monkeypatch.setattr(network, "CALL_S", 2.0)
         for _ in range(3):  # the first time, but where this computer has much else to do
             with contextlib.suppress(PeerAway):
-                holders |= set(await node.dht.lodge(bytes(32), b"mine"))
+                holders |= set(await node.network.upload(bytes(32), b"mine"))
         assert holders == takers
 
-        monkeypatch.setattr(pool, "CALL_S", 10.0)
-        missed = [each.missed for each in node.dht.open.values()]
+        monkeypatch.setattr(network, "CALL_S", 10.0)
+        missed = [each.missed for each in node.network.open.values()]
         assert all(missed[:2])
-        assert set(await node.dht.lodge(bytes([1] * 32), b"mine")) == takers
+        assert set(await node.network.upload(bytes([1] * 32), b"mine")) == takers
         for number in range(5):
-            assert await node.dht.pull(bytes([number] * 38), hashlib.sha256(b"theirs").digest(), 1.0) == b"theirs"
-        assert [each.missed for each in node.dht.open.values()] == missed, "the silent ones are not asked any more"
+            assert await node.network.pull(bytes([number] * 38), hashlib.sha256(b"theirs").digest(), 1.0) == b"theirs"
+        assert [each.missed for each in node.network.open.values()] == missed, "the silent ones are not asked any more"
 
 
 async def test_where_two_gateways_leave_a_payload_unanswered_it_goes_to_no_third_one(
@@ -646,19 +650,19 @@ async def test_where_two_gateways_leave_a_payload_unanswered_it_goes_to_no_third
 ) -> None:
     reached = set[int]()
     async with contextlib.AsyncExitStack() as stack:
-        ways = [{"take": lambda size, number=number: bool(reached.add(number))} for number in range(4)]
+        ways = [{"may_receive": lambda size, number=number: bool(reached.add(number))} for number in range(4)]
         silent = [lending(charter, fresh_identity(tmp_path, str(number)), **way) for number, way in enumerate(ways)]
         addresses = [(await stack.enter_async_context(each))[0] for each in silent]
         chosen, member, ear = options(gateways=tuple(addresses)), Membership(charter, identity.peer_id), Ear()
-        node = LightConnection(chosen, identity, charter.digest, member, ear, lambda: None)
+        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter, admission=member))
         stack.push_async_callback(node.close)
         await node.start()
         await ear.hear(ReachChanged, lambda news: news.peers == len(addresses))
-        monkeypatch.setattr(pool, "CALL_S", 0.5)
+        monkeypatch.setattr(network, "CALL_S", 0.5)
         with pytest.raises(PeerAway):
-            await node.dht.lodge(bytes(32), b"mine")
+            await node.network.upload(bytes(32), b"mine")
         assert len(reached) <= 2
-        assert [each.missed for each in node.dht.open.values()].count(0) == 2
+        assert [each.missed for each in node.network.open.values()].count(0) == 2
 
 
 async def test_a_question_left_unanswered_is_forgotten_after_a_while_and_not_counted_where_our_way_is_full(
@@ -667,22 +671,22 @@ async def test_a_question_left_unanswered_is_forgotten_after_a_while_and_not_cou
     async with contextlib.AsyncExitStack() as stack:
         address, lent = await stack.enter_async_context(lending(charter, fresh_identity(tmp_path, "lender")))
         member, ear = Membership(charter, identity.peer_id), Ear()
-        node = LightConnection(options(gateways=(address,)), identity, charter.digest, member, ear, lambda: None)
+        node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, admission=member))
         stack.push_async_callback(node.close)
         await node.start()
         await ear.hear(ReachChanged, lambda news: news.peers == 1)
-        (gate,), here = node.dht.open.values(), lent._clients[identity.peer_id].transport
+        (gate,), here = node.network.open.values(), lent._clients[identity.peer_id].transport
         here.pause_reading()  # it has fallen asleep
-        monkeypatch.setattr(pool, "CALL_S", 0.5)
+        monkeypatch.setattr(network, "CALL_S", 0.5)
         with pytest.raises(PeerAway):
             await gate.ask(gateway_frames.DirectoryRequest)
         assert gate.missed
-        monkeypatch.setattr(pool, "FORGET_S", 0.0)
+        monkeypatch.setattr(network, "FORGET_S", 0.0)
         assert not gate.missed
 
-        monkeypatch.setattr(pool, "FORGET_S", SOON)
+        monkeypatch.setattr(network, "FORGET_S", SOON)
         gate._missed_at = 0.0
-        while not gate._connection.paused:
+        while not gate._websocket.paused:
             with contextlib.suppress(PeerAway):
                 await gate.ask(lambda number: gateway_frames.UploadRequest(number, bytes(MAX_BLOB)))
         gate._missed_at = 0.0
@@ -694,13 +698,13 @@ async def test_a_question_left_unanswered_is_forgotten_after_a_while_and_not_cou
 
 def test_a_gateway_that_goes_on_hiding_members_is_told_of_once(identity: Identity, charter: Charter) -> None:
     ear = Ear()
-    requests = Gates(charter.digest, Membership(charter, identity.peer_id), ear)
+    requests = GatewayNetwork(charter.digest, Membership(charter, identity.peer_id), ear)
     many = {bytes([i]): b"" for i in range(10)}
-    for _ in range(pool.HIDES - 1):
+    for _ in range(network.HIDES - 1):
         requests._compare({"one": many, "two": {}})
     requests._compare({"one": many, "two": many})  # it was only late
     assert ear.news == []
-    for _ in range(pool.HIDES + 2):
+    for _ in range(network.HIDES + 2):
         requests._compare({"one": many, "two": {b"\0": b""}})
     assert ear.news == [GatewayHidesPeers(address="two", listed=1, known=10)]
 
@@ -735,7 +739,7 @@ async def test_by_what_gateways_show_a_light_client_is_told_that_its_clock_is_of
     charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     first: list[float], two: tuple[list[float], ...], off: float | None,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(pool, "LATE_S", SOON)
+    monkeypatch.setattr(network, "LATE_S", SOON)
 
     def shows(remaining: list[float]) -> object:
         lasts = {fresh_identity(tmp_path, f"origin {number}"): each for number, each in enumerate(remaining)}
@@ -751,17 +755,17 @@ async def test_by_what_gateways_show_a_light_client_is_told_that_its_clock_is_of
 
     async with contextlib.AsyncExitStack() as stack:
         lent = [
-            lending(charter, fresh_identity(tmp_path, f"lender {number}"), listed=shows(remaining))
+            lending(charter, fresh_identity(tmp_path, f"lender {number}"), read_directory=shows(remaining))
             for number, remaining in enumerate((first, *two))
         ]
         addresses = tuple([(await stack.enter_async_context(each))[0] for each in lent])
         ear, member = Ear(), Membership(charter, identity.peer_id)
-        node = LightConnection(options(gateways=addresses), identity, charter.digest, member, ear, lambda: None)
+        node = GatewayTransport(options(gateways=addresses), identity, callbacks(identity, ear, charter, admission=member))
         stack.push_async_callback(node.close)
         await node.start()
         await ear.hear(ReachChanged, lambda news: news.peers == len(addresses))
         for _ in range(2):
-            await node.dht.read("")
+            await node.network.read_directory("")
     news = [news.seconds for news in ear.all(ClockSkewed)]
     assert news == ([] if off is None else [pytest.approx(off, abs=SOON)])
 
@@ -779,16 +783,16 @@ async def test_a_gateway_that_falls_silent_does_not_hold_up_the_others(
         return known
 
     async with (
-        lending(charter, fresh_identity(tmp_path, "silent"), listed=never) as (silent, _),
-        lending(charter, fresh_identity(tmp_path, "open"), listed=all_of_them) as (other, _),
+        lending(charter, fresh_identity(tmp_path, "silent"), read_directory=never) as (silent, _),
+        lending(charter, fresh_identity(tmp_path, "open"), read_directory=all_of_them) as (other, _),
     ):
         chosen, ear = options(gateways=(silent, other)), Ear()
-        node = LightConnection(chosen, identity, charter.digest, Membership(charter, identity.peer_id), ear, lambda: None)
+        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter))
         try:
             await node.start()
             await ear.hear(ReachChanged, lambda news: news.peers == 2)
-            async with asyncio.timeout(pool.CALL_S - 1):
-                assert await node.dht.read("") == known
+            async with asyncio.timeout(network.CALL_S - 1):
+                assert await node.network.read_directory("") == known
         finally:
             await node.close()
 
@@ -797,24 +801,24 @@ async def test_two_addresses_of_one_gateway_are_one_way_that_stays_open(
     charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lender, ear, visits = fresh_identity(tmp_path, "lender"), Ear(), asyncio.Queue[None]()
-    greet = gateway.Gateway._greet
+    greet = gateway.GatewayServer._shake_hands
 
-    async def counted(self: gateway.Gateway, connection: ServerConnection) -> tuple[bytes, bytes, bytes]:
+    async def counted(self: gateway.GatewayServer, connection: ServerConnection) -> tuple[bytes, bytes, bytes]:
         visits.put_nowait(None)
         return await greet(self, connection)
 
-    monkeypatch.setattr(gateway.Gateway, "_greet", counted)
+    monkeypatch.setattr(gateway.GatewayServer, "_shake_hands", counted)
     async with lending(charter, lender) as (address, _), asyncio.timeout(SOON):
         chosen = options(gateways=(address, f"{address}#{text_of(lender.peer_id)}", address))
-        node = LightConnection(chosen, identity, charter.digest, Membership(charter, identity.peer_id), ear, lambda: None)
+        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter))
         try:
             await node.start()
             for _ in range(4):  # both at once, and whichever was closed again
                 await visits.get()
-            news, open_ = len(ear.news), dict(node.dht.open)
+            news, open_ = len(ear.news), dict(node.network.open)
             for _ in range(6):
                 await visits.get()
-            assert node.dht.open == open_
+            assert node.network.open == open_
             assert len(open_) == 1
             assert ear.news[news:] == []
         finally:
@@ -841,7 +845,7 @@ async def reached(address: str, swarm: Charter, who: Identity, key: bytes = b"")
     """Whether a light client is let in, and lets the gateway be one."""
     ear = Ear()
     chosen, member = options(gateways=(address,), rejoin=SOON), Membership(swarm, who.peer_id, key)
-    node = LightConnection(chosen, who, swarm.digest, member, ear, lambda: None)
+    node = GatewayTransport(chosen, who, callbacks(who, ear, swarm, admission=member))
     try:
         await node.start()
         return (await ear.hear(ReachChanged, lambda news: news.reach != "connecting")).reach
@@ -963,10 +967,9 @@ async def test_what_an_address_without_a_key_says_is_held_against_no_peer(charte
 
     async with serve(welcome, "127.0.0.1", 0) as server:
         own = fresh_identity(tmp_path, "light")
-        node = LightConnection(
-            options(gateways=(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway",)), own, charter.digest,
-            Membership(charter, own.peer_id), ear, lambda: None, greeted=lambda peer_id, _: greeted.append(peer_id),
-        )  # fmt: skip
+        address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
+        hooks = callbacks(own, ear, charter, on_handshake=lambda peer_id, _: greeted.append(peer_id))
+        node = GatewayTransport(options(gateways=(address,)), own, hooks)
         try:
             await node.start()
             await ear.hear(ReachChanged, lambda news: news.reach == "alone")
@@ -1009,10 +1012,10 @@ async def test_a_question_that_takes_long_does_not_hold_up_the_clients_others(
 
 
 @asynccontextmanager
-async def by_web(charter: Charter, identity: Identity, address: str) -> AsyncIterator[LightConnection]:
+async def by_web(charter: Charter, identity: Identity, address: str) -> AsyncIterator[GatewayTransport]:
     """A light client that is connected by this gateway."""
     ear, member = Ear(), Membership(charter, identity.peer_id)
-    node = LightConnection(options(gateways=(address,)), identity, charter.digest, member, ear, lambda: None)
+    node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, admission=member))
     await node.start()
     try:
         await ear.hear(ReachChanged, lambda news: news.reach == "connected")
@@ -1031,9 +1034,9 @@ async def test_silent_peers_hold_up_nothing_else_that_a_light_client_asks(
         lending(charter, fresh_identity(tmp_path, "lender"), pull=silent) as (address, _),
         by_web(charter, identity, address) as node,
     ):
-        pulls = [asyncio.create_task(node.dht.pull(bytes(38), bytes([number] * 32), 1.0)) for number in range(12)]
+        pulls = [asyncio.create_task(node.network.pull(bytes(38), bytes([number] * 32), 1.0)) for number in range(12)]
         async with asyncio.timeout(SOON):
-            assert await node.dht.read("") == {}
+            assert await node.network.read_directory("") == {}
         assert not any(each.done() for each in pulls)
         for each in pulls:
             each.cancel()
@@ -1053,8 +1056,8 @@ async def test_what_is_too_large_for_its_client_is_passed_on_by_no_gateway(
         lending(charter, fresh_identity(tmp_path, "lender"), pull=pull) as (address, _),
         by_web(charter, identity, address) as node,
     ):
-        assert [len(await node.dht.pull(bytes(38), sha256, 1.0)) for sha256 in blobs] == [gateway.MAX_BLOB, 0]
-        assert await node.dht.read("") == {}, "its client need not close the connection"
+        assert [len(await node.network.pull(bytes(38), sha256, 1.0)) for sha256 in blobs] == [gateway.MAX_BLOB, 0]
+        assert await node.network.read_directory("") == {}, "its client need not close the connection"
 
 
 WITHOUT_HIVEMIND = """

@@ -23,7 +23,7 @@ from waggle.network.messages import directory
 from waggle.network.messages.announcement import MAX_LIFETIME_S, Announcement
 from waggle.network.transport.gateway.server import MAX_CLIENTS
 from waggle.network.transport.hivemind import dht_validator as guards
-from waggle.network.transport.hivemind.dht_validator import FOREIGN_CAP, SHARD_CAP, Guard
+from waggle.network.transport.hivemind.dht_validator import FOREIGN_CAP, SHARD_CAP, AnnouncementValidator
 from waggle.tasks.charter import first_swarm
 
 CHARTER = first_swarm().digest
@@ -50,8 +50,8 @@ def entry(identity: Identity, **changes: object) -> Entry:
     return Entry(key, pack(identity.peer_id), pack(announcements.signed(announced_record, identity)), announced_record.expires_at)
 
 
-def guard() -> Guard:
-    return Guard(CHARTER, clock=lambda: NOW)
+def guard() -> AnnouncementValidator:
+    return AnnouncementValidator(CHARTER, clock=lambda: NOW)
 
 
 def test_a_signed_announcement_in_its_place_is_let_in_again_and_again(identity: Identity) -> None:
@@ -118,13 +118,13 @@ def test_any_bytes_are_an_announcement_or_refused(blob: bytes) -> None:
         announcements.read(blob, bytes(38))
 
 
-def has_room(watch: Guard, record: Entry) -> bool:
+def has_room(watch: AnnouncementValidator, record: Entry) -> bool:
     return watch.validate(record) and watch.has_room(record.key, record.subkey[2:], record.value, record.expiration_time)
 
 
 def test_a_full_shard_takes_in_nobody_new_until_somebodys_time_is_up(tmp_path: Path) -> None:
     now = NOW
-    watch = Guard(CHARTER, clock=lambda: now)
+    watch = AnnouncementValidator(CHARTER, clock=lambda: now)
     crowd = [fresh_identity(tmp_path, str(number)) for number in range(SHARD_CAP + 1)]
     key = directory.key_of(CHARTER, 0, 0)
 
@@ -210,7 +210,7 @@ def test_a_gateway_that_comes_back_finds_room_for_all_its_clients_and_then_for_i
     assert stored(watch, owner_of(source, lender.peer_id), entries) == entries
 
 
-def stored(watch: Guard, storer: Payers, entries: Sequence[Entry]) -> list[Entry]:
+def stored(watch: AnnouncementValidator, storer: Payers, entries: Sequence[Entry]) -> list[Entry]:
     """Which of them somebody brings in."""
     context = contextvars.copy_context()
     context.run(guards.STORER.set, storer)

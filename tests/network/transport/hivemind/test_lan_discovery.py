@@ -10,7 +10,7 @@ import pytest
 from network.loopback import SOON, Live, Start, fresh_identity
 from waggle.core.peer_id import text_of
 from waggle.network.identity.keys import Identity
-from waggle.network.transport.hivemind.lan_discovery import FORGET_S, KIND, MAX_FOUND, MAX_OF_ONE, Lan
+from waggle.network.transport.hivemind.lan_discovery import KIND, MAX_OF_HOST, MAX_SUGGESTED, PERIOD_S, LanDiscovery
 
 SWARM = secrets.token_bytes(32)  # its own: the same tests may run beside these, on the same network
 
@@ -59,12 +59,12 @@ async def test_where_every_name_is_taken_others_are_still_found(
         await asyncio.sleep(60)
 
     monkeypatch.setattr(AsyncZeroconf, "async_register_service", name_taken)
-    monkeypatch.setattr("waggle.network.transport.hivemind.lan_discovery.TELL_S", 0.05)
-    lan = Lan(SWARM, identity.peer_id, lambda address: None)
-    await lan.be_at([f"/ip4/127.0.0.1/tcp/1/p2p/{text_of(identity.peer_id)}"], "127.0.0.1")
+    monkeypatch.setattr("waggle.network.transport.hivemind.lan_discovery.REGISTER_S", 0.05)
+    lan = LanDiscovery(SWARM, identity.peer_id, lambda address: None)
+    await lan.advertise([f"/ip4/127.0.0.1/tcp/1/p2p/{text_of(identity.peer_id)}"], "127.0.0.1")
     try:
         assert lan._browser is not None
-        assert "its name is taken" in caplog.text
+        assert "claims its name" in caplog.text
         caplog.clear()
     finally:
         await lan.close()
@@ -72,7 +72,7 @@ async def test_where_every_name_is_taken_others_are_still_found(
 
 def test_only_addresses_of_the_same_swarm_are_suggested_each_once_and_not_for_ever(identity: Identity, tmp_path: Path) -> None:
     received: list[str] = []
-    lan = Lan(SWARM, identity.peer_id, received.append)
+    lan = LanDiscovery(SWARM, identity.peer_id, received.append)
     peer = text_of(fresh_identity(tmp_path, "peer").peer_id)
 
     def properties(address: str, charter: bytes = SWARM) -> dict[bytes, bytes]:
@@ -89,52 +89,52 @@ def test_only_addresses_of_the_same_swarm_are_suggested_each_once_and_not_for_ev
         {b"address": b"\xff"},
         {},
     ):
-        lan.hear(each)
+        lan.on_service(each)
     assert received == [good]
-    for host in range(3, 3 + 2 * MAX_FOUND):
-        lan.hear(properties(f"/ip4/192.168.1.{host}/tcp/4001/p2p/{peer}"))
-    assert len(received) == MAX_FOUND
+    for host in range(3, 3 + 2 * MAX_SUGGESTED):
+        lan.on_service(properties(f"/ip4/192.168.1.{host}/tcp/4001/p2p/{peer}"))
+    assert len(received) == MAX_SUGGESTED
 
 
 async def test_what_is_no_name_of_ours_is_not_asked_about(identity: Identity) -> None:
-    lan, added = Lan(SWARM, identity.peer_id, lambda address: None), SimpleNamespace(name="Added")
+    lan, added = LanDiscovery(SWARM, identity.peer_id, lambda address: None), SimpleNamespace(name="Added")
     for name in ("evil.example.", f"x{KIND}", "", "_waggle._tcp.local."):
-        lan._changed(None, KIND, name, added)  # type: ignore[arg-type]
+        lan._on_change(None, KIND, name, added)  # type: ignore[arg-type]
     assert not lan._asking
 
 
 async def test_one_device_that_makes_up_addresses_keeps_nobody_else_from_being_found(identity: Identity, tmp_path: Path) -> None:
     received: list[str] = []
     now = 0.0
-    lan = Lan(SWARM, identity.peer_id, received.append, clock=lambda: now)
+    lan = LanDiscovery(SWARM, identity.peer_id, received.append, clock=lambda: now)
     peer = text_of(fresh_identity(tmp_path, "peer").peer_id)
 
     def says(host: int, port: int) -> None:
-        lan.hear({b"address": f"/ip4/10.0.0.{host}/tcp/{port}/p2p/{peer}".encode(), b"charter": SWARM.hex().encode()})
+        lan.on_service({b"address": f"/ip4/10.0.0.{host}/tcp/{port}/p2p/{peer}".encode(), b"charter": SWARM.hex().encode()})
 
-    for port in range(1, 2 * MAX_FOUND):
+    for port in range(1, 2 * MAX_SUGGESTED):
         says(9, port)
     says(5, 4001)
-    assert len(received) == MAX_OF_ONE + 1
-    for host in range(10, 10 + MAX_FOUND):
+    assert len(received) == MAX_OF_HOST + 1
+    for host in range(10, 10 + MAX_SUGGESTED):
         says(host, 1)
     says(6, 4001)
-    assert len(received) == MAX_FOUND
-    now = FORGET_S + 1
-    await lan.be_at((), "127.0.0.1")
-    for host in range(10, 10 + MAX_FOUND - MAX_OF_ONE - 1):
+    assert len(received) == MAX_SUGGESTED
+    now = PERIOD_S + 1
+    await lan.advertise((), "127.0.0.1")
+    for host in range(10, 10 + MAX_SUGGESTED - MAX_OF_HOST - 1):
         says(host, 1)
-    assert len(received) == MAX_FOUND
+    assert len(received) == MAX_SUGGESTED
     says(6, 4001)
-    assert len(received) == MAX_FOUND + 1, "an hour later there is room again, for others"
+    assert len(received) == MAX_SUGGESTED + 1, "an hour later there is room again, for others"
 
 
 async def test_whoever_was_passed_over_is_heard_of_an_hour_later(identity: Identity, tmp_path: Path) -> None:
     result, messages, now = list[str](), asyncio.Queue[bytes](), 0.0
 
-    class Discovery(Lan):
-        def hear(self, properties: dict[bytes, bytes]) -> None:
-            super().hear(properties)
+    class Discovery(LanDiscovery):
+        def on_service(self, properties: dict[bytes, bytes]) -> None:
+            super().on_service(properties)
             messages.put_nowait(properties.get(b"address", b""))
 
     def at(who: Identity, port: int) -> str:
@@ -142,18 +142,18 @@ async def test_whoever_was_passed_over_is_heard_of_an_hour_later(identity: Ident
 
     other = fresh_identity(tmp_path, "other")
     lan, here = Discovery(SWARM, identity.peer_id, result.append, clock=lambda: now), at(other, 9)
-    late = Lan(SWARM, other.peer_id, lambda address: None)
+    late = LanDiscovery(SWARM, other.peer_id, lambda address: None)
     try:
-        await lan.be_at([at(identity, 1)], "127.0.0.1")
-        for port in range(10, 10 + MAX_OF_ONE):
-            lan.hear({b"address": at(other, port).encode(), b"charter": SWARM.hex().encode()})
+        await lan.advertise([at(identity, 1)], "127.0.0.1")
+        for port in range(10, 10 + MAX_OF_HOST):
+            lan.on_service({b"address": at(other, port).encode(), b"charter": SWARM.hex().encode()})
         async with asyncio.timeout(SOON):
-            await late.be_at([here], "127.0.0.1")
+            await late.advertise([here], "127.0.0.1")
             while await messages.get() != here.encode():
                 pass
             assert here not in result
-            now = FORGET_S + 1
-            await lan.be_at([at(identity, 1)], "127.0.0.1")
+            now = PERIOD_S + 1
+            await lan.advertise([at(identity, 1)], "127.0.0.1")
             while here not in result:
                 await messages.get()
     finally:
@@ -162,12 +162,12 @@ async def test_whoever_was_passed_over_is_heard_of_an_hour_later(identity: Ident
 
 async def test_where_a_node_has_come_to_be_others_are_found_anew(identity: Identity, tmp_path: Path) -> None:
     received: list[str] = []
-    lan = Lan(SWARM, identity.peer_id, received.append)
+    lan = LanDiscovery(SWARM, identity.peer_id, received.append)
     other = f"/ip4/10.0.0.5/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'other').peer_id)}"
     try:
         for port in (1, 2):
-            await lan.be_at([f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(identity.peer_id)}"], "127.0.0.1")
-            lan.hear({b"address": other.encode(), b"charter": SWARM.hex().encode()})
+            await lan.advertise([f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(identity.peer_id)}"], "127.0.0.1")
+            lan.on_service({b"address": other.encode(), b"charter": SWARM.hex().encode()})
     finally:
         await lan.close()
     assert received == [other, other]
@@ -175,16 +175,16 @@ async def test_where_a_node_has_come_to_be_others_are_found_anew(identity: Ident
 
 @pytest.mark.parametrize("addresses", [(), ("/ip4/1.2.3.4/udp/1/quic-v1/p2p/x",)])
 async def test_a_node_that_has_nothing_to_tell_says_nothing(identity: Identity, addresses: tuple[str, ...]) -> None:
-    lan = Lan(SWARM, identity.peer_id, lambda address: None)
-    await lan.be_at(addresses, "127.0.0.1")
+    lan = LanDiscovery(SWARM, identity.peer_id, lambda address: None)
+    await lan.advertise(addresses, "127.0.0.1")
     assert lan._zeroconf is None
     await lan.close()
     await lan.close()
 
 
 async def test_a_node_before_its_network_tells_of_no_address_of_its_own_only(identity: Identity) -> None:
-    lan = Lan(SWARM, identity.peer_id, lambda address: None)
-    await lan.be_at([f"/ip4/127.0.0.1/tcp/1/p2p/{text_of(identity.peer_id)}"], "0.0.0.0")
+    lan = LanDiscovery(SWARM, identity.peer_id, lambda address: None)
+    await lan.advertise([f"/ip4/127.0.0.1/tcp/1/p2p/{text_of(identity.peer_id)}"], "0.0.0.0")
     assert lan._zeroconf is None
     await lan.close()
 
@@ -192,13 +192,16 @@ async def test_a_node_before_its_network_tells_of_no_address_of_its_own_only(ide
 async def test_where_a_node_has_come_to_be_is_told_anew(identity: Identity, tmp_path: Path) -> None:
     received: asyncio.Queue[str] = asyncio.Queue()
     other = fresh_identity(tmp_path, "other")
-    lan, listening = Lan(SWARM, identity.peer_id, lambda address: None), Lan(SWARM, other.peer_id, received.put_nowait)
+    lan, listening = (
+        LanDiscovery(SWARM, identity.peer_id, lambda address: None),
+        LanDiscovery(SWARM, other.peer_id, received.put_nowait),
+    )
     try:
-        await listening.be_at([f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(other.peer_id)}"], "127.0.0.1")
+        await listening.advertise([f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(other.peer_id)}"], "127.0.0.1")
         for port in (1, 1, 2):
             address = f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(identity.peer_id)}"
             before = lan._zeroconf
-            await lan.be_at([address], "127.0.0.1")
+            await lan.advertise([address], "127.0.0.1")
             if before is None or before is not lan._zeroconf:
                 assert await asyncio.wait_for(received.get(), SOON) == address
     finally:

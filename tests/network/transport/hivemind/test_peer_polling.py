@@ -7,11 +7,11 @@ from contextlib import suppress
 
 import pytest
 
-from network.loopback import options
+from network.loopback import callbacks, options
 from waggle.network.identity.keys import Identity
 from waggle.network.transport.hivemind import peer_polling as looking
-from waggle.network.transport.hivemind.connection import Connection
-from waggle.network.transport.hivemind.peer_polling import Effort, Looks
+from waggle.network.transport.hivemind.peer_polling import CpuTimer, ThrottledRefresh
+from waggle.network.transport.hivemind.transport import HivemindTransport
 from waggle.network.transport.interface import PeerAway, Services
 
 
@@ -37,10 +37,10 @@ class World:
 
     async def looks(self) -> list[float]:
         """When it was looked, where somebody asks for it at all times."""
-        looks = Looks(self.look, 0.1, clock=lambda: self.now, busy=lambda: self.worked)
+        looks = ThrottledRefresh(self.look, 0.1, clock=lambda: self.now, cpu_clock=lambda: self.worked)
         for _ in range(4):
             with suppress(OSError):
-                await looks.since(self.now)
+                await looks.later_than(self.now)
         return self.looked
 
 
@@ -68,9 +68,9 @@ async def test_whoever_asks_for_a_look_and_leaves_ends_it_for_nobody_else() -> N
         await looked_event.wait()
         looked.append("ended")
 
-    looks = Looks(look, 0.1)
+    looks = ThrottledRefresh(look, 0.1)
     requests = time.monotonic()
-    first, second = (asyncio.create_task(looks.since(requests)) for _ in range(2))
+    first, second = (asyncio.create_task(looks.later_than(requests)) for _ in range(2))
     while not looked:
         await asyncio.sleep(0)
     first.cancel()
@@ -89,7 +89,7 @@ async def test_a_look_that_fails_when_all_have_left_is_no_error_of_anybody(caplo
         await remaining.wait()
         raise PeerAway
 
-    asking = asyncio.create_task(Looks(look, 0.1).since(time.monotonic()))
+    asking = asyncio.create_task(ThrottledRefresh(look, 0.1).later_than(time.monotonic()))
     await looked.wait()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -111,17 +111,17 @@ async def test_a_look_that_fails_tells_all_who_wait_and_the_next_one_looks_anew(
         if not may.is_set():
             raise PeerAway
 
-    looks = Looks(look, 0.01)
+    looks = ThrottledRefresh(look, 0.01)
     requests = time.monotonic()
-    news = await asyncio.gather(*(looks.since(requests) for _ in range(3)), return_exceptions=True)
+    news = await asyncio.gather(*(looks.later_than(requests) for _ in range(3)), return_exceptions=True)
     assert ([type(result) for result in news], looked) == ([PeerAway] * 3, [False])
     may.set()
-    await looks.since(time.monotonic())
+    await looks.later_than(time.monotonic())
     assert looked == [False, True]
 
 
 async def test_a_node_with_many_connections_looks_at_them_less_often(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = Connection(options(), identity, Services(), lambda news: None)
+    connection = HivemindTransport(options(), identity, callbacks(identity, services=Services()))
     ticks, slept = iter([0.0, 7.0]), list[float]()
 
     async def sleep(seconds: float) -> None:
@@ -131,8 +131,8 @@ async def test_a_node_with_many_connections_looks_at_them_less_often(identity: I
     async def look() -> None:
         """Takes 7 seconds, by that clock."""
 
-    monkeypatch.setattr("waggle.network.transport.hivemind.connection.Effort", lambda: Effort(lambda: next(ticks)))
-    monkeypatch.setattr(connection, "_look", look)
+    monkeypatch.setattr("waggle.network.transport.hivemind.transport.CpuTimer", lambda: CpuTimer(lambda: next(ticks)))
+    monkeypatch.setattr(connection, "_check_peers", look)
     with monkeypatch.context() as still:
         still.setattr(asyncio, "sleep", sleep)
         with pytest.raises(asyncio.CancelledError):
@@ -155,12 +155,12 @@ async def test_what_is_measured_gives_and_raises_what_it_would_and_can_be_cancel
                 await asyncio.Event().wait()
         return "went on"
 
-    effort = Effort()
-    assert await effort.of(three()) == 3
+    effort = CpuTimer()
+    assert await effort.measure(three()) == 3
     with pytest.raises(KeyError):
-        await effort.of(refused())
-    assert await effort.of(patient()) == "went on"
-    waiting = asyncio.ensure_future(effort.of(asyncio.Event().wait()))
+        await effort.measure(refused())
+    assert await effort.measure(patient()) == "went on"
+    waiting = asyncio.ensure_future(effort.measure(asyncio.Event().wait()))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 
-from network.loopback import Ear, free_port, fresh_identity, options, serving
+from network.loopback import Ear, callbacks, free_port, fresh_identity, options, serving
 from waggle.core.peer_id import text_of
 from waggle.engine.runtime.round_events import Titles
 from waggle.engine.services.swarm_connection import event_from_news
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.events import NetworkRestarted, ReachChanged
-from waggle.network.transport.hivemind.connection import Connection
-from waggle.network.transport.hivemind.node import EVERYWHERE, open_dht
-from waggle.network.transport.hivemind.reachability import ASKED_BURST, Callback
-from waggle.network.transport.hivemind.rpc_handlers import RANGE, Refused
-from waggle.network.transport.interface import Connected, PeerAway, Services
+from waggle.network.transport.hivemind.call_limits import RANGE, CallRefused
+from waggle.network.transport.hivemind.daemon import EVERYWHERE
+from waggle.network.transport.hivemind.network import open_network
+from waggle.network.transport.hivemind.reachability import QUESTIONS_BURST, DialBack
+from waggle.network.transport.hivemind.transport import HivemindTransport
+from waggle.network.transport.interface import ConnectedPeer, PeerAway, Services
 from waggle.tasks.charter import Charter
 
 
@@ -26,7 +27,7 @@ async def test_a_node_that_its_seed_can_call_says_that_others_reach_it(
     seed_address: str, identity: Identity, charter: Charter
 ) -> None:
     ear = Ear()
-    connection = Connection(options(seeds=(seed_address,)), identity, Services(), ear)
+    connection = HivemindTransport(options(seeds=(seed_address,)), identity, callbacks(identity, ear, services=Services()))
     try:
         await connection.start()
         result = await ear.hear(ReachChanged, lambda news: news.way == "direct")
@@ -49,7 +50,7 @@ async def test_a_computer_that_slept_finds_out_anew_how_others_call_it(
     monkeypatch.setattr("waggle.network.transport.hivemind.reachability._answers", answers)
     async with serving(fresh_identity(tmp_path, "seed"), charter, relay=True) as address:
         ear = Ear()
-        connection = Connection(options(seeds=(address,)), identity, Services(), ear)
+        connection = HivemindTransport(options(seeds=(address,)), identity, callbacks(identity, ear, services=Services()))
         try:
             await connection.start()
             await ear.hear(ReachChanged, lambda news: news.way == first)
@@ -74,10 +75,10 @@ async def test_a_seed_that_did_not_say_is_asked_again(
         return True
 
     monkeypatch.setattr("waggle.network.transport.hivemind.reachability._answers", busy_at_first)
-    monkeypatch.setattr("waggle.network.transport.hivemind.connection.ASK_AGAIN_S", 0.2)
+    monkeypatch.setattr("waggle.network.transport.hivemind.transport.ASK_AGAIN_S", 0.2)
     async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
         ear = Ear()
-        connection = Connection(options(seeds=(address,)), identity, Services(), ear)
+        connection = HivemindTransport(options(seeds=(address,)), identity, callbacks(identity, ear, services=Services()))
         try:
             await connection.start()
             await ear.hear(ReachChanged, lambda news: news.way == "direct")
@@ -93,10 +94,10 @@ async def test_who_was_asked_is_remembered_while_it_is_connected(identity: Ident
         requests.append(peer_id)
         return False
 
-    connection = Connection(options(), identity, Services(), lambda news: None)
+    connection = HivemindTransport(options(), identity, callbacks(identity, services=Services()))
     connection._port = free_port()
     dht: Any = SimpleNamespace(is_reached_by=no)
-    steady, *passing = (Connected(bytes([number]) * 38, "", relayed=False) for number in range(100))
+    steady, *passing = (ConnectedPeer(bytes([number]) * 38, "", relayed=False) for number in range(100))
     for peer in passing:
         await connection._find_way(dht, [steady, peer])
     assert requests == [steady.peer_id, *(peer.peer_id for peer in passing)]
@@ -111,9 +112,9 @@ async def test_a_peer_that_is_no_seed_cannot_send_a_node_to_the_relay(
 
     monkeypatch.setattr("waggle.network.transport.hivemind.reachability._answers", lie)
     away = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'away').peer_id)}"
-    liar = await open_dht(options(), fresh_identity(tmp_path, "liar"), Services(), port=0)
+    liar = await open_network(options(), fresh_identity(tmp_path, "liar"), Services(), port=0)
     ear = Ear()
-    connection = Connection(options(seeds=(away,)), identity, Services(), ear)
+    connection = HivemindTransport(options(seeds=(away,)), identity, callbacks(identity, ear, services=Services()))
     try:
         await connection.start()
         connection.suggest((await liar.addresses())[0])
@@ -125,10 +126,10 @@ async def test_a_peer_that_is_no_seed_cannot_send_a_node_to_the_relay(
 
 
 async def test_a_peer_says_whether_a_port_of_ours_answers(seed_address: str, tmp_path: Path) -> None:
-    dht = await open_dht(options(), fresh_identity(tmp_path, "own"), Services(), port=0)
+    dht = await open_network(options(), fresh_identity(tmp_path, "own"), Services(), port=0)
     try:
         await dht.connect(seed_address)
-        (seed,) = await dht.peers()
+        (seed,) = await dht.daemon.peers()
         own = int((await dht.addresses())[0].split("/")[4])
         assert await dht.is_reached_by(seed.peer_id, own)
         assert not await dht.is_reached_by(seed.peer_id, free_port())
@@ -147,19 +148,19 @@ async def test_new_names_of_one_address_range_are_called_back_no_more_without_en
     monkeypatch.setattr("waggle.network.transport.hivemind.reachability._answers", answers)
     monkeypatch.setattr("waggle.network.transport.hivemind.reachability.LISTED_S", 0.0)
     ranges = {bytes([i]): "8.8.4" for i in range(100)} | {b"elsewhere": "9.9.9", b"relayed": ""}
-    here = [Connected(who, f"/ip4/{range_}.1/tcp/1", relayed=not range_) for who, range_ in ranges.items()]
+    here = [ConnectedPeer(who, f"/ip4/{range_}.1/tcp/1", relayed=not range_) for who, range_ in ranges.items()]
 
-    async def connected() -> list[Connected]:
+    async def connected() -> list[ConnectedPeer]:
         return here
 
     async def call_back(who: bytes) -> bool | None:
         try:
             return await callback.reaches(who, 1)
-        except Refused:
+        except CallRefused:
             return None
 
-    callback = Callback(connected)
-    assert [await call_back(bytes([i])) for i in range(100)].count(True) == RANGE * ASKED_BURST
+    callback = DialBack(connected)
+    assert [await call_back(bytes([i])) for i in range(100)].count(True) == RANGE * QUESTIONS_BURST
     assert [await call_back(b"elsewhere") for _ in range(4)] == [True] * 3 + [None]
     assert await call_back(b"relayed") is False
     assert await call_back(b"gone") is False
@@ -171,15 +172,15 @@ async def test_however_many_ask_all_who_are_connected_are_listed_once_a_second(m
 
     monkeypatch.setattr("waggle.network.transport.hivemind.reachability._answers", answers)
     listed: list[float] = []
-    here = [Connected(b"first", "/ip4/127.0.0.1/tcp/1", relayed=False)]
+    here = [ConnectedPeer(b"first", "/ip4/127.0.0.1/tcp/1", relayed=False)]
 
-    async def connected() -> list[Connected]:
+    async def connected() -> list[ConnectedPeer]:
         listed.append(time.monotonic())
         return list(here)
 
-    callback, strangers = Callback(connected), [bytes([i]) for i in range(100)]
+    callback, strangers = DialBack(connected), [bytes([i]) for i in range(100)]
     assert await callback.reaches(b"first", 1)
-    here.append(Connected(b"late", "/ip4/127.0.0.1/tcp/1", relayed=False))
+    here.append(ConnectedPeer(b"late", "/ip4/127.0.0.1/tcp/1", relayed=False))
     result = await asyncio.gather(*(callback.reaches(who, 1) for who in (*strangers, b"late", b"first")))
     assert result == [False] * 100 + [True] * 2, "who has just come is listed anew"
     assert len(listed) == 2
@@ -189,15 +190,15 @@ async def test_however_many_ask_all_who_are_connected_are_listed_once_a_second(m
 async def test_a_node_listens_by_tcp_and_quic_and_both_are_called(charter: Charter, tmp_path: Path) -> None:
     async with serving(fresh_identity(tmp_path, "seed"), charter, host=EVERYWHERE) as first:
         peer = first.rsplit("/", 1)[1]
-        dht = await open_dht(options(), fresh_identity(tmp_path, "own"), Services(), port=0)
-        other = await open_dht(options(host=EVERYWHERE), fresh_identity(tmp_path, "other"), Services(), port=0)
+        dht = await open_network(options(), fresh_identity(tmp_path, "own"), Services(), port=0)
+        other = await open_network(options(host=EVERYWHERE), fresh_identity(tmp_path, "other"), Services(), port=0)
         try:
             await dht.connect(first)
             offered = await other.addresses()
             quic = next(address for address in offered if address.startswith("/ip4/127.0.0.1/udp/") and "/quic-v1/" in address)
             assert any("/tcp/" in address for address in offered)
             await dht.connect(quic)
-            assert {neighbour.address for neighbour in await dht.peers()} >= {quic}
+            assert {neighbour.address for neighbour in await dht.daemon.peers()} >= {quic}
             assert peer in first
         finally:
             await dht.close()

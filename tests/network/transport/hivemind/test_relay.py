@@ -11,13 +11,13 @@ import pytest
 
 from network.loopback import SOON, fresh_identity, options
 from waggle.network.transport.hivemind import relay as relaying
-from waggle.network.transport.hivemind.node import Dht, load_hivemind, open_dht
+from waggle.network.transport.hivemind.network import HivemindNetwork, load_hivemind, open_network
 from waggle.network.transport.hivemind.relay import HOP, RELAYED, RESERVE
 from waggle.network.transport.interface import Services
 
 LITTLE = 100_000
 LIMIT, DATA = 4, 2  # where an answer says how many bytes one circuit may carry each way
-Open = Callable[..., Awaitable[Dht]]
+Open = Callable[..., Awaitable[HivemindNetwork]]
 
 
 @pytest.fixture
@@ -33,29 +33,29 @@ async def node(tmp_path: Path) -> AsyncIterator[Open]:
     numbers = itertools.count()
     async with AsyncExitStack() as stack:
 
-        async def opens(*, relay: bool) -> Dht:
+        async def opens(*, relay: bool) -> HivemindNetwork:
             identity = fresh_identity(tmp_path, str(next(numbers)))
-            dht = await open_dht(options(relay=relay), identity, Services(), port=0)
+            dht = await open_network(options(relay=relay), identity, Services(), port=0)
             stack.push_async_callback(dht.close)
             return dht
 
         yield opens
 
 
-async def reserve(stranger: Any, dht: Dht) -> bytes:
+async def reserve(stranger: Any, dht: HivemindNetwork) -> bytes:
     """What a node answers to who asks it for a place, behind its length."""
     hivemind = load_hivemind()
     transport = (await dht.addresses())[0].rsplit("/p2p/", 1)[0]
-    await stranger._client.connect(dht._p2p.peer_id, [hivemind.Multiaddr(transport)])
+    await stranger._client.connect(dht.daemon.p2p.peer_id, [hivemind.Multiaddr(transport)])
     async with asyncio.timeout(SOON):
-        _, reader, writer = await stranger.call_binary_stream_handler(dht._p2p.peer_id, HOP)
+        _, reader, writer = await stranger.call_binary_stream_handler(dht.daemon.p2p.peer_id, HOP)
         writer.write(RESERVE)
         answer = await reader.read()
         writer.close()
     return bytes(answer)
 
 
-async def granted(stranger: Any, dht: Dht) -> int:
+async def granted(stranger: Any, dht: HivemindNetwork) -> int:
     """Bytes that one circuit through this node may carry each way."""
     from google.protobuf.empty_pb2 import Empty
     from google.protobuf.unknown_fields import UnknownFieldSet
@@ -120,6 +120,6 @@ async def test_a_node_that_is_no_seed_relays_for_nobody(node: Open, stranger: An
 
 async def test_a_peer_behind_a_router_is_called_through_a_seed_by_its_address(node: Open) -> None:
     seed, home, caller = await node(relay=True), await node(relay=False), await node(relay=False)
-    await reserve(home._p2p, seed)
-    assert (await caller.connect(f"{(await seed.addresses())[0]}/p2p-circuit/p2p/{home._p2p.peer_id}")).delay_ms > 0
-    assert {peer.peer_id for peer in await caller.peers()} == {each._p2p.peer_id.to_bytes() for each in (seed, home)}
+    await reserve(home.daemon.p2p, seed)
+    assert (await caller.connect(f"{(await seed.addresses())[0]}/p2p-circuit/p2p/{home.daemon.p2p.peer_id}")).delay_ms > 0
+    assert {peer.peer_id for peer in await caller.daemon.peers()} == {each.daemon.p2p.peer_id.to_bytes() for each in (seed, home)}

@@ -1,4 +1,4 @@
-"""What this computer tells about itself, from psutil and small readers for each system. None wherever it does not tell."""
+"""Sensors of this computer, from psutil and a small module for each system. None means that the system does not tell."""
 
 import sys
 import time
@@ -7,44 +7,44 @@ from typing import TypeVar
 
 import psutil
 
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.protocol.schedule import Readings, plain_name
 
-Answer = TypeVar("Answer")
-NETWORK_SECONDS = 20.0  # asking about the network costs a process
-IDLE_SECONDS = 30.0  # so does asking about idleness, on some screens
+Value = TypeVar("Value")
+NETWORK_SECONDS = 20.0  # between two readings of the network: each starts a process
+IDLE_SECONDS = 30.0  # between two readings of idleness that no rule needs: on Wayland, each starts a process
 PROCESSORS = frozenset({"coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz", "soc_thermal"})
 
 
 class SensorReader:
-    """Looks when it is asked, in milliseconds; call it beside the loop. Reads what the rules ask for.
+    """Reads the sensors that the rules need. A call blocks for milliseconds, so make it in a thread.
 
-    Idleness that nobody asks for is 0, or None where this computer does not tell it.
+    Idleness that no rule needs is 0, or None if this computer does not tell it.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._metered: bool | None = None
-        self._asked_at: float | None = None
+        self._metered_at: float | None = None
         self._idle: float | None = None
         self._idle_at: float | None = None
-        self._used_at: float | None = None  # as far as it was told
+        self._used_at: float | None = None  # when input came last, as far as the system told
 
-    def __call__(self, rules: When, *, until_away: bool = False) -> Readings:
-        """`until_away`: a pause waits for idleness."""
+    def __call__(self, rules: ScheduleSettings, *, until_away: bool = False) -> Readings:
+        """Read the sensors. `until_away`: a pause waits for idleness."""
         if hasattr(time, "tzset"):
-            time.tzset()  # of a computer that travels: a process keeps the time zone that it began in
+            time.tzset()  # for a laptop that travels: a process keeps the time zone that it started in
         return Readings(
             idle_seconds=self._idleness(needed=until_away or bool(rules.idle_minutes)),
-            on_power=_ask(_on_power) if rules.only_on_power else None,
-            programs=_ask(_programs) if rules.not_while else None,
+            on_power=_reading(_on_power) if rules.only_on_power else None,
+            programs=_reading(_programs) if rules.not_while else None,
             full_screen=full_screen() if rules.not_full_screen else None,
             metered=self._is_metered() if rules.not_metered else None,
-            celsius=_ask(_celsius) if rules.below_celsius else None,
+            celsius=_reading(_celsius) if rules.below_celsius else None,
         )
 
     def _idleness(self, *, needed: bool) -> float | None:
-        """Seconds without input. If the system no longer says, they count from the last reading: the user has logged out."""
+        """Seconds without input. If the system stops telling, the user has logged out: count on from the last reading."""
         now = self._clock()
         if needed or self._idle_at is None or now - self._idle_at > IDLE_SECONDS:
             self._idle, self._idle_at = idle_seconds(), now
@@ -54,13 +54,13 @@ class SensorReader:
         return self._idle if needed or self._idle is None else 0.0
 
     def _is_metered(self) -> bool | None:
-        if self._asked_at is None or self._clock() - self._asked_at > NETWORK_SECONDS:
-            self._metered, self._asked_at = metered(), self._clock()
+        if self._metered_at is None or self._clock() - self._metered_at > NETWORK_SECONDS:
+            self._metered, self._metered_at = metered(), self._clock()
         return self._metered
 
 
 def idle_seconds() -> float | None:
-    """Since keyboard and mouse were used last."""
+    """Seconds since the last input from keyboard or mouse."""
     if sys.platform == "win32":
         from waggle.engine.system.sensors import windows
 
@@ -75,7 +75,7 @@ def idle_seconds() -> float | None:
 
 
 def full_screen() -> bool | None:
-    """Whether a program fills the screen. Macs do not tell."""
+    """Whether a program fills the screen. macOS does not tell."""
     if sys.platform == "win32":
         from waggle.engine.system.sensors import windows
 
@@ -88,7 +88,7 @@ def full_screen() -> bool | None:
 
 
 def metered() -> bool | None:
-    """Whether the network's traffic is counted. Only Linux tells programs that are not from its shop."""
+    """Whether the network is metered. Only Linux tells programs that are not from an app store."""
     if sys.platform == "linux":
         from waggle.engine.system.sensors import linux
 
@@ -96,10 +96,10 @@ def metered() -> bool | None:
     return None
 
 
-def _ask(ask: Callable[[], Answer | None]) -> Answer | None:
+def _reading(read: Callable[[], Value | None]) -> Value | None:
     try:
-        return ask()
-    except (OSError, psutil.Error):  # a sensor that went away in the middle of the question tells nothing
+        return read()
+    except (OSError, psutil.Error):  # a sensor that disappeared during the reading
         return None
 
 
@@ -119,7 +119,7 @@ def _programs() -> frozenset[str]:
 
 
 def _celsius() -> float | None:
-    """The warmest of the processor's sensors. Windows and Macs hide them."""
+    """The temperature of the processor's warmest sensor. Windows and macOS do not tell."""
     if not hasattr(psutil, "sensors_temperatures"):
         return None
     temperatures = psutil.sensors_temperatures()

@@ -1,4 +1,4 @@
-"""Idleness on a Mac, from its event source."""
+"""Idleness on macOS, from the event source."""
 
 import ctypes
 import ctypes.util

@@ -1,4 +1,4 @@
-"""Idleness and full screen on Windows, from its own libraries."""
+"""Idleness and full screen on Windows, from system libraries."""
 
 import ctypes
 import sys
@@ -17,7 +17,7 @@ def idle_seconds() -> float | None:
     if not ctypes.windll.user32.GetLastInputInfo(ctypes.byref(last)):
         return None
     ticks: int = ctypes.windll.kernel32.GetTickCount()
-    return ((ticks - int(last.ticks)) % (1 << 32)) / 1000  # it begins again every 49 days
+    return ((ticks - int(last.ticks)) % (1 << 32)) / 1000  # both counters overflow every 49 days
 
 
 def full_screen() -> bool | None:

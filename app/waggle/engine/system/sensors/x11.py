@@ -1,4 +1,4 @@
-"""Asks an X11 screen two questions through ctypes: since when nobody has touched it, and whether a program fills it."""
+"""Asks an X11 screen through ctypes for its idle time, and whether a program fills it."""
 
 import ctypes
 import os
@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
 ANY_TYPE, LONGEST = 0, 64
-Complaint = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p)
-Farewell = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
-# Without these two, Xlib ends the whole process when a window or the screen goes away in the middle of a question.
-_unheard, _outlived = Complaint(lambda _display, _error: 0), Farewell(lambda _display, _data: None)
+ErrorHandler = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p)
+ExitHandler = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
+# Without these two handlers, Xlib ends the whole process if a window or the screen disappears during a request.
+_ignore_error, _ignore_exit = ErrorHandler(lambda _display, _error: 0), ExitHandler(lambda _display, _data: None)
 
 
 class _Idle(Structure):
@@ -29,7 +29,7 @@ def _screen() -> Any | None:
         return None
     screen.XOpenDisplay.restype = c_void_p
     screen.XDefaultRootWindow.restype = screen.XInternAtom.restype = c_ulong
-    screen.XSetErrorHandler(_unheard)
+    screen.XSetErrorHandler(_ignore_error)
     return screen
 
 
@@ -37,14 +37,14 @@ def _screen() -> Any | None:
 def _saver() -> Any | None:
     try:
         saver = ctypes.CDLL("libXss.so.1")
-    except OSError:  # not every system has it
+    except OSError:  # not installed everywhere
         return None
     saver.XScreenSaverAllocInfo.restype = POINTER(_Idle)
     return saver
 
 
 def ask(question: Callable[[Any, c_void_p], Answer | None]) -> Answer | None:
-    """The answer of the screen of this session; None where there is none."""
+    """Ask the screen of this session; return None if there is none."""
     if not os.environ.get("DISPLAY") or (screen := _screen()) is None:
         return None
     opened = screen.XOpenDisplay(None)
@@ -52,7 +52,7 @@ def ask(question: Callable[[Any, c_void_p], Answer | None]) -> Answer | None:
         return None
     display = c_void_p(opened)
     if hasattr(screen, "XSetIOErrorExitHandler"):
-        screen.XSetIOErrorExitHandler(display, _outlived, None)
+        screen.XSetIOErrorExitHandler(display, _ignore_exit, None)
     try:
         return question(screen, display)
     finally:
@@ -70,7 +70,7 @@ def idle_seconds(screen: Any, display: c_void_p) -> float | None:
 
 
 def full_screen(screen: Any, display: c_void_p) -> bool | None:
-    """Whether the active window says that it fills the screen; None where no window manager keeps such books."""
+    """Whether the active window claims to fill the screen; None if the window manager does not tell."""
     root = c_ulong(screen.XDefaultRootWindow(display))
     active = _property(screen, display, root, b"_NET_ACTIVE_WINDOW")
     if not active:
@@ -93,7 +93,7 @@ def _property(screen: Any, display: c_void_p, window: c_ulong, name: bytes) -> l
     if not content:
         return []
     try:
-        whole = form.value == 32  # then Xlib gives longs
+        whole = form.value == 32  # Xlib returns 32-bit values as C longs
         return list(ctypes.cast(content, POINTER(c_ulong))[: count.value]) if whole else []
     finally:
         screen.XFree(content)

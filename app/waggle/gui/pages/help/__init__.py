@@ -1,1 +1,1 @@
-"""Help: what the words mean, whether all works here, and a report without names."""
+"""The page Help: a glossary, a self-test, the log, and a report without names."""

@@ -1,4 +1,4 @@
-"""Help: what the words mean, does it work here, is there a newer one, what happened, the keys, and a report without names."""
+"""The page Help: a glossary, the self-test, the search for an update, the log, a report without names, and the keys."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,20 +11,21 @@ from waggle.core import paths
 from waggle.core.redaction import redacted
 from waggle.gui.engine_client.line_process import LineProcess
 from waggle.gui.i18n.formatting import later, tr, tr_sentence, visible
+from waggle.gui.pages import PAGES
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.state import shortcuts
 from waggle.gui.state.event_log import EventLog, EventLogModel
-from waggle.gui.state.pages import PAGES
-from waggle.gui.state.problem_report import replacement_names, report
+from waggle.gui.state.problem_report import replacement_names
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
-from waggle.gui.widgets.controls.inputs import Field
+from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.layout import card, column, row
-from waggle.gui.widgets.page_header import head_edges, page_head
-from waggle.gui.widgets.scroll_anchor import Place, being_read
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.page_header import header_margins, page_header
+from waggle.gui.widgets.scroll_anchor import ScrollAnchor, is_being_read
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import State
 
 KEYS = (
@@ -46,10 +47,10 @@ WORDS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asking:
-    """What stands around a question that one of waggle's other doors answers."""
+class HelpQuestion:
+    """The texts around a question that a command of `waggle` answers."""
 
-    door: str
+    command: str
     title: str
     about: str
     act: str
@@ -59,8 +60,8 @@ class Asking:
     failed: str
 
 
-SELF_TEST = Asking(
-    door="selftest",
+SELF_TEST = HelpQuestion(
+    command="selftest",
     title=later("Can this computer take part?"),
     about=later("Plays three rounds alone with the model that ships, in a folder that is thrown away."),
     act=later("Run the self-test"),
@@ -69,8 +70,8 @@ SELF_TEST = Asking(
     answered=later("It works: three rounds were played here."),
     failed=later("It failed; what was said stands below."),
 )
-UPDATE = Asking(
-    door="update",
+UPDATE = HelpQuestion(
+    command="update",
     title=later("Is there a newer Waggle?"),
     about=later("Asks the makers' signed list of versions, only when you press this. Nothing is installed by itself."),
     act=later("Ask now"),
@@ -81,12 +82,12 @@ UPDATE = Asking(
 )
 
 
-class QuestionPanel(QFrame):
-    """A question, and what a process of its own says to it."""
+class HelpQuestionPanel(QFrame):
+    """A question, and the output of the command that answers it, run in a process of its own."""
 
     done = Signal()
 
-    def __init__(self, theme: Theme, asking: Asking) -> None:
+    def __init__(self, theme: Theme, asking: HelpQuestion) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self._asking = asking
@@ -113,8 +114,8 @@ class QuestionPanel(QFrame):
         program.line.connect(lambda line: self._add(tr_sentence(line.decode("utf-8", "replace").rstrip())))
         program.ended.connect(self._ended)
 
-    def go_on(self, before: "QuestionPanel") -> None:
-        """The rest of what is answered there is heard here."""
+    def take_over(self, before: "HelpQuestionPanel") -> None:
+        """Take over a running command and its output."""
         if before.busy:
             before._program.live_with(self)
             self._hear(before._program)
@@ -123,15 +124,15 @@ class QuestionPanel(QFrame):
     def _wait(self, output: str) -> None:
         self._output.show()
         self._output.setPlainText(output)
-        if self._run is self.window().focusWidget():  # else Qt gives it to whatever comes next
+        if self._run is self.window().focusWidget():  # else Qt focuses the next widget
             self._output.setFocus()
         self._run.setEnabled(False)
         self._says.setText(tr(self._asking.busy))
 
     def ask(self) -> None:
-        """Ask anew; `done` follows."""
+        """Run the command; `done` follows."""
         self._wait("")
-        self._program.start([*paths.program("waggle"), self._asking.door])
+        self._program.start([*paths.module_command("waggle"), self._asking.command])
 
     def _add(self, line: str) -> None:
         self._output.appendPlainText(visible(line))
@@ -146,30 +147,31 @@ class QuestionPanel(QFrame):
         self.done.emit()
 
 
-class _AsWideAsTheView(QStyledItemDelegate):
-    """Else all lines are as wide as the first was, and what is wider than the view ends without a sign that it does."""
+class _ViewWidthDelegate(QStyledItemDelegate):
+    """Gives every line the view's width. With uniform sizes, all lines have the first one's width, and longer text is cut
+    without an ellipsis."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
         return QSize(0, super().sizeHint(option, index).height())
 
 
-class Log(QFrame):
-    """What happened since the window was opened, newest first."""
+class LogCard(QFrame):
+    """The events since the window was opened, newest first."""
 
     def __init__(self, theme: Theme, journal: EventLog) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self.model = EventLogModel(journal, self)
         self._journal, self._stale = journal, False
-        self.names: Mapping[str, str] = {}  # that are not copied, and what stands for them
-        search = Field(theme, tr("Find in the log"), tr("Find in the log"))
+        self.names: Mapping[str, str] = {}  # names to leave out of a copy, and their replacements
+        search = TextField(theme, tr("Find in the log"), tr("Find in the log"))
         search.setClearButtonEnabled(True)
         search.setMinimumWidth(theme.px(180))  # its row has a title and a button, too
         search.textChanged.connect(self.model.find)
         self.search = search
         self._view = QListView()
         self._view.setModel(self.model)
-        self._view.setItemDelegate(_AsWideAsTheView(self._view))
+        self._view.setItemDelegate(_ViewWidthDelegate(self._view))
         self._view.setUniformItemSizes(True)
         self._view.setFont(theme.font("mono"))
         self._view.setAccessibleName(tr("Log"))
@@ -181,14 +183,14 @@ class Log(QFrame):
         self._view.setLayout(column(self._none, None, margins=(8, 6, 8, 6)))
         self.model.modelReset.connect(self._say_what_is_there)
         self.model.rowsInserted.connect(self._say_what_is_there)
-        Place(self._view)
+        ScrollAnchor(self._view)
         self._say_what_is_there()
         journal.added.connect(self._grown)
         head = row((text(theme, tr("Log"), "heading"), 1), search, self._copy)
         self.setLayout(column(head, self._view, gap=10, margins=(20, 16, 20, 18)))
 
     def catch_up(self) -> None:
-        """Only a log that is seen is read again; at most once a redraw."""
+        """Show new entries; called when the page is redrawn, so only while it is visible."""
         if self._stale:
             self._stale = False
             self.model.catch_up()
@@ -208,8 +210,8 @@ class Log(QFrame):
         self._copy.say(tr("Copied"), "check")
 
 
-class Report(QFrame):
-    """What to send, shown before it is copied; nothing is sent from here."""
+class ReportCard(QFrame):
+    """The report, shown before it is copied; nothing is sent from here."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -224,7 +226,7 @@ class Report(QFrame):
 
     @property
     def is_read(self) -> bool:
-        return being_read(self._text)
+        return is_being_read(self._text)
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
@@ -237,52 +239,46 @@ class Report(QFrame):
 
 
 class HelpPage(Page):
-    """`journal` is what happened; `home` and `host` are left out of reports.
+    """Help: explanations, the self-test, the log and the problem report."""
 
-    `race_wanted`: somebody wants to see what sharing is good for, `goodbye_wanted`: somebody wants to leave.
-    """
-
-    race_wanted = Signal()
-    goodbye_wanted = Signal()
-
-    def __init__(self, theme: Theme, journal: EventLog, home: paths.Home | None, host: str = "") -> None:
-        super().__init__(theme)
-        self._home, self._host, self._journal = home.root if home is not None else None, host, journal
-        self._line = Line(theme, tr("Nothing is sent from here unless you press a button"), "small", "text_faint")
-        self.self_test, self.update_asked = QuestionPanel(theme, SELF_TEST), QuestionPanel(theme, UPDATE)
-        self._log, self._report = Log(theme, journal), Report(theme)
-        self._head = page_head(theme, tr("Help"), self._line)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme, self._journal = context.theme, context.event_log
+        self._line = ElidedLabel(theme, tr("Nothing is sent from here unless you press a button"), "small", "text_faint")
+        self.self_test, self.update_asked = HelpQuestionPanel(theme, SELF_TEST), HelpQuestionPanel(theme, UPDATE)
+        self._log, self._report = LogCard(theme, self._journal), ReportCard(theme)
+        self._head = page_header(theme, tr("Help"), self._line)
         words = _explained(theme, tr("What the words mean"), [(tr(word), tr(meaning)) for word, meaning in WORDS], "label")
         panels = (self.self_test, self.update_asked)
         parts = (words, self._racing(), *panels, self._log, self._report, _keys(theme), self._leaving())
         self._box = column(*parts, None, gap=16)
-        self._area = Scrolled(self._box)
+        self._area = ScrollArea(self._box)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
-        self._ended: object = None  # what changes a report even for whoever reads it
-        self._key: object = None
+        self._ended: object = None  # phase and problem: the report changes with them even while it is being read
+        self._key: object = None  # what the report depends on otherwise: it does not change then while it is being read
         self.set_compact(False)
 
     def _racing(self) -> QFrame:
         about = text(self.theme, tr("Two practice swarms race on this computer, one alone and one sharing; about two minutes."),
                      "small", "soft", wrap=True)  # fmt: skip
         see = Button(self.theme, tr("See the race"), icon="play")
-        see.clicked.connect(self.race_wanted)
+        see.clicked.connect(lambda: self.context.requests.page.emit("swarms", "race"))
         return card(row((column(text(self.theme, tr("What is sharing good for?"), "heading"), about, gap=3), 1), see))
 
     def _leaving(self) -> QFrame:
         about = text(self.theme, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",
                      wrap=True)  # fmt: skip
         see = Button(self.theme, tr("Say goodbye"))
-        see.clicked.connect(self.goodbye_wanted)
+        see.clicked.connect(lambda: self.context.requests.page.emit("you", "goodbye"))
         leaving_card = card(row((column(text(self.theme, tr("Leaving?"), "heading"), about, gap=3), 1), see))
-        if self._home is None:
+        if self.context.engine.home is None:
             leaving_card.hide()
         return leaving_card
 
-    def go_on(self, before: Page) -> None:
+    def take_over(self, before: Page) -> None:
         assert isinstance(before, HelpPage)
-        self.self_test.go_on(before.self_test)
-        self.update_asked.go_on(before.update_asked)
+        self.self_test.take_over(before.self_test)
+        self.update_asked.take_over(before.update_asked)
         self._log.search.setText(before._log.search.text())
 
     def go_to_search(self) -> None:
@@ -290,18 +286,18 @@ class HelpPage(Page):
         self._log.search.setFocus()
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         self._area.set_edges(edge, edge)
         self._box.setSpacing(gap)
 
     def show_state(self, state: State, now: float) -> None:
         self._log.catch_up()
-        self._log.names = replacement_names(state, self._host)
+        self._log.names = replacement_names(state, self.context.engine.name)
         newest = self._journal.entries[-1] if self._journal.entries else None
         ended, key = (state.phase, state.problem), (state.round, state.ready, newest)
         if ended != self._ended or (key != self._key and not self._report.is_read):
             self._ended, self._key = ended, key
-            self._report.show_report(report(state, self._journal.lines(), self._home, self._host))
+            self._report.show_report(self.context.report(state))
 
 
 def _keys(theme: Theme) -> QFrame:
@@ -311,7 +307,7 @@ def _keys(theme: Theme) -> QFrame:
 
 
 def _explained(theme: Theme, title: str, lines: Sequence[tuple[str, str]], role: str) -> QFrame:
-    """What there is at the left, and what each is at the right."""
+    """A card with terms on the left and their explanations on the right."""
     grid = QGridLayout()
     grid.setHorizontalSpacing(24)
     grid.setVerticalSpacing(6)

@@ -1,1 +1,1 @@
-"""Home: what this computer does now, and why."""
+"""The page Home: what this computer does now, and why."""

@@ -1,6 +1,4 @@
-"""Home: the one sentence and its one action, three figures, the trend, the swarm, the latest good answer, me."""
-
-from collections.abc import Callable
+"""The page Home: the status card, three figures, the reward's trend, the swarm, the latest good answer, and your identity."""
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
@@ -9,51 +7,53 @@ from PySide6.QtWidgets import QBoxLayout, QFrame
 from waggle.gui.charts.sparkline import Sparkline
 from waggle.gui.i18n.formatting import ago, date_of, figure, one_line, plural, reward, tr, tr_sentence
 from waggle.gui.i18n.placeholders import waiting_for_engine, why_unavailable
-from waggle.gui.pages.home.status_card import Hero
+from waggle.gui.pages.context import PageContext
+from waggle.gui.pages.home.status_card import StatusCard
 from waggle.gui.pages.page import Page
 from waggle.gui.state import chart_series
 from waggle.gui.state.daily_totals import QuerySchedule, day_on, taken_words, totals
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.energy import of_today
-from waggle.gui.widgets.figure import Figure
-from waggle.gui.widgets.highlighted_text import SpanText
+from waggle.gui.widgets.figure import FigureCard
+from waggle.gui.widgets.highlighted_text import HighlightedText
 from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, row
-from waggle.gui.widgets.painted import Avatar, Chip, Faces, Sign
+from waggle.gui.widgets.painted import Avatar, AvatarRow, Chip, Icon
 from waggle.gui.widgets.question_text import say_question
-from waggle.gui.widgets.responsive_row import Even
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.responsive_row import EvenRow
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.activity_text import weather
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id
 from waggle.protocol.events import RIGHT, RoundSummary, ShownCompletion
 from waggle.protocol.state import ROUNDS, Card, State
 
-LOWEST = 168
-LOW = 752  # pixels, of words as large as they are made: lower than this, the last row would be cut off
-LEARNED = 0.1  # a reward, and a share of right answers: more than a beginner has
-FOLDED = 640  # pixels, of words as large as they are made: narrower than this, cards stand one below the other
+# Pixels at a text size of 100%
+LOWEST = 168  # the height of the last row's cards
+LOW = 752  # in a page lower than this the last row would be cut off
+FOLDED = 640  # in a page narrower than this, cards stack
+LEARNED = 0.1  # a mean reward, and a share of right answers, that an untrained model does not reach
 REACH: dict[str, tuple[str, str, str]] = {
     "connecting": ("Looking", "plain", "live"), "alone": ("Alone", "plain", "you"), "connected": ("Connected", "good", "check"),
     "solo": ("This computer only", "plain", "you"),
 }  # fmt: skip
 
 
-def lately(state: State) -> list[RoundSummary]:
-    """The last rounds, also those before the engine started."""
+def recent_rounds(state: State) -> list[RoundSummary]:
+    """The last ROUNDS rounds, including those before the engine started."""
     known = chart_series.rounds(state)
     return [summary for summary in known if summary.round > known[-1].round - ROUNDS]
 
 
-class Trend(QFrame):
-    """My reward over the last rounds, against what peers' answers earn here."""
+class RewardTrend(QFrame):
+    """The reward over the last rounds, compared with the mean reward of peers' answers."""
 
     see_progress = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._span = Line(theme, role="small", tone="text_faint")
+        self._span = ElidedLabel(theme, role="small", tone="text_faint")
         self._line = Sparkline(theme)
         self._empty = text(theme, "", "small", "faint")
         link = Button(theme, tr("See progress"), "link")
@@ -63,7 +63,7 @@ class Trend(QFrame):
         self.setLayout(column(head, (self._line, 1), (self._rest, 1), gap=4, margins=(20, 14, 16, 12)))
 
     def show_state(self, state: State) -> None:
-        rounds = lately(state)
+        rounds = recent_rounds(state)
         count = rounds[-1].round - rounds[0].round + 1 if rounds else 0
         self._span.say(plural(count, "last round", "last %n rounds") if count > 1 else "")
         self._line.show_rounds(rounds, chart_series.peers_reward(state))
@@ -73,25 +73,25 @@ class Trend(QFrame):
         self._rest.setVisible(count < 2)
 
 
-class Swarm(QFrame):
-    """Where I am: the swarm, who is here, what is trained on; where nobody is, the way to invite someone."""
+class SwarmSummary(QFrame):
+    """The swarm, its members, the model and the specialties; while nobody else is here, a button to invite someone."""
 
     invite_wanted = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._name, self._chip = Line(theme, role="heading"), Chip(theme)
+        self._name, self._chip = ElidedLabel(theme, role="heading"), Chip(theme)
         self._weather = text(theme, "", "small", "soft", wrap=True)
-        self._facts = [Line(theme, role="label", right=True) for _ in range(3)]
+        self._facts = [ElidedLabel(theme, role="label", right=True) for _ in range(3)]
         titles = (tr("Members now"), tr("Model"), tr("Specialties"))
         lines = [
             as_widget(row(text(theme, title, "small", "soft"), 8, (fact, 1)))
             for title, fact in zip(titles, self._facts, strict=True)
         ]
         self._first, self._third = lines[0], lines[2]
-        self._faces, self._more = Faces(theme), Line(theme, role="small", tone="text_faint")
-        head = row(Sign(theme, "swarms", "accent_text", 20), (self._name, 1), self._chip)
+        self._faces, self._more = AvatarRow(theme), ElidedLabel(theme, role="small", tone="text_faint")
+        head = row(Icon(theme, "swarms", "accent_text", 20), (self._name, 1), self._chip)
         self._invite = Button(theme, tr("Invite someone"), "link")
         self._invite.clicked.connect(self.invite_wanted)
         self._crowd, lonely = as_widget(row(self._faces, (self._more, 1))), row(FLUSH, self._invite, None)
@@ -100,7 +100,7 @@ class Swarm(QFrame):
         self.setLayout(self._box)
 
     def set_compact(self, compact: bool) -> None:
-        self._first.setVisible(not compact)  # the weather says how many are here
+        self._first.setVisible(not compact)  # the sentence above says how many are here
         self._third.setVisible(not compact)
         self._box.setSpacing(4 if compact else 8)
         self._most_faces = 4 if compact else 6
@@ -137,17 +137,17 @@ def _specialties(titles: list[str]) -> str:
     return tr("%1, from %2").replace("%1", str(len(titles))).replace("%2", f"{titles[0]} {tr('to')} {titles[-1]}")
 
 
-class GoodAnswer(QFrame):
-    """The newest right answer, and whose it was, also when its card has left the feed. Before the first a race is offered."""
+class GoodAnswerCard(QFrame):
+    """The newest right answer and whose it is, even when its card has left the feed. Before the first it offers the race."""
 
     race_wanted = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._when = Line(theme, role="small", tone="text_faint", right=True)
-        self._question = Line(theme, role="body", tone="text_soft")
-        self._answer = SpanText(theme, 1)
+        self._when = ElidedLabel(theme, role="small", tone="text_faint", right=True)
+        self._question = ElidedLabel(theme, role="body", tone="text_soft")
+        self._answer = HighlightedText(theme, 1)
         self._reward, self._who = Chip(theme), Chip(theme)
         self._race = Button(theme, tr("Meanwhile, see what sharing is good for: a race"), "link")
         self._race.clicked.connect(self.race_wanted)
@@ -158,7 +158,7 @@ class GoodAnswer(QFrame):
         )  # fmt: skip
         self.setLayout(self._box)
         self._latest: tuple[Card, ShownCompletion] | None = None
-        self._model = ("", "")  # that it was found with
+        self._model = ("", "")  # the base and name of the model that was trained when the answer came
 
     def set_compact(self, compact: bool) -> None:
         layout = self._well.layout()
@@ -169,9 +169,9 @@ class GoodAnswer(QFrame):
 
     def show_state(self, state: State, now: float) -> None:
         model = (state.ready.base, state.ready.model) if state.ready is not None else self._model
-        if model != self._model:  # it was another's
+        if model != self._model:  # the answer is not of this model
             self._model, self._latest = model, None
-        latest = latest_good(state)
+        latest = latest_good_answer(state)
         self._latest = latest or self._latest
         for widget in (self._well, self._reward, self._who):
             widget.setVisible(self._latest is not None)
@@ -201,8 +201,8 @@ class GoodAnswer(QFrame):
             self._who.say(tr("by %1").replace("%1", one_line(card.name)), "peer", "peers")
 
 
-def latest_good(state: State) -> tuple[Card, ShownCompletion] | None:
-    """The newest card with a right answer of a model, and the shortest of its right answers."""
+def latest_good_answer(state: State) -> tuple[Card, ShownCompletion] | None:
+    """The newest card with a right answer by a model (not by a person), and the shortest of its right answers."""
     for card in state.cards:
         right = [answer for answer in card.completions if answer.judged and answer.reward >= RIGHT and not answer.human]
         if right:
@@ -211,15 +211,15 @@ def latest_good(state: State) -> tuple[Card, ShownCompletion] | None:
 
 
 def has_learned(state: State) -> bool:
-    """Whether some of its answers are right by now, so that what is said of a beginner holds no longer."""
-    scores, rounds = chart_series.scores(state), [summary.reward for summary in lately(state)]
+    """Whether the model gives some right answers, so that the note on an untrained model no longer applies."""
+    scores, rounds = chart_series.scores(state), [summary.reward for summary in recent_rounds(state)]
     right = scores[-1].right / scores[-1].total if scores and scores[-1].total else 0.0
     earned = chart_series.trend(rounds, chart_series.trend_width(len(rounds)))[-1] if rounds else 0.0
     return state.ready is not None and max(right, earned) > LEARNED
 
 
-class Me(QFrame):
-    """Who I am to the others, and what my model is; once it has learned something, it can be tried."""
+class IdentityCard(QFrame):
+    """Name and picture as peers see them, and a note on the model; a button to try the model once it has learned something."""
 
     trying_wanted = Signal()
 
@@ -227,9 +227,9 @@ class Me(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         self._face = Avatar(theme, 44)
-        self._name = Line(theme, role="heading")
-        self._line = Line(theme, "", "small", "text_soft")
-        self._note = SpanText(theme, 4, role="caption", tone="text_soft")
+        self._name = ElidedLabel(theme, role="heading")
+        self._line = ElidedLabel(theme, "", "small", "text_soft")
+        self._note = HighlightedText(theme, 4, role="caption", tone="text_soft")
         words = column(None, self._name, self._line, None, gap=1)
         self._try = Button(theme, tr("Try your model"), "link")
         self._try.clicked.connect(self.trying_wanted)
@@ -256,39 +256,42 @@ class Me(QFrame):
         self._try.setVisible(learned)
 
 
-class Home(Page):
-    """`page_wanted` names another page; the others lead to parts of one, but `start_wanted`, which asks for an engine."""
+class HomePage(Page):
+    """The status card with the main action, and cards that lead to the other pages."""
 
-    page_wanted = Signal(str)
-    invite_wanted = Signal()
-    trying_wanted = Signal()
-    race_wanted = Signal()
-    start_wanted = Signal()
-
-    def __init__(self, theme: Theme, history: QuerySchedule, can_start: Callable[[], bool]) -> None:
-        super().__init__(theme)
-        self._history = history
-        self.hero = Hero(theme, can_start)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme, requests = context.theme, context.requests
+        self._history = context.history
+        self.hero = StatusCard(context)
         self.hero.commanded.connect(self.commanded)
-        self.hero.start_wanted.connect(self.start_wanted)
-        self._answers = Figure(theme, "answer", tr("Answers today"))
-        self._used = Figure(theme, "peers", tr("Taken by"))
-        self._energy = Figure(theme, "bolt", tr("Energy today"))
+        self.hero.start_wanted.connect(requests.engine_start)
+        self.hero.aside_wanted.connect(requests.defaults)
+        self.hero.setting_wanted.connect(lambda key: requests.page.emit("settings", key))
+        context.store.changed.connect(self._watch)
+        self._answers = FigureCard(theme, "answer", tr("Answers today"))
+        self._used = FigureCard(theme, "peers", tr("Taken by"))
+        self._energy = FigureCard(theme, "bolt", tr("Energy today"))
         self._due = QuerySchedule()
-        self._trend, self._swarm, self._good, self._me = Trend(theme), Swarm(theme), GoodAnswer(theme), Me(theme)
-        self._trend.see_progress.connect(lambda: self.page_wanted.emit("progress"))
-        self._good.race_wanted.connect(self.race_wanted)
-        self._swarm.invite_wanted.connect(self.invite_wanted)
-        self._me.trying_wanted.connect(self.trying_wanted)
-        self._figures = Even(self._answers, self._used, self._energy)
+        self._trend, self._swarm, self._good, self._me = (
+            RewardTrend(theme),
+            SwarmSummary(theme),
+            GoodAnswerCard(theme),
+            IdentityCard(theme),
+        )
+        self._trend.see_progress.connect(lambda: requests.page.emit("progress", ""))
+        self._good.race_wanted.connect(lambda: requests.page.emit("swarms", "race"))
+        self._swarm.invite_wanted.connect(lambda: requests.page.emit("swarms", "invite"))
+        self._me.trying_wanted.connect(lambda: requests.page.emit("swarms", "trying"))
+        self._figures = EvenRow(self._answers, self._used, self._energy)
         self._rows: list[QBoxLayout] = [
             row((self._trend, 2), (self._swarm, 1)),
             row((self._good, 2), (self._me, 1)),
         ]
         for low in (self._good, self._me):
-            low.setMaximumHeight(theme.px(LOWEST))  # what room is left belongs to the line
+            low.setMaximumHeight(theme.px(LOWEST))  # the rest of the height is the chart's
         self._box = column(self.hero, self._figures, (self._rows[0], 3), (self._rows[1], 2))
-        self.area = Scrolled(self._box)
+        self.area = ScrollArea(self._box)
         self.setLayout(column(self.area))
         self.set_compact(False)
 
@@ -306,17 +309,34 @@ class Home(Page):
             part.set_compact(tight)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Where words are large and the window is not, cards stand one below the other."""
+        """Stack the cards of a row where text is too large for the window."""
         super().resizeEvent(event)
         ways = QBoxLayout.Direction
         for box in self._rows:
             box.setDirection(ways.LeftToRight if self.width() >= self.theme.px(FOLDED) else ways.TopToBottom)
 
+    def act(self) -> None:
+        """Do what the main button says now."""
+        self.hero.show_state(self.context.store.state, self.context.store.now())
+        self.hero.act()
+
+    def _watch(self) -> None:
+        """While another page is shown, too: an action that was done and undone can be done again."""
+        self.hero.watch(self.context.store.state)
+
+    def show_replay(self, *, over: bool) -> None:
+        if over:
+            self.hero.show_over()
+
+    def refused(self, words: str, command: str) -> bool:
+        self.hero.refused(words, command)
+        return False
+
     def show_state(self, state: State, now: float) -> None:
         self.hero.show_state(state, now)
         if self._due.now(state):
             self.commanded.emit(QueryDays(id=new_id()))
-        if len(lately(state)) < min(state.round, ROUNDS) and self._history.now(state):
+        if len(recent_rounds(state)) < min(state.round, ROUNDS) and self._history.now(state):
             self.commanded.emit(QueryHistory(id=new_id()))
         self._show_figures(state, date_of(now).isoformat())
         self._trend.show_state(state)

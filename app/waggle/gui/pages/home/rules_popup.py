@@ -1,6 +1,6 @@
-"""Why it contributes or waits: each rule that is on, the one that holds back first, with a switch beside it.
+"""Why the engine contributes or waits: every rule that is on, with a switch; those that hold back come first.
 
-Where none holds back, that answers first. Rules of which this computer cannot tell hold nothing back: they are only counted.
+Rules that this computer has no sensor for hold nothing back: the popup only counts them.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import Switch
 from waggle.gui.widgets.layout import as_widget, column, frame, row
-from waggle.gui.widgets.painted import Sign
+from waggle.gui.widgets.painted import Icon
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import ChangeSettings, Resume, new_id
 from waggle.protocol.schedule import Rule, Tick
@@ -25,14 +25,17 @@ OFF: dict[Rule, tuple[str, Value]] = {
     "idle": ("when.idle_minutes", 0), "power": ("when.only_on_power", False), "full_screen": ("when.not_full_screen", False),
     "metered": ("when.not_metered", False), "temperature": ("when.below_celsius", 0), "energy": ("when.kwh_a_day", 0),
 }  # fmt: skip
-MADE_BY_HAND: dict[Rule, str] = {"week": "when.week", "program": "when.not_while"}  # off would be: erased
+MADE_BY_HAND: dict[Rule, str] = {
+    "week": "when.week",
+    "program": "when.not_while",
+}  # a list or a plan: switching it off would erase it, so the popup links to the setting
 SIGNS = {True: ("check", "good"), False: ("pause", "accent_text")}
 BADGE = 28
 MEANINGS = {True: later("met"), False: later("holds back")}
 
 
 def unheld(state: State, sentence: Sentence) -> str:
-    """Why it is as it is where no rule holds it back; empty where one does."""
+    """The answer to "Why?" while no rule holds the engine back; empty while one does."""
     if any(tick.passes is False for tick in sentence.why):
         return ""
     refused = any(peer.refusal for peer in state.peers.values())
@@ -43,12 +46,12 @@ def unheld(state: State, sentence: Sentence) -> str:
 
 
 def shape(tick: Tick) -> object:
-    """What its row is made of; everything else about it is said anew in the same row."""
+    """What decides which widgets a row has; the rest of a tick only changes its texts."""
     return tick.rule, tick.passes, bool(tick.ends)
 
 
 class RuleRow(QWidget):
-    """One rule of which this computer tells. `switched_off` carries it, `change_wanted` the setting where it is kept."""
+    """One rule with a sensor. `switched_off` carries the rule, `change_wanted` the key of its setting."""
 
     switched_off = Signal(str)
     change_wanted = Signal(str)
@@ -60,14 +63,14 @@ class RuleRow(QWidget):
         self._ends = text(theme, "", "small", "soft", wrap=True)
         if not tick.ends:
             self._ends.hide()
-        badge = frame("badge" if tick.passes is False else "plainbadge", row(None, Sign(theme, icon, ink, 16), None))
+        badge = frame("badge" if tick.passes is False else "plainbadge", row(None, Icon(theme, icon, ink, 16), None))
         badge.setFixedSize(BADGE, BADGE)
         badge.setAccessibleName(tr(MEANINGS[bool(tick.passes)]))
-        above = max(0, BADGE - self._says.fontMetrics().height()) // 2  # so that the first line stands beside the sign
+        above = max(0, BADGE - self._says.fontMetrics().height()) // 2  # aligns the first line with the sign
         words = column(self._says, self._ends, None, gap=1, margins=(0, above, 0, 0))
         line = row(column(badge, None), (words, 1), gap=12)
         self._control: QWidget | None = None
-        if tick.rule in OFF or tick.rule == "pause":  # a full disk is nobody's rule
+        if tick.rule in OFF or tick.rule == "pause":  # not a full disk: no setting ends that
             switch = self._control = Switch(theme, "")
             switch.setChecked(True)
             switch.changed.connect(lambda on: None if on else self.switched_off.emit(tick.rule))
@@ -79,19 +82,19 @@ class RuleRow(QWidget):
         self.setLayout(line)
 
     def say(self, tick: Tick) -> None:
-        """The same rule as it stands now."""
+        """Show the rule's present state."""
         says = tr_sentence(tick.says)
         self._says.setText(says)
         self._ends.setText(tr_sentence(tick.ends))
         if isinstance(self._control, Switch):
-            self._control.setChecked(True)  # a rule that is told of is on
+            self._control.setChecked(True)  # only rules that are on are listed
             self._control.setAccessibleName(tr("Rule: %1").replace("%1", says))
         elif self._control is not None:
             self._control.setAccessibleName(f"{tr('Change rule')}: {says}")
 
 
-class Why(QFrame):
-    """A small window below the sentence. `commanded` switches a rule off, or resumes; `setting_wanted` names what to change."""
+class RulesPopup(QFrame):
+    """A small window below the sentence. `commanded` switches a rule off or resumes; `setting_wanted` carries a setting's key."""
 
     commanded = Signal(object)
     setting_wanted = Signal(str)
@@ -112,7 +115,7 @@ class Why(QFrame):
         self.setFixedWidth(theme.px(440))
 
     def show_ticks(self, ticks: Sequence[Tick], answer: str = "") -> None:
-        """A row stays while its rule does: degrees change all the time, and nobody's press goes elsewhere for that."""
+        """List the rules. A row stays while its rule does: replacing it each time a temperature changes would lose a press."""
         before, self._ticks = self._ticks, tuple(tick for tick in ticks if tick.passes is not None)
         untold = len(ticks) - len(self._ticks)
         counted = plural(
@@ -126,16 +129,16 @@ class Why(QFrame):
         if list(map(shape, self._ticks)) != list(map(shape, before)):
             self._make_rows()
         for row_widget, tick in zip(self._rows_in_order, self._ticks, strict=True):
-            row_widget.say(tick)  # the same again as well: its switch may have been pressed for nothing
+            row_widget.say(tick)  # even if unchanged: its switch may be off after a refused command
 
     def event(self, event: QEvent) -> bool:
         done = super().event(event)
-        if event.type() == QEvent.Type.LayoutRequest:  # a row came, or says something longer
+        if event.type() == QEvent.Type.LayoutRequest:  # a row was added, or has a longer text
             self._fit()
         return done
 
     def _fit(self) -> None:
-        """As high as its lines are at the width that it has: adjustSize() asks for the width that they would like."""
+        """Fit the height to the text at the fixed width; adjustSize() would use the preferred width instead."""
         self.resize(self.maximumWidth(), self._box.totalHeightForWidth(self.maximumWidth()))
 
     def _make_rows(self) -> None:
@@ -163,7 +166,7 @@ class Why(QFrame):
         self.setting_wanted.emit(key)
 
     def _switch_off(self, rule: Rule) -> None:
-        """A pause is ended, any other rule is set so that it holds nothing back."""
+        """End a pause; set any other rule so that it holds nothing back."""
         self.hide()
         if rule == "pause":
             self.commanded.emit(Resume(id=new_id()))

@@ -1,6 +1,4 @@
-"""Home's first card: the one sentence, its one action, and where the round stands."""
-
-from collections.abc import Callable
+"""Home's first card: the status sentence, its action, and the progress of the round."""
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
@@ -8,32 +6,33 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu
 
 from waggle.core import cuda_download
 from waggle.gui.i18n.formatting import figure, later, tr, tr_sentence
-from waggle.gui.pages.home.rules_popup import Why, unheld
+from waggle.gui.pages.context import PageContext
+from waggle.gui.pages.home.rules_popup import RulesPopup, unheld
 from waggle.gui.state.notifications import recent_warnings, warning_words
-from waggle.gui.state.problem_report import report
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls import pause_menu
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.confirm_button import OnceButton
+from waggle.gui.widgets.controls.confirm_button import SingleClickButton
 from waggle.gui.widgets.controls.copy_button import SAID_MS
-from waggle.gui.widgets.controls.usage_profile import Profile, threads_now
+from waggle.gui.widgets.controls.usage_profile import UsageProfile, threads_now
 from waggle.gui.widgets.layout import as_widget, column, restyle, row, rule
-from waggle.gui.widgets.painted import Chip, Sign, Stages
-from waggle.gui.widgets.text import Line, set_tip, text
+from waggle.gui.widgets.painted import Chip, Icon, StageProgress
+from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import Pause, Resume, new_id
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import HALTED_PHASES, STAGES, State
 from waggle.protocol.status_text import Sentence, sentence
 
-ROOM = 620  # pixels, of words as large as they are made, below which the profile's own words make room for the rest of the line
-LITTLE = 420  # the same, below which what the profile means makes room for the stage
-STAGE_WORDS = {"draw": later("Picking"), "answer": later("Answering"), "judge": later("Judging"), "share": later("Sharing"),
+# Pixels of width at a text size of 100%, below which the last line leaves something out
+ROOM = 620  # the label of the profile
+LITTLE = 420  # what the profile means, too
+STAGE_ACTIVITIES = {"draw": later("Picking"), "answer": later("Answering"), "judge": later("Judging"), "share": later("Sharing"),
                "gather": later("Gathering"), "learn": later("Learning")}  # fmt: skip
 
 
 def progress_words(state: State) -> tuple[str, int, int]:
-    """Where the round or the start-up stands: words, cells filled, cells in all (0: nothing to show)."""
+    """Progress of the round or of the start-up: words, cells filled, cells in all (0: nothing to show)."""
     if state.phase == "preparing" and state.preparing is not None:
         part = state.preparing
         words = tr("Step %1 of %2").replace("%1", str(min(part.done + 1, part.parts))).replace("%2", str(part.parts))
@@ -43,22 +42,22 @@ def progress_words(state: State) -> tuple[str, int, int]:
     words = (
         tr("Stopped at: %1").replace("%1", tr(TITLES[state.stage]))
         if state.phase in HALTED_PHASES
-        else tr(STAGE_WORDS[state.stage])
+        else tr(STAGE_ACTIVITIES[state.stage])
     )
     if state.stage == "answer":
         words += ", " + tr("%1 of %2").replace("%1", figure(state.answered)).replace("%2", figure(state.answers_expected))
     return words, STAGES.index(state.stage), len(STAGES)
 
 
-def to_do(state: State) -> tuple[str, float, str]:
-    """The phase, its moment, and the action that is offered."""
+def pending_action(state: State) -> tuple[str, float, str]:
+    """The phase, the unix time of its start, and the offered action."""
     return state.phase, state.phase_since, sentence(state).action
 
 
-class Hero(QFrame):
-    """Emits commands; `start_wanted` asks for an engine that is not there, `setting_wanted` names one to be changed.
+class StatusCard(QFrame):
+    """`start_wanted`: start an engine; `setting_wanted` carries the key of a setting to change.
 
-    `aside_wanted`: the settings file, which cannot be used, should be set aside before that.
+    `aside_wanted`: set the unusable settings file aside, then start an engine.
     """
 
     commanded = Signal(object)
@@ -66,39 +65,38 @@ class Hero(QFrame):
     setting_wanted = Signal(str)
     aside_wanted = Signal()
 
-    def __init__(self, theme: Theme, can_start: Callable[[], bool]) -> None:
+    def __init__(self, context: PageContext) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._can_start = can_start
-        self._over = False  # what was recorded has been told
+        theme = context.theme
+        self._context, self._can_start = context, context.engine.can_start
+        self._over = False  # the recording has ended
         self._state = State()
-        self.report: Callable[[State], str] = report  # whoever has a log tells it too
-        self.far = False  # the engine runs on another computer
-        self.broken: Callable[[], bool] = lambda: False  # whether the settings file cannot be used
         self._offers_aside = False
-        self._copied = QTimer(self)  # how long it is said that the report was
+        self._copied = QTimer(self)  # how long the button says "Copied"
         self._copied.setSingleShot(True)
         self._copied.setInterval(SAID_MS)
         self._copied.timeout.connect(lambda: self._show_action(sentence(self._state)))
-        self._pressed_for: tuple[str, float, str] | None = None  # what was to be done when a button was pressed
-        self._asked_by = ""  # the id of the command
+        self._pressed_for: tuple[str, float, str] | None = None  # the `pending_action` when a button was pressed
+        self._asked_by = ""  # the id of the command that the press sent
         self._chip = Chip(theme)
-        self._since = Line(theme, role="small", tone="text_faint")
+        self._since = ElidedLabel(theme, role="small", tone="text_faint")
         self._says = text(theme, "", "display", wrap=True)
         self._detail = text(theme, "", "body", "soft", wrap=True)
-        self._why = Why(theme, self)
+        self._why = RulesPopup(theme, self)
         self._why.commanded.connect(self.commanded)
         self._why.setting_wanted.connect(self.setting_wanted)
         self._why_button = Button(theme, tr("Why?"), "link")
         self._why_button.clicked.connect(self._show_why)
-        self.profile = Profile(theme)
+        self.profile = UsageProfile(theme)
+        self.profile.chosen.connect(context.settings.set)
         self._use = text(theme, tr("Use of this computer"), "small", "soft")
         self._warning = text(theme, "", "small", "soft", wrap=True)
-        sign = column(1, Sign(theme, "warn", "text_soft"), None, gap=0)  # beside the first of its lines
+        sign = column(1, Icon(theme, "warn", "text_soft"), None, gap=0)  # beside the first line of text
         self._warned = as_widget(row(sign, (self._warning, 1), margins=(0, 8, 0, 0)))
-        self._fact = Line(theme, role="small", tone="text_soft")
-        self._stage = Line(theme, role="small", tone="text_soft", right=True)
-        self._cells = Stages(theme)
+        self._fact = ElidedLabel(theme, role="small", tone="text_soft")
+        self._stage = ElidedLabel(theme, role="small", tone="text_soft", right=True)
+        self._cells = StageProgress(theme)
         self._make_buttons(theme)
         self._theme = theme
         head = row(self._chip, self._since, self._why_button, None, gap=10)
@@ -112,7 +110,7 @@ class Hero(QFrame):
         self.set_compact(False)
 
     def _make_buttons(self, theme: Theme) -> None:
-        self._main = OnceButton(theme, tr("Pause"), "primary", "pause", join="left")
+        self._main = SingleClickButton(theme, tr("Pause"), "primary", "pause", join="left")
         self._main.clicked.connect(self.act)
         self._more = Button(theme, "", "primary", "down", join="right").named(tr("Pause for a while"))
         self._more.setMenu(self._pause_menu())
@@ -141,7 +139,7 @@ class Hero(QFrame):
 
     def show_state(self, state: State, now: float) -> None:
         if state.problem is not self._state.problem:
-            self._copied.stop()  # another report
+            self._copied.stop()  # the report of another problem
         self._state = state
         status = sentence(state)
         self._chip.say(tr_sentence(status.word), "plain" if status.tone == "plain" else status.tone, status.sign)
@@ -178,8 +176,9 @@ class Hero(QFrame):
             self._fact.say("")
 
     def _offered(self) -> str:
-        """Where a graphics card that is not used yet is put to use."""
-        return tr("There, waggle cuda --get uses the NVIDIA card" if self.far else "Settings offers to use your NVIDIA card")
+        """Where an unused graphics card can be put to use."""
+        far = self._context.settings.far
+        return tr("There, waggle cuda --get uses the NVIDIA card" if far else "Settings offers to use your NVIDIA card")
 
     def _show_profile(self, state: State) -> None:
         known = state.settings is not None and state.ready is not None
@@ -193,7 +192,7 @@ class Hero(QFrame):
         self._why.open_below(self._why_button)
 
     def show_over(self) -> None:
-        """All that was recorded has been told: it can be told again, and nothing else be done with it."""
+        """The recording has ended: it can be played again, and nothing else."""
         self._over = True
         self.show_state(self._state, self._state.at)
 
@@ -213,10 +212,10 @@ class Hero(QFrame):
         copies = (tr("Copied"), "check") if self._copied.isActive() else (tr("Copy report"), "copy")
         words, icon = {
             "pause": (tr("Pause"), "pause"), "pause_now": (tr("Pause now"), "pause"), "resume": (tr("Resume"), "play"),
-            "anyway": (tr("Pause"), "pause"),  # a pause outlives the rule that holds it back
+            "anyway": (tr("Pause"), "pause"),  # a pause lasts longer than the rule that holds the engine back
             "copy_report": copies, "none": (tr("Start"), "play"),
         }[status.action]  # fmt: skip
-        self._offers_aside = status.action == "copy_report" and stopped and self.broken()
+        self._offers_aside = status.action == "copy_report" and stopped and self._context.settings.broken
         if self._offers_aside:
             words, icon = tr("Set it aside and start"), "play"
         failed, anyway, splits = status.action == "copy_report", status.action == "anyway", status.action in ("pause", "anyway")
@@ -229,12 +228,12 @@ class Hero(QFrame):
         visibility = {self._main: status.action != "none" or stopped, self._more: splits,
                  self._second: anyway or (failed and stopped), self._why_button: bool(status.why)}  # fmt: skip
         for button, visible in visibility.items():
-            if button.hasFocus() and not visible:  # else Qt gives it to whatever comes next, and a space would press that
+            if button.hasFocus() and not visible:  # else Qt focuses the next widget, and Space would press it
                 (self._main if visibility[self._main] else self).setFocus()
             button.setVisible(visible)
 
     def act(self) -> None:
-        """Do what the first button says."""
+        """Do what the main button says."""
         if self._over:
             self.start_wanted.emit()
             return
@@ -250,16 +249,16 @@ class Hero(QFrame):
             case "copy_report":
                 self._copy_report()
             case "none":
-                if self._can_start():  # the key is there also where the button is not
+                if self._can_start():  # the shortcut works while the button is hidden, too
                     self.start_wanted.emit()
 
     def _copy_report(self) -> None:
-        QGuiApplication.clipboard().setText(self.report(self._state))
+        QGuiApplication.clipboard().setText(self._context.report(self._state))
         self._copied.start()
         self._show_action(sentence(self._state))
 
     def _act_otherwise(self) -> None:
-        """Do what the button beside it says."""
+        """Do what the second button says."""
         if self._offers_aside:
             self._copy_report()
         elif sentence(self._state).action == "anyway":
@@ -268,18 +267,18 @@ class Hero(QFrame):
             self.start_wanted.emit()
 
     def _ask(self, command: Pause | Resume) -> None:
-        """One press is one command: another is heard once there is something else to be done."""
+        """Send one command for each pending action: a second press on the same one does nothing."""
         self.watch(self._state)
         if self._pressed_for is None:
-            self._pressed_for, self._asked_by = to_do(self._state), command.id
+            self._pressed_for, self._asked_by = pending_action(self._state), command.id
             self.commanded.emit(command)
 
     def watch(self, state: State) -> None:
-        """Also while another page is seen: what was done and taken back can be done again."""
-        if self._pressed_for != to_do(state):
+        """Accept presses again once the pending action has changed; called while other pages are visible, too."""
+        if self._pressed_for != pending_action(state):
             self._pressed_for = None
 
     def refused(self, _words: str, command: str) -> None:
-        """What was pressed can be pressed again."""
+        """The command with this id, or (empty) every command, was refused: accept the press again."""
         if command in ("", self._asked_by):
             self._pressed_for = None

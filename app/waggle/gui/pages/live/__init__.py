@@ -1,1 +1,1 @@
-"""Live: the training loop as it happens."""
+"""The page Live: the training loop as it happens."""

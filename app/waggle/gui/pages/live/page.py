@@ -1,36 +1,37 @@
-"""Live: the loop as it happens. A stepper for the round, then one card per question with its answers side by side."""
+"""The page Live: the steps of the round, and a feed with one card for each question, its answers side by side."""
 
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QActionGroup, QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr, tr_sentence
 from waggle.gui.i18n.placeholders import why_unavailable
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.live.question_card import COLUMNS, NARROW, QuestionCard
-from waggle.gui.pages.live.round_stepper import Stepper
+from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.pages.page import Page
 from waggle.gui.state.feed_pacing import FeedPacer
 from waggle.gui.state.spoken_summary import summary_text
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.buttons import Button, Segments, menu_button
+from waggle.gui.widgets.controls.buttons import Button, SegmentedControl, menu_button
 from waggle.gui.widgets.layout import card, column
-from waggle.gui.widgets.page_header import head_edges, page_head
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.page_header import header_margins, page_header
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import SPECIALTIES, Card, State
 from waggle.protocol.status_text import DOING, sentence
 
 MOST = 12  # cards on screen
-WHOSE: tuple[Callable[[Card], bool], ...] = (lambda card: True, lambda card: card.mine, lambda card: not card.mine)
+OWNER_FILTERS: tuple[Callable[[Card], bool], ...] = (lambda card: True, lambda card: card.mine, lambda card: not card.mine)
 MADE_AT_ONCE, FRAME_MS = 2, 20
-AGAIN_MS = 250  # until it is looked again whether cards that wait may be shown
+AGAIN_MS = 250  # between two checks whether waiting cards may be shown
 
 
-class Feed(Scrolled):
-    """At most a dozen cards, newest on top; the same widgets are filled again and again."""
+class Feed(ScrollArea):
+    """At most MOST cards, newest on top; the widgets are reused."""
 
     def __init__(self, theme: Theme) -> None:
         empty = text(theme, "", "body", "soft", wrap=True)
@@ -44,7 +45,7 @@ class Feed(Scrolled):
         self._later.setSingleShot(True)
         self._later.timeout.connect(self._show)
         self._pending: tuple[Sequence[Card], State, float] = ((), State(), 0.0)
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click alone leaves nothing behind that would hold it
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # not by a click: the focus would hold the feed
         self.setAccessibleName(tr("Questions and answers"))
 
     def set_margins(self, edge: int, gap: int) -> None:
@@ -58,11 +59,11 @@ class Feed(Scrolled):
         self._show()
 
     def open_as(self, other: "Feed") -> None:
-        """What is open there is open here."""
+        """Open the cards that are open in the other feed."""
         self._opened |= other._opened
 
     def why_held(self) -> str:
-        """What a person does here that newer cards would disturb; empty: nothing."""
+        """Why newer cards wait: what the person does here that they would disturb; empty if nothing."""
         if any(card_widget.is_open for card_widget in self._cards if not card_widget.isHidden()):
             return tr("Feed held while a card is open. ")
         if self.verticalScrollBar().value() > 0:
@@ -76,7 +77,7 @@ class Feed(Scrolled):
         return part is not None and (part is self or self.isAncestorOf(part))
 
     def _show(self) -> None:
-        """A widget that has to be made costs a few milliseconds: some of them in each turn of the loop."""
+        """Show the pending cards. New widgets take milliseconds: make MADE_AT_ONCE in one turn of the event loop."""
         cards, state, now = self._pending
         for _ in range(min(MADE_AT_ONCE, len(cards) - len(self._cards))):
             card_widget = QuestionCard(self._theme, self._opened)
@@ -99,13 +100,12 @@ class Feed(Scrolled):
             card_widget.set_columns(self._columns())
 
 
-class Live(Page):
-    """For watching: no filled button here. `example_wanted`, for as long as there is nothing of one's own to see."""
+class LivePage(Page):
+    """For watching: no filled button here. An example is offered as long as there is nothing of one's own to see."""
 
-    example_wanted = Signal()
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__(theme)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme = context.theme
         self._state, self._now = State(), 0.0
         self._pace = FeedPacer()
         self._redraw_timer = QTimer(self)
@@ -114,8 +114,8 @@ class Live(Page):
         self._redraw_timer.timeout.connect(self._look_again)
         self._specialty = ""
         self._titles: tuple[str, ...] | None = None
-        self._line = Line(theme, role="small", tone="text_soft")
-        self._whose = Segments(theme, (tr("All"), tr("Mine"), tr("Peers")), tr("Whose questions"))
+        self._line = ElidedLabel(theme, role="small", tone="text_soft")
+        self._whose = SegmentedControl(theme, (tr("All"), tr("Mine"), tr("Peers")), tr("Whose questions"))
         self._whose.chosen.connect(lambda _index: self._redraw())
         self._menu_button = menu_button(theme, tr("All specialties"))
         self._menu = QMenu(self._menu_button)
@@ -125,15 +125,15 @@ class Live(Page):
         self._freeze.setCheckable(True)
         self._freeze.toggled.connect(self._freeze_changed)
         self._example = Button(theme, tr("Watch an example"), icon="play")
-        self._example.clicked.connect(self.example_wanted)
-        self._stepper, self._feed = Stepper(theme), Feed(theme)
+        self._example.clicked.connect(context.requests.example)
+        self._stepper, self._feed = RoundStepper(theme), Feed(theme)
         self._digest = text(theme, "", "small", "soft", wrap=True)
         self._digest.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
         self._digest.hide()
         self._head = column(
-            page_head(theme, tr("Live"), self._line, self._example, self._whose, self._menu_button, self._freeze),
+            page_header(theme, tr("Live"), self._line, self._example, self._whose, self._menu_button, self._freeze),
             card(self._stepper, self._digest, pad=18, gap=10),
         )
         self._box = column(self._head, (self._feed, 1), gap=0)
@@ -142,7 +142,7 @@ class Live(Page):
         self.set_compact(False)
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         self._head.setSpacing(gap)
         self._feed.set_margins(edge, gap)
 
@@ -159,20 +159,20 @@ class Live(Page):
         self._example.setVisible(not state.cards)
         self._stepper.show_state(
             replace(state, waiting=0) if why_unavailable(state) else state
-        )  # nothing waits for a dead engine
+        )  # no group waits for an engine that is gone
         self._show_digest(summary_text(state, self._now))
-        chosen = [item for item in self._pace.cards if WHOSE[self._whose.index](item)]
+        chosen = [item for item in self._pace.cards if OWNER_FILTERS[self._whose.index](item)]
         if self._specialty:
             chosen = [item for item in chosen if item.specialty == self._specialty]
         self._feed.show_cards(chosen[:MOST], state, self._now, empty=self._empty_words())
         if self._pace.waiting and not self._pace.frozen:
             self._redraw_timer.start()
 
-    def go_on(self, before: Page) -> None:
-        """Whose questions of which specialty are seen, and the cards that stand there, open or frozen."""
-        assert isinstance(before, Live)
+    def take_over(self, before: Page) -> None:
+        """Take over the filters and the cards, open or frozen."""
+        assert isinstance(before, LivePage)
         self._state, self._now = before._state, before._now
-        self._pace, before._pace = before._pace, self._pace  # that page leaves the cards behind when it is hidden
+        self._pace, before._pace = before._pace, self._pace  # the old page drops its cards when it is hidden
         self._feed.open_as(before._feed)
         self._whose.mark(before._whose.index)
         self._specialty, self._titles = before._specialty, None
@@ -180,8 +180,8 @@ class Live(Page):
         self._say_specialty()
         self._freeze.setChecked(before._freeze.isChecked())
 
-    def thaw(self) -> None:
-        """Let newer cards come."""
+    def forget_run(self) -> None:
+        """Drop the frozen cards."""
         self._freeze.setChecked(False)
 
     def hideEvent(self, event: QHideEvent) -> None:
@@ -189,12 +189,12 @@ class Live(Page):
         self._pace.leave()
 
     def _look_again(self) -> None:
-        """Nothing need happen in the swarm for a person to be done."""
+        """Show waiting cards once the person is done, even if no event comes."""
         if self.isVisible():
             self._redraw()
 
     def _show_digest(self, words: str) -> None:
-        """It changes once a minute at most, so that it can be read to its end."""
+        """Show the summary; it changes at most once a minute, so a screen reader can finish it."""
         if words != self._digest.text():
             self._digest.setText(words)
             self._digest.setAccessibleName(tr("Lately: %1").replace("%1", words))
@@ -231,7 +231,7 @@ class Live(Page):
         self._redraw()
 
     def _offer(self, titles: tuple[str, ...]) -> None:
-        """Fill the menu, only when the specialties changed; what is none any more, as in another swarm, is chosen no longer."""
+        """Fill the menu if the specialties changed; drop a choice that is none of them, as in another swarm."""
         if titles == self._titles:
             return
         self._titles = titles

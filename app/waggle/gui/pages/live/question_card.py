@@ -1,4 +1,4 @@
-"""One question of the Live feed: who asked it, its answers side by side, and what was learned from them."""
+"""A card of the Live feed: who asked the question, its answers side by side, and what was learned from them."""
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent, QPainter, QPen, QResizeEvent
@@ -8,11 +8,11 @@ from waggle.gui.i18n.formatting import ago, decimal, figure, one_line, plural, r
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import draw_chip
-from waggle.gui.widgets.highlighted_text import CARET, draw_span_text, line_height, lines_of
+from waggle.gui.widgets.highlighted_text import CARET, draw_highlighted_text, line_height, lines_of
 from waggle.gui.widgets.layout import column, row
-from waggle.gui.widgets.painted import Avatar, Chip, Painted, Sign
+from waggle.gui.widgets.painted import Avatar, Chip, Icon, PaintedWidget
 from waggle.gui.widgets.question_text import say_question
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.json_lines import LONGEST_SHOWN
 from waggle.protocol.state import HALTED_PHASES, Card, State
@@ -21,16 +21,16 @@ PARTLY = 0.2
 LINES, OPEN_LINES = 2, 14
 COLUMNS, NARROW = 4, 720
 BESIDE = 10  # pixels between a tile's edge and its words
-SPECIALTY = 150  # logical pixels, which its name keeps where there is little room: the question gives way first
+SPECIALTY = 150  # pixels that the specialty's name keeps in a narrow card: the question is cut first
 
 
-def going_on(card: Card, state: State) -> bool:
-    """Whether more can still come for this card's answers."""
+def is_unfinished(card: Card, state: State) -> bool:
+    """Whether the round of this card still goes on, so its answers may change."""
     return card.round >= state.round and state.phase in ("contributing", "finishing", *HALTED_PHASES)
 
 
-def chip_of(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]:
-    """Words, tone and sign of one answer's chip. A miss is grey: missing is how it learns."""
+def answer_chip(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]:
+    """Text, tone and icon of an answer's chip. A wrong answer is grey, not red: the model learns from it."""
     if answer.judged:
         words = f"{tr('human')}  {reward(answer)}" if answer.human else reward(answer)
         if answer.reward >= RIGHT:
@@ -41,18 +41,18 @@ def chip_of(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]:
     return (tr("writing"), "bare", "pen") if going else (tr("not finished"), "bare", "cut")
 
 
-class Tile(Painted):
-    """One answer: chip, two lines of what was written, an arrow for what learning did with it."""
+class AnswerTile(PaintedWidget):
+    """One answer: a chip, two lines of text, and an arrow for the effect of learning."""
 
     pressed = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
         self._answer, self._lines = ShownCompletion(text=""), LINES
-        self._counted: tuple[object, int] = (None, 0)  # of what, and how many lines that takes
+        self._counted: tuple[object, int] = (None, 0)  # text and width, and how many lines they take
         self._effect: int | None = None  # None until it is known
         self._mine = self._going = True
-        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as what a model writes
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # models write from left to right
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
@@ -60,7 +60,7 @@ class Tile(Painted):
         if (effect, mine, going) == (self._effect, self._mine, self._going) and answer == self._answer:
             return
         self._answer, self._effect, self._mine, self._going = answer, effect, mine, going
-        self.setAccessibleName(f"{chip_of(answer, going=going)[0]}: {visible(answer.text)}")
+        self.setAccessibleName(f"{answer_chip(answer, going=going)[0]}: {visible(answer.text)}")
         self.update()
 
     def show_lines(self, lines: int) -> None:
@@ -68,7 +68,7 @@ class Tile(Painted):
         self.setFixedHeight(self.theme.size["chip"] + 24 + lines * line_height(self.theme.font("mono")))
 
     def lines_needed(self, most: int) -> int:
-        """How many lines all of it takes, up to `most`; counted anew only when it or its room has changed."""
+        """How many lines the whole text takes, up to `most`; counted again only if text or width changed."""
         key = self._words(), self.width(), most
         if key != self._counted[0]:
             self._counted = key, lines_of(self.theme, self._words(), self.width() - 2 * BESIDE, most)
@@ -94,11 +94,11 @@ class Tile(Painted):
         painter.setBrush(self.theme.colour("surface" if visible_share else "sunken"))
         painter.drawRoundedRect(place.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
         inner = place.adjusted(BESIDE, 9, -BESIDE, -8)
-        words, tone, sign = chip_of(self._answer, going=self._going)
+        words, tone, sign = answer_chip(self._answer, going=self._going)
         draw_chip(painter, self.theme, inner.topLeft() + QPointF(0, -1), words, tone, sign, room=inner.width() - 20)
         self._arrow(painter, inner)
         below = inner.adjusted(0, self.theme.size["chip"] + 5, 0, 0)
-        draw_span_text(
+        draw_highlighted_text(
             painter, self.theme, below, self._words(),
             start=self._answer.start, length=self._answer.length if self._answer.judged else 0, lines=self._lines,
             tone="text_soft" if self._effect == 0 and not self._mine else "text",
@@ -112,14 +112,14 @@ class Tile(Painted):
             self.theme.draw_icon(painter, "up" if self._effect > 0 else "dip", up if self._effect > 0 else "text_faint", place)
 
 
-def foot(card: Card, state: State) -> tuple[str, str, str]:
-    """Sign, its ink, and in words what was or will be done with this question's answers."""
+def footer(card: Card, state: State) -> tuple[str, str, str]:
+    """Icon, its colour, and a sentence on what was or will be done with the answers."""
     answers, effects = card.completions, card.effects
     if card.by_hand:
         return "share", "accent_text", tr("Your own answer, shared and marked human. Your model does not learn from it.")
     ended = sum(answer.ended or answer.judged for answer in answers)
     if not all(answer.judged for answer in answers):
-        if card.mine and not going_on(card, state):
+        if card.mine and not is_unfinished(card, state):
             return "pause", "text_faint", tr("This round was not finished.")
         if ended < len(answers):
             return (
@@ -154,7 +154,7 @@ def _lesson(card: Card) -> str:
 
 
 class QuestionCard(QFrame):
-    """Shows one card at a time; the same widgets serve the next one. `opened` has the keys of all that a person opened."""
+    """Shows one card at a time and is reused for the next. `opened`: the keys of all cards that the person opened, shared."""
 
     def __init__(self, theme: Theme, opened: set[str]) -> None:
         super().__init__()
@@ -164,11 +164,11 @@ class QuestionCard(QFrame):
         self._going = True
         self._opened = opened
         self._columns = COLUMNS
-        self._face, self._who = Avatar(theme, 24), Line(theme, role="label")
-        self._specialty, self._question = Chip(theme), Line(theme, role="strong")
-        self._when = Line(theme, role="small", tone="text_faint", right=True)
-        self._sign, self._foot = Sign(theme, "pen", "text_faint"), Line(theme, role="small", tone="text_soft")
-        self._mean = Line(theme, role="small", tone="text_faint", right=True)
+        self._face, self._who = Avatar(theme, 24), ElidedLabel(theme, role="label")
+        self._specialty, self._question = Chip(theme), ElidedLabel(theme, role="strong")
+        self._when = ElidedLabel(theme, role="small", tone="text_faint", right=True)
+        self._sign, self._foot = Icon(theme, "pen", "text_faint"), ElidedLabel(theme, role="small", tone="text_soft")
+        self._mean = ElidedLabel(theme, role="small", tone="text_faint", right=True)
         self._reader = Button(theme, tr("Read all"), "link")
         self._reader.clicked.connect(self._toggle)
         self._more = Button(theme, "", "link", "more").named(tr("More"))
@@ -176,26 +176,26 @@ class QuestionCard(QFrame):
         self._menu.addAction(tr("Copy question and answers"), self._copy)
         self._more.setMenu(self._menu)
         for button in (self._reader, self._more):
-            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # as the feed's
-        self._tiles: list[Tile] = []
-        self._whole = text(theme, "", "small", "soft", wrap=True)  # the question, once the card is opened
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # as for the feed: a click must not hold it
+        self._tiles: list[AnswerTile] = []
+        self._whole = text(theme, "", "small", "soft", wrap=True)  # the whole question, in an open card
         self._grid = QGridLayout()
         self._grid.setSpacing(8)
         head = row(
             row(self._face, self._who, gap=8), self._specialty, (self._question, 1), row(self._when, self._more, gap=6), gap=12
         )
         below = row(self._sign, (self._foot, 1), self._reader, self._mean, gap=8)
-        below.addStrut(theme.px(24))  # a button that comes moves nothing
+        below.addStrut(theme.px(24))  # so that a button that appears moves nothing
         self.setLayout(column(head, self._whole, self._grid, below, gap=9, margins=(18, 14, 18, 12)))
 
     def show_card(self, card: Card, state: State, now: float) -> None:
         if self._card is None or card.key != self._card.key:
             self._show_head(card, state)
         self._when.say(_when(card, state, now))
-        sign, ink, words = foot(card, state)
-        self._sign.show_sign(sign, ink)
+        sign, ink, words = footer(card, state)
+        self._sign.show_icon(sign, ink)
         self._foot.say(words)
-        going = going_on(card, state)
+        going = is_unfinished(card, state)
         if card is self._card and going == self._going:
             return
         self._card, self._going = card, going
@@ -219,7 +219,7 @@ class QuestionCard(QFrame):
 
     def _show_answers(self, card: Card, *, going: bool) -> None:
         while len(self._tiles) < len(card.completions):
-            tile = Tile(self._theme)
+            tile = AnswerTile(self._theme)
             tile.pressed.connect(self._toggle)
             self._tiles.append(tile)
             self._place(len(self._tiles) - 1)
@@ -254,15 +254,14 @@ class QuestionCard(QFrame):
             QGuiApplication.clipboard().setText(self.as_text(self._card))
 
     def as_text(self, card: Card) -> str:
-        """All that it says of this card, and nothing in it that is not seen."""
+        """The card as plain text for the clipboard; invisible characters are made visible."""
         head = ", ".join((self._who.words(), tr_sentence(one_line(card.specialty)), self._when.words()))
         parts = [head, visible_lines(card.question[:LONGEST_SHOWN])]
         effects = (*card.effects, *(0 for _ in card.completions))
         for number, (answer, effect) in enumerate(zip(card.completions, effects, strict=False), 1):
             arrow = "" if not effect else "  \u2191" if effect > 0 else "  \u2193"
-            parts.append(
-                f"{number}. {chip_of(answer, going=self._going)[0]}{arrow}\n{visible_lines(answer.text[:LONGEST_SHOWN])}".rstrip()
-            )
+            chip_text, answer_text = answer_chip(answer, going=self._going)[0], visible_lines(answer.text[:LONGEST_SHOWN])
+            parts.append(f"{number}. {chip_text}{arrow}\n{answer_text}".rstrip())
         return "\n\n".join([*parts, "  ".join(filter(None, (self._foot.words(), self._mean.words())))])
 
     def _toggle(self) -> None:
@@ -276,12 +275,12 @@ class QuestionCard(QFrame):
             self._fit()
 
     def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.LayoutRequest:  # its parts have other widths now
+        if event.type() == QEvent.Type.LayoutRequest:  # widths of its parts changed
             self._fit()
         return super().event(event)
 
     def _fit(self) -> None:
-        """Offer to read all where something is cut. Only heights change by it, so that it is done once widths are known."""
+        """Offer "Read all" if anything is cut. This changes heights only, so it runs once widths are known."""
         is_open = self.is_open
         most = OPEN_LINES if is_open else LINES + 1
         needed = max((tile.lines_needed(most) for tile in self._tiles if not tile.isHidden()), default=LINES)

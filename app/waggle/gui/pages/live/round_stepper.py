@@ -1,4 +1,4 @@
-"""The round as six steps: done is a tick, now is filled, held has a rim only, next is empty, each with its count."""
+"""The round as six steps with counts: a done step has a tick, the present one is filled, or has a rim while it is held."""
 
 from typing import Literal
 
@@ -9,20 +9,20 @@ from waggle.gui.i18n.formatting import figure, plural, tr
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import sided
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 from waggle.gui.widgets.text import set_tip
 from waggle.protocol.state import HALTED_PHASES, STAGES, Stage, State
 
-Turn = Literal["done", "now", "held", "next"]
+StepState = Literal["done", "now", "held", "next"]
 HERE = ("now", "held")
 INK = {"done": "accent_text", "now": "on_accent", "held": "accent_text", "next": "text_faint"}
 EDGE = {"done": "accent_line", "now": "accent_line", "held": "accent_line", "next": "edge"}
 GROUND = {"done": "accent_soft", "now": "accent", "held": "surface", "next": "surface"}
 CIRCLE = 17.0
-BESIDE, BEHIND = 10.0, 8.0  # blank room between a circle and its words, and behind them
+BESIDE, BEHIND = 10.0, 8.0  # pixels between a circle and its words, and after the words
 
 
-def turn(stage: Stage, state: State) -> Turn:
+def step_state(stage: Stage, state: State) -> StepState:
     if state.stage is None:
         return "next"
     here, now = STAGES.index(stage), STAGES.index(state.stage)
@@ -31,9 +31,9 @@ def turn(stage: Stage, state: State) -> Turn:
     return "done" if here < now else "next"
 
 
-def count(stage: Stage, state: State) -> str:
-    """What this stage has to show in this round; empty before its turn."""
-    when = turn(stage, state)
+def step_progress(stage: Stage, state: State) -> str:
+    """The count of a stage in this round, in words; empty before its turn."""
+    when = step_state(stage, state)
     if when == "next" and stage != "gather":
         return ""
 
@@ -57,16 +57,16 @@ def count(stage: Stage, state: State) -> str:
             return tr("%1 yours, %2 theirs").replace("%1", figure(state.local)).replace("%2", figure(state.external))
 
 
-class Stepper(Painted):
-    """Painted from a State; says the same in its accessible name."""
+class RoundStepper(PaintedWidget):
+    """Paints the steps of a State; its accessible name says the same."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
-        self._steps: list[tuple[Stage, Turn, str]] = [(stage, "next", "") for stage in STAGES]
-        self.setFixedHeight(max(40, theme.px(40)))  # the circles hold no words
+        self._steps: list[tuple[Stage, StepState, str]] = [(stage, "next", "") for stage in STAGES]
+        self.setFixedHeight(max(40, theme.px(40)))  # the circles do not grow with the text
 
     def show_state(self, state: State) -> None:
-        steps = [(stage, turn(stage, state), count(stage, state)) for stage in STAGES]
+        steps = [(stage, step_state(stage, state), step_progress(stage, state)) for stage in STAGES]
         if steps != self._steps:
             self._steps = steps
             spoken = [f"{tr(TITLES[stage])} {words}".strip() for stage, when, words in steps if when != "next"]
@@ -79,7 +79,7 @@ class Stepper(Painted):
         self._show_tip()
 
     def widths(self) -> tuple[list[float], bool]:
-        """How wide each step is, and whether only the one where it stands finds room for its words: no title is cut."""
+        """The width of each step, and whether only the present one has room for words. Titles are never cut."""
         width, count = self.width(), len(self._steps)
         needed = [self._needed(tr(TITLES[stage]), words if when in HERE else "") for stage, when, words in self._steps]
         if max(needed) * count <= width:
@@ -91,7 +91,7 @@ class Stepper(Painted):
         return [*(least + spare for least in needed[:-1]), needed[-1]], bare
 
     def is_cut(self) -> bool:
-        """Whether something of what the steps have to say finds no room."""
+        """Whether some words have no room."""
         widths, bare = self.widths()
         steps = zip(widths, self._steps, strict=True)
         return bare or any(self._needed(tr(TITLES[stage]), words) > wide + 1 for wide, (stage, _, words) in steps)
@@ -106,7 +106,7 @@ class Stepper(Painted):
         )
 
     def _show_tip(self) -> None:
-        """All of it, where something does not stand there."""
+        """Show all words as a tooltip if some have no room."""
         description = ", ".join(f"{tr(TITLES[stage])} {words}".strip() for stage, _, words in self._steps)
         set_tip(self, description if self.is_cut() else "")
 
@@ -119,7 +119,7 @@ class Stepper(Painted):
                 self._link(painter, box, used, when)
             self._circle(painter, box, stage, when)
 
-    def _circle(self, painter: QPainter, box: QRectF, stage: Stage, when: Turn) -> None:
+    def _circle(self, painter: QPainter, box: QRectF, stage: Stage, when: StepState) -> None:
         round_ = sided(painter, QRectF(box.left() + 1, box.center().y() - CIRCLE, 2 * CIRCLE, 2 * CIRCLE), box)
         painter.setPen(QPen(self.theme.colour(EDGE[when]), 1.5))
         painter.setBrush(self.theme.colour(GROUND[when]))
@@ -127,8 +127,8 @@ class Stepper(Painted):
         inner = round_.adjusted(CIRCLE - 9, CIRCLE - 9, 9 - CIRCLE, 9 - CIRCLE)
         self.theme.draw_icon(painter, "check" if when == "done" else stage, INK[when], inner)
 
-    def _words(self, painter: QPainter, box: QRectF, stage: Stage, when: Turn, words: str) -> float:
-        """Draws title and count; returns how far into the box they reach."""
+    def _words(self, painter: QPainter, box: QRectF, stage: Stage, when: StepState, words: str) -> float:
+        """Draw title and count; return how far into the box they reach, in pixels."""
         x, y = box.left() + 2 * CIRCLE + BESIDE, box.center().y()
         room = box.right() - x - BEHIND
         painter.setFont(self.theme.font("label"))
@@ -146,7 +146,7 @@ class Stepper(Painted):
             used = max(used, int(metrics.horizontalAdvance(cut)))
         return x - box.left() + used
 
-    def _link(self, painter: QPainter, box: QRectF, used: float, when: Turn) -> None:
+    def _link(self, painter: QPainter, box: QRectF, used: float, when: StepState) -> None:
         room = QRectF(box.left() + used + 10, box.center().y(), box.width() - used - 19, 0)
         if room.width() > 6:
             painter.setPen(QPen(self.theme.colour("accent_line" if when == "done" else "border"), 1.5))

@@ -1,1 +1,1 @@
-"""Peers: who is connected, and what this node thinks of each."""
+"""The page Peers: who is connected, and what this node thinks of each."""

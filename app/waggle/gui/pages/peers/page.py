@@ -1,32 +1,33 @@
-"""Peers: a picture of the swarm and how well I can be reached, then who is here, in words, and what I think of each."""
+"""The page Peers: a picture of the swarm, how others reach this computer, a table of peers, and the chosen peer."""
 
 from msgspec.structs import replace
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QStackedWidget, QWidget
 
 from waggle.gui.charts.swarm_graph import SwarmGraph
 from waggle.gui.i18n.formatting import one_line, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
-from waggle.gui.pages.peers.peer_details import PeerStrip
-from waggle.gui.pages.peers.peer_table import PeerTable, PeerView
+from waggle.gui.pages.peers.peer_details import PeerDetails
+from waggle.gui.pages.peers.peer_table import PeerTableModel, PeerTableView
 from waggle.gui.state.traffic_flow import Flow
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.drawing import draw_cell
 from waggle.gui.widgets.layout import as_widget, card, column, frame, row
-from waggle.gui.widgets.page_header import head_edges, page_head
-from waggle.gui.widgets.painted import Painted, Sign
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, set_tip, text
+from waggle.gui.widgets.page_header import header_margins, page_header
+from waggle.gui.widgets.painted import Icon, PaintedWidget
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChoosePeer
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 
-REACH, PICTURE = 272, 330  # pixels, of words as large as they are made
-BESIDE, UNBOUNDED = 80, 16_777_215  # pixels: the edges of page and card, and Qt's own widest
+REACH, PICTURE = 272, 330  # pixels of width at a text size of 100%
+BESIDE, UNBOUNDED = 80, 16_777_215  # pixels: the margins of page and card, and Qt's largest width
 KINDS = (("direct", "good"), ("lan", "good"), ("relay", "peer"), ("gone", "text_faint"))
 HEADS = {
     "connecting": ("Looking for peers", "live", "text_soft"), "alone": ("Nobody else is here yet", "you", "text_soft"),
@@ -37,15 +38,15 @@ HEADS = {
 NOT_CONNECTED = ("Not connected", "gone", "text_faint")
 
 
-def as_it_is(state: State) -> State:
-    """Without an engine nobody is connected, whatever was told last."""
+def with_connections_gone(state: State) -> State:
+    """The state with every peer gone if no engine runs: nobody is connected then, whatever the last event said."""
     if not why_unavailable(state):
         return state
     return replace(state, peers={key: replace(peer, connection="gone") for key, peer in state.peers.items()})
 
 
 def headline(state: State) -> str:
-    """Who trains with me, and who took something of mine."""
+    """How many peers train with this node, and how many took groups of it."""
     if why := why_unavailable(state):
         return f"{why} {tr('These are the peers of before.')}" if state.peers else why
     here = [peer for peer in state.peers.values() if peer.connection != "gone"]
@@ -62,7 +63,7 @@ def headline(state: State) -> str:
 
 
 def reach_words(state: State) -> str:
-    """How others find this computer, in one sentence."""
+    """How others reach this computer, in one sentence."""
     if state.phase == "preparing" and state.reach != "solo":
         return tr("Peers are looked for when the engine is ready.")
     if why_unavailable(state) and state.reach != "solo":
@@ -89,16 +90,16 @@ def reach_words(state: State) -> str:
             return tr("You reach others; no address is known at which they could reach this computer.")
 
 
-class Reach(QWidget):
-    """How well I can be reached, and by which ways the others are."""
+class ReachPanel(QWidget):
+    """How others reach this computer, and how many peers are connected in which way."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._sign, self._head = Sign(theme, "live", "text_soft", 18), Line(theme, role="heading")
+        self._sign, self._head = Icon(theme, "live", "text_soft", 18), ElidedLabel(theme, role="heading")
         self._words = text(theme, "", "small", "soft", wrap=True)
-        self._lines = {kind: Line(theme, role="small") for kind, _tone in KINDS}
-        self._rows = {kind: as_widget(row(Sign(theme, kind, tone), (self._lines[kind], 1))) for kind, tone in KINDS}
-        self._rejected = Line(theme, role="caption", tone="text_faint")
+        self._lines = {kind: ElidedLabel(theme, role="small") for kind, _tone in KINDS}
+        self._rows = {kind: as_widget(row(Icon(theme, kind, tone), (self._lines[kind], 1))) for kind, tone in KINDS}
+        self._rejected = ElidedLabel(theme, role="caption", tone="text_faint")
         self._copy = CopyButton(theme, tr("Copy address"), small=True)
         head, copy = row(self._sign, (self._head, 1)), row(self._copy, None)
         self.setLayout(column(head, self._words, 4, *self._rows.values(), None, self._rejected, copy, gap=6))
@@ -107,7 +108,7 @@ class Reach(QWidget):
         resting = why_unavailable(state) and state.reach != "solo"
         words, icon, ink = NOT_CONNECTED if resting else HEADS[state.reach]
         self._head.say(tr(words))
-        self._sign.show_sign(icon, ink)
+        self._sign.show_icon(icon, ink)
         self._words.setText(reach_words(state))
         for kind, line in self._lines.items():
             count = sum(peer.connection == kind for peer in state.peers.values())
@@ -133,8 +134,8 @@ def _way(kind: str, count: int) -> str:
             return plural(count, "%n gone", "%n gone")
 
 
-class Cell(Painted):
-    """A group as it travels in the picture."""
+class LegendCell(PaintedWidget):
+    """A group, drawn as in the picture."""
 
     def __init__(self, theme: Theme, *, mine: bool) -> None:
         super().__init__(theme, QSize(16, 16))
@@ -151,23 +152,23 @@ class Cell(Painted):
 
 
 class Legend(QWidget):
-    """What travels, and at its end what was exchanged last, in words."""
+    """What the moving cells mean, and the last exchange in words."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         out, back = self._kinds = (
-            Line(theme, tr("your group, going out"), "caption", "text_soft"),
-            Line(theme, tr("a peer's group, coming in"), "caption", "text_soft"),
+            ElidedLabel(theme, tr("your group, going out"), "caption", "text_soft"),
+            ElidedLabel(theme, tr("a peer's group, coming in"), "caption", "text_soft"),
         )
-        self._cell = Cell(theme, mine=False)
-        self._words = Line(theme, tr("nearer is faster, dashed is a relay"), "caption", "text_faint")
+        self._cell = LegendCell(theme, mine=False)
+        self._words = ElidedLabel(theme, tr("nearer is faster, dashed is a relay"), "caption", "text_faint")
         self._cell.hide()
-        kinds = (row(Cell(theme, mine=True), out, gap=4), row(Cell(theme, mine=False), back, gap=4))
+        kinds = (row(LegendCell(theme, mine=True), out, gap=4), row(LegendCell(theme, mine=False), back, gap=4))
         self.setLayout(row(*kinds, row(self._cell, (self._words, 1), gap=4), gap=16))
 
     def fit(self, room: float) -> None:
-        """What travels is cut last, and only where there is no room for it at all."""
-        needed = sum(line.sizeHint().width() for line in self._kinds) + 112  # cells, gaps, and some of what is said last
+        """Adapt to a width in pixels: cut the last exchange first, the meanings only if they do not fit alone."""
+        needed = sum(line.sizeHint().width() for line in self._kinds) + 112  # cells, gaps, and a part of the last exchange
         for line in self._kinds:
             policy = QSizePolicy.Policy.Minimum if needed < room else QSizePolicy.Policy.Preferred
             line.setSizePolicy(policy, QSizePolicy.Policy.Fixed)
@@ -180,26 +181,25 @@ class Legend(QWidget):
             self._words.say(words, "text_soft")
 
 
-class Peers(Page):
-    """Picture, reach, table and the chosen peer; while nobody is here, one sentence instead of the table."""
+class PeersPage(Page):
+    """Picture, reach, table and the chosen peer; one sentence instead of the table before any peer was met."""
 
-    invite_wanted = Signal()
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__(theme)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme = context.theme
         self._state, self._now, self._chosen = State(), 0.0, ""
-        self._line = Line(theme, role="small", tone="text_soft")
+        self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._invite, self._replay = Button(theme, tr("Invite someone"), "primary", "invite"), False
-        self._invite.clicked.connect(self.invite_wanted)
-        self._picture, self._reach = SwarmGraph(theme), Reach(theme)
+        self._invite.clicked.connect(lambda: context.requests.page.emit("swarms", "invite"))
+        self._picture, self._reach = SwarmGraph(theme), ReachPanel(theme)
         self._picture.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self._picture.chosen.connect(self.choose)
         self._legend = Legend(theme)
         self._beside = row((column((self._picture, 1), self._legend, gap=4), 1), self._reach, gap=32)
         self._band = card((self._beside, 1), gap=0)
-        self._model = PeerTable(theme, self)
-        self._view = PeerView(theme, self._model)
-        self._strip = PeerStrip(theme)
+        self._model = PeerTableModel(theme, self)
+        self._view = PeerTableView(theme, self._model)
+        self._strip = PeerDetails(theme)
         self._strip.commanded.connect(self._ask)
         self._view.chosen.connect(self._show_chosen)
         self._view.addActions(self._strip.menu())
@@ -209,14 +209,14 @@ class Peers(Page):
         self._below = QStackedWidget()
         self._below.addWidget(self._table)
         self._below.addWidget(as_widget(column(card(self._empty), None)))
-        self._page_head = page_head(theme, tr("Peers"), self._line, self._invite)
+        self._page_head = page_header(theme, tr("Peers"), self._line, self._invite)
         self._box = column(self._band, (self._below, 1))
-        self._area = Scrolled(self._box)  # where words are large, there may be no room for all, one below the other
+        self._area = ScrollArea(self._box)  # with large text the parts may be higher than the window
         self.setLayout(column(self._page_head, (self._area, 1), gap=0))
         self.set_compact(False)
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._page_head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._page_head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         self._area.set_edges(edge, 20 if self.compact else 24)
         self._box.setSpacing(gap)
         self._fold()
@@ -226,7 +226,7 @@ class Peers(Page):
         self._fold()
 
     def _fold(self) -> None:
-        """Where words are large and the window is not, what is said of my reach stands below the picture."""
+        """Put the reach below the picture where text is too large for the window."""
         px, ways = self.theme.px, QBoxLayout.Direction
         beside = self._area.width() - BESIDE >= px(REACH + PICTURE) + 32
         self._beside.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
@@ -237,7 +237,7 @@ class Peers(Page):
         self._band.setFixedHeight(high if beside else high + 32 + self._reach.sizeHint().height())
 
     def show_state(self, state: State, now: float) -> None:
-        state = as_it_is(state)
+        state = with_connections_gone(state)
         self._state, self._now = state, now
         peers: list[PeerInfo] = list(state.peers.values())
         self._line.say(headline(state))
@@ -253,9 +253,9 @@ class Peers(Page):
         self._legend.setVisible(bool(peers))
         self._empty.setText(_empty(state))
 
-    def go_on(self, before: Page) -> None:
-        """The peer that is chosen."""
-        assert isinstance(before, Peers)
+    def take_over(self, before: Page) -> None:
+        """Take over the chosen peer."""
+        assert isinstance(before, PeersPage)
         if before._chosen:
             self.show_state(before._state, before._now)
             self.choose(before._chosen)
@@ -264,17 +264,16 @@ class Peers(Page):
         """Select this peer's row."""
         self._view.choose(identity)
 
-    def show_replay(self) -> None:
-        """There is no engine to ask."""
+    def show_replay(self, *, over: bool) -> None:
         self._replay = True
         self._strip.show_replay()
 
-    def refused(self, _words: str, command: str) -> None:
-        """A command was not carried out."""
+    def refused(self, words: str, command: str) -> bool:
         self._strip.refused(command)
+        return False
 
     def _ask(self, command: ChoosePeer) -> None:
-        """The buttons rest now; whoever pressed one by keyboard stays with the row."""
+        """Send a command. Its button is disabled now, so the focus moves to the table, not to some other button."""
         self._view.setFocus()
         self.commanded.emit(command)
 

@@ -1,4 +1,4 @@
-"""The chosen peer: one sentence about it, and what a person may do with it, as buttons, as a menu and by keyboard."""
+"""The chosen peer: what this node thinks of it, why groups of it were refused, and what a person can do about it."""
 
 from collections.abc import Callable
 
@@ -8,19 +8,20 @@ from PySide6.QtWidgets import QFrame
 
 from waggle.gui.i18n.formatting import tr, tr_sentence, visible
 from waggle.gui.i18n.placeholders import why_unavailable
-from waggle.gui.pages.peers.peer_table import SIGNS, name_of
+from waggle.gui.pages.peers.peer_table import STANDING_CHIPS, name_of
+from waggle.gui.pages.peers.refusal_words import refusal_sentences
 from waggle.gui.state.shortcuts import BLOCK, MUTE, native_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.painted import Avatar, Chip
-from waggle.gui.widgets.text import Line, set_tip, text
+from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChoosePeer, new_id
 from waggle.protocol.events import Choice, PeerInfo
 from waggle.protocol.peer_text import about, standing
 from waggle.protocol.state import State
 
-OFFERED: dict[Choice, tuple[str, str, str, str, tuple[str, ...]]] = {  # verb, while it is awaited, icon, what it does, keys
+CHOICES: dict[Choice, tuple[str, str, str, str, tuple[str, ...]]] = {  # verb, verb while it is awaited, icon, effect, keys
     "muted": ("Mute", "Muting…", "muted", "Learn nothing from it; it still gets your groups.", (MUTE,)),
     "blocked": ("Block", "Blocking…", "blocked", "Learn nothing from it, and give it nothing.", (BLOCK,)),
     "": ("Welcome back", "Welcoming…", "undo", "Treat it as if you had never muted or blocked it.", (MUTE, BLOCK)),
@@ -28,13 +29,13 @@ OFFERED: dict[Choice, tuple[str, str, str, str, tuple[str, ...]]] = {  # verb, w
 HINT = "Choose a peer to read how it is treated, and to mute or block it."
 
 
-def offers(choice: Choice) -> tuple[Choice, ...]:
-    """What can be asked for where this was chosen: a step away, or the way back."""
+def available_choices(choice: Choice) -> tuple[Choice, ...]:
+    """The choices offered while `choice` holds: to mute or block, or to take that back."""
     return ("",) if choice else ("muted", "blocked")
 
 
-class PeerStrip(QFrame):
-    """Shows one peer. `commanded` carries what was asked; a verb then rests until the peer is told to have changed."""
+class PeerDetails(QFrame):
+    """Shows one peer, with buttons, a menu and keys for each choice. A choice that was sent rests until the peer changes."""
 
     commanded = Signal(object)
 
@@ -43,17 +44,19 @@ class PeerStrip(QFrame):
         self.setProperty("kind", "well")
         self.setAccessibleName(tr("The chosen peer"))
         self._peer: PeerInfo | None = None
-        self._pending: dict[str, ChoosePeer] = {}  # by peer: what has been asked for and not been told yet
+        self._pending: dict[str, ChoosePeer] = {}  # by peer: commands whose effect is not in the State yet
         self._why_not = ""
         self._replay = False
-        self._avatar, self._name = Avatar(theme, 28), Line(theme, role="heading")
-        self._sign, self._hindrance = Chip(theme), Line(theme, role="caption", tone="text_faint")
+        self._avatar, self._name = Avatar(theme, 28), ElidedLabel(theme, role="heading")
+        self._sign, self._hindrance = Chip(theme), ElidedLabel(theme, role="caption", tone="text_faint")
         self._says = text(theme, tr(HINT), "small", "soft", wrap=True)
+        self._refusals = text(theme, "", "small", "faint", wrap=True)
+        self._refusals.hide()
         self._head = as_widget(row(self._name, self._sign, (self._hindrance, 1), gap=10))
         self._head.setFixedHeight(max(theme.size["chip"], self._name.sizeHint().height()))
         self._buttons: dict[Choice, Button] = {}
         self._acts: dict[Choice, QAction] = {}
-        for choice, (verb, _, icon, _, keys) in OFFERED.items():
+        for choice, (verb, _, icon, _, keys) in CHOICES.items():
             self._buttons[choice] = button = Button(theme, tr(verb), icon=icon, small=True)
             self._acts[choice] = act = self._action(tr(verb), *keys)
             for asking in (button.clicked, act.triggered):
@@ -61,17 +64,17 @@ class PeerStrip(QFrame):
         self._copy = self._action(tr("Copy peer id"), QKeySequence(QKeySequence.StandardKey.Copy).toString())
         self._copy.triggered.connect(self._copy_id)
         self.addActions(self.menu())
-        words = column(None, self._head, self._says, None, gap=2)
+        words = column(None, self._head, self._says, self._refusals, None, gap=2)
         self.setLayout(row((row(self._avatar, (words, 1), gap=6), 1), 8, *self._buttons.values(), margins=(12, 8, 12, 8)))
         self.setMinimumHeight(60)
         self._show()
 
     def menu(self) -> list[QAction]:
-        """What a row offers, for whoever shows rows."""
+        """The actions for the context menu of a table row."""
         return [*self._acts.values(), self._copy]
 
     def show_peer(self, peer: PeerInfo | None, state: State, now: float) -> None:
-        """This one is chosen, or none."""
+        """Show this peer at unix time `now`, or the hint if it is None."""
         self._why_not = tr("A recorded run cannot be changed.") if self._replay else why_unavailable(state)
         if self._why_not:
             self._pending.clear()
@@ -82,20 +85,23 @@ class PeerStrip(QFrame):
         }
         self._peer = peer
         if peer is not None:
-            icon, word, tone = SIGNS[standing(peer, now)]
+            icon, word, tone = STANDING_CHIPS[standing(peer, now)]
             self._avatar.show_identity(peer.id, mine=False)
             self._name.say(name_of(peer))
             self._sign.say(tr(word), tone, icon)
             self._sign.setVisible(bool(icon))
         self._says.setText(tr(HINT) if peer is None else tr_sentence(visible(about(peer, now))))
+        refusals = "" if peer is None else refusal_sentences(state.refusals.get(peer.id, {}))
+        self._refusals.setText(refusals)
+        self._refusals.setVisible(bool(refusals))
         self._show()
 
     def show_replay(self) -> None:
-        """There is no engine that could do anything."""
+        """Mark as a replay: there is no engine to command."""
         self._replay = True
 
     def refused(self, command: str) -> None:
-        """This was not carried out, or, without an id, nothing: it can be asked for again."""
+        """The command with this id, or (empty) every command, was refused: offer the choice again."""
         self._pending = {
             known: command_sent for known, command_sent in self._pending.items() if command not in ("", command_sent.id)
         }
@@ -104,11 +110,11 @@ class PeerStrip(QFrame):
     def _show(self) -> None:
         peer, why_not = self._peer, self._why_not
         pending_choice = self._pending[peer.id].choice if peer and peer.id in self._pending else None
-        offered = offers(peer.choice) if peer else ("muted", "blocked")
+        offered = available_choices(peer.choice) if peer else ("muted", "blocked")
         for part in (self._avatar, self._head):
             part.setVisible(peer is not None)
         self._hindrance.say(why_not)
-        for choice, (verb, meanwhile, icon, does, keys) in OFFERED.items():
+        for choice, (verb, meanwhile, icon, does, keys) in CHOICES.items():
             button, act = self._buttons[choice], self._acts[choice]
             button.say(tr(meanwhile if pending_choice == choice else verb), icon)
             button.setAccessibleDescription(why_not or tr(does))

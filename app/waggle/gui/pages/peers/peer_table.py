@@ -1,4 +1,4 @@
-"""Who is here, as a table: a model that says which rows changed, and one hand that paints every cell."""
+"""The table of peers: a model that reports which rows changed, a delegate that paints every cell, and the view."""
 
 from collections.abc import Sequence
 
@@ -9,20 +9,20 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledIte
 from waggle.gui.i18n.formatting import decimal, figure, one_line, short_ago, tooltip_text, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, sided
-from waggle.gui.widgets.scroll_anchor import dress
+from waggle.gui.widgets.table import style_table
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.peer_text import Standing, about, standing
 
 COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "They took", "Mean reward", "Standing", "Delay", "Seen")
 WIDTHS = (0, 128, 116, 62, 118, 82, 100, 110, 68, 66)
-SIGN = COLUMNS.index("Standing")
-NAME_ROOM = 144  # pixels that a name keeps, of words as large as they are made:
-DROPPED = (2, 8, 3, 9, 5, 6, 1)  # these columns drop out for it, in this order; from the fourth on only where words are larger
+STANDING_COLUMN = COLUMNS.index("Standing")
+NAME_ROOM = 144  # pixels that the column of names keeps, at a text size of 100%
+DROPPED = (2, 8, 3, 9, 5, 6, 1)  # columns that are hidden for it, in this order; from the fourth on only with large text
 RIGHT = frozenset((3, 4, 5, 6, 8, 9))
 SOFT = frozenset((2, 3, 8, 9))
 WORDS = {"direct": "Direct", "relay": "Relay", "lan": "Your network", "gone": "Gone"}
 TONES = {"direct": "good", "lan": "good", "relay": "peer", "gone": "text_faint"}
-SIGNS: dict[Standing, tuple[str, str, str]] = {  # icon, word and tone, as a chip takes them
+STANDING_CHIPS: dict[Standing, tuple[str, str, str]] = {  # icon, word and tone, as a chip takes them
     "trusted": ("shield", "Trusted", "good"), "doubted": ("warn", "In doubt", "bad"), "differs": ("differs", "Differs", "bare"),
     "muted": ("muted", "Muted", "bare"), "blocked": ("blocked", "Blocked", "bare"), "plain": ("", "–", "bare"),
 }  # fmt: skip
@@ -52,21 +52,21 @@ def cells(peer: PeerInfo, now: float) -> tuple[str, ...]:
 
 
 def _sign(peer: PeerInfo, now: float) -> str:
-    return tr(SIGNS[standing(peer, now)][1])
+    return tr(STANDING_CHIPS[standing(peer, now)][1])
 
 
 def _last_seen(peer: PeerInfo, now: float) -> str:
     return short_ago(peer.seen_at, now) if peer.seen_at else "–"
 
 
-class PeerTable(QAbstractTableModel):
-    """Rows keep their order while the same peers are known; only rows whose words changed are said to have changed."""
+class PeerTableModel(QAbstractTableModel):
+    """Rows keep their order while the same peers are known. `dataChanged` names only rows whose text changed."""
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._peers: list[PeerInfo] = []
-        self._cells: list[tuple[str, ...] | None] = []  # None: of hundreds of rows those that nobody has looked at yet
+        self._cells: list[tuple[str, ...] | None] = []  # None: never painted, so not worded yet (there may be hundreds)
         self._now = 0.0
 
     def show_peers(self, peers: Sequence[PeerInfo], now: float) -> None:
@@ -77,8 +77,10 @@ class PeerTable(QAbstractTableModel):
             return
         for i, (before, current) in enumerate(zip(self._peers, self._cells, strict=True)):
             self._peers[i] = peer = known[before.id]
-            if current is None or (peer is before and current[SIGN:] == (_sign(peer, now), current[-2], _last_seen(peer, now))):
-                continue  # of those that are looked at a few change: only these are worded again
+            if current is None or (
+                peer is before and current[STANDING_COLUMN:] == (_sign(peer, now), current[-2], _last_seen(peer, now))
+            ):
+                continue  # unchanged: most rows are, and wording one is what costs time
             words = cells(peer, now)
             if words != current:
                 self._cells[i] = words
@@ -109,7 +111,7 @@ class PeerTable(QAbstractTableModel):
         match role:
             case Qt.ItemDataRole.AccessibleDescriptionRole:
                 return tr_sentence(visible(about(peer, self._now)))
-            case Qt.ItemDataRole.ToolTipRole if index.column() == SIGN:
+            case Qt.ItemDataRole.ToolTipRole if index.column() == STANDING_COLUMN:
                 return tooltip_text(tr_sentence(visible(about(peer, self._now))))
             case Qt.ItemDataRole.ToolTipRole:
                 return tooltip_text(self._words(index.row())[index.column()])
@@ -117,7 +119,7 @@ class PeerTable(QAbstractTableModel):
                 return {PEER: peer, STANDING: standing(peer, self._now)}.get(role)
 
     def place_of(self, identity: str) -> int | None:
-        """In which row a peer stands."""
+        """The row of a peer; None if it is not in the table."""
         return next((i for i, peer in enumerate(self._peers) if peer.id == identity), None)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
@@ -133,8 +135,8 @@ class PeerTable(QAbstractTableModel):
         return None
 
 
-class PeerCell(QStyledItemDelegate):
-    """Avatar, state icon, tabular figures, hairline."""
+class PeerCellDelegate(QStyledItemDelegate):
+    """Paints a cell: avatar or icon, text, and the line below."""
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -152,7 +154,7 @@ class PeerCell(QStyledItemDelegate):
             painter.fillRect(QRectF(place.left(), place.bottom() - 1, place.width(), 1), self._theme.colour("border"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         x, middle = 12.0, place.center().y()
-        icon = peer.connection if at == 1 else SIGNS[stands][0] if at == SIGN else ""
+        icon = peer.connection if at == 1 else STANDING_CHIPS[stands][0] if at == STANDING_COLUMN else ""
         ink = self._ink(peer, stands, at, faded=faded)
         if at == 0:
             face = sided(painter, QRectF(place.left() + 12, middle - 12, 24, 24), place)
@@ -168,8 +170,8 @@ class PeerCell(QStyledItemDelegate):
         painter.restore()
 
     def _ink(self, peer: PeerInfo, stands: Standing, column: int, *, faded: bool) -> str:
-        if column == SIGN and peer.connection != "gone":
-            return CHIP_INK.get(SIGNS[stands][2], "text_soft")
+        if column == STANDING_COLUMN and peer.connection != "gone":
+            return CHIP_INK.get(STANDING_CHIPS[stands][2], "text_soft")
         return "text_faint" if faded else "text_soft" if column in SOFT else "text"
 
     def _words(self, painter: QPainter, room: QRectF, words: str, column: int, ink: QColor) -> None:
@@ -183,22 +185,22 @@ class PeerCell(QStyledItemDelegate):
         return QSize(80, self._theme.size["row"])
 
 
-class PeerView(QTableView):
-    """Names take what room is left, and columns drop out for them. A chosen row stays chosen wherever its peer goes."""
+class PeerTableView(QTableView):
+    """Hides columns rather than cutting names. A chosen peer stays chosen when its row moves."""
 
     chosen = Signal(str)  # a peer's id; empty: none
 
-    def __init__(self, theme: Theme, model: PeerTable) -> None:
+    def __init__(self, theme: Theme, model: PeerTableModel) -> None:
         super().__init__()
         self._model = model
         self._chosen, self._place = "", 0
         self._widths, self._name_room = [theme.px(width) for width in WIDTHS], theme.px(NAME_ROOM)
         self.setModel(model)
-        self.setItemDelegate(PeerCell(theme, self))
+        self.setItemDelegate(PeerCellDelegate(theme, self))
         self.setAccessibleName(tr("Peers"))
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        head = dress(self, theme, theme.size["row"])
+        head = style_table(self, theme, theme.size["row"])
         head.setFixedHeight(theme.px(34))
         self.setMinimumHeight(theme.px(38) + 2 * theme.size["row"])
         head.setTextElideMode(Qt.TextElideMode.ElideRight)
@@ -211,11 +213,11 @@ class PeerView(QTableView):
         model.modelReset.connect(self._return)
 
     def sizeHint(self) -> QSize:
-        """A page that has no room for more is not made to scroll: the table does."""
+        """Ask for the minimum height, so that the table scrolls and not the page."""
         return QSize(super().sizeHint().width(), self.minimumHeight())
 
     def choose(self, identity: str) -> None:
-        """Select the row of this peer; none when it is not here."""
+        """Select the row of this peer; no row if it is not in the table."""
         place = self._model.place_of(identity)
         if place is None:
             self.clearSelection()
@@ -226,12 +228,12 @@ class PeerView(QTableView):
         self._place = self.verticalScrollBar().value()
 
     def _return(self) -> None:
-        """Others came or went, and nobody asked to be led to the chosen row: whoever reads stays where they are."""
+        """Peers came or went: select the same peer again without scrolling to it."""
         self.choose(self._chosen)
         self.verticalScrollBar().setValue(self._place)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Drop as few columns as names need."""
+        """Hide as few columns as names need."""
         room = self.viewport().width() - sum(self._widths)
         for column in DROPPED:
             drops = room < self._name_room

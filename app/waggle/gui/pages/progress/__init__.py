@@ -1,1 +1,1 @@
-"""Progress: held-out scores and reward over rounds."""
+"""The page Progress: held-out scores and reward over rounds, and models compared."""

@@ -1,4 +1,4 @@
-"""Compared: how models of the swarm do that learn with peers, beside those that learn alone; and who leads."""
+"""How models of the swarm compare, trained with peers or alone, and the leaderboard."""
 
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,8 @@ from waggle.gui.i18n.formatting import figure, one_line, percent, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import ChangeSettings, new_id
 from waggle.protocol.events_leaderboard import Entrant, ModelsCompared, ScoreCurve
 from waggle.protocol.state import State
@@ -20,19 +20,19 @@ from waggle.protocol.state import State
 if TYPE_CHECKING:
     from waggle.gui.charts.leaderboard_chart import LeaderboardChart
 
-MODELS = 4  # with a chart each, one's own first
-ENTRANTS = 20
+MODELS = 4  # with a chart each, this node's model first
+ENTRANTS = 20  # listed
 KEY = "swarm.leaderboard"
-HEIGHT = 230  # of a chart
-PAD = 20  # of a card
-NAME, MODEL = 1, 2  # columns of the table: what others chose to be called, however long
-RIGHT_COLUMNS = (0, 4, 5, 6)
-DROPPED = (4, 3, 0)  # in this order, where there is no room for all
-LEAST, MOST_LEAST = 90, 130  # pixels of a name that are seen wherever it stands; the latter where words are largest
+HEIGHT = 230  # pixels of a chart
+PAD = 20  # pixels of a card
+NAME, MODEL = 1, 2  # columns with names that others chose, of any length
+RIGHT_COLUMNS = (0, 4, 5, 6)  # aligned to the right
+DROPPED = (4, 3, 0)  # columns hidden in this order where the width is too small
+LEAST, MOST_LEAST = 90, 130  # pixels of a name that are always visible, at a text size of 100%, and at most
 
 
-class CompareView(Scrolled):
-    """Charts are made when something is first compared; pyqtgraph is not loaded before."""
+class LeaderboardView(ScrollArea):
+    """Creates its charts when there is something to compare, so that pyqtgraph is not imported before."""
 
     commanded = Signal(object)
 
@@ -74,7 +74,7 @@ class CompareView(Scrolled):
         self._grid.setSpacing(gap)
 
     def show_state(self, state: State) -> None:
-        """Redrawn when an answer was marked, or when one takes part or no more."""
+        """Redraw if scores, settings, model or theme changed."""
         self._state = state
         drawn = (state.compared, state.settings and state.settings.swarm, state.ready, self.theme.mode)
         if drawn == self._drawn:
@@ -131,16 +131,16 @@ class CompareView(Scrolled):
         self._table.setHorizontalSpacing(20)
         self._table.setVerticalSpacing(8)
 
-    def _named(self, name: str, role: str, tone: str, *, gives_way: bool) -> Line:
-        name_line = Line(self.theme, name, role, tone if tone == "text" else f"text_{tone}")
+    def _named(self, name: str, role: str, tone: str, *, gives_way: bool) -> ElidedLabel:
+        name_line = ElidedLabel(self.theme, name, role, tone if tone == "text" else f"text_{tone}")
         name_line.setMinimumWidth(min(self.theme.px(LEAST), MOST_LEAST, name_line.sizeHint().width()))
-        if gives_way:  # it has what room the others leave
+        if gives_way:  # it gets the width that other columns leave
             name_line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         return name_line
 
     def _drop_columns(self) -> None:
-        """As many as there is no room for; nothing could be moved sideways."""
-        for place in range(self._table.columnCount()):  # what is not shown yet needs no room
+        """Hide columns until the table fits: the page does not scroll sideways."""
+        for place in range(self._table.columnCount()):  # a hidden column needs no width, so show all before measuring
             self._show_column(place, visible=True)
         for place in DROPPED:
             if self._table.minimumSize().width() > self.viewport().width() - 2 * PAD:
@@ -154,13 +154,13 @@ class CompareView(Scrolled):
 
 
 class _ModelCard(QFrame):
-    """One model: its name, what its chart says, and the chart."""
+    """One model: its name, a sentence on its chart, and the chart."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.theme = theme
         self.setProperty("kind", "card")
-        self._name = Line(theme, role="heading")
+        self._name = ElidedLabel(theme, role="heading")
         self._says = text(theme, "", "small", "soft", wrap=True)
         self._room = column()
         self._chart: LeaderboardChart | None = None

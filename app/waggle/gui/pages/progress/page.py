@@ -1,4 +1,4 @@
-"""Progress: the honest score first, then reward beneath it on the same axis; as a table too; and beside models of others."""
+"""The page Progress: held-out score and reward on one axis, the same as a table, and the model compared with those of others."""
 
 from functools import partial
 from pathlib import Path
@@ -10,18 +10,18 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget
 
 from waggle.gui.i18n.formatting import decimal, figure, percent, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
-from waggle.gui.pages.progress.leaderboard import CompareView
-from waggle.gui.pages.progress.round_table import RoundTable, RoundTableView, rows, save_csv
+from waggle.gui.pages.progress.leaderboard import LeaderboardView
+from waggle.gui.pages.progress.round_table import RoundTableModel, RoundTableView, rows, save_csv
 from waggle.gui.state import chart_series
-from waggle.gui.state.daily_totals import QuerySchedule
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.buttons import Button, Segments
+from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.file_dialogs import ended, file_dialog, renamed, unused
 from waggle.gui.widgets.layout import card, column, frame, row
-from waggle.gui.widgets.page_header import head_edges, page_head
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.page_header import header_margins, page_header
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import QueryHistory, new_id
 from waggle.protocol.events import HeldOutScore
 from waggle.protocol.state import State
@@ -29,15 +29,14 @@ from waggle.protocol.state import State
 if TYPE_CHECKING:
     from waggle.gui.charts.progress_charts import HeldOutChart, RewardChart
 
-OFFERED = "waggle-progress.csv"  # not every system's dialog renames it when another kind is chosen
+DEFAULT_FILE_NAME = "waggle-progress.csv"  # not every system's dialog adapts the ending to the chosen kind
 ENDINGS = (".png", ".csv")
 FRAME_MS = 20
-ASK_AGAIN = 100  # rounds
 CHARTS, TABLE, EMPTY, COMPARED = range(4)
 
 
-def verdict(state: State) -> str:
-    """The page in one line: where the model stands and where it began."""
+def score_headline(state: State) -> str:
+    """The page in one sentence: the present held-out score and the first one."""
     rounds, scores = chart_series.rounds(state), chart_series.scores(state)
     if not rounds:
         if _coming(state):
@@ -52,7 +51,7 @@ def verdict(state: State) -> str:
 
 
 def _scored(exams: list[list[HeldOutScore]]) -> str:
-    """Where it stands in the exam of now, when that was measured, and where it began in this one."""
+    """The latest score and the first one on the same questions; `exams` has the scores of each set of questions, in order."""
     first, last = exams[-1][0], exams[-1][-1]
     words = tr("After %1 your model gets %2 of 100 new questions right")
     if not last.round:
@@ -66,22 +65,23 @@ def _scored(exams: list[list[HeldOutScore]]) -> str:
 
 
 def _coming(state: State) -> bool:
-    """Whether there may be rounds of before that have not been told yet."""
+    """Whether earlier rounds may still arrive."""
     return state.ready is None or state.ready.round > 0
 
 
-class Progress(Page):
-    """Charts are made when the page is first shown; pyqtgraph is not loaded before."""
+class ProgressPage(Page):
+    """Creates its charts when it is first shown, so that pyqtgraph is not imported before."""
 
-    def __init__(self, theme: Theme, history: QuerySchedule) -> None:
-        super().__init__(theme)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme = context.theme
         self._state = State()
         self._drawn_state: object = None
-        self._due = history
+        self._due = context.history
         self._score_chart: HeldOutChart | None = None
         self._reward: RewardChart | None = None
-        self._line = Line(theme, role="small", tone="text_soft")
-        self._axis = Segments(theme, (tr("Round"), tr("Elapsed"), tr("Clock")), tr("What the axis counts"))
+        self._line = ElidedLabel(theme, role="small", tone="text_soft")
+        self._axis = SegmentedControl(theme, (tr("Round"), tr("Elapsed"), tr("Clock")), tr("What the axis counts"))
         self._axis.chosen.connect(lambda _index: self._draw())
         self._as_table = Button(theme, tr("Show as table"), icon="table")
         self._as_table.setCheckable(True)
@@ -89,30 +89,30 @@ class Progress(Page):
         self._compared = Button(theme, tr("Compare models"), icon="peers")
         self._compared.setCheckable(True)
         self._compared.toggled.connect(self._comparison_wanted)
-        self._comparison = CompareView(theme)
+        self._comparison = LeaderboardView(theme)
         self._comparison.commanded.connect(self.commanded)
         self._save = Button(theme, tr("Save"), icon="save")
         self._save.clicked.connect(self._save_wanted)
         self._make_cards(theme)
-        self._table = RoundTable(theme)
+        self._table = RoundTableModel(theme)
         self._table_view = RoundTableView(theme, self._table)
         table = frame("card", column((self._table_view, 1), margins=(8, 4, 8, 8)))
         self._pages = QStackedWidget()
         self._chart_box = column((self._held_card, 6), (self._reward_card, 5))
-        self._charts = Scrolled(self._chart_box)  # where words are large, both are higher than the window has room
+        self._charts = ScrollArea(self._chart_box)  # with large text both may be higher than the window
         for part in (self._charts, table, self._empty_page(theme), self._comparison):
             self._pages.addWidget(part)
-        head = page_head(theme, tr("Progress"), self._line, self._axis, self._as_table, self._compared, self._save)
-        self._pages.setMinimumHeight(1)  # the head's buttons are not to give way
+        head = page_header(theme, tr("Progress"), self._line, self._axis, self._as_table, self._compared, self._save)
+        self._pages.setMinimumHeight(1)  # so that the header's buttons keep their size
         self._box = column(head, (self._pages, 1))
         self.setLayout(self._box)
         theme.changed.connect(self._draw)
         self.set_compact(False)
 
     def _make_cards(self, theme: Theme) -> None:
-        self._about_held = Line(theme, role="small", tone="text_soft")
+        self._about_held = ElidedLabel(theme, role="small", tone="text_soft")
         self._figure = text(theme, "", "figure")
-        self._about_reward = Line(theme, role="small", tone="text_soft")
+        self._about_reward = ElidedLabel(theme, role="small", tone="text_soft")
         score_head = row((column(text(theme, tr("Held-out score"), "heading"), self._about_held, gap=2), 1), self._figure, gap=14)
         reward = column(text(theme, tr("Reward"), "heading"), self._about_reward, gap=2)
         self._held_room, self._reward_room = column(), column()
@@ -127,7 +127,7 @@ class Progress(Page):
         return frame("plain", column(card(self._empty), None))
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._box.setContentsMargins(*head_edges(edge, compact=self.compact, below=20 if self.compact else 24))
+        self._box.setContentsMargins(*header_margins(edge, compact=self.compact, below=20 if self.compact else 24))
         self._name_table()
         self._box.setSpacing(gap)
         self._chart_box.setSpacing(gap)
@@ -152,15 +152,15 @@ class Progress(Page):
         if self._drawn_state != self._drawn_from():
             self._draw()
 
-    def go_on(self, before: Page) -> None:
-        """What is seen: own charts by which axis, the table, or how models compare."""
-        assert isinstance(before, Progress)
+    def take_over(self, before: Page) -> None:
+        """Take over the view and the axis."""
+        assert isinstance(before, ProgressPage)
         self._axis.mark(before._axis.index)
         self._as_table.setChecked(before._as_table.isChecked())
         self._compared.setChecked(before._compared.isChecked())
 
     def _drawn_from(self) -> object:
-        """What the charts depend on: redrawn once a round, not ten times a second."""
+        """What the charts depend on, so that they are redrawn once a round and not with each event."""
         state = self._state
         last = state.rounds[-1].round if state.rounds else None
         return last, len(state.rounds), len(state.held_out), len(state.ahas), id(state.history), state.phase, state.ready is None
@@ -173,7 +173,7 @@ class Progress(Page):
     def _draw(self) -> None:
         state = self._state
         self._drawn_state = self._drawn_from()
-        self._line.say(verdict(state))
+        self._line.say(score_headline(state))
         self._empty.setText(self._empty_words())
         nothing = not chart_series.rounds(state) and not chart_series.scores(state)
         compared = self._compared.isChecked()
@@ -192,7 +192,7 @@ class Progress(Page):
 
         state, axis = self._state, chart_series.AXES[self._axis.index]
         ends, bands = progress_charts.axis_range(state, axis), progress_charts.pause_bands(state, axis)
-        for turn, chart in enumerate((score_chart, reward), 1):  # one after the other, and behind the page: no key waits for both
+        for turn, chart in enumerate((score_chart, reward), 1):  # one at a time, so a key press waits for one
             QTimer.singleShot(turn * FRAME_MS, chart, partial(chart.show_state, state, axis, ends, bands))
         scores = chart_series.scores(state)
         self._waiting.setVisible(not scores)
@@ -235,44 +235,44 @@ class Progress(Page):
         self._compared.say(back or (tr("Compare") if self.compact else tr("Compare models")), "progress" if back else "peers")
 
     def _save_wanted(self) -> None:
-        """What is chosen is saved when it is chosen."""
+        """Ask for a file, then save there."""
         dialog = file_dialog(
             self,
             tr("Save progress"),
             lambda path: self.save(Path(path), dialog.selectedNameFilter()),
-            saves=OFFERED,
+            saves=DEFAULT_FILE_NAME,
         )
         dialog.setNameFilters([tr("Table (*.csv)"), tr("Picture (*.png)")])
         dialog.filterSelected.connect(lambda kind: _end_as(dialog, kind))
         dialog.open()
 
     def save(self, path: Path, kind: str = "") -> None:
-        """A picture for .png, a table for .csv; a name without either, and the one that was offered, ends as the kind does."""
+        """Save a picture as .png or a table as .csv. A name without such an ending, or the offered name, gets that of `kind`."""
         ending = _ending(kind)
-        offered = path.name == OFFERED and ending == ".png"
+        offered = path.name == DEFAULT_FILE_NAME and ending == ".png"
         path = unused(renamed(path, ending, ENDINGS)) if offered else ended(path, ending, ENDINGS)
         try:
             if path.suffix.lower() == ".png":
                 view = self._pages.currentWidget()
-                whole = view.widget() if isinstance(view, Scrolled) else view  # also what has been scrolled away
+                whole = view.widget() if isinstance(view, ScrollArea) else view  # including what is scrolled out of sight
                 assert whole is not None
                 if not whole.grab().save(str(path)):
                     raise OSError(tr("the picture could not be written"))
             else:
                 save_csv(self._state, path)
-        except OSError as error:  # a full or forbidden disk is the person's to know, nothing of ours is lost
+        except OSError as error:  # a full disk or a missing permission: the person decides, and nothing is lost
             self.notice_posted.emit(tr("Not saved: %1").replace("%1", str(error)), "warn")
             return
         self.notice_posted.emit(tr("Saved to %1").replace("%1", str(path)), "check")
 
 
 def _ending(kind: str) -> str:
-    """Of a file of the kind that was chosen in the dialog."""
+    """The file name's ending for a kind chosen in the dialog."""
     return ".png" if "png" in kind else ".csv"
 
 
 def _end_as(dialog: QFileDialog, kind: str) -> None:
-    """The dialog asks about the file that is going to be written."""
+    """Adapt the ending in the dialog, so that it asks before overwriting the file that is written."""
     for named in map(Path, dialog.selectedFiles()):
         if not named.is_dir():
             dialog.selectFile(renamed(named, _ending(kind), ENDINGS).name)

@@ -1,4 +1,4 @@
-"""Progress as a table: one row a round, newest first; the same rows are what is saved as CSV."""
+"""The rounds as a table, newest first, and as CSV."""
 
 import csv
 import time
@@ -12,19 +12,20 @@ from PySide6.QtWidgets import QHeaderView, QTableView
 from waggle.gui.i18n.formatting import clock, date_of, day, decimal, figure, tr
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.scroll_anchor import Place, Rows, dress
+from waggle.gui.widgets.scroll_anchor import ScrollAnchor
+from waggle.gui.widgets.table import RowsModel, style_table
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.state import State
 
 COLUMNS = ("Round", "Finished", "Held-out", "Reward", "Right", "Seconds", "Answers", "Own groups", "From peers", "Loss")
-DROPPED = ("Loss", "Seconds", "Own groups", "From peers", "Answers", "Finished")  # in this order, where there is no room for all
-FIXED = {"Round": 72, "Finished": 132}  # pixels; the others share what is left
-EDGES = 30  # pixels beside the words of a head
+DROPPED = ("Loss", "Seconds", "Own groups", "From peers", "Answers", "Finished")  # hidden in this order
+FIXED = {"Round": 72, "Finished": 132}  # pixels; the other columns share the rest
+EDGES = 30  # pixels beside the text of a column's head
 Row = tuple[RoundSummary, HeldOutScore | None]
 
 
 def cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
-    """One row of what is saved, in the order of COLUMNS."""
+    """One row of the CSV file, in the order of COLUMNS."""
     return (
         str(summary.round),
         time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(summary.at)),
@@ -40,7 +41,7 @@ def cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
 
 
 def display_cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
-    """The same row as a person reads it."""
+    """The same row as the table shows it."""
     return (
         figure(summary.round), f"{day(date_of(summary.at))}, {clock(summary.at)}",
         f"{score.right} / {score.total}" if score else "",
@@ -50,43 +51,43 @@ def display_cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[st
 
 
 def rows(state: State) -> list[Row]:
-    """All rounds, newest first, each score beside the last of them that was played when it was measured.
+    """All rounds, newest first, each score with the last round before it was measured.
 
-    The very first was measured before any, and stands beside the first.
+    The very first score was measured before any round; it goes with the first round.
     """
     played = chart_series.rounds(state)
     numbers = [summary.round for summary in played]
     scores: dict[int, HeldOutScore] = {}
-    for score in chart_series.scores(state):  # `score.round` counts the rounds that were played, the first of which is 0
+    for score in chart_series.scores(state):  # `score.round` counts finished rounds; the first round is number 0
         if numbers and score.round >= numbers[0]:
             scores[max(0, bisect_left(numbers, score.round) - 1)] = score
     return [(summary, scores.get(place)) for place, summary in enumerate(played)][::-1]
 
 
 def save_csv(state: State, path: Path) -> None:
-    """Oldest first, as spreadsheets expect; raises OSError."""
+    """Write a CSV file, oldest round first; raises OSError."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         writer.writerows(cells(summary, score) for summary, score in reversed(rows(state)))
 
 
-class RoundTable(Rows[Row]):
-    """The rows; new rounds come in above those that are there."""
+class RoundTableModel(RowsModel[Row]):
+    """The rows of the table; new rounds are inserted at the top."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, [tr(name) for name in COLUMNS], lambda row: row[0].round, lambda row: display_cells(*row))
 
 
 class RoundTableView(QTableView):
-    """All rounds; no head is cut."""
+    """Hides columns rather than cutting their heads."""
 
-    def __init__(self, theme: Theme, model: RoundTable) -> None:
+    def __init__(self, theme: Theme, model: RoundTableModel) -> None:
         super().__init__()
         self.setModel(model)
         self.setAccessibleName(tr("All rounds as a table"))
         self.setWordWrap(False)
-        head = dress(self, theme, theme.px(32))
+        head = style_table(self, theme, theme.px(32))
         head.setFixedHeight(theme.px(34))
         head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         head.setTextElideMode(Qt.TextElideMode.ElideRight)
@@ -96,13 +97,13 @@ class RoundTableView(QTableView):
             self._widths[place] = max(theme.px(width), self._widths[place])
             head.setSectionResizeMode(place, QHeaderView.ResizeMode.Fixed)
             self.setColumnWidth(place, self._widths[place])
-        Place(self)
+        ScrollAnchor(self)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         shared = [place for place, name in enumerate(COLUMNS) if name not in FIXED]
         visible_columns = set(range(len(COLUMNS)))
         for place in map(COLUMNS.index, DROPPED):
-            widest = max(self._widths[each] for each in shared if each in visible_columns)  # they are all as wide
+            widest = max(self._widths[each] for each in shared if each in visible_columns)  # shared columns are equally wide
             fixed = sum(self._widths[each] for each in visible_columns if each not in shared)
             drops = fixed + widest * len(visible_columns.intersection(shared)) > self.viewport().width()
             self.setColumnHidden(place, drops)

@@ -1,1 +1,1 @@
-"""Settings: every choice, found by a word."""
+"""The page Settings."""

@@ -1,4 +1,4 @@
-"""An NVIDIA graphics card that could be used: CUDA offered with its size, downloaded when asked to, and removed again."""
+"""The card on an NVIDIA graphics processor: offers CUDA with its size, downloads and removes it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ import msgspec
 from PySide6.QtWidgets import QFrame, QProgressBar
 
 from waggle.core import cuda_download, paths
-from waggle.core.cuda_download import Pack
+from waggle.core.cuda_download import CudaPack
 from waggle.core.errors import UNREADABLE
 from waggle.gui.engine_client.line_process import LineProcess
 from waggle.gui.i18n.formatting import size, tr, tr_sentence, visible
@@ -17,14 +17,14 @@ from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import say_in, text
 
 
-class CudaView(QFrame):
-    """Hidden where there is nothing to offer. A download is a process of its own, and ends with the window: what came is kept."""
+class CudaCard(QFrame):
+    """Downloads in a process of its own. Closing the window ends the download; the next one continues from there."""
 
-    def __init__(self, theme: Theme, pack: Pack, root: Path, command: Sequence[str] = ()) -> None:
+    def __init__(self, theme: Theme, pack: CudaPack, root: Path, command: Sequence[str] = ()) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self._pack, self._root = pack, root
-        self._command = command or (*paths.program("waggle"), "cuda")
+        self._command = command or (*paths.module_command("waggle"), "cuda")
         self._says = text(theme, "", "body", wrap=True)
         self._more = text(theme, "", "small", "soft", wrap=True)
         self._problem = text(theme, "", "small", "bad", wrap=True)
@@ -50,8 +50,8 @@ class CudaView(QFrame):
         program.line.connect(self._read)
         program.ended.connect(self._ended)
 
-    def go_on(self, before: "CudaView") -> None:
-        """A download that was begun there goes on here."""
+    def take_over(self, before: "CudaCard") -> None:
+        """Take over a running download."""
         if before.program.running:
             before.program.live_with(self)
             self._hear(before.program)
@@ -60,18 +60,18 @@ class CudaView(QFrame):
 
     @property
     def offered(self) -> bool:
-        """Whether there is anything to show."""
-        return bool(cuda_download.standing(self._pack, self._root))
+        """Whether there is something to offer or to remove."""
+        return bool(cuda_download.state_of(self._pack, self._root))
 
     def stop(self) -> None:
-        """End a download; what has come is kept."""
+        """End a download; the next one continues from there."""
         self.program.stop()
         self.show_standing()
 
     def show_standing(self, problem: str = "") -> None:
-        """Redraw, with what went wrong, if anything."""
+        """Redraw; `problem` says what went wrong."""
         down, disk = size(self._pack.size), size(self._pack.unpacked)
-        standing = cuda_download.standing(self._pack, self._root)
+        standing = cuda_download.state_of(self._pack, self._root)
         come = tr("Download %1").replace("%1", down)
         says, act = {
             "": ("", come),
@@ -85,7 +85,7 @@ class CudaView(QFrame):
         self._more.setText((tr("It takes %1.") if standing == "here" else more).replace("%1", disk))
         self.act.say(tr("Stop") if self.program.running else act)
         self.act.setVisible(self.program.running or bool(act))
-        self.remove.setVisible(self._root.is_dir() and not self.program.running)  # also one of an earlier version
+        self.remove.setVisible(self._root.is_dir() and not self.program.running)  # including CUDA of an earlier version
         self._bar.setVisible(self.program.running)
         say_in(self._problem, problem, "bad")
 
@@ -103,12 +103,12 @@ class CudaView(QFrame):
     def _read(self, line: bytes) -> None:
         try:
             here, total = msgspec.json.decode(line, type=tuple[int, int])
-        except UNREADABLE:  # words for a person, of a removal
+        except UNREADABLE:  # text for a person, printed by a removal
             return
         self._bar.setValue(here * 100 // max(1, total))
         words = tr("%1 of %2 have come; it goes on where it was if interrupted.").replace("%1", size(here))
         self._says.setText(words.replace("%2", size(total)))
 
     def _ended(self, code: int, complaints: list[str]) -> None:
-        """The last two sentences: what went wrong, and what to do."""
+        """If it failed, show the last two lines on stderr: what went wrong, and what to do."""
         self.show_standing(visible(" ".join(map(tr_sentence, complaints[-2:]))) if code else "")

@@ -1,4 +1,4 @@
-"""Settings: every choice, found by a word, in force at once, and each with a way back to its default."""
+"""The page Settings: every setting can be searched, applies at once, and has a way back to its default."""
 
 from collections.abc import Iterator
 
@@ -9,33 +9,34 @@ from waggle.core import cuda_download
 from waggle.core.settings import Value
 from waggle.gui.i18n.formatting import plural, tr
 from waggle.gui.i18n.placeholders import waiting_for_engine
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
-from waggle.gui.pages.settings.cuda_download import CudaView
-from waggle.gui.pages.settings.rows import PARTS, Part, Row, control, is_wide
-from waggle.gui.pages.settings.sent_messages import Privacy
+from waggle.gui.pages.settings.cuda_download import CudaCard
+from waggle.gui.pages.settings.rows import SECTIONS, Section, Setting, is_wide, make_control
+from waggle.gui.pages.settings.sent_messages import PrivacyCard
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.inputs import Field
-from waggle.gui.widgets.controls.usage_profile import Profile
+from waggle.gui.widgets.controls.inputs import TextField
+from waggle.gui.widgets.controls.usage_profile import UsageProfile
 from waggle.gui.widgets.layout import as_widget, card, column, row, rule
-from waggle.gui.widgets.page_header import head_edges, page_head
-from waggle.gui.widgets.painted import Sign
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.page_header import header_margins, page_header
+from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import State
 
-ABOVE = 60  # what is gone to does not stand at the very edge
+ABOVE = 60  # pixels kept above and below a row that is scrolled to
 
 
-class Setting(QFrame):
-    """One row: what it is called, what it does, how it is set, and the way back where it differs from its default."""
+class SettingRow(QFrame):
+    """One row: title, note, control, and a way back while the value is not the default."""
 
-    def __init__(self, theme: Theme, row_of: Row, choices: SettingsStore) -> None:
+    def __init__(self, theme: Theme, row_of: Setting, choices: SettingsStore) -> None:
         super().__init__()
         self.key = row_of.key
         self._row, self._choices = row_of, choices
-        self._control = control(theme, row_of)
+        self._control = make_control(theme, row_of)
         self._control.changed.connect(self._set)
         self._reset = Button(theme, "", "link", "undo").named(tr("Back to the default: %1").replace("%1", tr(row_of.title)))
         self._reset.clicked.connect(lambda: choices.set({row_of.key: None}))
@@ -69,20 +70,20 @@ class Setting(QFrame):
 
     @property
     def focused(self) -> bool:
-        """Whether its control was used last."""
+        """Whether its control has the focus."""
         return self.window().focusWidget() is self._control
 
     def _set(self, value: Value) -> None:
         self._choices.set({self._row.key: value})
 
 
-class PartCard(QFrame):
-    """Settings that belong together; hidden while nothing in it is looked for."""
+class SectionCard(QFrame):
+    """The settings of one section; hidden while none matches the search."""
 
-    def __init__(self, theme: Theme, part: Part, choices: SettingsStore, first: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, part: Section, choices: SettingsStore, first: QWidget | None = None) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self.rows = [Setting(theme, setting_row, choices) for setting_row in part.rows]
+        self.rows = [SettingRow(theme, setting_row, choices) for setting_row in part.rows]
         self._rules = [rule() for _ in self.rows]
         self._first = first
         box = column(text(theme, tr(part.title), "heading"), 4, gap=10, margins=(20, 16, 20, 18))
@@ -94,7 +95,7 @@ class PartCard(QFrame):
         self.setLayout(box)
 
     def show_found(self, words: str) -> int:
-        """Show the rows in which every word occurs; how many they are."""
+        """Show only rows in which every word occurs; return their number."""
         search_words = words.lower().split()
         matches = 0
         for line, setting_row in zip(self._rules, self.rows, strict=True):
@@ -109,87 +110,88 @@ class PartCard(QFrame):
 
 
 class SettingsPage(Page):
-    """What can be chosen. `choices` carries each change to where it is kept."""
+    """All settings; `show_part` goes to the one with a key."""
 
-    def __init__(self, theme: Theme, choices: SettingsStore) -> None:
-        super().__init__(theme)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme, choices = context.theme, context.settings
         self._choices = choices
-        self._line = Line(theme, tr("Changes apply at once"), "small", "text_faint")
-        self._search = Field(theme, tr("Find a setting"), tr("Find a setting"))
+        self._line = ElidedLabel(theme, tr("Changes apply at once"), "small", "text_faint")
+        self._search = TextField(theme, tr("Find a setting"), tr("Find a setting"))
         self._search.setClearButtonEnabled(True)
         self._search.textChanged.connect(self._find)
-        self.profile = Profile(theme)
+        self.profile = UsageProfile(theme)
         self.profile.chosen.connect(choices.set)
-        self._cards = [PartCard(theme, part, choices, self._first(part)) for part in PARTS]
-        self.privacy = Privacy(theme)
+        self._cards = [SectionCard(theme, part, choices, self._first(part)) for part in SECTIONS]
+        self.privacy = PrivacyCard(theme)
         self.privacy.commanded.connect(self.commanded)
-        pack = cuda_download.shipped()
-        offers = cuda_download.fits(pack) and not choices.far  # a card of this computer
-        self.cuda = CudaView(theme, pack, cuda_download.root()) if offers else None
+        pack = cuda_download.shipped_pack()
+        offers = cuda_download.fits(pack) and not choices.far  # a graphics card is offered on this computer only
+        self.cuda = CudaCard(theme, pack, cuda_download.packs_folder()) if offers else None
         self._none = text(theme, "", "body", "soft")
         words = tr("The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.")
-        self._broken = card(row(Sign(theme, "warn", "bad"), (text(theme, words, "body", wrap=True), 1)), pad=16)
+        self._broken = card(row(Icon(theme, "warn", "bad"), (text(theme, words, "body", wrap=True), 1)), pad=16)
         self._broken.hide()
         if self.cuda is not None:
             self.cuda.hide()
         first = self._cards[:2] if self.cuda is None else [*self._cards[:2], self.cuda]
         self._box = column(self._broken, *first, self._cards[2], self.privacy, *self._cards[3:], self._none, None, gap=16)
-        self._area = Scrolled(self._box)
-        self._head = page_head(theme, tr("Settings"), self._line, self._search)
+        self._area = ScrollArea(self._box)
+        self._head = page_header(theme, tr("Settings"), self._line, self._search)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
         choices.changed.connect(self._show_values)
         self._find("")
         self.set_compact(False)
 
-    def _first(self, part: Part) -> QWidget | None:
+    def _first(self, part: Section) -> QWidget | None:
         if part.name != "how_much":
             return None
         words, self._unknown = text(self.theme, tr("Profile"), "strong"), text(self.theme, "", "small", "faint")
         return as_widget(row(words, None, self._unknown, self.profile))
 
-    def go_on(self, before: Page) -> None:
-        """What is looked for, where it stood, and the control that was used last."""
+    def take_over(self, before: Page) -> None:
+        """Take over the search, the scroll position and the focused control."""
         assert isinstance(before, SettingsPage)
         self._search.setText(before._search.text())
-        self._area.stand_as(before._area)
+        self._area.scroll_like(before._area)
         for mine, other in zip(self._rows(), before._rows(), strict=True):
             if other.focused:
                 mine.take_focus()
                 self._area.ensureWidgetVisible(mine, 0, 0)
         if self.cuda is not None and before.cuda is not None:
-            self.cuda.go_on(before.cuda)
+            self.cuda.take_over(before.cuda)
 
-    def _rows(self) -> Iterator[Setting]:
+    def _rows(self) -> Iterator[SettingRow]:
         return (setting_row for part in self._cards for setting_row in part.rows)
 
     def go_to_search(self) -> None:
         self._search.setFocus()
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         self._area.set_edges(edge, edge)
         self._box.setSpacing(gap)
 
     def show_state(self, state: State, now: float) -> None:
         broken = state.phase == "problem" and self._choices.broken
         self._broken.setVisible(broken)
-        self._line.setVisible(not broken)  # it says when a change applies
+        self._line.setVisible(not broken)  # it says that changes apply at once
         for part in self._cards:
             part.setEnabled(not broken)
         cores = state.ready.cores if state.ready else 0
-        unknown = self._choices.far and not cores  # a profile is so many of the other computer's
+        unknown = self._choices.far and not cores  # a profile is a share of the other computer's cores
         self._unknown.setText(waiting_for_engine(state))
         self._unknown.setVisible(unknown)
         self.profile.setVisible(not unknown)
         self.profile.show_settings(self._choices.settings, cores)
         self.privacy.show_state(state)
 
-    def show_setting(self, key: str) -> None:
-        """Go to the row of a setting, to be changed there."""
+    def show_part(self, part: str) -> None:
+        """Go to the row of the setting with this key."""
         self._search.clear()
-        target = next(setting_row for setting_row in self._rows() if setting_row.key == key)
+        target = next(setting_row for setting_row in self._rows() if setting_row.key == part)
         target.take_focus()
-        QTimer.singleShot(0, target, lambda: self._area.ensureWidgetVisible(target, 0, ABOVE))  # once all has its place
+        QTimer.singleShot(0, target, lambda: self._area.ensureWidgetVisible(target, 0, ABOVE))  # after the layout
 
     def _show_values(self) -> None:
         for setting_row in self._rows():

@@ -1,16 +1,16 @@
-"""Every setting that the page Settings shows: its words, its control, and in which part it stands."""
+"""Every setting that the page Settings shows: its words, its control and its section."""
 
 import sys
 
 import msgspec
 
-from waggle.core.settings import SHARING_STRATEGIES, UPDATE_RULES, Value
+from waggle.core.settings import LIVE_SHARING_STRATEGIES, UPDATE_RULES, Value
 from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.i18n.translator import NAMES, number_format
 from waggle.gui.theme import reduced_motion
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.inputs import Field, Number, Picker, Switch
-from waggle.gui.widgets.controls.week_schedule import Week
+from waggle.gui.widgets.controls.inputs import ComboBox, NumberField, Switch, TextField
+from waggle.gui.widgets.controls.week_schedule import WeekSchedule
 
 
 class Toggle(msgspec.Struct, frozen=True):
@@ -18,13 +18,13 @@ class Toggle(msgspec.Struct, frozen=True):
 
 
 class Options(msgspec.Struct, frozen=True):
-    """One of a few values, with words that are still to be translated."""
+    """One of a few values, each with its words (English; they are translated where they are shown)."""
 
     options: tuple[tuple[Value, str], ...]
 
 
 class Amount(msgspec.Struct, frozen=True, kw_only=True):
-    """A number between two, with its unit; `zero` says what 0 means."""
+    """A number in a range, with its unit; `zero`: what 0 means."""
 
     low: float
     high: float
@@ -34,24 +34,24 @@ class Amount(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = True
 
 
-class Words(msgspec.Struct, frozen=True, kw_only=True):
-    """A line to write in; `several` makes a list of what stands between commas."""
+class TextLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of text; `several`: a list of items with commas between them."""
 
     hint: str = ""
     several: bool = False
 
 
-class Hours(msgspec.Struct, frozen=True):
-    """The week."""
+class WeekHours(msgspec.Struct, frozen=True):
+    """The hours of a week."""
 
 
-Kind = Toggle | Options | Amount | Words | Hours
+Kind = Toggle | Options | Amount | TextLine | WeekHours
 
 
-class Row(msgspec.Struct, frozen=True):
-    """One setting: `section.name`, what it is called, what it does, and how it is set; `at_zero`: what it does where it is 0.
+class Setting(msgspec.Struct, frozen=True):
+    """One setting: its key `section.name`, title, note and kind of control; `at_zero`: the note while the value is 0.
 
-    `far`: what is to be known where the engine runs on another computer.
+    `far`: an addition to the note for an engine on another computer.
     """
 
     key: str
@@ -62,15 +62,15 @@ class Row(msgspec.Struct, frozen=True):
     far: str = ""
 
 
-class Part(msgspec.Struct, frozen=True):
-    """Settings that belong together."""
+class Section(msgspec.Struct, frozen=True):
+    """Settings that belong together, below one title."""
 
     name: str
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[Setting, ...]
 
 
-# What files of rl/update_rules and sapo/sharing are called; one without an entry here is called as its file.
+# Words for the files of rl/update_rules and sapo/sharing; a file without an entry is shown by its name.
 RULE_NAMES = {"grpo": "GRPO", "dr_grpo": "Dr. GRPO", "dapo": "DAPO", "ppo": "PPO"}
 STRATEGY_NAMES = {
     "adaptive": later("Adaptive"),
@@ -81,141 +81,146 @@ STRATEGY_NAMES = {
     "replay": later("Replay successes"),
     "guard": later("Collapse guard"),
     "own_probability": later("By own probability"),
-    "capability": later("By capability"),
-    "truncated_importance": later("By likelihood ratio"),
     "filtered": later("Useful groups"),
 }
 
 
 def _choices(names: tuple[str, ...], words: dict[str, str]) -> tuple[tuple[Value, str], ...]:
-    """Names with words for them, those that have some first and in their order."""
+    """Names with their words; names with an entry in `words` come first, in its order."""
     ordered = sorted(names, key=lambda name: (list(words).index(name) if name in words else len(words), name))
     return tuple((name, words.get(name, name.replace("_", " ").capitalize())) for name in ordered)
 
 
-MAC = sys.platform == "darwin"  # what is a tray elsewhere is the menu bar there, and always there
+MAC = sys.platform == "darwin"  # it has a menu bar in place of a tray, and always has it
 MOTION, UNSAID = "window.less_motion", later("Not reduced: the system does not say")
 
-WHEN = Part("when", later("When"), (
-    Row("when.only_on_power", later("Not on battery"), later("Waits while this computer is not plugged in."), Toggle()),
-    Row("when.idle_minutes", later("While you use the computer"), later("Waits until nobody has touched it for a while."),
+WHEN = Section("when", later("When"), (
+    Setting("when.only_on_power", later("Not on battery"), later("Waits while this computer is not plugged in."), Toggle()),
+    Setting("when.idle_minutes", later("While you use the computer"), later("Waits until nobody has touched it for a while."),
         Options(((0, later("Goes on")), (3, later("Waits 3 minutes")), (10, later("Waits 10 minutes")),
                  (30, later("Waits 30 minutes")))), at_zero=later("Contributes while you work here, too.")),
-    Row("when.not_full_screen", later("Not in full screen"), later("Waits while a game, a film or a talk fills the screen."),
+    Setting("when.not_full_screen", later("Not in full screen"), later("Waits while a game, a film or a talk fills the screen."),
         Toggle()),
-    Row("when.not_metered", later("Not on a metered network"), later("Waits where data costs money, as far as the system tells."),
+    Setting("when.not_metered", later("Not on a metered network"),
+        later("Waits where data costs money, as far as the system tells."),
         Toggle()),
-    Row("when.not_while", later("Not while these programs run"), later("Names of programs, with commas between them."),
-        Words(hint=later("for example blender, steam"), several=True)),
-    Row("when.below_celsius", later("Not when it is hot"), later("Waits until the processor is cooler than this."),
+    Setting("when.not_while", later("Not while these programs run"), later("Names of programs, with commas between them."),
+        TextLine(hint=later("for example blender, steam"), several=True)),
+    Setting("when.below_celsius", later("Not when it is hot"), later("Waits until the processor is cooler than this."),
         Amount(low=0, high=110, unit="°C", zero=later("However warm")), at_zero=later("Does not wait, however warm it is.")),
-    Row("when.kwh_a_day", later("A day's energy"), later("Waits until midnight once so much was used, as estimated."),
+    Setting("when.kwh_a_day", later("A day's energy"), later("Waits until midnight once so much was used, as estimated."),
         Amount(low=0, high=100, step=0.05, unit="kWh", zero=later("No limit"), whole=False),
         at_zero=later("Does not wait, however much is used.")),
-    Row("when.week", later("Your week"), later("Filled hours may be used. Drag, or use the arrow keys and space."), Hours(),
+    Setting("when.week", later("Your week"),
+        later("Filled hours may be used. Drag, or use the arrow keys and space."), WeekHours(),
         far=later("The hours are those of the other computer.")),
 ))  # fmt: skip
-HOW_MUCH = Part("how_much", later("How much"), (
-    Row("computer.threads", later("Processor cores"), later("How many it may keep busy."),
+HOW_MUCH = Section("how_much", later("How much"), (
+    Setting("computer.threads", later("Processor cores"), later("How many it may keep busy."),
         Amount(low=0, high=1024, zero=later("A quarter of them"))),
-    Row("computer.cpu_percent", later("Share of the processor's time"), later("Below 100% it rests between steps."),
+    Setting("computer.cpu_percent", later("Share of the processor's time"), later("Below 100% it rests between steps."),
         Amount(low=5, high=100, step=5, unit="%")),
-    Row("computer.priority", later("Who goes first"), later("When other programs want the processor too."),
+    Setting("computer.priority", later("Who goes first"), later("When other programs want the processor too."),
         Options((("lowest", later("All others")), ("low", later("Most others")), ("normal", later("As they come"))))),
-    Row("computer.gpu_percent", later("Share of the graphics processor"), later("A screen it draws may stutter above 50%."),
+    Setting("computer.gpu_percent", later("Share of the graphics processor"), later("A screen it draws may stutter above 50%."),
         Amount(low=5, high=100, step=5, unit="%")),
-    Row("computer.watts", later("Watts while it contributes"),
+    Setting("computer.watts", later("Watts while it contributes"),
         later("If you measured them. Else they are estimated from what is busy; the page You shows the formula."),
         Amount(low=0, high=5000, unit="W", zero=later("Estimated"), whole=False)),
-    Row("computer.price_kwh", later("Price of a kWh"), later("In your own currency: the page You then says what it comes to."),
+    Setting("computer.price_kwh", later("Price of a kWh"),
+        later("In your own currency: the page You then says what it comes to."),
         Amount(low=0, high=1000, step=0.01, zero=later("Not known"), whole=False)),
-    Row("computer.memory_gb", later("Memory"), later("The most it may take."),
+    Setting("computer.memory_gb", later("Memory"), later("The most it may take."),
         Amount(low=0, high=4096, step=0.5, unit="GB", zero=later("What the model needs"), whole=False)),
-    Row("computer.traffic_kb", later("Network"), later("The most it may send and receive, each."),
+    Setting("computer.traffic_kb", later("Network"), later("The most it may send and receive, each."),
         Amount(low=0, high=1_000_000, step=100, unit="kB/s", zero=later("What there is"))),
-    Row("computer.disk_gb", later("Disk"), later("For saved states and models. The oldest go first, the last good one never."),
+    Setting("computer.disk_gb", later("Disk"),
+        later("For saved states and models. The oldest go first, the last good one never."),
         Amount(low=0, high=10_000, unit="GB", zero=later("No limit"), whole=False),
         at_zero=later("Saved states and models take as much as they need.")),
 ))  # fmt: skip
-APPEARANCE = Part("appearance", later("Appearance"), (
-    Row("window.theme", later("Theme"), later("Light and dark follow your system unless you choose."),
+APPEARANCE = Section("appearance", later("Appearance"), (
+    Setting("window.theme", later("Theme"), later("Light and dark follow your system unless you choose."),
         Options((("system", later("As the system")), ("light", later("Light")), ("dark", later("Dark")),
                  ("high_contrast", later("High contrast"))))),
-    Row("window.language", later("Language"), later("Names and what models write stay as they are."),
+    Setting("window.language", later("Language"), later("Names and what models write stay as they are."),
         Options((("system", later("As the system")), *NAMES.items()))),
-    Row(MOTION, later("Reduce motion"), later("Groups on their way are counted, not moved."),
+    Setting(MOTION, later("Reduce motion"), later("Groups on their way are counted, not moved."),
         Options((("system", later("As the system")), ("on", later("Reduced")), ("off", later("Not reduced"))))),
-    Row("window.text_percent", later("Text size"), later("Everything that holds words grows with them."),
+    Setting("window.text_percent", later("Text size"), later("Everything that holds words grows with them."),
         Options(tuple((percent, f"{percent}%") for percent in (90, 100, 115, 130, 150, 200)))),
-    Row("window.close_to_tray",
+    Setting("window.close_to_tray",
         later("Closing the window goes to the menu bar" if MAC else "Closing the window goes to the tray"),
         later("Waggle goes on there." if MAC else "Waggle goes on there. Where there is no tray, closing ends it."), Toggle()),
 ))  # fmt: skip
-NOTIFICATIONS = Part("notifications", later("Notifications"), (
-    Row("window.notify_problems", later("When something goes wrong"), later("While this window is not in front."), Toggle()),
-    Row("window.notify_discoveries", later("When your model solves something for the first time"),
+NOTIFICATIONS = Section("notifications", later("Notifications"), (
+    Setting("window.notify_problems", later("When something goes wrong"), later("While this window is not in front."), Toggle()),
+    Setting("window.notify_discoveries", later("When your model solves something for the first time"),
         later("While this window is not in front."), Toggle()),
-    Row("window.read_out", later("Read out what happened"), later("Once a minute, where a screen reader listens."), Toggle()),
+    Setting("window.read_out", later("Read out what happened"), later("Once a minute, where a screen reader listens."), Toggle()),
 ))  # fmt: skip
-NETWORK = Part("network", later("Network"), (
-    Row("swarm.solo", later("Only this computer"), later("Nothing is sent and nothing received."), Toggle()),
-    Row("swarm.my_answers", later("Your own answers"),
+NETWORK = Section("network", later("Network"), (
+    Setting("swarm.solo", later("Only this computer"), later("Nothing is sent and nothing received."), Toggle()),
+    Setting("swarm.my_answers", later("Your own answers"),
         later("What you answer on Try it may teach other models. It travels marked human, for everybody to read."),
         Options((("ask", later("Stay here, until asked")), ("no", later("Stay here")), ("yes", later("Are shared"))))),
-    Row("swarm.port", later("Port"), later("Where others reach this computer. A fixed one can be opened in a router."),
+    Setting("swarm.port", later("Port"), later("Where others reach this computer. A fixed one can be opened in a router."),
         Amount(low=0, high=65535, zero=later("Any free one"))),
-    Row("swarm.seeds", later("Seeds"), later("Addresses to begin with, with commas between them."),
-        Words(hint="/ip4/192.0.2.1/tcp/4001/p2p/12D3…", several=True)),
-    Row("swarm.lan", later("Find computers nearby"),
+    Setting("swarm.seeds", later("Seeds"), later("Addresses to begin with, with commas between them."),
+        TextLine(hint="/ip4/192.0.2.1/tcp/4001/p2p/12D3…", several=True)),
+    Setting("swarm.lan", later("Find computers nearby"),
         later("Whoever is on your local network then sees that Waggle runs here, and in which swarm."), Toggle()),
-    Row("swarm.upnp", later("Ask the router to let others in"), later("Many can be asked (UPnP); some refuse."), Toggle()),
-    Row("swarm.through", later("How others call this computer"), later("Seeds pass calls on where a router blocks them."),
+    Setting("swarm.upnp", later("Ask the router to let others in"), later("Many can be asked (UPnP); some refuse."), Toggle()),
+    Setting("swarm.through", later("How others call this computer"), later("Seeds pass calls on where a router blocks them."),
         Options((("auto", later("As it turns out")), ("relay", later("Through the seeds")), ("direct", later("Straight"))))),
-    Row("swarm.gateways", later("Gateways"), later("For networks that let nothing but the web through. Commas between them."),
-        Words(hint="wss://example.org/gateway", several=True)),
-    Row("swarm.light", later("Always through gateways"), later("This computer then calls no peers itself."), Toggle()),
-    Row("swarm.leaderboard", later("Compare models"),
+    Setting("swarm.gateways", later("Gateways"), later("For networks that let nothing but the web through. Commas between them."),
+        TextLine(hint="wss://example.org/gateway", several=True)),
+    Setting("swarm.light", later("Always through gateways"), later("This computer then calls no peers itself."), Toggle()),
+    Setting("swarm.leaderboard", later("Compare models"),
         later("Your model answers a short exam every ten minutes at most, and others see and mark its answers."), Toggle()),
 ))  # fmt: skip
-ADVANCED = Part("advanced", later("Advanced"), (
-    Row("computer.device", later("Device"), later("What the model runs on."),
+ADVANCED = Section("advanced", later("Advanced"), (
+    Setting("computer.device", later("Device"), later("What the model runs on."),
         Options((("auto", later("The best there is")), ("cpu", later("Processor")), ("cuda", "CUDA"), ("xpu", "XPU")))),
-    Row("learning.rule", later("Update rule"), later("How rewards become a gradient."),
+    Setting("learning.rule", later("Update rule"), later("How rewards become a gradient."),
         Options(_choices(UPDATE_RULES, RULE_NAMES))),
-    Row("learning.sharing", later("Sharing strategy"), later("Which groups of peers your model learns from, and how strongly."),
-        Options(_choices(SHARING_STRATEGIES, STRATEGY_NAMES))),
-    Row("learning.questions", later("Questions a round"), later("How many your model answers before it learns once."),
+    Setting("learning.sharing", later("Sharing strategy"),
+        later("Which groups of peers your model learns from, and how strongly."),
+        Options(_choices(LIVE_SHARING_STRATEGIES, STRATEGY_NAMES))),
+    Setting("learning.questions", later("Questions a round"), later("How many your model answers before it learns once."),
         Amount(low=1, high=64)),
-    Row("learning.local", later("Own groups to learn from"), later("Of each round."), Amount(low=0, high=64)),
-    Row("learning.external", later("Peers' groups to learn from"), later("Of each round, where there are so many."),
+    Setting("learning.local", later("Own groups to learn from"), later("Of each round."), Amount(low=0, high=64)),
+    Setting("learning.external", later("Peers' groups to learn from"), later("Of each round, where there are so many."),
         Amount(low=0, high=64)),
-    Row("learning.held_out_every", later("Rounds between two honest scores"), later("Scoring takes a few seconds."),
+    Setting("learning.held_out_every", later("Rounds between two honest scores"), later("Scoring takes a few seconds."),
         Amount(low=1, high=10_000)),
 ))  # fmt: skip
-PARTS = (WHEN, HOW_MUCH, APPEARANCE, NOTIFICATIONS, NETWORK, ADVANCED)
+SECTIONS = (WHEN, HOW_MUCH, APPEARANCE, NOTIFICATIONS, NETWORK, ADVANCED)
 
-Control = Switch | Picker | Number | Field | Week
+Control = Switch | ComboBox | NumberField | TextField | WeekSchedule
 
 
-def control(theme: Theme, row: Row) -> Control:
-    """The control of a row."""
+def make_control(theme: Theme, row: Setting) -> Control:
+    """Create the control of a setting."""
     name = tr(row.title)
     match row.kind:
         case Toggle():
             return Switch(theme, name)
         case Options(options) if row.key == MOTION and reduced_motion.is_reduced() is None:
-            return Picker(theme, name, [(value, tr(UNSAID if value == "system" else words)) for value, words in options])
+            return ComboBox(theme, name, [(value, tr(UNSAID if value == "system" else words)) for value, words in options])
         case Options(options):
             sign = number_format().percent
-            return Picker(theme, name, [(value, tr(words).replace("%", sign)) for value, words in options])
+            return ComboBox(theme, name, [(value, tr(words).replace("%", sign)) for value, words in options])
         case Amount() as kind:
-            return Number(theme, name, kind.low, kind.high, step=kind.step, unit=kind.unit, zero=tr(kind.zero), whole=kind.whole)
-        case Words() as kind:
-            return Field(theme, name, tr(kind.hint), several=kind.several)
-        case Hours():
-            return Week(theme, name)
+            return NumberField(
+                theme, name, kind.low, kind.high, step=kind.step, unit=kind.unit, zero=tr(kind.zero), whole=kind.whole
+            )
+        case TextLine() as kind:
+            return TextField(theme, name, tr(kind.hint), several=kind.several)
+        case WeekHours():
+            return WeekSchedule(theme, name)
 
 
-def is_wide(row: Row) -> bool:
-    """Whether its control stands below the words, not beside them."""
-    return isinstance(row.kind, Hours | Words)
+def is_wide(row: Setting) -> bool:
+    """Whether the control stands below the words, not beside them."""
+    return isinstance(row.kind, WeekHours | TextLine)

@@ -1,4 +1,4 @@
-"""The privacy lens: the last ten messages that left this computer, verbatim, and what never leaves it."""
+"""The card Privacy: the last ten messages that left this computer, verbatim, and what never leaves it."""
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QPlainTextEdit
@@ -18,8 +18,8 @@ KINDS = {
 }  # fmt: skip
 
 
-class Privacy(QFrame):
-    """`commanded` asks the engine for them: nobody keeps them but the engine, and that in memory only."""
+class PrivacyCard(QFrame):
+    """`commanded` queries the engine for the messages, which it keeps in memory only."""
 
     commanded = Signal(object)
 
@@ -51,7 +51,7 @@ class Privacy(QFrame):
         self.words = " ".join((tr("Privacy"), self._messages.accessibleName(), about.text())).lower()
 
     def show_state(self, state: State) -> None:
-        """Redraw when others were told: what is shown stays true for as long as it stands there."""
+        """Redraw if the engine sent other messages."""
         self._ask.setEnabled(state.phase not in ("problem", "stopped"))
         if state.sent is None or state.sent == self._displayed:
             return
@@ -59,11 +59,11 @@ class Privacy(QFrame):
         self._line.setText(plural(len(state.sent), "%n message, newest first.", "%n messages, newest first.")
                            if state.sent else tr("Nothing has left this computer since the engine started."))  # fmt: skip
         self._messages.setVisible(bool(state.sent))
-        self._messages.setPlainText("\n\n".join(written(message) for message in state.sent))
+        self._messages.setPlainText("\n\n".join(message_text(message) for message in state.sent))
 
 
-def written(message: SentMessage) -> str:
-    """When, what, to whom and how large; then the message itself."""
+def message_text(message: SentMessage) -> str:
+    """Time, kind, recipient and size of a message, then the message itself."""
     to = tr("to %1").replace("%1", visible(message.to)) if message.to else tr("to whoever asks")
     what = tr("Your model's answers, and yours, marked human") if message.yours else tr(KINDS[message.kind])
     at = f"{whole_day(date_of(message.at))}, {clock(message.at)}"

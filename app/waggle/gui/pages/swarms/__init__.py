@@ -1,1 +1,1 @@
-"""Swarms: joining, creating, inviting, racing, and the models to train."""
+"""The page Swarms: joining, creating and inviting; models, the playground and the race."""

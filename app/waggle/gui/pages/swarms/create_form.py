@@ -1,4 +1,4 @@
-"""Creating a swarm: a name, what it asks and how hard, which model it is meant for, and whether a key is needed to join."""
+"""The form that creates a swarm: name, specialties, difficulty, the model it is meant for, and whether joining needs a key."""
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSortFilterProxyModel, Qt, Signal
 from PySide6.QtGui import QStandardItem, QStandardItemModel
@@ -6,18 +6,18 @@ from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QCheckBox, QFrame, 
 
 from waggle.gui.i18n.formatting import later, plural, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.buttons import Button, Segments
-from waggle.gui.widgets.draft_text import take_along
+from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
+from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.layout import as_widget, column, frame, row
-from waggle.gui.widgets.responsive_row import Shares
-from waggle.gui.widgets.scroll_anchor import in_sight
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.responsive_row import StretchRow
+from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import CreateSwarm, new_id
 from waggle.protocol.events_swarms import SpecialtyOffer
 from waggle.protocol.state import SPECIALTIES
 
 LEVELS = ("easy", "standard", "hard")
-NAME, HINT = 60, 80  # characters, as a charter has them
+NAME, HINT = 60, 80  # characters, as in a charter
 TOPICS = (
     later("algorithms"), later("arithmetic"), later("games"), later("geometry"), later("graphs"), later("logic"),
     later("patterns"),
@@ -26,14 +26,14 @@ OFFER = Qt.ItemDataRole.UserRole
 Index = QModelIndex | QPersistentModelIndex
 
 
-def level_of(offer: SpecialtyOffer, preferred: str) -> str:
-    """The difficulty that comes closest, where a specialty does not have the one that is wanted."""
+def closest_level(offer: SpecialtyOffer, preferred: str) -> str:
+    """The difficulty of a specialty that is closest to the preferred one; of two, the easier."""
     place = LEVELS.index(preferred)
     return min(offer.samples, key=lambda level: (abs(LEVELS.index(level) - place), LEVELS.index(level)))
 
 
-class SwarmForm(QFrame):
-    """`submitted` carries the command; the form rests until the engine has answered."""
+class CreateSwarmForm(QFrame):
+    """`submitted` carries a CreateSwarm; the form is disabled until the engine answers. `declined`: the person gave up."""
 
     submitted = Signal(object)
     declined = Signal()
@@ -49,18 +49,18 @@ class SwarmForm(QFrame):
         self._private = QCheckBox(tr("Private: only with your invite"))
         self._private.setFont(theme.font("body"))
         self._private.setAccessibleName(self._private.text())
-        self._level = Segments(theme, (tr("Easy"), tr("Standard"), tr("Hard")), tr("Difficulty"))
+        self._level = SegmentedControl(theme, (tr("Easy"), tr("Standard"), tr("Hard")), tr("Difficulty"))
         self._level.chosen.connect(lambda _index: self._show_sample())
         self._filter = self._field(tr("Find a specialty"), tr("Find"), 40)
         self._make_list()
-        self._about, self._sample = Line(theme, role="label"), text(theme, "", "mono", wrap=True)
+        self._about, self._sample = ElidedLabel(theme, role="label"), text(theme, "", "mono", wrap=True)
         self._sample.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._problem = text(theme, "", "small", "bad", wrap=True)
         self._create = Button(theme, tr("Create"), "primary")
         self._create.clicked.connect(self._ask)
         no = Button(theme, tr("Cancel"))
         no.clicked.connect(self.declined)
-        self._count = Line(theme, role="small", tone="text_soft")
+        self._count = ElidedLabel(theme, role="small", tone="text_soft")
         self.setLayout(self._arranged(no))
         self._name.textChanged.connect(self._changed)
         self._changed()
@@ -78,7 +78,7 @@ class SwarmForm(QFrame):
         right = column(row((text(theme, tr("What it asks"), "label"), 1), self._filter), (self._list, 1), sample_box, gap=8)
         foot = row((self._count, 1), no, self._create, gap=8)
         title = text(theme, tr("Create a swarm"), "title")
-        asks = Shares((as_widget(left_column), 2), (as_widget(right), 3), gap=28)
+        asks = StretchRow((as_widget(left_column), 2), (as_widget(right), 3), gap=28)
         return column(title, 4, (asks, 1), self._problem, foot, gap=8, margins=(24, 18, 24, 18))
 
     def _field(self, name: str, hint: str, longest: int) -> QLineEdit:
@@ -108,7 +108,7 @@ class SwarmForm(QFrame):
         self._model.itemChanged.connect(self._ticked)
 
     def show_offers(self, offers: tuple[SpecialtyOffer, ...]) -> None:
-        """Fill the list, once; those in an easy form stand first, because the starter can begin with them."""
+        """Fill the list if the offers changed. Specialties with an easy level come first: the starter can learn those."""
         if offers == self._offers:
             return
         self._offers = offers
@@ -123,16 +123,16 @@ class SwarmForm(QFrame):
         self._changed()
 
     def refused(self, words: str) -> bool:
-        """The engine could not do it: say why, and let it be mended."""
+        """The engine refused: show why and enable the form; returns whether that is visible."""
         self._waiting = False
         self._problem.setText(visible(words))
         self._changed()
-        return in_sight(self._problem)
+        return is_in_view(self._problem)
 
-    def go_on(self, before: "SwarmForm") -> None:
-        """Filled in as that one was; it rests, too, if that one waits for an answer."""
+    def take_over(self, before: "CreateSwarmForm") -> None:
+        """Take over what was filled in, and whether an answer is awaited."""
         self.show_offers(before._offers)
-        take_along(self, before)
+        copy_drafts(self, before)
         self._private.setChecked(before._private.isChecked())
         self._level.choose(before._level.index)
         chosen, current_offer = before._chosen(), before._list.currentIndex().data(OFFER)
@@ -146,14 +146,14 @@ class SwarmForm(QFrame):
         self._changed()
 
     def begin(self) -> None:
-        """To be filled in, or mended; no answer is waited for."""
+        """Enable the form as it is filled in, waiting for no answer."""
         self._waiting = False
         self._problem.setText("")
         self._changed()
         self._name.setFocus()
 
     def reset(self) -> None:
-        """Empty, for the next one."""
+        """Empty the form."""
         self._waiting = False
         self._problem.setText("")
         self._name.clear()
@@ -169,7 +169,7 @@ class SwarmForm(QFrame):
         return [item.data(OFFER) for item in self._items() if item.checkState() == Qt.CheckState.Checked]
 
     def _ticked(self, item: QStandardItem) -> None:
-        """Its box alone was clicked: its question is the one to be seen."""
+        """Show the question of a specialty when its box is ticked, as the click does not select the row."""
         if item.checkState() == Qt.CheckState.Checked:
             self._list.setCurrentIndex(self._filtered.mapFromSource(item.index()))
         self._changed()
@@ -186,7 +186,7 @@ class SwarmForm(QFrame):
         self._create.setEnabled(not lacks and not self._waiting)
 
     def _lacks(self, count: int) -> str:
-        """Why it cannot be created yet, so many kinds of question being chosen; empty: it can."""
+        """What the form still lacks with `count` specialties chosen; empty: nothing."""
         if not count:
             return tr("Choose at least one kind of question.")
         if count > SPECIALTIES:
@@ -197,7 +197,7 @@ class SwarmForm(QFrame):
         offer = self._list.currentIndex().data(OFFER)
         if offer is None:
             return
-        level = level_of(offer, LEVELS[self._level.index])
+        level = closest_level(offer, LEVELS[self._level.index])
         words = tr("%1: a question, %2").replace("%1", tr_sentence(offer.title)).replace("%2", tr(level))
         if level != LEVELS[self._level.index]:
             words += tr(" (it has no other)") if len(offer.samples) == 1 else tr(" (the closest it has)")
@@ -207,7 +207,7 @@ class SwarmForm(QFrame):
 
     def _ask(self) -> None:
         level = LEVELS[self._level.index]
-        chosen = tuple((offer.dataset, level_of(offer, level)) for offer in self._chosen())
+        chosen = tuple((offer.dataset, closest_level(offer, level)) for offer in self._chosen())
         self._waiting = True
         self._problem.setText("")
         self._changed()

@@ -5,7 +5,7 @@ from pathlib import Path
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QLabel
 
-from waggle.core.paths import for_us
+from waggle.core.paths import owner_only
 from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.swarms.link_field import link_field
@@ -15,7 +15,7 @@ from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.qr_code import QrCode
-from waggle.gui.widgets.responsive_row import Folding, Shares
+from waggle.gui.widgets.responsive_row import ResponsiveRow, StretchRow
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import WriteInvite, new_id
 from waggle.protocol.events_swarms import InviteWritten
@@ -50,11 +50,11 @@ class InviteView(QFrame):
         back.clicked.connect(self.closed)
         self._how = text(theme, "", wrap=True)
         words = column(
-            self._title, self._how, 8, self._field, Folding(self._copy, self._save), 8, self._reach, self._warning, None,
+            self._title, self._how, 8, self._field, ResponsiveRow(self._copy, self._save), 8, self._reach, self._warning, None,
             as_widget(row(None, back)), gap=8,
         )  # fmt: skip
         self._scanned = as_widget(column(row(self._code, None), None))
-        self.setLayout(column(Shares((self._scanned, 0), (as_widget(words), 1), gap=28), margins=(24, 24, 24, 20)))
+        self.setLayout(column(StretchRow((self._scanned, 0), (as_widget(words), 1), gap=28), margins=(24, 24, 24, 20)))
 
     def open(self) -> None:
         """Request an invite and keep it up to date until `leave`."""
@@ -74,7 +74,7 @@ class InviteView(QFrame):
         if self._is_open:  # a refusal may have closed it just now
             self._show_invite()
 
-    def go_on(self, before: "InviteView") -> None:
+    def take_over(self, before: "InviteView") -> None:
         """Take over whether it is open, and the invite that is awaited there."""
         self._state, self._is_open = before._state, before._is_open
         self._requested_for, self._awaited = before._requested_for, before._awaited
@@ -88,7 +88,7 @@ class InviteView(QFrame):
     def save(self, path: Path) -> None:
         """Write the link to a file; post a notice that says whether that worked."""
         try:
-            with open(path, "w", encoding="utf-8", opener=for_us) as file:  # it may hold the key of a private swarm
+            with open(path, "w", encoding="utf-8", opener=owner_only) as file:  # it may hold the key of a private swarm
                 file.write(f"{self._link}\n")
         except OSError as error:  # the link is still on the screen
             self.notice_posted.emit(tr("Not saved: %1").replace("%1", error.strerror or ""), "warn")
@@ -133,7 +133,7 @@ class InviteView(QFrame):
         self._warning.setVisible(private)
 
     def _show_code(self) -> None:
-        """A link that is too long for a code can still be copied and saved."""
+        """Show the QR code, or that the link is too long for one; it can still be copied and saved."""
         self._code.show_words(self._link)
         self._scanned.setVisible(self._code.fits)
         self._how.setText(

@@ -9,14 +9,14 @@ from PySide6.QtWidgets import QFrame, QStackedWidget
 
 from waggle.gui.i18n.formatting import later, one_line, tr, tr_sentence, visible
 from waggle.gui.pages.swarms.link_field import link_field
-from waggle.gui.pages.swarms.swarm_preview import SwarmPreview, as_answered, as_remembered
+from waggle.gui.pages.swarms.swarm_preview import SwarmPreview, answered_words, remembered_words
 from waggle.gui.state.invite_link import first_link, first_link_in_file
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
-from waggle.gui.widgets.scroll_anchor import in_sight
-from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import say_in, text
 from waggle.protocol.commands import ChooseSwarm, ReadInvite, new_id
 from waggle.protocol.events_swarms import SwarmShown
@@ -45,8 +45,8 @@ class JoinView(QStackedWidget):
         self._is_deferred = False  # a link was entered before there was an engine to ask
         self._previewed: tuple[SwarmShown, Callable[[], str]] | None = None  # the swarm, and the words on who is there
         self._previews = column()
-        self._link_form = Scrolled(column(self._card(), None))
-        self._preview_area = Scrolled(self._previews)
+        self._link_form = ScrollArea(column(self._card(), None))
+        self._preview_area = ScrollArea(self._previews)
         self.addWidget(self._link_form)
         self.addWidget(self._preview_area)
 
@@ -81,7 +81,7 @@ class JoinView(QStackedWidget):
             self._is_deferred = False
             self._read_link()
         if self._awaited and state.looked is not None and state.looked is not before.looked:
-            self.preview(state.looked.swarm, partial(as_answered, state.looked))
+            self.preview(state.looked.swarm, partial(answered_words, state.looked))
 
     def show_link(self, link: str = "") -> None:
         """Show the form; preview the swarm of `link`, if there is one."""
@@ -111,21 +111,21 @@ class JoinView(QStackedWidget):
         known = self._state.swarms.swarms if self._state.swarms else ()
         for swarm in known:
             if swarm.charter == charter:
-                self.preview(swarm, partial(as_remembered, swarm))
+                self.preview(swarm, partial(remembered_words, swarm))
 
     def preview(self, swarm: SwarmShown, members_words: Callable[[], str]) -> None:
         """Preview a swarm; `members_words` says, in the window's language, who is in it."""
-        shown = self._add_preview(swarm, members_words)
+        preview = self._add_preview(swarm, members_words)
         self.opened.emit()
         self.leave()
         self.setCurrentIndex(PREVIEW)
-        shown.no.setFocus()  # a key that was meant for the view before must not join
+        preview.no.setFocus()  # a key that was meant for the view before must not join
 
     def leave(self) -> None:
         """Wait for no answer any more: it would bring this view back in front of another one."""
         self._awaited, self._is_deferred = "", False
 
-    def go_on(self, before: "JoinView") -> None:
+    def take_over(self, before: "JoinView") -> None:
         """Take over the view, the text and the awaited answer of the same view in an earlier window."""
         self._state = before._state
         self._link.setText(before._link.text())
@@ -136,7 +136,7 @@ class JoinView(QStackedWidget):
         self.setCurrentIndex(before.currentIndex())
         self._awaited, self._is_deferred = before._awaited, before._is_deferred
 
-    def put_off(self, command: str) -> bool:
+    def postpone(self, command: str) -> bool:
         """No engine took this command: if it was about a link, ask again when there is one. Returns whether it was."""
         if not self._awaited or command != self._awaited:
             return False
@@ -152,13 +152,13 @@ class JoinView(QStackedWidget):
             return False
         self._awaited = ""
         self._say(words)
-        return in_sight(self._message)
+        return is_in_view(self._message)
 
     def _add_preview(self, swarm: SwarmShown, members_words: Callable[[], str]) -> SwarmPreview:
         self._previewed = swarm, members_words
         empty(self._previews)
         state = self._state
-        shown = SwarmPreview(
+        preview = SwarmPreview(
             self._theme,
             swarm,
             about=members_words(),
@@ -166,11 +166,11 @@ class JoinView(QStackedWidget):
             round_=state.round,
             why_not=tr_sentence(state.swarms.fixed) if state.swarms else "",
         )
-        shown.accepted.connect(self._join)
-        shown.declined.connect(self.closed)
-        self._previews.addWidget(shown)
+        preview.accepted.connect(self._join)
+        preview.declined.connect(self.closed)
+        self._previews.addWidget(preview)
         self._previews.addStretch(1)
-        return shown
+        return preview
 
     def _join(self, charter: str) -> None:
         self._joining = new_id()

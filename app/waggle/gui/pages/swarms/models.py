@@ -1,4 +1,4 @@
-"""The models one may train: the starter, those of the hub, a folder; chosen, removed, and what was learned exported."""
+"""The models to train (the starter, models of the hub, folders): choosing, downloading, removing and exporting one."""
 
 from pathlib import Path
 
@@ -10,26 +10,26 @@ from waggle.gui.i18n.formatting import one_line, plural, size, tr, tr_sentence, 
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.confirm_button import SureLink
+from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
-from waggle.gui.widgets.painted import Chip, Sign
-from waggle.gui.widgets.scroll_anchor import in_sight
-from waggle.gui.widgets.text import Line, say_in, set_tip, text
+from waggle.gui.widgets.painted import Chip, Icon
+from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.text import ElidedLabel, say_in, set_tip, text
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel, new_id
 from waggle.protocol.events_models import ModelShown
 from waggle.protocol.state import State
 
 
-def name_of(model: ModelShown) -> str:
-    """What a person calls it."""
+def model_name(model: ModelShown) -> str:
+    """The name of a model, for people."""
     if model.kind == "starter":
         return tr("The starter")
     return one_line(model.name) if model.kind == "hub" else one_line(Path(model.folder).name)
 
 
-def about(model: ModelShown) -> str:
-    """Where it comes from and what was done to it, in one line."""
+def model_summary(model: ModelShown) -> str:
+    """Source, size and training of a model, in one line."""
     where = {"starter": tr("Comes with Waggle"), "hub": tr("From the hub"), "folder": one_line(model.folder)}[model.kind]
     if not model.finished:
         came = tr("%1 have come; the download goes on when you choose it").replace("%1", size(model.bytes))
@@ -41,18 +41,18 @@ def about(model: ModelShown) -> str:
 
 
 def storage(models: tuple[ModelShown, ...], free: int) -> str:
-    """What the downloaded ones take, and what is left."""
+    """The disk space that downloaded models take, and what is free."""
     used = sum(model.bytes for model in models if model.kind == "hub")
     return tr("Models of the hub take %1; %2 are free").replace("%1", size(used)).replace("%2", size(free))
 
 
-def shape(model: ModelShown) -> object:
-    """What its card is made of; everything else about it is said anew in the same card."""
+def card_shape(model: ModelShown) -> object:
+    """What decides which widgets a card has; the rest of a model only changes its texts."""
     return model.kind, model.name, model.folder, model.active, bool(model.fit)
 
 
 class ModelCard(QFrame):
-    """One model. `chosen` and `removed` carry it; the one that is trained offers an export instead."""
+    """One model. `chosen` and `removed` carry it; the model in training offers an export instead."""
 
     chosen = Signal(object)
     removed = Signal(object)
@@ -61,11 +61,11 @@ class ModelCard(QFrame):
     def __init__(self, theme: Theme, model: ModelShown) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        title = name_of(model)
-        head = row((Line(theme, title, "heading"), 1))
+        title = model_name(model)
+        head = row((ElidedLabel(theme, title, "heading"), 1))
         if model.active:
             head.addWidget(Chip(theme, tr("Trained now"), "accent", "on"))
-        self._about, self._fit = Line(theme, "", "small", "text_soft"), text(theme, "", "small", "soft", wrap=True)
+        self._about, self._fit = ElidedLabel(theme, "", "small", "text_soft"), text(theme, "", "small", "soft", wrap=True)
         self._fit.setVisible(bool(model.fit))
         if model.active:
             self._act = Button(theme, tr("Export what was learned"), small=True, icon="share")
@@ -78,16 +78,16 @@ class ModelCard(QFrame):
         lines = (head, self._about, self._fit, row(*acts, None, margins=(0, 4, 0, 0)))
         self.setLayout(column(*lines, gap=5, margins=(20, 12, 20, 12)))
 
-    def _remover(self, theme: Theme, model: ModelShown) -> SureLink:
-        name = tr("Remove %1 from this computer").replace("%1", name_of(model))
+    def _remover(self, theme: Theme, model: ModelShown) -> ConfirmLink:
+        name = tr("Remove %1 from this computer").replace("%1", model_name(model))
         sure = tr("Remove %1").replace("%1", size(model.bytes))
-        button = SureLink(theme, tr("Remove"), name, sure=sure, sure_name=f"{name}: {size(model.bytes)}")
+        button = ConfirmLink(theme, tr("Remove"), name, sure=sure, sure_name=f"{name}: {size(model.bytes)}")
         button.meant.connect(lambda: self.removed.emit(model))
         return button
 
     def show_model(self, model: ModelShown, why_not: str) -> None:
-        """The same model as it stands now."""
-        self._about.say(about(model))
+        """Show the model's present state; `why_not`: why no button can be pressed."""
+        self._about.say(model_summary(model))
         first, more, how = model.fit.partition(". ")
         self._fit.setText(tr_sentence(f"{first}." if more else first))
         set_tip(self._fit, tr_sentence(how))
@@ -97,7 +97,7 @@ class ModelCard(QFrame):
 
 
 class ModelsView(QWidget):
-    """All models, and where to get another; a download shows how far it is. `here`: by paths of this computer."""
+    """All models, a field for another one, and a download's progress. `here`: the engine runs on this computer."""
 
     commanded = Signal(object)
 
@@ -105,16 +105,16 @@ class ModelsView(QWidget):
         super().__init__()
         self._theme, self._here, self._state = theme, here, State()
         self._recorded = False
-        self._shapes: list[object] = []  # of the cards that are there
+        self._shapes: list[object] = []  # `card_shape` of each card
         self._model_cards: list[ModelCard] = []
         self._asked_of: object = None
-        self._asked_by, self._writing = "", False  # the id of what a person asked for last; whether an export has not ended
-        self._storage, self._message = Line(theme, role="small", tone="text_soft"), text(theme, "", "small", wrap=True)
-        self._bar, self._came = QProgressBar(), Line(theme, role="small", tone="text_soft")
+        self._asked_by, self._writing = "", False  # the id of the person's last command; whether an export is running
+        self._storage, self._message = ElidedLabel(theme, role="small", tone="text_soft"), text(theme, "", "small", wrap=True)
+        self._bar, self._came = QProgressBar(), ElidedLabel(theme, role="small", tone="text_soft")
         self._bar.setTextVisible(False)
         self._bar.setFixedHeight(8)
         self._bar.setAccessibleName(tr("Download of the model"))
-        self._loading = card(row(Sign(theme, "save", "text_soft"), (self._came, 1)), self._bar, gap=8)
+        self._loading = card(row(Icon(theme, "save", "text_soft"), (self._came, 1)), self._bar, gap=8)
         self._waiting, self._cards = text(theme, "", "body", "soft"), column(gap=12)
         self._empty = card(self._waiting)
         self.setLayout(column(self._loading, self._empty, self._cards, self._adding(), self._storage, None, gap=12))
@@ -143,7 +143,7 @@ class ModelsView(QWidget):
 
     def show_state(self, state: State) -> None:
         before, self._state = self._state, state
-        coming = state.phase == "preparing" and state.downloading is not None  # another choice ends a download, and keeps it
+        coming = state.phase == "preparing" and state.downloading is not None  # choosing another model interrupts a download
         why_not = tr(NO_MODEL) if self._recorded else "" if coming else why_unavailable(state)
         if self.isVisible() and not why_not:
             self._list()
@@ -159,18 +159,18 @@ class ModelsView(QWidget):
         self._draw(why_not)
 
     def show_replay(self) -> None:
-        """There is no engine to ask."""
+        """Mark as a replay: there is no engine to command."""
         self._recorded = True
         self.show_state(self._state)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """What was trained may have grown meanwhile."""
+        """Query the models again: training may have changed them while the view was hidden."""
         super().showEvent(event)
         self._asked_of = None
         self.show_state(self._state)
 
     def _list(self) -> None:
-        """Asked again with each state that is saved, for that is what can be exported."""
+        """Query the models once for each engine and each saved round: saved rounds can be exported."""
         about = (self._state.ready, self._state.saved_round)
         if about[0] is not None and about != self._asked_of:
             self._asked_of = about
@@ -181,7 +181,7 @@ class ModelsView(QWidget):
             return False
         self._asked_by, self._writing = "", False
         self._say(visible(words), "bad")
-        return in_sight(self._message)
+        return is_in_view(self._message)
 
     def _show_download(self) -> None:
         coming = self._state.downloading if self._state.phase in ("preparing", "paused") else None
@@ -194,15 +194,15 @@ class ModelsView(QWidget):
         self._came.say(words.replace("%2", size(coming.done)).replace("%3", size(coming.total)))
 
     def _draw(self, why_not: str) -> None:
-        """A card stays while its model does: whoever is about to press its button does."""
+        """Draw the models. Cards are reused while the models stay the same, so that a press is not lost."""
         listing = self._state.models
         self._waiting.setText(why_not or tr("Looking which models are here."))
         self._empty.setVisible(listing is None)
         if listing is None:
             return
         models = sorted(listing.models, key=lambda model: not model.active)
-        if [shape(model) for model in models] != self._shapes:
-            self._shapes = [shape(model) for model in models]
+        if [card_shape(model) for model in models] != self._shapes:
+            self._shapes = [card_shape(model) for model in models]
             self._make_cards(models)
         for model_card, model in zip(self._model_cards, models, strict=True):
             model_card.show_model(model, why_not)

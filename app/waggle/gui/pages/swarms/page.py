@@ -6,43 +6,44 @@ from PySide6.QtWidgets import QStackedWidget
 
 from waggle.gui.i18n.formatting import one_line, plural, tr, tr_sentence
 from waggle.gui.i18n.placeholders import why_unavailable
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
-from waggle.gui.pages.swarms.create_form import SwarmForm
+from waggle.gui.pages.swarms.create_form import CreateSwarmForm
 from waggle.gui.pages.swarms.invite_view import InviteView
 from waggle.gui.pages.swarms.join_view import JoinView
 from waggle.gui.pages.swarms.models import ModelsView
-from waggle.gui.pages.swarms.playground.view import TryView
+from waggle.gui.pages.swarms.playground.view import PlaygroundView
 from waggle.gui.pages.swarms.race import RaceView
 from waggle.gui.pages.swarms.swarm_list import SwarmList
-from waggle.gui.pages.swarms.swarm_preview import as_created
-from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.buttons import Button, Segments
-from waggle.gui.widgets.draft_text import take_along
+from waggle.gui.pages.swarms.swarm_preview import created_words
+from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
+from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.layout import column
-from waggle.gui.widgets.page_header import head_edges, titled
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line
+from waggle.gui.widgets.page_header import header_margins, title_row
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol.commands import CreateSwarm, ForgetSwarm, ListSwarms, new_id
 from waggle.protocol.state import State
 
 LIST, JOIN, CREATE, INVITE, MODELS, TRY, RACE = range(7)
 
 
-def why_stay(state: State) -> str:
-    """Why no swarm can be gone to now; empty where one can."""
+def why_no_switch(state: State) -> str:
+    """Why the node cannot go to another swarm now; empty if it can."""
     return why_unavailable(state) or (tr_sentence(state.swarms.fixed) if state.swarms else "")
 
 
-class Swarms(Page):
-    """The list of swarms, and the views that open from it. A view that was left waits for no answer any more."""
+class SwarmsPage(Page):
+    """The list of swarms and the views that open from it. A view that is not in front waits for no answer."""
 
-    def __init__(self, theme: Theme, *, here: bool) -> None:
-        super().__init__(theme)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme = context.theme
         self._state = State()
         self._gap = 0  # between cards
-        self._asked_of: object = None  # the Ready whose swarms were asked for
+        self._asked_of: object = None  # the Ready whose swarms were queried
         self._creating = ""  # the id of the CreateSwarm whose answer is awaited
-        self._line = Line(theme, role="small", tone="text_soft")
+        self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._join = Button(theme, tr("Join by a link"), icon="gather")
         self._join.clicked.connect(lambda: self.show_join())
         self._new = Button(theme, tr("Create a swarm"), icon="swarms")
@@ -53,18 +54,18 @@ class Swarms(Page):
         self.join_view.commanded.connect(self.commanded)
         self.join_view.opened.connect(lambda: self._open(JOIN))
         self.join_view.closed.connect(self.show_list)
-        self._form, self._invite_view = SwarmForm(theme), InviteView(theme)
+        self._form, self._invite_view = CreateSwarmForm(theme), InviteView(theme)
         self._form.submitted.connect(self._create)
         self._form.declined.connect(self._give_up)
         self._invite_view.commanded.connect(self.commanded)
         self._invite_view.closed.connect(self.show_list)
         self._invite_view.notice_posted.connect(self.notice_posted)
-        self._models = ModelsView(theme, here=here)
+        self._models = ModelsView(theme, here=context.engine.home is not None)
         self._models.commanded.connect(self.commanded)
         self._names = (tr("Swarms"), tr("Models"), tr("Try it"), tr("Race"))
-        self._which = Segments(theme, self._names, tr("What is shown"))
+        self._which = SegmentedControl(theme, self._names, tr("What is shown"))
         self._which.chosen.connect(lambda index: (self.show_list, self.show_models, self.show_trying, self.show_race)[index]())
-        self.trying = TryView(theme)
+        self.trying = PlaygroundView(theme)
         self.trying.commanded.connect(self.commanded)
         self.race = RaceView(theme)
         self._views = QStackedWidget()
@@ -72,15 +73,15 @@ class Swarms(Page):
         self._list.chosen.connect(self.join_view.preview_known)
         self._list.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=new_id(), charter=charter)))
         views = (
-            Scrolled(column(self._list)), self.join_view, Scrolled(column((self._form, 1))),
-            Scrolled(column(self._invite_view, None)), Scrolled(column(self._models)), self.trying,
-            Scrolled(column((self.race, 1))),
+            ScrollArea(column(self._list)), self.join_view, ScrollArea(column((self._form, 1))),
+            ScrollArea(column(self._invite_view, None)), ScrollArea(column(self._models)), self.trying,
+            ScrollArea(column((self.race, 1))),
         )  # fmt: skip
         for view in views:
             self._views.addWidget(view)
-        self._top = titled(theme, self._names[0], self._which, self._join, self._new, self._ask_others)
+        self._top = title_row(theme, self._names[0], self._which, self._join, self._new, self._ask_others)
         self._head = column(self._top, self._line, gap=0)
-        self._views.setMinimumHeight(1)  # each of them scrolls: the head's buttons are not to give way
+        self._views.setMinimumHeight(1)  # each view scrolls, so that the header's buttons keep their size
         self.setLayout(column(self._head, (self._views, 1), gap=0))
         self.set_compact(False)
 
@@ -92,10 +93,10 @@ class Swarms(Page):
 
     def arrange(self, edge: int, gap: int) -> None:
         below = 20 if self.compact else 24
-        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         for place in range(self._views.count()):
             view = self._views.widget(place)
-            assert isinstance(view, Scrolled | JoinView | TryView)
+            assert isinstance(view, ScrollArea | JoinView | PlaygroundView)
             view.set_edges(edge, below)
         self._gap = gap
         self.trying.chat.set_compact(self.compact)
@@ -111,11 +112,11 @@ class Swarms(Page):
             self.commanded.emit(ListSwarms(id=new_id()))
         if self._creating and state.created is not None and state.created is not before.created:
             self._form.reset()
-            self.join_view.preview(state.created.swarm, as_created)
+            self.join_view.preview(state.created.swarm, created_words)
         self._invite_view.show_state(state)
         if state.swarms is not None:
             self._form.show_offers(state.swarms.offers)
-        why_not = why_stay(state)
+        why_not = why_no_switch(state)
         for button, why in ((self._new, why_not), (self._ask_others, why_unavailable(state))):
             button.setEnabled(not why)
             button.setToolTip(why)
@@ -165,34 +166,39 @@ class Swarms(Page):
         self.show_state(self._state, 0.0)
 
     def show_race(self) -> None:
-        """The idea in two minutes; it needs no engine."""
+        """Show the race, which needs no engine."""
         self._turn_to(RACE)
         self._which.mark(RACE - MODELS + 1)
         self.show_state(self._state, 0.0)
 
-    def go_on(self, before: Page) -> None:
-        """What is seen, what was typed, and the answer that is waited for."""
-        assert isinstance(before, Swarms)
+    def take_over(self, before: Page) -> None:
+        """Take over the view, the text and the awaited answer."""
+        assert isinstance(before, SwarmsPage)
         self._state, self._asked_of = before._state, before._asked_of
-        self._form.go_on(before._form)
-        self.trying.go_on(before.trying)
-        self.race.go_on(before.race)
-        take_along(self._models, before._models)
+        self._form.take_over(before._form)
+        self.trying.take_over(before.trying)
+        self.race.take_over(before.race)
+        copy_drafts(self._models, before._models)
         view = before._views.currentIndex()
         self._turn_to(view)
         self._which.mark(max(0, view - MODELS + 1))
-        self.join_view.go_on(before.join_view)
-        self._invite_view.go_on(before._invite_view)
+        self.join_view.take_over(before.join_view)
+        self._invite_view.take_over(before._invite_view)
         self._creating = before._creating
 
-    def show_replay(self) -> None:
-        """There is no engine to ask."""
+    def show_part(self, part: str) -> None:
+        {"invite": self.show_invitation, "race": self.show_race, "trying": self.show_trying}[part]()
+
+    def show_replay(self, *, over: bool) -> None:
         self._models.show_replay()
         self.trying.show_replay()
 
     def show_models(self) -> None:
         self._turn_to(MODELS)
         self.show_state(self._state, 0.0)
+
+    def postpone(self, command: str) -> bool:
+        return self.join_view.postpone(command)
 
     def refused(self, words: str, command: str) -> bool:
         """The command with this id, or (empty) every command, was refused; returns whether a visible view shows the reason."""
@@ -223,7 +229,7 @@ class Swarms(Page):
         self.commanded.emit(command)
 
     def _show_form(self) -> None:
-        """As it was left: a tab, a key or another button is no reason to lose what was typed."""
+        """Show the form as it was left: changing the view does not lose what was typed."""
         self._turn_to(CREATE)
         self._form.begin()
 

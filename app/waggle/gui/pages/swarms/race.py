@@ -1,4 +1,4 @@
-"""Race: two practice swarms on this computer, one alone and one sharing, as it happens; started, stopped and raced again."""
+"""The race: two practice swarms on this computer, one sharing and one not, shown while they run."""
 
 from typing import TYPE_CHECKING
 
@@ -15,17 +15,17 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import hexagon
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
-from waggle.gui.widgets.painted import Painted
-from waggle.gui.widgets.responsive_row import Shares
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.painted import PaintedWidget
+from waggle.gui.widgets.responsive_row import StretchRow
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_race import Lane, RaceEvent
 
 if TYPE_CHECKING:
     from waggle.gui.charts.race_chart import RaceChart
 
 
-class Sample(Painted):
-    """A cell of the legend."""
+class LegendCell(PaintedWidget):
+    """A sample cell for the legend."""
 
     def __init__(self, theme: Theme, fill: str, edge: str) -> None:
         super().__init__(theme, QSize(14, 14))
@@ -40,8 +40,8 @@ class Sample(Painted):
 SOLID, DOTTED = Qt.PenStyle.SolidLine, Qt.PenStyle.DotLine
 
 
-class Stretch(Painted):
-    """A piece of a curve, as the chart draws it."""
+class LegendLine(PaintedWidget):
+    """A sample of a curve for the legend."""
 
     def __init__(self, theme: Theme, role: str, style: Qt.PenStyle) -> None:
         super().__init__(theme, QSize(22, 14))
@@ -54,14 +54,14 @@ class Stretch(Painted):
 
 
 class LaneBox(QWidget):
-    """One swarm: how many of its answers are right lately, and who solved what."""
+    """One swarm: its recent share of right answers, and which member solved which specialty."""
 
-    def __init__(self, theme: Theme, lane: Lane, name: str, about: str, key: Stretch) -> None:
+    def __init__(self, theme: Theme, lane: Lane, name: str, about: str, key: LegendLine) -> None:
         super().__init__()
         self._lane: Lane = lane
-        self._figure, self._solved = text(theme, "–", "title"), Line(theme, "", "caption", "text_faint")
+        self._figure, self._solved = text(theme, "–", "title"), ElidedLabel(theme, "", "caption", "text_faint")
         self.comb = RaceGrid(theme, lane)
-        words = Line(theme, about, "caption", "text_faint")
+        words = ElidedLabel(theme, about, "caption", "text_faint")
         head = row(key, text(theme, name, "heading"), (words, 1), self._figure, gap=8)
         self.setLayout(column(head, self.comb, self._solved, gap=4))
 
@@ -72,7 +72,7 @@ class LaneBox(QWidget):
 
 
 class RaceView(QWidget):
-    """Plays one race at a time, in a process that ends when this is left."""
+    """Runs one race at a time, in a process that ends when the view is hidden."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -81,25 +81,25 @@ class RaceView(QWidget):
         self.process.message_received.connect(self.take)
         self.process.ended.connect(self._ended)
         self._says, self._more = text(theme, "", "title", wrap=True), text(theme, "", "small", "soft", wrap=True)
-        self._more.setMinimumWidth(min(420, theme.px(420)))  # else a page that scrolls takes it for a tall, narrow column
+        self._more.setMinimumWidth(min(420, theme.px(420)))  # else a scroll area computes a tall, narrow column
         self.button = Button(theme, tr("Start the race"), "primary", "play")
         self.button.clicked.connect(self._act)
         says, button = as_widget(column(self._says, self._more, gap=4)), as_widget(column(self.button, None))
-        self._top = card(Shares((says, 1), (button, 0), gap=24))
+        self._top = card(StretchRow((says, 1), (button, 0), gap=24))
         self._chart: RaceChart | None = None
         self._room = column()
-        self._jump = Line(theme, "", "small", "text_soft")
+        self._jump = ElidedLabel(theme, "", "small", "text_soft")
         curve = text(theme, tr("Right answers"), "heading")
-        about = Line(theme, tr("share of all answers in a round, as a trend"), "caption", "text_faint")
+        about = ElidedLabel(theme, tr("share of all answers in a round, as a trend"), "caption", "text_faint")
         self._curves = card(row(curve, (about, 1)), (self._room, 1), self._jump, gap=6)
         self._lanes: dict[Lane, LaneBox] = {
-            "sharing": LaneBox(theme, "sharing", tr("Sharing"), tr("right lately"), Stretch(theme, "peer", SOLID)),
-            "alone": LaneBox(theme, "alone", tr("Alone"), tr("right lately"), Stretch(theme, "reference", DOTTED)),
+            "sharing": LaneBox(theme, "sharing", tr("Sharing"), tr("right lately"), LegendLine(theme, "peer", SOLID)),
+            "alone": LaneBox(theme, "alone", tr("Alone"), tr("right lately"), LegendLine(theme, "reference", DOTTED)),
         }
-        own_find = row(Sample(theme, "accent", "accent_line"), text(theme, tr("found by itself"), "caption", "soft"), gap=4)
-        passed = row(Sample(theme, "peer", "peer"), text(theme, tr("after learning from another"), "caption", "soft"), gap=4)
+        own_find = row(LegendCell(theme, "accent", "accent_line"), text(theme, tr("found by itself"), "caption", "soft"), gap=4)
+        passed = row(LegendCell(theme, "peer", "peer"), text(theme, tr("after learning from another"), "caption", "soft"), gap=4)
         self._side: QFrame = card(*self._lanes.values(), None, row(own_find, passed, None, gap=12), gap=10)
-        self._arena = Shares((self._curves, 1), (self._side, 0), gap=12)
+        self._arena = StretchRow((self._curves, 1), (self._side, 0), gap=12)
         self.setLayout(column(self._top, (self._arena, 100), None, gap=12))
         theme.changed.connect(self._draw)
         self._draw()
@@ -108,18 +108,18 @@ class RaceView(QWidget):
         self._arena.set_gap(gap)
 
     def take(self, line: RaceEvent) -> None:
-        """One message of the race."""
+        """Fold one message of the race's process into the view."""
         self.race = fold(self.race, line)
         self._draw()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Whoever leaves this page wants the computer back; a window that is only minimised is not left."""
+        """Stop the race when another view is shown, but not when the window is minimised."""
         super().hideEvent(event)
         if not event.spontaneous():
             self.stop()
 
-    def go_on(self, before: "RaceView") -> None:
-        """How the last race went; one under way ends, as whenever its page is left."""
+    def take_over(self, before: "RaceView") -> None:
+        """Take over the last race; a running one stops."""
         before.stop()
         self.race = before.race
         self._draw()

@@ -4,27 +4,27 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import one_line, tr
-from waggle.gui.pages.swarms.swarm_facts import SHARED, Fact, chips, here, samples, trains_on
+from waggle.gui.pages.swarms.swarm_facts import SHARED, Fact, chips, members_words, sample_questions, trains_on
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.confirm_button import SureLink
+from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.layout import as_widget, column, row
-from waggle.gui.widgets.painted import Sign
-from waggle.gui.widgets.text import Line, say_in, text
+from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.events_swarms import SwarmShown
 
 
-def forget_link(theme: Theme, swarm: SwarmShown) -> SureLink:
-    """Asked twice where the way back goes too."""
+def forget_link(theme: Theme, swarm: SwarmShown) -> ConfirmLink:
+    """The link that forgets a swarm; it asks twice if nobody else can invite back to it."""
     title, sure = one_line(swarm.name), ""
     if swarm.private or swarm.created:
         sure = tr("Forget its key for good") if swarm.private else tr("Forget it for good")
     name = tr("Forget %1").replace("%1", title)
-    return SureLink(theme, tr("Forget"), name, sure=sure, sure_name=f"{sure}: {title}")
+    return ConfirmLink(theme, tr("Forget"), name, sure=sure, sure_name=f"{sure}: {title}")
 
 
 class SwarmCard(QFrame):
-    """A swarm that is remembered. `chosen` and `forgotten` carry its charter."""
+    """A remembered swarm. `chosen` and `forgotten` carry its charter."""
 
     chosen = Signal(str)
     forgotten = Signal(str)
@@ -32,23 +32,23 @@ class SwarmCard(QFrame):
     def __init__(self, theme: Theme, swarm: SwarmShown, why_not: str) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._swarm, self._members = swarm, Fact(theme, tr("Members"), here(swarm, None))
-        name = Line(theme, one_line(swarm.name), "heading")
-        head = row(Sign(theme, "swarms", "accent_text" if swarm.active else "text_soft", 20), (name, 1), *chips(theme, swarm))
+        self._swarm, self._members = swarm, Fact(theme, tr("Members"), members_words(swarm, None))
+        name = ElidedLabel(theme, one_line(swarm.name), "heading")
+        head = row(Icon(theme, "swarms", "accent_text" if swarm.active else "text_soft", 20), (name, 1), *chips(theme, swarm))
         facts = [Fact(theme, tr("It trains on"), trains_on(swarm)), self._members]
         if swarm.model_hint:
             facts.append(Fact(theme, tr("Meant for"), one_line(swarm.model_hint)))
         if swarm.active:
             facts.append(Fact(theme, tr("Shared"), tr(SHARED)))
         parts: list[QWidget] = [as_widget(head), *facts]
-        if swarm.active and (sample_box := samples(theme, swarm)) is not None:
+        if swarm.active and (sample_box := sample_questions(theme, swarm)) is not None:
             parts += [text(theme, tr("Questions of this kind are asked"), "label", "soft"), sample_box]
         if not swarm.active:
             parts.append(self._buttons(theme, swarm, why_not))
         self.setLayout(column(*parts, None, gap=7, margins=(20, 14, 20, 14)))
 
     def show_members(self, members: int | None) -> None:
-        self._members.say(here(self._swarm, members))
+        self._members.say(members_words(self._swarm, members))
 
     def _buttons(self, theme: Theme, swarm: SwarmShown, why_not: str) -> QWidget:
         title = one_line(swarm.name)

@@ -12,7 +12,7 @@ from waggle.protocol.events_swarms import SwarmShown
 
 MOST_TITLES = 9
 MOST_SAMPLES = 3
-SAMPLE = 220  # characters
+LONGEST_SAMPLE = 220  # characters
 DIFFICULTIES = {"easy": later("easy"), "standard": later("standard"), "hard": later("hard")}
 SHARED = (
     "Your model's answers as plain text, a made-up name and a public key, your network address to those you meet, and answers of "
@@ -22,7 +22,7 @@ STAYS = "Your files, your real name, the model itself, and what you type, unless
 
 
 def trains_on(swarm: SwarmShown) -> str:
-    """Its specialties in one line, with their difficulty where it is one for all."""
+    """The specialties in one line, with the difficulty if all have the same."""
     titles = [tr_sentence(one_line(specialty.title)) for specialty in swarm.specialties]
     listed_titles = ", ".join(titles[:MOST_TITLES])
     if len(titles) > MOST_TITLES:
@@ -32,8 +32,8 @@ def trains_on(swarm: SwarmShown) -> str:
     return f"{listed_titles} ({tr(DIFFICULTIES[level])})" if level in DIFFICULTIES else listed_titles
 
 
-def here(swarm: SwarmShown, members: int | None) -> str:
-    """How many are there, as far as that is known."""
+def members_words(swarm: SwarmShown, members: int | None) -> str:
+    """How many members the swarm has, as far as that is known."""
     if members is not None:
         return plural(members, "only you", "%n, you included")
     if swarm.active:
@@ -44,7 +44,7 @@ def here(swarm: SwarmShown, members: int | None) -> str:
 
 
 def chips(theme: Theme, swarm: SwarmShown) -> list[Chip]:
-    """What sort of swarm it is."""
+    """The chips of a swarm: active, private, shipped, created here."""
     chip_widgets = []
     if swarm.active:
         chip_widgets.append(Chip(theme, tr("You are here"), "accent", "on"))
@@ -58,7 +58,7 @@ def chips(theme: Theme, swarm: SwarmShown) -> list[Chip]:
 
 
 class Fact(QWidget):
-    """One line of a card: what, and how it is."""
+    """One line of a card: a title and a value."""
 
     def __init__(self, theme: Theme, title: str, words: str) -> None:
         super().__init__()
@@ -74,15 +74,15 @@ class Fact(QWidget):
         self._value.setAccessibleName(f"{self._title}: {words}")
 
 
-def samples(theme: Theme, swarm: SwarmShown) -> QFrame | None:
-    """What is asked there, in its own words: plain text, cut short."""
+def sample_questions(theme: Theme, swarm: SwarmShown) -> QFrame | None:
+    """Sample questions of the swarm as plain text, cut to LONGEST_SAMPLE; None without any."""
     with_samples = [specialty for specialty in swarm.specialties if specialty.sample][:MOST_SAMPLES]
     if not with_samples:
         return None
     parts: list[QWidget] = []
     for specialty in with_samples:
         words = " ".join(specialty.sample.split())
-        cut = words if len(words) <= SAMPLE else f"{words[:SAMPLE]}…"
+        cut = words if len(words) <= LONGEST_SAMPLE else f"{words[:LONGEST_SAMPLE]}…"
         parts.append(
             as_widget(
                 column(

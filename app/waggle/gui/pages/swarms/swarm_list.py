@@ -1,4 +1,4 @@
-"""The swarms that are known, as cards: the one I am in, then the others."""
+"""The remembered swarms as cards, the active one first."""
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QGridLayout, QWidget
@@ -14,7 +14,7 @@ from waggle.protocol.state import State
 
 
 class SwarmList(QWidget):
-    """Cards are rebuilt when something about them changed, but for how many are there. `chosen`, `forgotten`: of a charter."""
+    """Rebuilds its cards when a swarm changes, except for the count of members. `chosen` and `forgotten` carry a charter."""
 
     chosen = Signal(str)
     forgotten = Signal(str)
@@ -28,7 +28,7 @@ class SwarmList(QWidget):
         self.setLayout(self._cards)
 
     def show_state(self, state: State, why_not: str, gap: int) -> None:
-        """`why_not`: why no swarm can be gone to now."""
+        """`why_not`: why the node cannot go to another swarm now."""
         listing = state.swarms
         drawn = (listing and listing.swarms, why_not, gap)
         if drawn != self._drawn:
@@ -62,7 +62,7 @@ class SwarmList(QWidget):
 
 
 def _awaited(state: State) -> str:
-    """Why no swarm is shown yet."""
+    """When the list of swarms will appear."""
     if state.phase in ("problem", "stopped"):
         return tr("The engine is not running. The swarms you know appear here when it runs again.")
     if why_unavailable(state):

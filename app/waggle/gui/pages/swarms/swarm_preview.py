@@ -4,30 +4,30 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import one_line, plural, tr
-from waggle.gui.pages.swarms.swarm_facts import SHARED, STAYS, Fact, chips, samples, trains_on
+from waggle.gui.pages.swarms.swarm_facts import SHARED, STAYS, Fact, chips, sample_questions, trains_on
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.confirm_button import OnceButton
+from waggle.gui.widgets.controls.confirm_button import SingleClickButton
 from waggle.gui.widgets.layout import as_widget, column, row, rule
-from waggle.gui.widgets.painted import Sign
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_swarms import InviteRead, SwarmShown
 
 
-def as_created() -> str:
-    """Who is in a swarm that was made a moment ago."""
+def created_words() -> str:
+    """The introduction to a swarm that was just created."""
     return tr("It is ready: its charter is written and its questions are agreed on. Go there, then invite others.")
 
 
-def as_remembered(swarm: SwarmShown) -> str:
-    """Who is in a known one: nobody was asked just now."""
+def remembered_words(swarm: SwarmShown) -> str:
+    """The introduction to a remembered swarm, with the members at the last query."""
     there = plural(swarm.members, "%n computer was there when last asked.", "%n computers were there when last asked.") if (
         swarm.members) else tr("Not asked yet who is there.")  # fmt: skip
     return f"{there} {tr('You know this swarm.')}"
 
 
-def as_answered(read: InviteRead) -> str:
-    """Who is in one that was just asked."""
+def answered_words(read: InviteRead) -> str:
+    """The introduction to a swarm whose computers were just asked, with its members."""
     if not read.answered:
         return tr("Nobody answered at its addresses just now, but it was met before. You can join, and wait for others there.")
     there = plural(read.swarm.members, "%n computer is there now.", "%n computers are there now.") if read.swarm.members else tr(
@@ -36,9 +36,10 @@ def as_answered(read: InviteRead) -> str:
 
 
 class SwarmPreview(QFrame):
-    """A swarm that could be gone to: all that is known of it, what going there means, and the one button that does it.
+    """What is known of a swarm, what joining means, and the button for it; the active swarm has the facts only.
 
-    Of the swarm that one is in already, only what is known of it.
+    `accepted` carries the charter to join. `about`: the introduction; `leaving`: the name of the active swarm; `why_not`: why
+    it cannot be left.
     """
 
     accepted = Signal(str)
@@ -48,7 +49,7 @@ class SwarmPreview(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         title = one_line(swarm.name)
-        head = row(Sign(theme, "swarms", "accent_text", 24), (Line(theme, title, "title"), 1), *chips(theme, swarm))
+        head = row(Icon(theme, "swarms", "accent_text", 24), (ElidedLabel(theme, title, "title"), 1), *chips(theme, swarm))
         introduction = tr("You are in this swarm already.") if swarm.active else about
         parts: list[QWidget | int | None] = [as_widget(head), text(theme, introduction, "body", "soft", wrap=True), 4]
         parts.append(Fact(theme, tr("It trains on"), trains_on(swarm)))
@@ -58,12 +59,12 @@ class SwarmPreview(QFrame):
         if swarm.active:
             shared, questions = tr("Shared"), tr("Questions of this kind are asked")
         parts += [Fact(theme, shared, tr(SHARED)), Fact(theme, tr("Never leaves"), tr(STAYS))]
-        if (sample_box := samples(theme, swarm)) is not None:
+        if (sample_box := sample_questions(theme, swarm)) is not None:
             parts += [2, text(theme, questions, "label", "soft"), sample_box]
         parts += [4, rule()]
         if not swarm.active:
             parts += [2, text(theme, self._what_happens(swarm, leaving, round_), "small", "soft", wrap=True)]
-        hindrance = Line(theme, "" if swarm.active else why_not, "small", "text_soft")
+        hindrance = ElidedLabel(theme, "" if swarm.active else why_not, "small", "text_soft")
         parts.append(as_widget(row((hindrance, 1), *self._buttons(theme, swarm, why_not), gap=8, margins=(0, 6, 0, 0))))
         self.setLayout(column(*parts, gap=7, margins=(24, 20, 24, 20)))
 
@@ -73,7 +74,7 @@ class SwarmPreview(QFrame):
         if swarm.active:
             return (self.no,)
         words = tr("Join %1") if not swarm.known else tr("Go to %1")
-        self.join = OnceButton(theme, words.replace("%1", one_line(swarm.name)[:40]), "primary")
+        self.join = SingleClickButton(theme, words.replace("%1", one_line(swarm.name)[:40]), "primary")
         self.join.setEnabled(not why_not)
         self.join.setToolTip(why_not)
         self.join.clicked.connect(lambda: self.accepted.emit(swarm.charter))

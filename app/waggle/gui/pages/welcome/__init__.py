@@ -1,1 +1,1 @@
-"""The first start."""
+"""The page Welcome, shown at the first start."""

@@ -1,4 +1,4 @@
-"""The first start, in under a minute: what this does, this computer, the swarm, go. Every step can be skipped."""
+"""The page Welcome: set-up at the first start in four steps (what Waggle does, this computer, the swarm, start)."""
 
 import os
 import sys
@@ -11,28 +11,28 @@ from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
 from waggle.core.settings import Value, profiles
 from waggle.gui.i18n.formatting import later, plural, tr, tr_sentence
-from waggle.gui.pages.welcome.animation import Dance
+from waggle.gui.pages.welcome.waggle_dance import WaggleDance
 from waggle.gui.state import shortcuts
 from waggle.gui.state.invite_link import is_invite
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import system_tray
-from waggle.gui.widgets.controls.buttons import Button, Segments
-from waggle.gui.widgets.controls.inputs import Field, Switch
+from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
+from waggle.gui.widgets.controls.inputs import Switch, TextField
 from waggle.gui.widgets.controls.usage_profile import PROFILE_WORDS, PROFILES
 from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, restyle, row
-from waggle.gui.widgets.painted import Painted, Sign
-from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.painted import Icon, PaintedWidget
+from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import announce, say_in, text
 
 STEPS = (later("What it does"), later("This computer"), later("Swarm"), later("Start"))
-SWARM = 2  # the step
-WIDEST, TALLEST = 1136, 688
-LEAST_FOR_PICTURE, LEAST_FOR_AIR = 1100, 640  # pixels of width and of height, of words as large as they are made
-AIR = 20  # above a title
+SWARM = 2  # the index of the step
+WIDEST, TALLEST = 1136, 688  # pixels of the card
+LEAST_FOR_PICTURE, LEAST_FOR_AIR = 1100, 640  # pixels of the window's width and height, at a text size of 100%
+AIR = 20  # pixels above a title
 
 
-class Steps(Painted):
-    """Where one is among the four: a filled circle now, a tick behind, a number ahead."""
+class StepIndicator(PaintedWidget):
+    """The steps in a row: a tick for a past step, a filled circle for the present one, a number for those to come."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
@@ -75,8 +75,8 @@ class Steps(Painted):
         painter.drawText(circle, Qt.AlignmentFlag.AlignCenter, str(step + 1))
 
 
-class Welcome(QWidget):
-    """`done` carries what was chosen, as settings; empty where everything was skipped. `invited` carries a link to look at."""
+class WelcomePage(QWidget):
+    """`done` carries the chosen settings, empty if set-up was skipped; before it, `invited` carries an invite link to preview."""
 
     done = Signal(object)
     invited = Signal(str)
@@ -85,15 +85,15 @@ class Welcome(QWidget):
         super().__init__()
         self.setObjectName("window")
         self._theme = theme
-        self._steps, self._pages = Steps(theme), QStackedWidget()
-        self._profile, self._swarm_chosen = Segments(theme, [tr(words) for words in PROFILES.values()], tr("How much")), 0
+        self._steps, self._pages = StepIndicator(theme), QStackedWidget()
+        self._profile, self._swarm_chosen = SegmentedControl(theme, [tr(words) for words in PROFILES.values()], tr("How much")), 0
         self._power = Switch(theme, tr("Not on battery"))
         self._power.setChecked(True)
-        self._link = Field(theme, tr("Invite link"), tr("waggle://join?…"))
+        self._link = TextField(theme, tr("Invite link"), tr("waggle://join?…"))
         self._refused = text(theme, "", "small", "bad", wrap=True)
         self._refused.hide()
         self._summary = [text(theme, "", "body", "soft", wrap=True) for _ in range(3)]
-        self._art = Dance(theme)
+        self._art = WaggleDance(theme)
         self._art.setFixedWidth(380)
         self._skip = Button(theme, tr("Skip set-up"), "link")
         self._skip.clicked.connect(lambda: self.done.emit({}))
@@ -102,7 +102,7 @@ class Welcome(QWidget):
         self._hint = text(theme, "", "small", "faint")
         self._next = Button(theme, tr("Continue"), "primary")
         self._next.clicked.connect(self._forward)
-        self._link.returnPressed.connect(self._next.click)  # where it is enabled
+        self._link.returnPressed.connect(self._next.click)  # `click` does nothing while the button is disabled
         for page in (self._what(), self._computer(), self._swarms(), self._start()):
             self._pages.addWidget(page)
         foot = row(FLUSH, self._skip, None, self._hint, 8, self._back, self._next)
@@ -159,16 +159,16 @@ class Welcome(QWidget):
     def _swarms(self) -> QWidget:
         theme = self._theme
         self._choices = [
-            Choice(
+            SwarmChoice(
                 theme,
                 tr("First light, the swarm that comes with Waggle"),
                 tr("Small puzzles of nine kinds. Open to all, and empty so far: you train alone until you invite someone."),
                 "swarms",
             ),
-            Choice(
+            SwarmChoice(
                 theme, tr("Only this computer"), tr("Nothing is sent and nothing received. You can join others later."), "you"
             ),
-            Choice(
+            SwarmChoice(
                 theme,
                 tr("I was invited"),
                 tr(
@@ -193,9 +193,9 @@ class Welcome(QWidget):
     def _start(self) -> QWidget:
         theme = self._theme
         pairs = zip(("home", "bolt", "swarms"), self._summary, strict=True)
-        lines = [row(Sign(theme, icon, "accent_text", 20), (words, 1), gap=14) for icon, words in pairs]
+        lines = [row(Icon(theme, icon, "accent_text", 20), (words, 1), gap=14) for icon, words in pairs]
         begins = tr("The first round begins in a few seconds. It goes on while the window is closed.")
-        if not system_tray.available():  # closing the window ends it
+        if not system_tray.available():  # without a tray, closing the window ends Waggle
             begins = tr("The first round begins in a few seconds.")
             pausing = tr("Pause whenever you like: on Home or with %1.")
         elif sys.platform == "darwin":
@@ -220,7 +220,7 @@ class Welcome(QWidget):
         self._next.setFocus()
 
     def _allow(self) -> None:
-        """Who was invited goes on with the link."""
+        """Enable the next step, which needs a link if the person was invited."""
         step, invited = self._pages.currentIndex(), self._swarm_chosen == 2
         lacking = step == SWARM and invited and not self._link.text().strip()
         self._next.setEnabled(not lacking)
@@ -229,7 +229,7 @@ class Welcome(QWidget):
 
     def _forward(self) -> None:
         if self._pages.currentIndex() == SWARM and self._swarm_chosen == 2 and not is_invite(self._link.text()):
-            title = tr_sentence("This is not an invite link: one begins with waggle://join?")  # as the engine says it
+            title = tr_sentence("This is not an invite link: one begins with waggle://join?")  # the engine's own words
             say_in(self._refused, f"{title} {tr_sentence('Ask for the link again, and copy it whole.')}", "bad")
             announce(self, self._refused.text())
             self._link.setFocus()
@@ -239,7 +239,7 @@ class Welcome(QWidget):
             return
         if self._swarm_chosen == 2:
             self.invited.emit(self._link.text().strip())
-        self.done.emit(self.values())  # whoever hears it begins, and has to know of the invite by then
+        self.done.emit(self.values())  # after `invited`: this starts the engine
 
     def _sum_up(self) -> None:
         profile = list(PROFILES.values())[self._profile.index]
@@ -251,7 +251,7 @@ class Welcome(QWidget):
         self._summary[2].setText(joins[self._swarm_chosen])
 
     def values(self) -> dict[str, Value]:
-        """What the steps say now, as settings."""
+        """The choices made so far, as settings."""
         chosen = dict(profiles(os.cpu_count() or 1)[list(PROFILES)[self._profile.index]])
         chosen["when.only_on_power"] = self._power.isChecked()
         chosen["swarm.solo"] = self._swarm_chosen == 1
@@ -279,7 +279,7 @@ class Welcome(QWidget):
         self._frame.setContentsMargins(side, above, side, above)
 
 
-class Choice(QFrame):
+class SwarmChoice(QFrame):
     """One way to go on, as a box with a title and what it means."""
 
     chosen = Signal()
@@ -291,9 +291,9 @@ class Choice(QFrame):
         self._button.setCheckable(True)
         self._button.setAccessibleDescription(line)
         self._button.clicked.connect(self.chosen)
-        self._tick, self._more = Sign(theme, "check", "accent_text"), None  # type: tuple[Sign, QWidget | None]
+        self._tick, self._more = Icon(theme, "check", "accent_text"), None  # type: tuple[Icon, QWidget | None]
         self._box = column(
-            row(Sign(theme, icon, "accent_text", 20), self._button, None, self._tick, gap=10),
+            row(Icon(theme, icon, "accent_text", 20), self._button, None, self._tick, gap=10),
             row(34, (text(theme, line, "small", "soft", wrap=True), 1), gap=0), gap=2, margins=(16, 10, 16, 12),
         )  # fmt: skip
         self.setLayout(self._box)
@@ -310,18 +310,18 @@ class Choice(QFrame):
             self._more.setVisible(chosen)
 
     def mousePressEvent(self, _event: object) -> None:
-        """The whole box can be pressed; the keyboard has the button."""
+        """The whole box can be clicked; the keyboard uses the button."""
         self.chosen.emit()
 
 
 def _page(theme: Theme, title: str, line: str, *parts: QWidget | int) -> QWidget:
-    """Every title stands at the same height, whatever follows it; where there is no room for all of that, it can be scrolled."""
+    """One step. Titles of all steps stand at the same height; a step that is too high scrolls."""
     head = text(theme, title, "hero", wrap=True)
-    return Scrolled(column(head, text(theme, line, "body", "soft", wrap=True), 10, *parts, None, gap=14), "surface")
+    return ScrollArea(column(head, text(theme, line, "body", "soft", wrap=True), 10, *parts, None, gap=14), "surface")
 
 
 def _point(theme: Theme, icon: str, title: str, line: str) -> QWidget:
-    badge = frame("badge", row(None, Sign(theme, icon, "accent_text", 20), None))
+    badge = frame("badge", row(None, Icon(theme, icon, "accent_text", 20), None))
     badge.setFixedSize(40, 40)
     return as_widget(
         row(badge, (column(text(theme, title, "heading"), text(theme, line, "body", "soft", wrap=True), gap=2), 1), gap=16)
@@ -329,5 +329,5 @@ def _point(theme: Theme, icon: str, title: str, line: str) -> QWidget:
 
 
 def _listed(theme: Theme, title: str, tone: str, icon: str, lines: Sequence[str]) -> QWidget:
-    rows = [row(Sign(theme, icon, tone, 16), (text(theme, line, "small", "soft", wrap=True), 1)) for line in lines]
+    rows = [row(Icon(theme, icon, tone, 16), (text(theme, line, "small", "soft", wrap=True), 1)) for line in lines]
     return as_widget(column(text(theme, title, "label"), *rows, None, gap=6))

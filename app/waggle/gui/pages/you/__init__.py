@@ -1,1 +1,1 @@
-"""You: who this node is, and what it contributed."""
+"""The page You: this node's identity and what it has contributed."""

@@ -1,4 +1,4 @@
-"""A clean goodbye: everything Waggle keeps here, with sizes; what is chosen of it is removed, and then said."""
+"""Removing Waggle's data: everything it keeps on this computer with sizes, the choice what to remove, and the removal."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,22 +9,22 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QWidget
 
 from waggle.core import paths, stored_data
 from waggle.core.errors import UNREADABLE
-from waggle.core.stored_data import KEPT_BY_DEFAULT, Belonging, Kind, Removed
+from waggle.core.stored_data import KEPT_BY_DEFAULT, DataKind, Removal, StoredFiles
 from waggle.gui.i18n.formatting import later, plural, size, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, empty, frame, row, rule
-from waggle.gui.widgets.painted import Sign
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, say_in, text
+from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, say_in, text
 
-TITLES: dict[Kind, str] = {
+TITLES: dict[DataKind, str] = {
     "identity": later("Who you are"), "settings": later("Settings"), "checkpoints": later("What your models learned"),
     "history": later("History"), "record": later("Record of events"), "swarms": later("Swarms and peers"),
     "log": later("Logs"), "models": later("Downloaded models"), "cuda": later("CUDA"),
     "cache": later("Caches"),
 }  # fmt: skip
-NOTES: dict[Kind, str] = {
+NOTES: dict[DataKind, str] = {
     "identity": later("Your key. Without it, or a backup of it, nobody can be you again."),
     "settings": later("What you chose, and where this window stood."),
     "checkpoints": later("Checkpoints, their journal, and the album of earlier moments."),
@@ -36,11 +36,11 @@ NOTES: dict[Kind, str] = {
     "cuda": later("What computes on your NVIDIA graphics card."),
     "cache": later("What experiments keep to be faster next time."),
 }
-MOST_SPARED = 20  # files that are named
+MOST_SPARED = 20  # files that are listed because they could not be removed
 
 
-def chosen_words(stored: Sequence[Belonging], kinds: frozenset[Kind]) -> str:
-    """How much would be removed."""
+def chosen_words(stored: Sequence[StoredFiles], kinds: frozenset[DataKind]) -> str:
+    """How many files, and how much, would be removed."""
     chosen = [each for each in stored if each.kind in kinds]
     count = sum(len(each.files) for each in chosen)
     if not count:
@@ -48,16 +48,16 @@ def chosen_words(stored: Sequence[Belonging], kinds: frozenset[Kind]) -> str:
     return plural(count, "%n file, %1", "%n files, %1").replace("%1", size(sum(each.size for each in chosen)))
 
 
-def done_words(removed: Removed) -> str:
-    """What became of one kind."""
+def done_words(removed: Removal) -> str:
+    """What was removed of one kind."""
     words = plural(removed.files, "%1: %n file removed, %2", "%1: %n files removed, %2")
     return words.replace("%1", tr(TITLES[removed.kind])).replace("%2", size(removed.size))
 
 
-class Keep(QWidget):
-    """One kind: whether it goes, what it is, how large."""
+class DataKindRow(QWidget):
+    """One kind of data: a checkbox to remove it, a note, and the size."""
 
-    def __init__(self, theme: Theme, stored: Belonging, *, goes: bool) -> None:
+    def __init__(self, theme: Theme, stored: StoredFiles, *, goes: bool) -> None:
         super().__init__()
         self.kind = stored.kind
         self.box = QCheckBox(tr(TITLES[stored.kind]))
@@ -66,14 +66,14 @@ class Keep(QWidget):
         self.box.setAccessibleDescription(tr(NOTES[stored.kind]))
         self.box.setChecked(goes)
         self.box.setFixedWidth(theme.px(230))
-        note = Line(theme, tr(NOTES[stored.kind]), "small", "text_soft")
-        amount = Line(theme, size(stored.size), "label", right=True)
+        note = ElidedLabel(theme, tr(NOTES[stored.kind]), "small", "text_soft")
+        amount = ElidedLabel(theme, size(stored.size), "label", right=True)
         amount.setFixedWidth(theme.px(80))
         self.setLayout(row(self.box, (note, 1), amount, gap=12))
 
 
-class GoodbyeView(QFrame):
-    """`confirmed` carries the kinds that were chosen twice; `backup_wanted` comes before, `done` is a change of mind."""
+class DataRemovalView(QFrame):
+    """Chooses the kinds of data to remove. `confirmed` carries them after a second press; `done`: nothing should be removed."""
 
     confirmed = Signal(object)
     backup_wanted = Signal()
@@ -82,7 +82,7 @@ class GoodbyeView(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._theme, self._stored, self._keeps = theme, tuple[Belonging, ...](), list[Keep]()
+        self._theme, self._stored, self._keeps = theme, tuple[StoredFiles, ...](), list[DataKindRow]()
         about = text(theme, tr("This is all that Waggle keeps on this computer. What you choose is removed, and nothing else; "
                               "the program itself is uninstalled like any other."), "body", "soft", wrap=True)  # fmt: skip
         self._backup = Button(theme, tr("Back up who you are"), icon="save")
@@ -90,7 +90,7 @@ class GoodbyeView(QFrame):
         first = text(theme, tr("First: a backup lets you come back as who you are, here or elsewhere."), "small", wrap=True)
         self._first = frame("well", row((first, 1), self._backup, margins=(14, 8, 10, 8)))
         self._rows = column(gap=7)
-        self._sum, self._warning = Line(theme, role="label"), text(theme, "", "small", "bad", wrap=True)
+        self._sum, self._warning = ElidedLabel(theme, role="label"), text(theme, "", "small", "bad", wrap=True)
         self._cancel, self._go = Button(theme, tr("Keep everything")), Button(theme, tr("Remove these"))
         self._cancel.clicked.connect(self._back)
         self._go.clicked.connect(self._forward)
@@ -101,11 +101,13 @@ class GoodbyeView(QFrame):
         ))  # fmt: skip
         self._confirming = False
 
-    def show_found(self, stored: tuple[Belonging, ...], *, no_backup: str, unticked: tuple[Kind, ...] = KEPT_BY_DEFAULT) -> None:
-        """List what is here; all kinds start ticked except `unticked`. `no_backup`: why none can be made now."""
+    def show_found(
+        self, stored: tuple[StoredFiles, ...], *, no_backup: str, unticked: tuple[DataKind, ...] = KEPT_BY_DEFAULT
+    ) -> None:
+        """List what is stored; all kinds start ticked except `unticked`. `no_backup`: why no backup can be made now."""
         self._stored, self._confirming = stored, False
         empty(self._rows)
-        self._keeps = [Keep(self._theme, each, goes=each.kind not in unticked) for each in stored]
+        self._keeps = [DataKindRow(self._theme, each, goes=each.kind not in unticked) for each in stored]
         for keep in self._keeps:
             keep.box.toggled.connect(lambda _on: self._changed())
             self._rows.addWidget(keep)
@@ -114,13 +116,13 @@ class GoodbyeView(QFrame):
         self._backup.setToolTip(no_backup)
         self._changed()
 
-    def go_on(self, before: "GoodbyeView") -> None:
-        """What was chosen of the same things; to remove them is asked again."""
+    def take_over(self, before: "DataRemovalView") -> None:
+        """Take over the ticks; the confirmation is asked for again."""
         known = {keep.kind: keep.box.isChecked() for keep in before._keeps}
         for keep in self._keeps:
             keep.box.setChecked(known.get(keep.kind, keep.box.isChecked()))
 
-    def chosen(self) -> frozenset[Kind]:
+    def chosen(self) -> frozenset[DataKind]:
         return frozenset(keep.kind for keep in self._keeps if keep.box.isChecked())
 
     def _changed(self) -> None:
@@ -139,13 +141,13 @@ class GoodbyeView(QFrame):
         say_in(self._warning, words, "bad")
 
     def _forward(self) -> None:
-        """A first press asks, a second one does it."""
+        """Ask for confirmation at the first press, confirm at the second."""
         if self._confirming:
             self.confirmed.emit(self.chosen())
             return
         self._confirming = True
         self._show()
-        self._cancel.setFocus()  # a key pressed once more must not be the second word
+        self._cancel.setFocus()  # so that a repeated key does not confirm
 
     def _back(self) -> None:
         if self._confirming:
@@ -154,18 +156,18 @@ class GoodbyeView(QFrame):
             self.done.emit()
 
 
-class Farewell(QWidget):
-    """In place of the whole window: the engine stops, things are removed, and what was done is said. `closed` closes Waggle."""
+class RemovalScreen(QWidget):
+    """Covers the whole window while the engine stops and data is removed, then shows the result. `closed` closes Waggle."""
 
     closed = Signal()
     finished = Signal()
 
-    def __init__(self, theme: Theme, home: Path, kinds: frozenset[Kind]) -> None:
+    def __init__(self, theme: Theme, home: Path, kinds: frozenset[DataKind]) -> None:
         super().__init__()
         self.setObjectName("window")
         self._theme, self._home, self._kinds = theme, home, kinds
         self.over = False
-        self._title = Line(theme, tr("Stopping the engine"), "title")
+        self._title = ElidedLabel(theme, tr("Stopping the engine"), "title")
         self._about = text(theme, tr("It finishes its step first."), "body", "soft", wrap=True)
         self._rows = column(gap=8)
         self._close = Button(theme, tr("Close Waggle"), "primary")
@@ -175,16 +177,16 @@ class Farewell(QWidget):
         box = frame("card", inner)
         box.setFixedWidth(theme.px(680))
         box.setMinimumHeight(theme.px(320))
-        self.setLayout(column(Scrolled(column(None, row(None, box, None), None))))
+        self.setLayout(column(ScrollArea(column(None, row(None, box, None), None))))
         self._process = QProcess(self)
         self._process.finished.connect(self._finished)
         self._process.errorOccurred.connect(self._not_started)
 
     def remove(self) -> None:
-        """The engine has left: remove what was chosen. `finished` follows."""
+        """Remove the chosen data, after the engine has stopped. `finished` follows."""
         self._title.say(tr("Removing"))
         self._about.setText("")
-        program, *arguments = paths.program("waggle")
+        program, *arguments = paths.module_command("waggle")
         kinds = ",".join(sorted(self._kinds))
         self._process.start(program, [*arguments, "goodbye", "--home", str(self._home), "--remove", kinds, "--json"])
 
@@ -195,8 +197,8 @@ class Farewell(QWidget):
         output, complaint = (bytes(read().data()) for read in (self._process.readAllStandardOutput,
                                                              self._process.readAllStandardError))  # fmt: skip
         try:
-            self._say(msgspec.json.decode(output, type=tuple[Removed, ...]))
-        except UNREADABLE:  # it was refused before anything went, in words that are shown instead; or it broke
+            self._say(msgspec.json.decode(output, type=tuple[Removal, ...]))
+        except UNREADABLE:  # it refused before removing anything, with a reason on stderr, or it crashed
             refused = complaint.startswith(b"waggle: ")
             words = (
                 tr_sentence(line.strip().removeprefix("waggle: ")) for line in complaint.decode("utf-8", "replace").splitlines()
@@ -209,12 +211,12 @@ class Farewell(QWidget):
         if error == QProcess.ProcessError.FailedToStart:
             self._end(tr("Nothing was removed"), tr("It cannot be started. Install Waggle again."))
 
-    def _say(self, done: tuple[Removed, ...]) -> None:
+    def _say(self, done: tuple[Removal, ...]) -> None:
         for removed in done:
             self._add("check", "good", text(self._theme, done_words(removed), wrap=True))
         spared = [each for removed in done for each in removed.spared]
         for each in spared[:MOST_SPARED]:
-            self._add("warn", "bad", Line(self._theme, f"{visible(each.reason)}: {visible(each.path)}"))
+            self._add("warn", "bad", ElidedLabel(self._theme, f"{visible(each.reason)}: {visible(each.path)}"))
         self._title.say(plural(len(spared), "%n file could not be removed", "%n files could not be removed") if spared
                         else tr("Goodbye, and thank you"))  # fmt: skip
         identity_note = tr("The key that makes you who you are is still here.") if "identity" not in self._kinds else ""
@@ -222,7 +224,7 @@ class Farewell(QWidget):
         self._end(self._title.words(), f"{identity_note} {token}".strip())
 
     def _add(self, icon: str, tone: str, words: QWidget) -> None:
-        self._rows.addWidget(as_widget(row(Sign(self._theme, icon, tone, 18), (words, 1), gap=10)))
+        self._rows.addWidget(as_widget(row(Icon(self._theme, icon, tone, 18), (words, 1), gap=10)))
 
     def _end(self, title: str, words: str) -> None:
         self.over = True
@@ -233,6 +235,6 @@ class Farewell(QWidget):
         self.finished.emit()
 
 
-def found_in(home: paths.Home) -> tuple[Belonging, ...]:
-    """What is kept here now."""
+def stored_in(home: paths.Home) -> tuple[StoredFiles, ...]:
+    """What is stored on this computer now."""
     return stored_data.belongings(home, paths.cache())

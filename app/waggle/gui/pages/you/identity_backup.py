@@ -1,4 +1,4 @@
-"""The identity in one's own hands: backed up under a passphrase, checked, moved to another computer, and put back."""
+"""The identity: backed up under a passphrase, checked, restored or moved to another computer, and renewed."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -12,18 +12,18 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.layout import as_widget, column, row
-from waggle.gui.widgets.scroll_anchor import in_sight
-from waggle.gui.widgets.text import Line, say_in, text
+from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.commands import BackUpIdentity, CheckBackup, RenewIdentity, RestoreIdentity, new_id
 from waggle.protocol.events_identity import BackupRead, BackupWritten
 
-Act = Literal["backup", "check", "restore", "renew"]
-SHORTEST = 8
-TITLES: dict[Act, str] = {
+IdentityAction = Literal["backup", "check", "restore", "renew"]
+SHORTEST = 8  # characters of a passphrase
+TITLES: dict[IdentityAction, str] = {
     "backup": "Back up who you are", "check": "Check a backup", "restore": "Become who a backup says", "renew": "Begin anew here",
 }  # fmt: skip
-VERBS: dict[Act, str] = {"backup": "Back up", "check": "Check", "restore": "Look into it", "renew": "Begin anew"}
-ABOUT: dict[Act, str] = {
+VERBS: dict[IdentityAction, str] = {"backup": "Back up", "check": "Check", "restore": "Look into it", "renew": "Begin anew"}
+ABOUT: dict[IdentityAction, str] = {
     "backup": "One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, "
               "and there is no other way in: keep it as you keep a key.",
     "check": "The file is opened and closed again; nothing is changed.",
@@ -33,10 +33,10 @@ ABOUT: dict[Act, str] = {
 }  # fmt: skip
 
 
-class IdentityView(QFrame):
-    """`commanded` carries what is asked; `here`: by paths of this computer.
+class IdentityBackupView(QFrame):
+    """The form for one action on the identity. `here`: the engine runs on this computer.
 
-    The passphrase is forgotten as soon as the view is left, and what was found with it.
+    Leaving the view clears the passphrase and what was read with it.
     """
 
     commanded = Signal(object)
@@ -46,11 +46,11 @@ class IdentityView(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         self._theme, self._waiting, self._backup_owner = theme, False, ""
-        self._command = ""  # the id of the command that is waited for
-        self._of = ""  # the path whose backup is being looked into, as long as nothing is typed
-        self._act: Act = "backup"
+        self._command = ""  # the id of the command whose answer is awaited
+        self._of = ""  # the path of the backup that is being read; empty once something is typed
+        self._act: IdentityAction = "backup"
         self._mine = ""
-        self._title, self._about = Line(theme, role="title"), text(theme, "", "body", "soft", wrap=True)
+        self._title, self._about = ElidedLabel(theme, role="title"), text(theme, "", "body", "soft", wrap=True)
         lies = tr("Where the backup lies") if here else tr("Its whole path on the computer that the engine runs on")
         self._path = self._field(tr("The file of the backup"), lies)
         self._choose = Button(theme, tr("Choose"))
@@ -74,8 +74,8 @@ class IdentityView(QFrame):
 
         self.show_act("backup", "")
 
-    def show_act(self, act: Act, mine: str) -> None:
-        """Ready to do this, for the identity with this name."""
+    def show_act(self, act: IdentityAction, mine: str) -> None:
+        """Show the form for an action; `mine`: the name of the present identity."""
         self._act, self._mine, self._waiting, self._backup_owner = act, mine, False, ""
         self._title.say(tr(TITLES[act]))
         self._about.setText(tr(ABOUT[act]))
@@ -90,17 +90,17 @@ class IdentityView(QFrame):
         (self._path if act != "renew" else self._go).setFocus()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Left by another page, or closed to the tray. Who makes the window small to look the passphrase up comes back to it."""
+        """Clear the passphrase when another page is shown or the window closes, but not when the window is minimised."""
         super().hideEvent(event)
         if not event.spontaneous():
             self.forget()
 
     def forget(self) -> None:
-        self._words.clear()  # which is as if something else were typed
+        self._words.clear()  # this calls `_typed`, which drops what was read
         self._repeated.clear()
 
     def show_result(self, event: BackupWritten | BackupRead) -> None:
-        """The engine has done it."""
+        """Show the engine's answer."""
         self._waiting = False
         if isinstance(event, BackupWritten):
             self.forget()
@@ -129,13 +129,13 @@ class IdentityView(QFrame):
         self._waiting = False
         self.say(visible(words), "bad")
         self._changed()
-        return in_sight(self._message)
+        return is_in_view(self._message)
 
     def say(self, words: str, tone: str = "text") -> None:
         say_in(self._message, words, tone)
 
     def _typed(self) -> None:
-        """What was found holds for what stood here before."""
+        """Drop what was read with the former path and passphrase."""
         if self._of:
             self._of = self._backup_owner = ""
             self.say("")
@@ -162,7 +162,7 @@ class IdentityView(QFrame):
         self._waiting, self._command = True, new_id()
         path, words = self._path.text().strip(), self._words.text()
         self._of = path
-        makes: dict[Act, Callable[[], object]] = {
+        makes: dict[IdentityAction, Callable[[], object]] = {
             "backup": lambda: BackUpIdentity(id=self._command, path=path, passphrase=words),
             "check": lambda: CheckBackup(id=self._command, path=path, passphrase=words),
             "restore": lambda: (RestoreIdentity if self._backup_owner else CheckBackup)(
@@ -173,7 +173,7 @@ class IdentityView(QFrame):
         leaves = self._act == "renew" or bool(self._backup_owner)
         self.commanded.emit(makes[self._act]())
         self._changed()
-        if leaves and self._waiting:  # the engine starts again
+        if leaves and self._waiting:  # the engine restarts
             self.done.emit()
 
     def _file_wanted(self) -> None:
@@ -189,7 +189,7 @@ class IdentityView(QFrame):
         return edit
 
     def _named(self, field: QLineEdit, line: QWidget) -> QWidget:
-        """A field with its name above it, which stays when something is written."""
+        """A field with its name above it, because a placeholder disappears while typing."""
         name = text(self._theme, field.accessibleName(), "small", "soft")
         name.setBuddy(field)
         return as_widget(column(name, line, gap=4))

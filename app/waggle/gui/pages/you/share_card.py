@@ -1,4 +1,4 @@
-"""The share card: one picture that says what this computer has done so far, to be shown to a friend."""
+"""The share card: a picture of what this computer has contributed, to show to a friend."""
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QImage, QPainter, QPen
@@ -6,15 +6,15 @@ from PySide6.QtGui import QFont, QImage, QPainter, QPen
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr
 from waggle.gui.state.daily_totals import totals
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.drawing import draw_avatar, draw_mark
+from waggle.gui.widgets.drawing import draw_avatar, draw_logo
 from waggle.protocol.state import State
 
-SIZE = QSize(1200, 630)  # as links are previewed
+SIZE = QSize(1200, 630)  # pixels, the size of link previews
 EDGE = 72
 
 
-def figures(state: State) -> list[tuple[str, str]]:
-    """Three numbers with what they count."""
+def share_card_figures(state: State) -> list[tuple[str, str]]:
+    """Three figures, each with what it counts."""
     days = totals(state)
     return [
         (figure(days.all.answers), tr("answers tried")),
@@ -23,8 +23,8 @@ def figures(state: State) -> list[tuple[str, str]]:
     ]
 
 
-def picture(theme: Theme, state: State) -> QImage:
-    """Drawn in the theme of now; nothing in it but the made-up name and the counts."""
+def share_card(theme: Theme, state: State) -> QImage:
+    """Draw the card in the present theme. It holds the friendly name, the swarm's name and the figures, nothing else."""
     image = QImage(SIZE, QImage.Format.Format_RGB32)
     image.fill(theme.colour("window"))
     painter = QPainter(image)
@@ -37,11 +37,11 @@ def picture(theme: Theme, state: State) -> QImage:
     _write(painter, theme, "body", 30, "text_soft", QRectF(EDGE + 230, 198, 830, 50), swarm)
     painter.setPen(QPen(theme.colour("border"), 2))
     painter.drawLine(EDGE, 330, SIZE.width() - EDGE, 330)
-    for i, (number, words) in enumerate(figures(state)):
+    for i, (number, words) in enumerate(share_card_figures(state)):
         x = EDGE + i * 360
         _write(painter, theme, "figure", 66, "accent_text" if i == 0 else "text", QRectF(x, 352, 350, 84), number)
         _write(painter, theme, "body", 26, "text_soft", QRectF(x, 436, 350, 40), words)
-    draw_mark(painter, theme, QPointF(EDGE + 24, 556), 26)
+    draw_logo(painter, theme, QPointF(EDGE + 24, 556), 26)
     line = tr("Waggle: ordinary computers learn together, peer to peer")
     _write(painter, theme, "heading", 26, "text", QRectF(EDGE + 66, 534, 990, 44), line)
     painter.end()

@@ -1,4 +1,4 @@
-"""A WebSocket connection that ends when its other side floods it or reads nothing."""
+"""A WebSocket connection that ends if the other side floods it or does not read."""
 
 import asyncio
 
@@ -9,22 +9,16 @@ from websockets.protocol import Event
 from waggle.network.limits.rate_limits import RateLimit
 from waggle.network.messages.gateway_frames import MAX_MESSAGE
 
-PIECE = 1024  # bytes read before others have their say: a ping has six
+PIECE = 1024  # bytes processed before the write buffer is checked; a ping has six bytes
+FRAMES_RATE, FRAMES_BURST = 50.0, 400.0  # frames of one connection, a second and at once, beside one for each KiB of content
+READ_S = 30.0  # within which some of the write buffer must be read: three times as long as a light client waits for an answer
+MAX_UNREAD = 2 * MAX_MESSAGE  # bytes in the write buffer; an answer has fewer
 
 
-FRAMES_RATE, FRAMES_BURST = 50.0, 400.0  # of one connection, a second and at once, beside one for each KiB that they bring
+class BoundedConnection(Connection):
+    """Ends if the other side reads nothing for READ_S, even if it sends. Slow reading is allowed.
 
-
-READ_S = 30.0  # and to take some of what it is sent: three times as long as a light client waits for an answer
-
-
-MAX_UNREAD = 2 * MAX_MESSAGE  # bytes: an answer is less
-
-
-class Read(Connection):
-    """One that ends where the other side takes nothing of what it is sent. Slowly is well, for those who add nothing meanwhile.
-
-    Nothing else would end it: a goodbye, and the question whether somebody is still there, wait behind it.
+    websockets would not end such a connection: its closing handshake and its keepalive ping wait in the same write buffer.
     """
 
     late: asyncio.TimerHandle
@@ -37,12 +31,12 @@ class Read(Connection):
         for at in range(0, len(data), PIECE):
             if self.transport.is_closing():
                 return
-            super().data_received(data[at : at + PIECE])  # answers each ping, read or not
+            super().data_received(data[at : at + PIECE])  # answers every ping, whether the other side reads the answers or not
             if self.transport.get_write_buffer_size() > MAX_UNREAD:
                 self.transport.abort()
 
     def process_event(self, event: Event) -> None:
-        """End it where it says nothing, again and again: no quota of ours counts less than a message."""
+        """End the connection if it sends many frames with little content: other limits count messages."""
         if isinstance(event, Frame) and not self._frames.allows(b"", max(0.0, 1 - len(event.data) / 1024)):
             self.transport.abort()
             return
@@ -50,14 +44,14 @@ class Read(Connection):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._look_again()
+        self._check_later()
 
-    def _look_again(self) -> None:
-        self.late = self.loop.call_later(READ_S, self._look, self.transport.get_write_buffer_size())
+    def _check_later(self) -> None:
+        self.late = self.loop.call_later(READ_S, self._check, self.transport.get_write_buffer_size())
 
-    def _look(self, before: int) -> None:
+    def _check(self, before: int) -> None:
         if self.transport.get_write_buffer_size() < before:
-            self._look_again()
+            self._check_later()
         else:
             self.transport.abort()
 

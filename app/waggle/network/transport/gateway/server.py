@@ -1,8 +1,8 @@
-"""The gateway: serves light clients, which reach nothing but a WebSocket, with the directory and with payloads.
+"""The gateway's server: gives light clients, which reach nothing but a WebSocket, the directory and payloads.
 
-It can withhold, not forge: announcements are signed by their origins, payloads are named by their hash. A client shows first
-that its key is its own, and then the gateway that its own is; what the client may use here is counted by that key. In a private
-swarm both show that they are members. Whoever passes all of this on between the two reads what they say: nothing here is hidden.
+A gateway can withhold, but not forge: announcements are signed by their origins, and payloads are named by their hash. First
+the client proves its key, then the gateway proves its own; limits count by the client's key. In a private swarm both show that
+they are members. A proxy between the two can read everything: nothing here is secret.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 import msgspec
 from websockets.asyncio.server import ServerConnection
@@ -45,27 +46,27 @@ from waggle.network.messages.gateway_frames import (
     Welcome,
 )
 from waggle.network.messages.rollout_record import MAX_BLOB
-from waggle.network.transport.interface import DEPOSIT, PeerAway
+from waggle.network.transport.interface import FAILED_PULL_COST, PeerAway
 from waggle.tasks.charter import PROTOCOL
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 4  # questions of one client, of which PULLS: those from silent peers must not hold up the others
-PULLS = AT_ONCE - 1
-MAX_CLIENTS = 64  # then some make room for others
-MAX_FROM_ONE = 32  # of them from one address range: a school, or somebody who makes up names
-GREETING_S = 10.0  # for a stranger to say who it is
-GREETINGS_RATE, GREETINGS_BURST = 1.0, 64.0  # of one address range: every new name brings a full quota
-MAX_PAYLOADS = 3  # payloads of one client: the newest, the one before it, and its answer sheet
-MAX_LODGED = 64 * 1024 * 1024  # bytes of all clients: beyond that whoever holds most loses its oldest
-MAX_UNSENT = 64 * 1024 * 1024  # bytes of all that clients have asked for and not taken
-ASKS_RATE, ASKS_BURST = 10.0, 60.0  # of one client, a second and at once
-ANNOUNCES_RATE, ANNOUNCES_BURST = 2.0, 20.0  # of all from one range: each is stored at many nodes, which count it as ours
-PASSED_RATE, PASSED_BURST = 62.5e3, 1e6  # bytes pulled of any one peer for one client
-ALL = 8.0  # times as much of both, for all clients: half of what that peer gives us is left for ourselves
+AT_ONCE = 4  # questions of one client
+PULLS = AT_ONCE - 1  # of them pulls, because pulls from silent peers must not hold up other questions
+MAX_CLIENTS = 64
+MAX_FROM_ONE = 32  # of them from one address range: a school, or a stranger with many made-up names
+HANDSHAKE_S = 10.0
+HANDSHAKES_RATE, HANDSHAKES_BURST = 1.0, 64.0  # of one address range, because each new name brings a full quota
+MAX_PAYLOADS = 3  # of one client: its newest groups, the groups before, and its answer sheet
+MAX_UPLOADED = 64 * 1024 * 1024  # bytes of all clients; beyond it the client with most loses its oldest payload
+MAX_UNSENT = 64 * 1024 * 1024  # bytes of payloads that clients asked for and do not read
+ASKS_RATE, ASKS_BURST = 10.0, 60.0  # questions of one client, a second and at once
+ANNOUNCES_RATE, ANNOUNCES_BURST = 2.0, 20.0  # of one address range: many nodes store each of them, and count it as ours
+PASSED_RATE, PASSED_BURST = 62.5e3, 1e6  # bytes pulled from one peer for one client
+ALL = 8.0  # times as much of both for all clients: it leaves us half of what a peer gives to one node
 BYTES_RATE, BYTES_BURST = 0.5e6, 8e6  # to and from one client
-RANGE = 4.0  # times as much: all clients of one address range together
-PATIENCE_S = 4.0  # for one pull on its behalf
+RANGE = 4.0  # times as much for all clients of one address range
+PATIENCE_S = 4.0  # for one pull for a client
 
 
 DONE = b"1"
@@ -73,81 +74,80 @@ CLIENTS = "all clients"
 _hello, _ask = msgspec.msgpack.Decoder(Hello), msgspec.msgpack.Decoder(Request)
 
 
-class Gateway:
-    """What a full node lends to light clients: `listed`, `announce`, `pull` are its own ways into the swarm.
+@dataclass(frozen=True, kw_only=True)
+class HostNode:
+    """The node that runs a gateway, as the gateway sees it: its own access to the swarm, and its limits.
 
-    `admits` says whether a peer is answered at all, `give` counts a payload that goes to a client of a source, `take` one that
-    came, `tell` announcements that go to a source: all three refuse what is beyond the limits of this node.
+    `admits` says whether a peer is answered at all. `serve_payload` gets client, address range, sha256 and payload, counts the
+    payload and returns it, or nothing if a limit is reached. `may_receive` and `may_tell` ask for so many bytes from a source and
+    of announcements to a source, and count them.
     """
 
+    read_directory: Callable[[], Awaitable[dict[bytes, bytes]]]
+    announce: Callable[[bytes, bytes, float], Awaitable[bool]]
+    pull: Callable[[bytes, bytes, float], Awaitable[bytes]]
+    admits: Callable[[bytes], bool]
+    serve_payload: Callable[[bytes, str, bytes, bytes], bytes]
+    may_receive: Callable[[bytes, int], bool]
+    may_tell: Callable[[bytes, int], bool]
+
+
+class GatewayServer:
+    """Serves light clients from a full node, each over its own WebSocket."""
+
     def __init__(
-        self,
-        charter: bytes,
-        identity: Identity,
-        admission: Membership,
-        *,
-        admits: Callable[[bytes], bool],
-        give: Callable[[bytes, str, bytes, bytes], bytes],
-        take: Callable[[bytes, int], bool],
-        tell: Callable[[bytes, int], bool],
-        listed: Callable[[], Awaitable[dict[bytes, bytes]]],
-        announce: Callable[[bytes, bytes, float], Awaitable[bool]],
-        pull: Callable[[bytes, bytes, float], Awaitable[bytes]],
-        patience: float = GREETING_S,
+        self, charter: bytes, identity: Identity, admission: Membership, host: HostNode, handshake_s: float = HANDSHAKE_S
     ) -> None:
-        self._patience = patience
+        self._handshake_s = handshake_s
         self._charter = charter
         self._identity, self._peer_id = identity, identity.peer_id
         self._admission = admission
-        self._admits, self._give, self._take, self._tell = admits, give, take, tell
-        self._listed, self._announce, self._pull = listed, announce, pull
+        self._host = host
         self._asks, self._bytes = RateLimit(ASKS_RATE, ASKS_BURST), RateLimit(BYTES_RATE, BYTES_BURST)
         self._range_bytes = RateLimit(RANGE * BYTES_RATE, RANGE * BYTES_BURST)
         self._announces, self._passed = (
             JointRateLimit(ANNOUNCES_RATE, ANNOUNCES_BURST, ALL),
             JointRateLimit(PASSED_RATE, PASSED_BURST, ALL),
         )
-        self._greetings = RateLimit(GREETINGS_RATE, GREETINGS_BURST)
-        self._unsent = Counter[ServerConnection]()  # bytes of payloads that clients have yet to take
+        self._handshakes = RateLimit(HANDSHAKES_RATE, HANDSHAKES_BURST)
+        self._unsent = Counter[ServerConnection]()  # bytes of payloads that wait for their client to read them
         self._clients: dict[bytes, ServerConnection] = {}
-        self._shared: dict[ServerConnection, float] = {}  # when its client last announced or left something, or came; monotonic
-        self._named: dict[
-            bytes, tuple[str, float]
-        ] = {}  # who was announced, from which address range, and until when; unix seconds
-        self._lodged: OrderedDict[bytes, OrderedDict[bytes, bytes]] = OrderedDict()  # client -> sha256 -> payload
+        self._shared: dict[ServerConnection, float] = {}  # when the client came, or last announced or uploaded (monotonic)
+        self._named: dict[bytes, tuple[str, float]] = {}  # clients announced here: address range, and until when (unix seconds)
+        self._uploads: OrderedDict[bytes, OrderedDict[bytes, bytes]] = OrderedDict()  # client -> sha256 -> payload
 
-    def get(self, sha256: bytes) -> bytes:
-        """A payload lodged by a client; empty where there is none."""
-        return next((each[sha256] for each in self._lodged.values() if sha256 in each), b"")
+    def uploaded(self, sha256: bytes) -> bytes:
+        """A payload that a client uploaded; empty if there is none."""
+        return next((each[sha256] for each in self._uploads.values() if sha256 in each), b"")
 
     async def serve(self, connection: ServerConnection) -> None:
-        """Serve one client until it leaves or breaks a rule. Never raises for anything that it sends."""
+        """Serve one client until it leaves or breaks a rule. Nothing that it sends raises."""
         peer_id, answering, sending = b"", set[asyncio.Task[None]](), asyncio.Lock()
         try:
-            async with asyncio.timeout(self._patience):
-                peer_id, leaver, proof = await self._greet(connection)
+            async with asyncio.timeout(self._handshake_s):
+                peer_id, leaver, proof = await self._shake_hands(connection)
             for each in {peer_id, leaver} & self._clients.keys():
-                self._clients.pop(each).transport.abort()  # no goodbye: whoever reads nothing would hold up the newcomer
+                self._clients.pop(each).transport.abort()  # no closing handshake: a client that reads nothing would delay it
             self._clients[peer_id], self._shared[connection] = connection, time.monotonic()
             connection.protocol.max_message_size = MAX_MESSAGE
             await connection.send(proof)
             while True:
                 message = await connection.recv(decode=False)
-                if not self._admits(peer_id):
+                if not self._host.admits(peer_id):
                     raise BadRecord("blocked")
-                if not self._asks.allows(peer_id):  # it waits, as does all that it has sent behind this
+                if not self._asks.allows(peer_id):  # this question waits, and with it all that the client sent after it
                     await asyncio.sleep(1 / ASKS_RATE)
                 while not self._may_move(peer_id, len(message)):
                     await self._wait(connection)
                 ask = _ask.decode(message)
-                while isinstance(ask, UploadRequest) and not self._take(self._source(peer_id).encode() or peer_id, len(message)):
+                while isinstance(ask, UploadRequest) and not self._host.may_receive(self._party(peer_id), len(message)):
                     await self._wait(connection)
                 while len(answering) >= AT_ONCE:
                     await asyncio.wait(answering, return_when=asyncio.FIRST_COMPLETED)
                 task = asyncio.create_task(self._reply(connection, peer_id, ask, sending))
                 answering.add(task)
                 task.add_done_callback(answering.discard)
-        except (BadRecord, TimeoutError, *UNREADABLE) as error:  # it does not speak as agreed, or not at all
+        except (BadRecord, TimeoutError, *UNREADABLE) as error:  # it breaks a rule, or says nothing
             log.debug("light client %s is refused: %s", short_id(peer_id) if peer_id else "(unknown)", _reason(error))
             await connection.close(1008, "not understood")
         except ConnectionClosed:  # it left
@@ -160,15 +160,15 @@ class Gateway:
             self._shared.pop(connection, None)
 
     async def _wait(self, connection: ServerConnection) -> None:
-        """For more of a share that is used up. Raises BadRecord where the client has gone: it must not leave its message here."""
+        """Wait a little for a limit. Raises BadRecord if the client has gone, so that its message does not stay in memory."""
         if connection.state is not State.OPEN:
             raise BadRecord("gone")
         await asyncio.sleep(1 / ASKS_RATE)
 
     async def _reply(self, connection: ServerConnection, peer_id: bytes, ask: Request, sending: asyncio.Lock) -> None:
-        """Answers come as they are found, each with the number of its question; announcements when there is room for them.
+        """Answer a question: answers go out in the order in which they are ready, one after the other.
 
-        The next one goes out when the client has taken the last. What is not taken is bounded in all, see `_make_way`.
+        A list of announcements waits until the limits allow it. The bytes that clients do not read are bounded, see `_make_way`.
         """
         unsent = 0
         with suppress(ConnectionClosed):  # it left
@@ -180,26 +180,28 @@ class Gateway:
                 size = sum(len(each.peer_id) + len(each.signed) for each in answer.listed)
                 while not self._may_move(peer_id, size):
                     await self._wait(connection)
-                if size and not self._tell(self._source(peer_id).encode() or peer_id, size):
-                    return  # it asks again, or elsewhere: without them the answer would look as if we hid somebody
+                if size and not self._host.may_tell(self._party(peer_id), size):
+                    return  # it asks again, or elsewhere: an empty list would look as if we hid somebody
                 async with sending:
                     await connection.send(msgspec.msgpack.encode(answer))
-            except BadRecord as bad:  # it does not speak as agreed
+            except BadRecord as bad:  # it breaks a rule
                 log.debug("light client %s is refused: %s", short_id(peer_id), bad.title)
                 await connection.close(1008, "not understood")
             finally:
-                self._unsent -= {connection: unsent}  # which forgets whoever has taken all
+                self._unsent -= {connection: unsent}  # drops the client's entry at 0
 
     def _make_way(self) -> None:
-        """Where clients take too little of what they asked for, one leaves: of the range that waits for most, whoever does."""
+        """If clients leave too much unread, end one: in the address range with most unread bytes, the client with most."""
         if self._unsent.total() > MAX_UNSENT:
             crowd = of_largest_holder((client, _source(client) or client.id.bytes, size) for client, size in self._unsent.items())
-            max(crowd, key=self._unsent.__getitem__).transport.abort()
+            slowest = max(crowd, key=self._unsent.__getitem__)
+            log.debug("a light client reads too slowly and is disconnected: %d bytes wait for it", self._unsent[slowest])
+            slowest.transport.abort()
 
-    async def _greet(self, connection: ServerConnection) -> tuple[bytes, bytes, bytes]:
-        """Who the client is, who must leave for it (its own name: nobody), and what shows it who we are."""
+    async def _shake_hands(self, connection: ServerConnection) -> tuple[bytes, bytes, bytes]:
+        """The client's peer id, the client that must leave for it (itself: nobody), and our proof for it. Raises BadRecord."""
         source = _source(connection)
-        if source and not self._greetings.allows(source.encode()):
+        if source and not self._handshakes.allows(source.encode()):
             raise BadRecord("too many from there")
         nonce = os.urandom(NONCE_BYTES)
         welcome = Welcome(PROTOCOL, self._peer_id, self._charter, nonce, handshake.OURS, self._admission.certificate())
@@ -209,15 +211,15 @@ class Gateway:
             raise BadRecord("not its key")
         if not self._admission.admits(hello.peer_id, hello.certificate):
             raise BadRecord("no member of this private swarm")
-        if not self._admits(hello.peer_id):
+        if not self._host.admits(hello.peer_id):
             raise BadRecord("blocked")
         return hello.peer_id, self._leaver(hello.peer_id, source), self._identity.sign(PROOF, hello.signature)
 
     def _leaver(self, peer_id: bytes, source: str) -> bytes:
-        """Who must leave for this client; its own name where there is room. Raises BadRecord where nobody must.
+        """The client that must leave for this one; this one itself if there is room. Raises BadRecord if there is nobody.
 
-        That is one who has shared nothing for as long as an announcement lasts, in the most crowded range first. Else one of a
-        range more crowded than the newcomer's will be: a few ranges cannot keep out all others, whatever they share.
+        First a client that has shared nothing for the lifetime of an announcement, in the most crowded range. Else one of a range
+        that is more crowded than the newcomer's will be: a few ranges cannot keep out all others, whatever they share.
         """
         ranges = {client: _source(each) or client.hex() for client, each in self._clients.items() if client != peer_id}
         crowds, own = Counter(ranges.values()), source or peer_id.hex()
@@ -235,56 +237,63 @@ class Gateway:
         try:
             match ask:
                 case DirectoryRequest():
-                    entries = list((await self._listed()).items())[:MAX_LISTED]
+                    entries = list((await self._host.read_directory()).items())[:MAX_LISTED]
                     return Response(ask.id, listed=tuple(DirectoryEntry(origin, signed) for origin, signed in entries))
                 case AnnounceRequest():
                     announced = self._checked(announcements.read(ask.signed, peer_id), peer_id)
-                    payers = self._source(peer_id).encode() or peer_id, CLIENTS
+                    payers = self._party(peer_id), CLIENTS
                     if not self._announces.has(payers) or not self._has_place(peer_id, announced.expires_at):
                         return Response(ask.id)
                     self._announces.charge(payers, 1.0)
                     self._shares(peer_id)
-                    done = await self._announce(peer_id, ask.signed, announced.expires_at)
+                    done = await self._host.announce(peer_id, ask.signed, announced.expires_at)
                     return Response(ask.id, DONE if done else b"")
                 case UploadRequest():
-                    self._keep(peer_id, ask.blob)
+                    self._store(peer_id, ask.blob)
                     return Response(ask.id, DONE)
                 case PullRequest():
                     return Response(ask.id, await self._fetched(peer_id, ask))
-        except PeerAway as away:  # somebody is away: the client asks again, or somewhere else
-            log.debug("light client %s gets no answer: %r", short_id(peer_id), away)
+        except PeerAway as away:  # the client asks again, or another gateway
+            log.debug("light client %s gets an empty answer: %s", short_id(peer_id), away)
             return Response(ask.id)
 
     async def _fetched(self, client: bytes, ask: PullRequest) -> bytes:
-        if not self._may_move(client, DEPOSIT):
+        if not self._may_move(client, FAILED_PULL_COST):
             return b""
-        blob = self.get(ask.sha256) or await self._passed_on(client, ask)
-        known = len(blob) <= MAX_BLOB and hashlib.sha256(blob).digest() == ask.sha256  # a longer one its client must refuse
-        fits = known and self._may_move(client, len(blob))
-        return self._give(client, self._source(client) or HIDDEN, ask.sha256, blob) if fits else b""
+        blob = self.uploaded(ask.sha256) or await self._passed_on(client, ask)
+        valid = len(blob) <= MAX_BLOB and hashlib.sha256(blob).digest() == ask.sha256  # the client would refuse a longer one
+        fits = valid and self._may_move(client, len(blob))
+        return self._host.serve_payload(client, self._source(client) or HIDDEN, ask.sha256, blob) if fits else b""
 
     async def _passed_on(self, client: bytes, ask: PullRequest) -> bytes:
-        """From its origin, which counts it as ours: as the largest there is, until it is here. Waits for its turn for a while."""
+        """A payload from its origin, which counts it as ours; empty if our share is used up for PATIENCE_S.
+
+        Until its size is known it is charged as the largest possible payload.
+        """
         if ask.peer_id == self._peer_id:
-            return await self._pull(ask.peer_id, ask.sha256, PATIENCE_S)
+            return await self._host.pull(ask.peer_id, ask.sha256, PATIENCE_S)
         payers, until = (client + ask.peer_id, ask.peer_id), time.monotonic() + PATIENCE_S
         while not self._passed.has(payers):
             if time.monotonic() > until:
                 return b""
             await asyncio.sleep(1 / ASKS_RATE)
         self._passed.charge(payers, MAX_BLOB)
-        size = DEPOSIT
+        size = FAILED_PULL_COST
         try:
-            blob = await self._pull(ask.peer_id, ask.sha256, PATIENCE_S)
+            blob = await self._host.pull(ask.peer_id, ask.sha256, PATIENCE_S)
             size += len(blob)
             return blob
         finally:
             self._passed.charge(payers, size - MAX_BLOB)
 
     def _may_move(self, client: bytes, size: int) -> bool:
-        """Whether so much may come from, or go to, a client now: new names do not bring new shares without end."""
+        """Whether so many bytes may come from or go to a client now. Its address range counts too, because names cost nothing."""
         own, source = (self._bytes, client, size), self._source(client)
         return all_allow(own, (self._range_bytes, source.encode(), size)) if source else all_allow(own)
+
+    def _party(self, client: bytes) -> bytes:
+        """Who shares a limit with this client: its address range, or the client alone if it has none."""
+        return self._source(client).encode() or client
 
     def _source(self, client: bytes) -> str:
         here = self._clients.get(client)
@@ -296,9 +305,9 @@ class Gateway:
         return announced
 
     def _has_place(self, client: bytes, until: float) -> bool:
-        """Whether it may be announced: as many names from one address range as clients, however soon others come in their place.
+        """Whether a client may be announced: an address range gets as many names as clients, even if these come and go quickly.
 
-        The directory has room for so many that come through one gateway.
+        The directory of a peer has room for that many names from one gateway.
         """
         now, source = time.time(), self._source(client)
         self._named = {name: each for name, each in self._named.items() if each[1] > now}
@@ -308,22 +317,22 @@ class Gateway:
         return True
 
     def _shares(self, peer_id: bytes) -> None:
-        if here := self._clients.get(peer_id):  # else it has just left
+        if here := self._clients.get(peer_id):  # if not, it has just left
             self._shared[here] = time.monotonic()
 
-    def _keep(self, peer_id: bytes, blob: bytes) -> None:
+    def _store(self, peer_id: bytes, blob: bytes) -> None:
         self._shares(peer_id)
-        own = self._lodged.setdefault(peer_id, OrderedDict())
+        own = self._uploads.setdefault(peer_id, OrderedDict())
         own[hashlib.sha256(blob).digest()] = blob
-        self._lodged.move_to_end(peer_id)
+        self._uploads.move_to_end(peer_id)
         while len(own) > MAX_PAYLOADS:
             own.popitem(last=False)
-        while len(self._lodged) > MAX_CLIENTS:  # one of them has left: newcomers push out nobody who is here
-            del self._lodged[next(each for each in self._lodged if each not in self._clients)]
-        sizes = {client: sum(map(len, each.values())) for client, each in self._lodged.items()}
-        while sum(sizes.values()) > MAX_LODGED:
+        while len(self._uploads) > MAX_CLIENTS:  # a newcomer displaces only clients that have left
+            del self._uploads[next(each for each in self._uploads if each not in self._clients)]
+        sizes = {client: sum(map(len, each.values())) for client, each in self._uploads.items()}
+        while sum(sizes.values()) > MAX_UPLOADED:
             largest = max(sizes, key=sizes.__getitem__)
-            sizes[largest] -= len(self._lodged[largest].popitem(last=False)[1])
+            sizes[largest] -= len(self._uploads[largest].popitem(last=False)[1])
 
 
 def _reason(error: Exception) -> str:
@@ -331,6 +340,6 @@ def _reason(error: Exception) -> str:
 
 
 def _source(connection: ServerConnection) -> str:
-    """The address range of a client; empty at home, in a classroom, and behind a web server on this computer."""
+    """The address range of a client; empty on a local network, and behind a web server on this computer."""
     address = connection.remote_address
     return source_of(f"/ip/{address[0]}", relayed=False) if address else ""

@@ -1,11 +1,12 @@
-"""The guard of the directory: which DHT entries this node believes, and for which of them it finds room.
+"""The validator of the directory: which DHT entries this node accepts, and for which of them it has room.
 
-Everything in the DHT is a signed announcement under its origin's own name and shard. Plain values, other keys, other
-people's names and lifetimes beyond the cap are all refused, so nothing can be squatted. hivemind asks this object where
-it would ask one of its own validators, and its storage asks for room: what is only read takes none.
+Everything in the DHT is a signed announcement under its origin's peer id and in its origin's shards. Plain values, other keys,
+foreign names and lifetimes beyond the limit are refused, so a stranger cannot occupy a key. hivemind calls this object like one
+of its own validators, and its storage asks for room; what is only read takes none.
 """
 
 import hashlib
+import logging
 import struct
 import time
 from collections.abc import Callable
@@ -13,30 +14,34 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from waggle.core.errors import BadRecord
-from waggle.core.peer_id import PEER_ID_BYTES
+from waggle.core.peer_id import PEER_ID_BYTES, short_id
 from waggle.network.limits.address_ranges import RELAYED
 from waggle.network.limits.rate_limits import Payers
 from waggle.network.messages import announcement, directory
 from waggle.network.messages.announcement import MAX_LIFETIME_S, Announcement
 
-REMEMBERED = 20_000  # verified entries: reading a shard again costs no signatures
-SHARD_CAP = 512  # peers under one key, many times what belongs there: a reader still fetches far less than hivemind's 4 MiB
-DEPTH_CAP = 3 * SHARD_CAP  # entries under all keys of one depth: who fills the deep ones, where nobody is, shuts nobody out above
-FOREIGN, FOREIGN_CAP = -1, 256  # entries of all other charters together: a floor and a room of their own
-STORED = 4  # one who stores has one part in so many of each room: others store their own, and a gateway those of 64 clients
-# What all relayed ones together have of a room, as their names are made faster than connections: for what they bring of others,
-# and with their own places, so that none of them loses its own to what the others bring.
-RELAYED_PART, WITH_OWN = 1 / 2, 3 / 4
-CLEAR_S = 1.0  # between two looks through full rooms for those whose time is up: a flood must not make us look at every entry
-SUBKEY_HEADER = bytes((0xC4, PEER_ID_BYTES))  # msgpack: 38 bytes follow
-STORER: ContextVar[Payers] = ContextVar("whose call stores what is stored now, see owner_of", default=(b"", b""))  # us
+log = logging.getLogger(__name__)
+
+REMEMBERED = 20_000  # verified entries: reading a shard again needs no signature checks
+SHARD_CAP = 512  # entries under one key, many times what belongs there; a reader still fetches far less than hivemind's 4 MiB
+DEPTH_CAP = (
+    3 * SHARD_CAP
+)  # entries under all keys of one depth, so that a flood of the deep, empty shards does not fill the others
+FOREIGN, FOREIGN_CAP = -1, 256  # entries of all other charters together: they have one shard and one depth of their own
+STORER_PART = 4  # one storer fills at most a quarter of a shard or depth; a gateway stores the entries of up to 64 clients
+# Relayed storers together fill at most half, because their names cost less than connections. With entries of their own, stored
+# by themselves, they fill up to three quarters, so that what some of them store for others displaces none of these.
+RELAYED_PART, RELAYED_OWN_PART = 1 / 2, 3 / 4
+CLEAR_S = 1.0  # between two searches of full shards for expired entries, however many newcomers a flood brings
+SUBKEY_HEADER = bytes((0xC4, PEER_ID_BYTES))  # msgpack: bytes of length 38
+STORER: ContextVar[Payers] = ContextVar("whose call stores the entry now, see `owner_of`", default=(b"", b""))  # ourselves
 
 
-Room = dict[bytes, tuple[float, Payers]]  # whose entry -> until when, and who brought it
+Shard = dict[bytes, tuple[float, Payers]]  # whose entry -> when it expires, and who stored it
 
 
-class Entry(Protocol):
-    """What hivemind hands over: one entry of one key, `subkey` and `value` still msgpacked."""
+class DhtRecord(Protocol):
+    """What hivemind hands over: one entry of one key. `subkey` and `value` are still encoded with msgpack."""
 
     @property
     def key(self) -> bytes: ...
@@ -48,15 +53,14 @@ class Entry(Protocol):
     def expiration_time(self) -> float: ...
 
 
-class Guard:
-    """Validates entries; remembers which ones it has verified. `clock` is the DHT's, real unix time.
+class AnnouncementValidator:
+    """Validates entries, and remembers which ones it has verified. `clock` is the DHT's: unix time (s).
 
-    `member` says whether a peer with this certificate may take part under `digest`.
-    Whoever makes identities by the thousand could fill our memory and any shard: a full one takes in nobody new until
-    somebody's time is up, and so do all of one depth. Announcements under charters other than `digest` share one small room.
-    One `STORER` fills a quarter of any other room: a name costs nothing. Relayed ones have half of it together, and each a
-    quarter of that. Its own place is found beside those that it brings, and beside those that others bring. An entry counts for
-    whoever brought it first.
+    `member` says whether a peer with this certificate may take part in the swarm with the charter `digest`.
+    Names cost nothing, and thousands of them could fill our memory and any shard. So a full shard accepts nobody new until an
+    entry expires, and so do all shards of one depth. Entries of other charters share one small shard. One STORER fills at most a
+    quarter of a shard; relayed ones fill at most half together, and each a quarter of that. A storer's own entry does not count
+    against this. An entry counts for the peer that stored it first.
     """
 
     def __init__(
@@ -70,105 +74,114 @@ class Guard:
         self._member = member
         self._clock = clock
         self._verified: set[bytes] = set()
-        self.forged = 0  # entries so far that no honest replica keeps
+        self.forged = 0  # entries so far that no honest replica stores
         self._cleared_at = 0.0
-        self._floors: dict[int, dict[bytes, Room]] = {}  # by depth and key
+        self._depths: dict[int, dict[bytes, Shard]] = {}  # by depth and key
 
-    def validate(self, record: Entry) -> bool:
-        """Whether this is an announcement by its subkey, in its place, for its time. Never raises."""
+    def validate(self, record: DhtRecord) -> bool:
+        """Whether this is an announcement signed by its subkey, under the right key and expiry. Never raises."""
         if not record.expiration_time <= self._clock() + MAX_LIFETIME_S:  # written so that NaN is refused
-            return False
+            return _refuse(record, "it expires too late")
         sizes = struct.pack("<dII", record.expiration_time, len(record.key), len(record.subkey))
         entry = sizes + record.key + record.subkey + record.value
         known = hashlib.blake2b(entry, digest_size=16).digest()
         if known not in self._verified:
             try:
                 announced = _announcement(record)
-            except announcement.ForgedAnnouncement:
+            except announcement.ForgedAnnouncement as error:
                 self.forged += 1
-                return False
-            if announced is None or not self._is_welcome(record, announced):
-                return False
+                return _refuse(record, error.title)
+            except BadRecord as error:
+                return _refuse(record, error.title)
+            if not self._is_member(record, announced):
+                return _refuse(record, "its origin is no member of this private swarm")
             if len(self._verified) >= REMEMBERED:
                 self._verified.clear()
             self._verified.add(known)
         return True
 
-    def _is_welcome(self, record: Entry, announced: Announcement) -> bool:
-        """Whether its origin may take part in our own swarm; of others we cannot say."""
+    def _is_member(self, record: DhtRecord, announced: Announcement) -> bool:
+        """Whether its origin may take part in our swarm. For other swarms we cannot know it."""
         origin = record.subkey[len(SUBKEY_HEADER) :]
         return announced.charter != self._digest or self._member(origin, announced.certificate)
 
     def has_room(self, key: bytes, origin: bytes, value: bytes, until: float) -> bool:
-        """Whether to store this entry, which was found valid; if so its place is taken until then."""
+        """Whether to store this valid entry. If so, its place is taken until it expires."""
         announced = announcement.parse(unpacked(value) or b"")
         own = announced.charter == self._digest
-        floor = self._floors.setdefault(directory.places_of(announced.charter, origin)[key] if own else FOREIGN, {})
-        room, tenant = floor.setdefault(key if own else b"", {}), origin if own else key + origin
-        if tenant not in room and _is_full(floor, room, origin, own=own):
+        depth = self._depths.setdefault(directory.places_of(announced.charter, origin)[key] if own else FOREIGN, {})
+        shard, name = depth.setdefault(key if own else b"", {}), origin if own else key + origin
+        if name not in shard and _is_full(depth, shard, origin, own=own):
             self._clear_out()
-            if _is_full(floor, room, origin, own=own):
+            if _is_full(depth, shard, origin, own=own):
+                log.debug("no room for an announcement of %s in the directory", short_id(origin))
                 return False
-        before, storer = room.get(tenant, (until, STORER.get()))
-        room[tenant] = max(before, until), storer
+        before, storer = shard.get(name, (until, STORER.get()))
+        shard[name] = max(before, until), storer
         return True
 
     def _clear_out(self) -> None:
+        """Remove expired entries."""
         now = self._clock()
         if abs(now - self._cleared_at) < CLEAR_S:
             return
         self._cleared_at = now
-        for room in (room for floor in self._floors.values() for room in floor.values()):
-            for gone in [tenant for tenant, (until, _) in room.items() if until < now]:
-                del room[gone]
+        for shard in (shard for depth in self._depths.values() for shard in depth.values()):
+            for expired in [name for name, (until, _) in shard.items() if until < now]:
+                del shard[expired]
 
-    def sign_value(self, record: Entry) -> bytes:
-        """Announcements are signed before the DHT sees them."""
+    def sign_value(self, record: DhtRecord) -> bytes:
+        """The value unchanged: announcements are signed before the DHT gets them."""
         return record.value
 
-    def strip_value(self, record: Entry) -> bytes:
-        """Readers keep the signature, so that they can show it to others."""
+    def strip_value(self, record: DhtRecord) -> bytes:
+        """The value unchanged: readers keep the signature, so that they can show it to others."""
         return record.value
 
 
-def _is_full(floor: dict[bytes, Room], room: Room, origin: bytes, *, own: bool) -> bool:
-    """Whether nobody, or not this storer, may bring this newcomer here, or anywhere at this depth."""
+def _is_full(depth: dict[bytes, Shard], shard: Shard, origin: bytes, *, own: bool) -> bool:
+    """Whether the current storer may not add an entry of this origin to this shard, or to any shard of this depth."""
     if not own:
-        return len(room) >= FOREIGN_CAP
+        return len(shard) >= FOREIGN_CAP
     storer = STORER.get()
     relayed = storer[1] == RELAYED
-    for rooms, cap in (([room], SHARD_CAP), (floor.values(), DEPTH_CAP)):
-        here = [each for places in rooms for _, each in places.values()]
+    for shards, cap in (([shard], SHARD_CAP), (depth.values(), DEPTH_CAP)):
+        storers = [each for entries in shards for _, each in entries.values()]
         part = int(cap * RELAYED_PART) if relayed else cap
-        together = int(cap * WITH_OWN) if storer[0] == origin else part
-        if len(here) >= cap or (relayed and sum(each == RELAYED for _, each in here) >= together):
+        together = int(cap * RELAYED_OWN_PART) if storer[0] == origin else part
+        if len(storers) >= cap or (relayed and sum(each == RELAYED for _, each in storers) >= together):
             return True
-        if any(storer) and storer[0] != origin and here.count(storer) >= part // STORED:
+        if any(storer) and storer[0] != origin and storers.count(storer) >= part // STORER_PART:
             return True
     return False
 
 
-def _announcement(record: Entry) -> Announcement | None:
-    """What an entry announces; None where it is none by its subkey. Raises Forged where that did not sign it for this place."""
+def _refuse(record: DhtRecord, reason: str) -> bool:
+    """Log why an entry is refused, and return False."""
+    if log.isEnabledFor(logging.DEBUG):  # writing an id in base58 takes time, and strangers send floods of these
+        is_id = len(record.subkey) == PEER_ID_BYTES + len(SUBKEY_HEADER)
+        log.debug(
+            "a DHT entry of %s is refused: %s", short_id(record.subkey[len(SUBKEY_HEADER) :]) if is_id else "nobody", reason
+        )
+    return False
+
+
+def _announcement(record: DhtRecord) -> Announcement:
+    """The announcement in an entry. Raises BadRecord, and ForgedAnnouncement if its subkey did not sign it for this place."""
     if len(record.subkey) != PEER_ID_BYTES + len(SUBKEY_HEADER) or not record.subkey.startswith(SUBKEY_HEADER):
-        return None
+        raise BadRecord("its subkey is no peer id")
     blob = unpacked(record.value)
     if blob is None:
-        return None
+        raise BadRecord("its value is not bytes")
     origin = record.subkey[len(SUBKEY_HEADER) :]
-    try:
-        announced = announcement.parse(blob)
-        if record.expiration_time != announced.expires_at or record.key not in directory.places_of(announced.charter, origin):
-            raise announcement.ForgedAnnouncement("for another place or time")
-        return announcement.read(blob, origin)
-    except announcement.ForgedAnnouncement:
-        raise
-    except BadRecord:  # a stranger's entry: refused, the DHT goes on
-        return None
+    announced = announcement.parse(blob)
+    if record.expiration_time != announced.expires_at or record.key not in directory.places_of(announced.charter, origin):
+        raise announcement.ForgedAnnouncement("for another place or time")
+    return announcement.read(blob, origin)
 
 
 def unpacked(value: bytes) -> bytes | None:
-    """The bytes inside a msgpacked bytes value: read by hand, because hivemind's own decoder would follow any nesting."""
+    """The bytes in a msgpacked bytes value, None for any other value. hivemind's decoder would follow nesting of any depth."""
     if value[:1] == b"\xc4" and len(value) >= 2 and value[1] == len(value) - 2:
         return value[2:]
     if value[:1] == b"\xc5" and len(value) >= 3 and int.from_bytes(value[1:3], "big") == len(value) - 3:

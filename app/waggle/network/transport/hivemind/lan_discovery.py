@@ -1,6 +1,7 @@
-"""The local network: tells of this node there, and finds nodes of the same swarm. Whoever is found is one more untrusted seed.
+"""Discovery on the local network with mDNS: advertises this node, and finds nodes of the same swarm there.
 
-Off by default: it tells everybody on the network that Waggle runs here, and in which swarm.
+It is off by default, because it tells everybody on the network that Waggle runs here, and in which swarm. A node that it finds
+is an additional seed, and no more trusted than others.
 """
 
 import asyncio
@@ -14,25 +15,25 @@ from typing import TYPE_CHECKING, Any
 from waggle.core.errors import SwarmError
 from waggle.core.peer_id import text_of
 from waggle.network.messages.addresses import is_address
-from waggle.network.transport.hivemind.node import EVERYWHERE
+from waggle.network.transport.hivemind.daemon import EVERYWHERE
 from waggle.network.transport.hivemind.peer_cache import MAX_KEPT
 
 if TYPE_CHECKING:
     from zeroconf import Zeroconf
 
 KIND = "_waggle._tcp.local."
-MAX_FOUND = 16  # new addresses suggested in an hour: made-up ones take four hours to push out the 64 that are remembered
-MAX_OF_ONE = 4  # of them of one host
-FORGET_S = 3600.0
+MAX_SUGGESTED = 16  # addresses in PERIOD_S: forged ones need four hours to displace the 64 addresses that a node remembers
+MAX_OF_HOST = 4  # of them
+PERIOD_S = 3600.0
 MAX_ADDRESS = 200  # characters; a property holds 255 bytes
 ASK_MS = 3000
-TELL_S = 10.0  # for finding a name that nobody has, which takes one second mostly
+REGISTER_S = 10.0  # for finding a free name, which mostly takes a second
 
 log = logging.getLogger(__name__)
 
 
-class Lan:
-    """One node's place on the local network. Belongs to one loop; close it."""
+class LanDiscovery:
+    """Advertises one node and browses for others. Belongs to one event loop; must be closed."""
 
     def __init__(
         self, charter: bytes, peer_id: bytes, suggest: Callable[[str], None], clock: Callable[[], float] = time.monotonic
@@ -42,32 +43,35 @@ class Lan:
         self._name = f"{text_of(peer_id)[-24:]}.{KIND}"
         self._own = f"/p2p/{text_of(peer_id)}"
         self._suggest = suggest
-        self._here = ""  # what is told
-        self._found_addresses: set[str] = set()  # since then:
-        self._since = clock()
-        self._before = deque[str](maxlen=MAX_KEPT)  # and before then, here: they are remembered, and make room for others
+        self._here = ""  # the address that is advertised
+        self._since = clock()  # when this period began
+        self._suggested: set[str] = set()  # in this period
+        self._before = deque[str](maxlen=MAX_KEPT)  # in earlier periods, in this network
         self._asking: set[asyncio.Task[None]] = set()
         self._zeroconf: Any = None
         self._browser: Any = None
 
-    async def be_at(self, addresses: Sequence[str], host: str) -> None:
-        """Tell of the first of these addresses that is of use to others, and look for them there: anew where it is another one
-        than before, and every hour, for whoever was passed over. Raises SwarmError where the network does not let us."""
+    async def advertise(self, addresses: Sequence[str], host: str) -> None:
+        """Advertise the first address that is of use to others, and look for other nodes.
+
+        Does it again if that address has changed, and every PERIOD_S for nodes that came when the limit was reached. Raises
+        SwarmError if the network does not allow it.
+        """
         here = next((each for each in addresses if _is_of_use(each, host)), "")
-        if here == self._here and self._clock() - self._since <= FORGET_S:
+        if here == self._here and self._clock() - self._since <= PERIOD_S:
             return
-        self._before.extend(self._found_addresses)
-        self._found_addresses, self._since = set(), self._clock()
+        self._before.extend(self._suggested)
+        self._suggested, self._since = set(), self._clock()
         if here != self._here:
-            self._before.clear()  # another network, it may be
+            self._before.clear()  # it may be another network
             await self.close()
             if here:
-                await self._tell_of(here, host)
+                await self._register(here, host)
             self._here = here
         if here:
-            await self._look()
+            await self._browse()
 
-    async def _tell_of(self, here: str, host: str) -> None:
+    async def _register(self, here: str, host: str) -> None:
         from zeroconf import Error, InterfaceChoice
         from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
@@ -79,23 +83,23 @@ class Lan:
                 properties={"charter": self._charter, "address": here},
             )  # fmt: skip
             try:
-                async with asyncio.timeout(TELL_S):
+                async with asyncio.timeout(REGISTER_S):
                     await self._zeroconf.async_register_service(info, allow_name_change=True)
-            except (Error, TimeoutError):  # somebody answers to every name we try; others can still be found
-                log.warning("the local network is not told of this node: its name is taken there")
+            except (Error, TimeoutError):  # a host claims every name that we try; we can still find others
+                log.warning("this node is not advertised on the local network: another computer claims its name")
         except OSError as error:
             raise SwarmError(f"The local network cannot be searched: {error.strerror}.", "Set swarm.lan to false.") from error
 
-    async def _look(self) -> None:
-        """Hear of everybody who is here: whoever looks on hears of each but once."""
+    async def _browse(self) -> None:
+        """Start a new browser, which reports every node that is here; an old one reports each only once."""
         from zeroconf.asyncio import AsyncServiceBrowser
 
         if self._browser is not None:
             await self._browser.async_cancel()
-        self._browser = AsyncServiceBrowser(self._zeroconf.zeroconf, [KIND], handlers=[self._changed])
+        self._browser = AsyncServiceBrowser(self._zeroconf.zeroconf, [KIND], handlers=[self._on_change])
 
     async def close(self) -> None:
-        """Leave. Safe to call twice."""
+        """Stop advertising and looking. Safe to call twice."""
         self._here = ""
         for asking in self._asking:
             asking.cancel()
@@ -107,10 +111,10 @@ class Lan:
             await zeroconf.async_unregister_all_services()
             await zeroconf.async_close()
 
-    def _changed(self, zeroconf: "Zeroconf", service_type: str, name: str, state_change: Any) -> None:
-        if not name.endswith(f".{KIND}"):  # whoever answers may name anything, and zeroconf would raise for it
+    def _on_change(self, zeroconf: "Zeroconf", service_type: str, name: str, state_change: Any) -> None:
+        if not name.endswith(f".{KIND}"):  # a host may answer with any name, and zeroconf would raise for this
             return
-        if state_change.name in ("Added", "Updated") and name != self._name and len(self._asking) < MAX_FOUND:
+        if state_change.name in ("Added", "Updated") and name != self._name and len(self._asking) < MAX_SUGGESTED:
             asking = asyncio.ensure_future(self._ask(zeroconf, name))
             self._asking.add(asking)
             asking.add_done_callback(self._asking.discard)
@@ -120,22 +124,22 @@ class Lan:
 
         info = AsyncServiceInfo(KIND, name)
         if await info.async_request(zeroconf, ASK_MS):
-            self.hear({key: value for key, value in info.properties.items() if value is not None})
+            self.on_service({key: value for key, value in info.properties.items() if value is not None})
 
-    def hear(self, properties: dict[bytes, bytes]) -> None:
-        """What somebody on this network says of itself; nonsense is passed over."""
+    def on_service(self, properties: dict[bytes, bytes]) -> None:
+        """Suggest the address that a host advertises, if it is a node of our swarm and no limit is reached."""
         address = properties.get(b"address", b"").decode("ascii", "replace")
         ours = properties.get(b"charter") == self._charter.encode()
         if not ours or len(address) > MAX_ADDRESS or not is_address(address) or address.endswith(self._own):
             return
-        of_host = sum(_host(each) == _host(address) for each in self._found_addresses)
-        if (
-            address not in (*self._found_addresses, *self._before)
-            and len(self._found_addresses) < MAX_FOUND
-            and of_host < MAX_OF_ONE
-        ):
-            self._found_addresses.add(address)
-            self._suggest(address)
+        if address in (*self._suggested, *self._before):
+            return
+        of_host = sum(_host(each) == _host(address) for each in self._suggested)
+        if len(self._suggested) >= MAX_SUGGESTED or of_host >= MAX_OF_HOST:
+            log.debug("an address on the local network is ignored: its host, or all hosts together, advertise too many")
+            return
+        self._suggested.add(address)
+        self._suggest(address)
 
 
 def _host(address: str) -> str:
@@ -143,7 +147,7 @@ def _host(address: str) -> str:
 
 
 def _is_of_use(address: str, host: str) -> bool:
-    """Whether others on the network can call it: before there is one, a node that listens everywhere has none but its own."""
+    """Whether others on the network can call it. A node that listens everywhere has only loopback addresses without a network."""
     own = host == EVERYWHERE and address.startswith(("/ip4/127.", "/ip6/::1/"))
     return "/tcp/" in address and "/p2p-circuit/" not in address and len(address) <= MAX_ADDRESS and not own
 

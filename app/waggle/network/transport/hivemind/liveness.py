@@ -1,7 +1,7 @@
-"""Neighbours: which of those that a peer names in the DHT are there at all, asked before a search goes on with them.
+"""Which of the neighbours that a peer names in the DHT are alive, checked before a search uses them.
 
-A search keeps the nearest names that it hears of and asks nobody further away, also where none of them answers: ten made up
-near a key, which takes no time, would hide from it all who hold that. Ten peers that are there still can.
+A search keeps the nearest names that it hears of and asks nobody farther away, even if none of them answers. So ten made-up
+names near a key, which take no time to make, would hide all who hold the key. (Ten live peers still can.)
 """
 
 import asyncio
@@ -12,65 +12,66 @@ from typing import Any
 
 from waggle.network.limits.rate_limits import RateLimit
 
-REST_S, LONGEST_REST_S = 5.0, 320.0  # that no search asks whoever did not answer: twice as long after each time in a row
-WAIT_S = 2.0  # for the slowest of one answer; whoever answers later is known at the next one
-THERE_S, GONE_S = 60.0, 5.0  # for which somebody counts as there after an answer, and as gone after none
-VAIN_RATE, VAIN_BURST = 1.0, 100.0  # names a second and at once that do not answer, by who named them: more are passed over
+REST_S, LONGEST_REST_S = 5.0, 320.0  # in which no search asks a peer that did not answer; doubled after each failure in a row
+WAIT_S = 2.0  # for the slowest name of one answer; a later answer counts for the next search
+ALIVE_S, DEAD_S = 60.0, 5.0  # how long a result is believed
+VAIN_RATE, VAIN_BURST = 1.0, 100.0  # dead names a second and at once from one peer; more are ignored
 REMEMBERED = 4096  # names
 
 
-class Neighbours:
-    """Asks each name once, for all searches that hear of it. Belongs to the loop's thread."""
+class NeighbourLiveness:
+    """Asks each name once for all searches that hear of it. Belongs to the event loop's thread."""
 
-    def __init__(self, is_there: Callable[[Any], Awaitable[bool]], clock: Callable[[], float] = time.monotonic) -> None:
-        self._is_there = is_there
+    def __init__(self, is_alive: Callable[[Any], Awaitable[bool]], clock: Callable[[], float] = time.monotonic) -> None:
+        self._is_alive = is_alive
         self._clock = clock
-        self._presence: OrderedDict[Any, tuple[bool, float]] = (
-            OrderedDict()
-        )  # name -> whether it is there; until when that counts
+        self._results: OrderedDict[Any, tuple[bool, float]] = OrderedDict()  # name -> whether it is alive, valid until
         self._asking: dict[Any, asyncio.Task[None]] = {}
         self._vain = RateLimit(VAIN_RATE, VAIN_BURST, clock)
 
-    async def there(self, by: bytes, names: Collection[Any]) -> set[Any]:
-        """Those of `names`, as `by` gave them, that answer in a while or did lately."""
+    async def alive(self, by: bytes, names: Collection[Any]) -> set[Any]:
+        """Those of `names`, which the peer `by` named, that answer now or did lately."""
         for name in names:
-            if name not in self._asking and self._known(name) is None and self._vain.allows(by):
+            if name not in self._asking and self._result(name) is None and self._vain.allows(by):
                 self._asking[name] = asyncio.create_task(self._ask(by, name))
         waited_for = [self._asking[name] for name in names if name in self._asking]
         if waited_for:
             await asyncio.wait(waited_for, timeout=WAIT_S)
-        return {name for name in names if self._known(name)}
+        return {name for name in names if self._result(name)}
 
-    def _known(self, name: Any) -> bool | None:
-        """Whether it is there, as far as that was heard lately."""
-        there, until = self._presence.get(name, (False, 0.0))
-        return there if until > self._clock() else None
+    def _result(self, name: Any) -> bool | None:
+        """Whether it is alive; None if no valid result is known."""
+        alive, until = self._results.get(name, (False, 0.0))
+        return alive if until > self._clock() else None
 
     async def _ask(self, by: bytes, name: Any) -> None:
         try:
-            there = await self._is_there(name)
+            alive = await self._is_alive(name)
         finally:
             del self._asking[name]
-        if there:
+        if alive:
             self._vain.charge(by, -1.0)
-        self._presence[name] = there, self._clock() + (THERE_S if there else GONE_S)
-        self._presence.move_to_end(name)
-        if len(self._presence) > REMEMBERED:
-            self._presence.popitem(last=False)
+        self._results[name] = alive, self._clock() + (ALIVE_S if alive else DEAD_S)
+        self._results.move_to_end(name)
+        if len(self._results) > REMEMBERED:
+            self._results.popitem(last=False)
 
 
-class Resting:
-    """Who did not answer a search, and rests. hivemind has its own list of them, which keeps every name that ever failed."""
+class SearchBackoff:
+    """Peers that did not answer a search and are not asked for a while.
+
+    Takes the place of hivemind's blacklist, which keeps every name that ever failed. Its methods have hivemind's names.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._failed: OrderedDict[Any, tuple[float, float]] = OrderedDict()  # name -> until when; how long that was
+        self._failed: OrderedDict[Any, tuple[float, float]] = OrderedDict()  # name -> until when; how long the rest is (s)
 
     def __contains__(self, name: Any) -> bool:
         return self._failed.get(name, (0.0, 0.0))[0] > self._clock()
 
     def register_failure(self, name: Any) -> None:
-        """It did not answer."""
+        """Note that it did not answer."""
         if name in self:
             return
         _, before = self._failed.pop(name, (0.0, REST_S / 2))
@@ -80,5 +81,5 @@ class Resting:
             self._failed.popitem(last=False)
 
     def register_success(self, name: Any) -> None:
-        """It answered."""
+        """Note that it answered."""
         self._failed.pop(name, None)

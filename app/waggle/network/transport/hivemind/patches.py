@@ -1,6 +1,7 @@
-"""hivemind's parts, submodules only (its own `__init__` loads torch and forks), and held to what strangers may send.
+"""The parts of hivemind that Waggle uses, patched so that nothing a stranger sends can stop or fill them.
 
-Works where fork and uvloop do not exist. Importing this file imports nothing.
+Only submodules are imported, because hivemind's own `__init__` loads torch and forks. It works on systems without fork and
+uvloop. Importing this file does not import hivemind; `load_hivemind` does.
 """
 
 import asyncio
@@ -24,19 +25,20 @@ from waggle.core.peer_id import is_peer_id
 from waggle.network.messages import announcement
 from waggle.network.transport.hivemind import dht_validator
 
-MAX_VALUE = dht_validator.SHARD_CAP * (announcement.MAX_BYTES + 120)  # bytes: one whole shard, as a replica passes it on
+# Bytes of one whole shard as a replica sends it; 120 bytes of each entry are its msgpack framing, peer id and expiry, at most.
+MAX_VALUE = dht_validator.SHARD_CAP * (announcement.MAX_BYTES + 120)
 CALL_ID = 16  # bytes
-MOST_NEIGHBOURS = 20  # of a key, in one answer: hivemind's own nodes name so many
-Announcements = dict[bytes, tuple[bytes, float]]  # peer id -> its signed announcement, and until when that holds
-ANNOUNCEMENTS: ContextVar[Announcements | None] = ContextVar("what a reader has heard of so far", default=None)
-SPARE = 64  # times of entries that were replaced, beside one for each that is there
+MOST_NEIGHBOURS = 20  # of a key, in one answer: hivemind's own nodes name that many
+Announcements = dict[bytes, tuple[bytes, float]]  # peer id -> its signed announcement, and when it expires
+ANNOUNCEMENTS: ContextVar[Announcements | None] = ContextVar("what the current read has received so far", default=None)
+SPARE = 64  # times of replaced entries that a dictionary may keep beside those of its entries
 
 
 @functools.cache
 def load_hivemind() -> types.SimpleNamespace:
-    """The parts of hivemind that are used here. Raises SwarmError where this system has no hivemind."""
+    """hivemind's classes, patched. Raises SwarmError if hivemind is not installed."""
     try:
-        _shim()
+        _install_stub_packages()
         from google.protobuf.message import DecodeError
         from google.protobuf.wrappers_pb2 import BytesValue
         from hivemind.dht import storage
@@ -55,38 +57,38 @@ def load_hivemind() -> types.SimpleNamespace:
         from hivemind.utils.serializer import MSGPackSerializer
     except ImportError as error:
         raise SwarmError("This computer cannot join a swarm: its network part is missing.", f"({error})") from error
-    _bound(DHTProtocol, storage, MSGPackSerializer)
-    _believe_one_by_one(DHTProtocol, DHTRecord, DictionaryDHTValue)
-    _read_few_neighbours(DHTProtocol)
-    _hold_to_own_ids(DHTProtocol, node_id_of := lambda peer: DHTID.generate(peer.to_bytes()))
-    _read_addresses_one_by_one(control, PeerInfo, PeerID, Multiaddr)
-    _outlive_messages(control, DecodeError, P2PDaemonError)
-    _outlive_lines(P2P)
-    cid.PROTO_NAME_TO_CIDv1_CODEC.clear()  # a relay's peer id is written as it is: p2pd reads it in no other way
-    p2p_daemon.loglevel = "ERROR"  # for p2pd, which else writes down what strangers send; what is less is told nobody anyway
-    # ValueError: what a stranger's address may be that hivemind cannot read
+    _bound_values(DHTProtocol, storage, MSGPackSerializer)
+    _validate_entries_separately(DHTProtocol, DHTRecord, DictionaryDHTValue)
+    _bound_neighbours(DHTProtocol)
+    _require_derived_ids(DHTProtocol, node_id_of := lambda peer: DHTID.generate(peer.to_bytes()))
+    _skip_unreadable_addresses(control, PeerInfo, PeerID, Multiaddr)
+    _survive_malformed_messages(control, DecodeError, P2PDaemonError)
+    _survive_malformed_lines(P2P)
+    cid.PROTO_NAME_TO_CIDv1_CODEC.clear()  # write a relay's peer id in base58: p2pd cannot read it as a CID
+    p2p_daemon.loglevel = "ERROR"  # of p2pd, which below that logs what strangers send
+    # ValueError: an address from a stranger that hivemind cannot read
     failures = (P2PDaemonError, P2PHandlerError, DecodeError, TimeoutError, OSError, EOFError, ValueError)
     return types.SimpleNamespace(
         BytesValue=BytesValue, DHTNode=DHTNode, DHTID=DHTID, P2P=P2P, PeerID=PeerID, P2PDaemonError=P2PDaemonError,
         dht_pb2=dht_pb2, Multiaddr=Multiaddr, failures=failures, node_id_of=node_id_of,
-        serializer=DHTProtocol.serializer, Storage=_storage(DHTLocalStorage, DictionaryDHTValue),
+        serializer=DHTProtocol.serializer, Storage=_storage_class(DHTLocalStorage, DictionaryDHTValue),
     )  # fmt: skip
 
 
-def _bound(protocol: Any, storage: Any, serializer: Any) -> None:
-    """Let the DHT unpack no value longer than a shard, nor one that is more than a dictionary of plain entries.
+def _bound_values(protocol: Any, storage: Any, serializer: Any) -> None:
+    """Decode no DHT value that is longer than a shard, or more than a dictionary of plain entries.
 
-    hivemind unpacks before it asks the guard, in calls and in replies. It begins anew for each tuple or dictionary in another:
-    a few hundred of them, one in the other, take more of the stack than the process has.
+    hivemind decodes before it asks the validator, in calls and in answers, and recursively: a few hundred nested tuples or
+    dictionaries overflow the stack.
     """
     dictionary_code = serializer._ext_types[storage.DictionaryDHTValue]
 
-    class Plain(serializer):  # type: ignore[misc]
+    class FlatSerializer(serializer):  # type: ignore[misc]
         @classmethod
         def _decode_ext_types(cls, type_code: int, data: bytes) -> Any:
-            raise ValueError("nothing that a node stores is nested so")
+            raise ValueError("nodes store no nested values")
 
-    class Bounded(Plain):
+    class BoundedSerializer(FlatSerializer):
         @classmethod
         def loads(cls, buffer: bytes) -> Any:
             if len(buffer) > MAX_VALUE:
@@ -96,29 +98,29 @@ def _bound(protocol: Any, storage: Any, serializer: Any) -> None:
         @classmethod
         def _decode_ext_types(cls, type_code: int, data: bytes) -> Any:
             if type_code == dictionary_code:
-                return storage.DictionaryDHTValue.unpackb(data)  # by what `storage` calls its serializer
+                return storage.DictionaryDHTValue.unpackb(data)  # with `storage`'s serializer, which is flat
             return super()._decode_ext_types(type_code, data)
 
-    storage.MSGPackSerializer, protocol.serializer = Plain, Bounded
+    storage.MSGPackSerializer, protocol.serializer = FlatSerializer, BoundedSerializer
 
 
-def _believe_one_by_one(protocol: Any, record: Any, dictionary_of: Any) -> None:
-    """Let one entry that is refused hide none of the others that come with it, and nothing be believed of all of them together.
+def _validate_entries_separately(protocol: Any, record: Any, dictionary_of: Any) -> None:
+    """Validate each entry of an answer alone: an invalid one hides no others, and no claim about the whole answer counts.
 
-    A search ends with the first answer that says it lasts for ever, and on a time that is no number it breaks off.
+    In hivemind, a search ends with the first answer that claims to be valid for ever, and fails on an expiry that is NaN.
     """
     find = protocol.call_find
 
     def validate(self: Any, key: bytes, dictionary: Any) -> bool:
-        if len(dictionary) > dht_validator.SHARD_CAP:  # nobody honest holds so many
+        if len(dictionary) > dht_validator.SHARD_CAP:  # no honest node stores so many
             return False
-        watch = self.record_validator
-        enough = watch.forged + announcement.MOST_FORGED
+        validator = self.record_validator
+        most_forged = validator.forged + announcement.MOST_FORGED
         with dictionary.freeze():
             for subkey, (value, expiration) in list(dictionary.items()):
-                if not watch.validate(record(key, self.serializer.dumps(subkey), value, expiration)):
+                if not validator.validate(record(key, self.serializer.dumps(subkey), value, expiration)):
                     del dictionary[subkey]
-                if watch.forged > enough:
+                if validator.forged > most_forged:
                     return False
         return bool(dictionary)
 
@@ -138,20 +140,20 @@ def _believe_one_by_one(protocol: Any, record: Any, dictionary_of: Any) -> None:
     protocol._validate_dictionary, protocol.call_find = validate, call_find
 
 
-def _storage(local: Any, dictionary: Any) -> Any:
-    """hivemind's storage for a guard: it keeps only what the guard has room for, each entry until one comes that lasts longer."""
+def _storage_class(local: Any, dictionary: Any) -> Any:
+    """A storage that keeps only entries for which the validator has room. A later expiry replaces an entry."""
 
     class Storage(local):  # type: ignore[misc]
-        def __init__(self, watch: dht_validator.Guard) -> None:
+        def __init__(self, validator: dht_validator.AnnouncementValidator) -> None:
             super().__init__()
-            self._watch = watch
+            self._validator = validator
 
         def get(self, key: Any) -> Any:
-            """A copy: hivemind puts into what it reads here what others answer."""
+            """A copy, because hivemind adds the answers of others to what it reads here."""
             stored = super().get(key)
             if stored is None:
                 return None
-            stored.value.items()  # without those whose time is up: they would be looked through in each copy anew
+            stored.value.items()  # removes expired entries, which every copy would have to skip
             copied = copy.copy(stored.value)
             copied.data, copied.key_to_heap, copied.expiration_heap = map(
                 copy.copy, (copied.data, copied.key_to_heap, copied.expiration_heap)
@@ -163,30 +165,30 @@ def _storage(local: Any, dictionary: Any) -> Any:
             before = dictionary_here and dictionary_here.value.get(subkey)
             if before and before.expiration_time >= expiration:
                 return False
-            if not self._watch.has_room(key.to_bytes(), subkey, value, expiration):
+            if not self._validator.has_room(key.to_bytes(), subkey, value, expiration):
                 return False
             entries = dictionary_here.value if dictionary_here else dictionary()
             if expiration > entries.latest_expiration_time:
                 self.store(key, entries, expiration)
             stored = entries.store(subkey, value, expiration)
-            _tidy(self)
-            _tidy(entries)
+            _drop_replaced_times(self)
+            _drop_replaced_times(entries)
             return bool(stored)
 
     return Storage
 
 
-def _tidy(timed: Any) -> None:
-    """Forget the times of entries that were replaced: hivemind keeps each until it is over, and then looks through them all."""
+def _drop_replaced_times(timed: Any) -> None:
+    """Drop the times of replaced entries. hivemind keeps each in its heap until it has passed, and then searches all of them."""
     if len(timed.expiration_heap) > 2 * len(timed.data) + SPARE:
         timed.expiration_heap = sorted(timed.key_to_heap.values())
 
 
-def _hold_to_own_ids(protocol: Any, node_id_of: Callable[[Any], Any]) -> None:
-    """Let a peer stand in the routing table under the one id that follows from its peer id, and each bucket be bounded.
+def _require_derived_ids(protocol: Any, node_id_of: Callable[[Any], Any]) -> None:
+    """Allow a peer only the node id that follows from its peer id, check named neighbours, and bound the routing table's buckets.
 
-    hivemind takes any id from anybody, keeps it for ever, and for each new one walks through all that it stores, to hand it on:
-    announcements are renewed long before they expire, and reach a newcomer so.
+    hivemind accepts any id from anybody and keeps it for ever. It also searches all stored values for each new id, to hand
+    them over. We need no handing over: announcements are renewed long before they expire, and reach a newcomer then.
     """
     find = protocol.call_find
 
@@ -204,34 +206,36 @@ def _hold_to_own_ids(protocol: Any, node_id_of: Callable[[Any], Any]) -> None:
                 del table[next(iter(bucket.replacement_nodes))]
             longest_unseen = table.add_or_update_node(own, peer_id)
             if longest_unseen is not None:
-                task = asyncio.create_task(self.is_there(longest_unseen[1]))
+                task = asyncio.create_task(self.is_alive(longest_unseen[1]))
                 pending.add(task)
                 task.add_done_callback(pending.discard)
 
-    async def is_there(self: Any, peer: Any) -> bool:
-        """Asked so, and not by a ping: that fails on what a stranger may answer. Whom it names is not looked at."""
+    async def is_alive(self: Any, peer: Any) -> bool:
+        """Ask with a find, because hivemind's ping raises for some answers of strangers. The answer's neighbours do not count."""
         return await find(self, peer, [self.node_id]) is not None
 
     async def call_find(self: Any, peer: Any, keys: Any) -> Any:
         answers = await find(self, peer, keys)
         for key, (value, nearest) in (answers or {}).items():
-            others = ((node_id, each) for node_id, each in nearest.items() if node_id != self.node_id)  # ends a search
-            own = ((node_id, each) for node_id, each in others if node_id == node_id_of(each))
-            named = dict(itertools.islice(own, self.bucket_size))
-            strange = [each for node_id, each in named.items() if node_id not in self.routing_table]
-            absent = {*strange} - await self.neighbours.there(peer.to_bytes(), strange)
-            answers[key] = value, {node_id: each for node_id, each in named.items() if each not in absent}
+            others = (
+                (node_id, each) for node_id, each in nearest.items() if node_id != self.node_id
+            )  # our own id would end a search
+            derived = ((node_id, each) for node_id, each in others if node_id == node_id_of(each))
+            named = dict(itertools.islice(derived, self.bucket_size))
+            unknown = [each for node_id, each in named.items() if node_id not in self.routing_table]
+            dead = {*unknown} - await self.neighbours.alive(peer.to_bytes(), unknown)
+            answers[key] = value, {node_id: each for node_id, each in named.items() if each not in dead}
         return answers
 
     pending: set[asyncio.Task[Any]] = set()
-    protocol.update_routing_table, protocol.call_find, protocol.is_there = update_routing_table, call_find, is_there
+    protocol.update_routing_table, protocol.call_find, protocol.is_alive = update_routing_table, call_find, is_alive
 
 
-def _read_few_neighbours(protocol: Any) -> None:
-    """Let an answer name no more neighbours than hivemind's own do, and none by what is no peer id.
+def _bound_neighbours(protocol: Any) -> None:
+    """Remove neighbours from an answer that are more than hivemind's own nodes name, or have no valid peer id.
 
-    hivemind writes each one out as base58 before anybody can look at it, which takes the square of its length: hours, for what
-    one message holds, in which nothing else happens.
+    hivemind writes each of them in base58 first, in a time that grows with the square of its length: what fits into one message
+    would block the event loop for hours.
     """
     protocol._collect_rpc_handlers()
     stub = protocol._stub_type
@@ -247,7 +251,7 @@ def _read_few_neighbours(protocol: Any) -> None:
 
 
 def with_few_neighbours(answer: Any) -> Any:
-    """A FindResponse without the neighbours that are too many, or no peers at all."""
+    """The FindResponse without excess neighbours and without those that have no valid peer id."""
     for result in answer.results:
         named = list(itertools.islice(zip(result.nearest_node_ids, result.nearest_peer_ids, strict=False), MOST_NEIGHBOURS))
         named = [(node_id, peer_id) for node_id, peer_id in named if is_peer_id(peer_id)]
@@ -256,26 +260,26 @@ def with_few_neighbours(answer: Any) -> Any:
     return answer
 
 
-def _read_addresses_one_by_one(control: Any, info: Any, peer_id: Any, address: Any) -> None:
-    """Let one connection by a transport that hivemind does not know hide neither the peer nor everybody else."""
+def _skip_unreadable_addresses(control: Any, info: Any, peer_id: Any, address: Any) -> None:
+    """Skip an address that hivemind cannot read: in hivemind, one such connection makes the list of all peers fail."""
 
-    class Readable(info):  # type: ignore[misc]
+    class TolerantPeerInfo(info):  # type: ignore[misc]
         @classmethod
         def from_protobuf(cls, message: Any) -> Any:
             peers = []
             for each in message.addrs:
-                with suppress(ValueError):  # written out, because only that reads it to its end
+                with suppress(ValueError):  # str: only that parses all of it
                     peers.append(address(str(address(each))))
             return info(peer_id(message.id), peers)
 
-    control.PeerInfo = Readable
+    control.PeerInfo = TolerantPeerInfo
 
 
-def _outlive_messages(control: Any, unreadable: type[Exception], error: type[Exception]) -> None:
-    """Let no message that a stranger wrote end the reader of all messages, nor stand for an answer where it holds none.
+def _survive_malformed_messages(control: Any, unreadable: type[Exception], error: type[Exception]) -> None:
+    """Skip a message that cannot be decoded, and refuse an answer without content.
 
-    p2pd passes on what it can read to its end; Python reads more strictly. What comes for all calls is read in one place, and
-    nobody hears of it when that ends.
+    p2pd forwards messages that Python's stricter decoder refuses. In hivemind one task reads the messages of all calls; such a
+    message ends it, and every call after that hangs.
     """
     read, client = control.read_pbmsg_safe, control.ControlClient
     passed_on, call = control.p2pd_pb.PersistentConnectionResponse, client.call_unary_handler
@@ -286,25 +290,25 @@ def _outlive_messages(control: Any, unreadable: type[Exception], error: type[Exc
             return
         while len(message.callId) != CALL_ID:
             message.Clear()
-            with suppress(unreadable):  # it was read to its end, and the next one begins there
+            with suppress(unreadable):  # all its bytes were read, so the next message follows
                 await read(reader, message)
 
     async def call_unary_handler(self: Any, *arguments: Any) -> Any:
         answer = await call(self, *arguments)
         if answer is None:
-            raise error("a message that holds no answer")
+            raise error("a message without an answer")
         return answer
 
     control.read_pbmsg_safe, client.call_unary_handler = read_next, call_unary_handler
 
 
-def _outlive_lines(p2p: Any) -> None:
-    """Let no line that p2pd writes end the reader of all lines: p2pd stands still, for ever, once nobody takes them from it."""
+def _survive_malformed_lines(p2p: Any) -> None:
+    """Keep reading p2pd's output after a line that cannot be read: p2pd blocks for ever once nobody reads its output."""
     read = p2p._read_outputs
 
     async def read_outputs(self: Any, ready: Any) -> None:
         while True:
-            # One that is too long, and what is left of it: that may begin as the line does by which p2pd says that it is ready.
+            # A line that is too long, or its rest, which may begin like the line with which p2pd says that it is ready.
             with suppress(ValueError, asyncio.InvalidStateError):
                 await read(self, ready)
                 return
@@ -312,10 +316,10 @@ def _outlive_lines(p2p: Any) -> None:
     p2p._read_outputs = read_outputs
 
 
-class Answering(dict[Any, Any]):
-    """What is done to answer calls of others, as long as it is done.
+class IncomingCalls(dict[Any, Any]):
+    """The tasks that answer calls of peers, each removed when it ends.
 
-    hivemind keeps each call that nobody here serves, or that was given up before it began, for ever: strangers write as many.
+    hivemind keeps calls that no handler serves, or that were cancelled before they began, for ever: strangers can make many.
     """
 
     def __setitem__(self, call: Any, task: asyncio.Task[Any]) -> None:
@@ -323,24 +327,24 @@ class Answering(dict[Any, Any]):
         task.add_done_callback(functools.partial(self._end, call))
 
     def _end(self, call: Any, task: asyncio.Task[Any]) -> None:
-        if self.get(call) is task:  # a stranger chooses the name of a call, and may choose it twice
+        if self.get(call) is task:  # a stranger chooses the id of a call, and may use one twice
             del self[call]
 
     def pop(self, call: Any, default: Any = None) -> Any:
         return super().pop(call, default)
 
 
-class OpenCalls(dict[Any, Any]):
-    """Calls that wait for their answer; one that was given up counts as gone at once, not only when its task has ended.
+class OutgoingCalls(dict[Any, Any]):
+    """Calls that wait for their answer. A cancelled call counts as gone at once, before its task has ended.
 
-    An answer that comes in between would else end hivemind's reader, and with it every later call of this node.
+    In hivemind, an answer that comes in between ends the task that reads all answers, and every later call hangs.
     """
 
     def __contains__(self, call: object) -> bool:
         return super().__contains__(call) and not self[call].done()
 
 
-SHIMMED = (
+REEXPORTED = (  # names that submodules of hivemind import from `hivemind.utils`
     ("logging", ("get_logger", "use_hivemind_log_handler")),
     ("serializer", ("MSGPackSerializer", "SerializerBase")),
     (
@@ -351,37 +355,37 @@ SHIMMED = (
 )
 
 
-def _shim() -> None:
-    """Put packages named hivemind, hivemind.utils and hivemind.dht in place whose `__init__` never runs."""
+def _install_stub_packages() -> None:
+    """Install packages named hivemind, hivemind.utils and hivemind.dht whose `__init__` never runs. Raises ImportError."""
     if "hivemind" in sys.modules:
         return
     specification = importlib.util.find_spec("hivemind")
     if specification is None or not specification.submodule_search_locations:
         raise ImportError("hivemind is not installed")
     root = next(iter(specification.submodule_search_locations))
-    stand_in = types.ModuleType("uvloop")  # imported by hivemind.utils.asyncio for a function we never call
-    stand_in.install = lambda: None  # type: ignore[attr-defined]
-    borrowed = sys.modules.setdefault("uvloop", stand_in) is stand_in
+    stub = types.ModuleType("uvloop")  # hivemind.utils.asyncio imports it for a function that we never call
+    stub.install = lambda: None  # type: ignore[attr-defined]
+    is_stub = sys.modules.setdefault("uvloop", stub) is stub
     try:
         _package("hivemind", root)
         utils = _package("hivemind.utils", root)
-        for module, names in SHIMMED:
+        for module, names in REEXPORTED:
             loaded = importlib.import_module(f"hivemind.utils.{module}")
             for name in names:
                 setattr(utils, name, getattr(loaded, name))
         _package("hivemind.dht", root)
     finally:
-        if borrowed:
+        if is_stub:
             del sys.modules["uvloop"]
-    utils.use_hivemind_log_handler("nowhere")  # its lines go to the root logger, as everybody's do
-    logging.getLogger("hivemind").setLevel(logging.ERROR)  # strangers' faults are warnings there
+    utils.use_hivemind_log_handler("nowhere")  # its lines go to the root logger, as all others do
+    logging.getLogger("hivemind").setLevel(logging.ERROR)  # it warns about faults of strangers
 
 
 def _package(name: str, root: str) -> Any:
     module = types.ModuleType(name)
     module.__path__ = [os.path.join(root, *name.split(".")[1:])]
     module.__package__ = name
-    module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)  # whoever looks whether it is there finds it
+    module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)  # so that find_spec finds it
     sys.modules[name] = module
     parent, _, last = name.rpartition(".")
     if parent:

@@ -1,4 +1,7 @@
-"""Looks at who is connected: each costs as much more as there are connections, and strangers decide how many those are."""
+"""Polling who is connected, without using much of the processor.
+
+A poll costs time in proportion to the connections, and strangers decide how many those are.
+"""
 
 import asyncio
 import math
@@ -7,12 +10,12 @@ import types
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, TypeVar
 
-PART = 0.1  # of the time may go into looks
+CPU_SHARE = 0.1  # of the time that polls may keep the processor busy
 Result = TypeVar("Result")
 
 
-class Effort:
-    """How long what is awaited keeps the processor busy: what it waits for meanwhile, and others do, is not in it."""
+class CpuTimer:
+    """Measures how long an awaitable keeps the processor busy, without the time in which it waits and other tasks run."""
 
     def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
         self._clock = clock
@@ -20,12 +23,12 @@ class Effort:
 
     @property
     def rest(self) -> float:
-        """Seconds before the next, so that it takes no more than its part of the time."""
-        return self.seconds * (1 - PART) / PART
+        """Seconds to wait before the next poll, so that polls stay below CPU_SHARE of the time."""
+        return self.seconds * (1 - CPU_SHARE) / CPU_SHARE
 
     @types.coroutine
-    def of(self, call: Awaitable[Result]) -> Generator[Any, Any, Result]:
-        """What the call gives or raises; each of its steps is measured."""
+    def measure(self, call: Awaitable[Result]) -> Generator[Any, Any, Result]:
+        """Await the call, adding up the time of each of its steps; return its result, or raise what it raises."""
         steps = call.__await__()
         step: Callable[[Any], Any] = steps.send
         answer: Any = None
@@ -39,38 +42,39 @@ class Effort:
                 self.seconds += self._clock() - began
             try:
                 step, answer = steps.send, (yield awaited)
-            except BaseException as error:  # noqa: BLE001 - passed on, being cancelled too
+            except BaseException as error:  # noqa: BLE001 - passed on to the call, as are cancellations
                 step, answer = steps.throw, error
 
 
-class Looks:
-    """One look for all who ask for it at the same time, not more often than every `pause` seconds, nor than may be."""
+class ThrottledRefresh:
+    """Runs `refresh` once for all who wait for it at the same time, at most every `pause` seconds and within CPU_SHARE."""
 
     def __init__(
         self,
-        look: Callable[[], Awaitable[None]],
+        refresh: Callable[[], Awaitable[None]],
         pause: float,
         clock: Callable[[], float] = time.monotonic,
-        busy: Callable[[], float] = time.thread_time,
+        cpu_clock: Callable[[], float] = time.thread_time,
     ) -> None:
-        self._look, self._pause = look, pause
-        self._clock, self._busy = clock, busy
+        self._refresh, self._pause = refresh, pause
+        self._clock, self._cpu_clock = clock, cpu_clock
         self._began, self._next = -math.inf, -math.inf
-        self._looking: asyncio.Task[None] | None = None
+        self._running: asyncio.Task[None] | None = None
 
-    async def since(self, asked_at: float) -> None:
-        """Return after a look that began later: who has just come is in it, and who is not has gone. Raises what looking does."""
-        while self._began < asked_at:
-            if self._looking is None or self._looking.done():
-                self._looking = asyncio.create_task(self._once())
-                self._looking.add_done_callback(lambda task: task.cancelled() or task.exception())  # heard, though all have left
-            await asyncio.shield(self._looking)  # whoever asks and leaves ends it for nobody else
+    async def later_than(self, moment: float) -> None:
+        """Wait until a refresh that began after `moment` has ended: who connected by then is in it. Raises what it raises."""
+        while self._began < moment:
+            if self._running is None or self._running.done():
+                self._running = asyncio.create_task(self._run())
+                # Retrieve its exception even if nobody waits for it any more: asyncio would report it.
+                self._running.add_done_callback(lambda task: task.cancelled() or task.exception())
+            await asyncio.shield(self._running)  # a waiter that is cancelled does not cancel it for the others
 
-    async def _once(self) -> None:
+    async def _run(self) -> None:
         await asyncio.sleep(self._next - self._clock())
-        began, effort = self._clock(), Effort(self._busy)
+        began, timer = self._clock(), CpuTimer(self._cpu_clock)
         try:
-            await effort.of(self._look())
+            await timer.measure(self._refresh())
         finally:
-            self._next = max(began + self._pause, self._clock() + effort.rest)
+            self._next = max(began + self._pause, self._clock() + timer.rest)
         self._began = began

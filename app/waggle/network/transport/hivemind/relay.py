@@ -1,4 +1,4 @@
-"""What p2pd relays for others: a seed as much of each connection as it was told to, and nobody else anything."""
+"""What p2pd relays for other nodes: at a seed as much of each connection as we choose, elsewhere nothing."""
 
 import asyncio
 import logging
@@ -6,21 +6,24 @@ import types
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-HOP = "/libp2p/circuit/relay/0.2.0/hop"  # by which a place is asked for: libp2p's specification of circuit relays
-RESERVE = b"\x02\x08\x00"  # a message of two bytes that asks for one
+HOP = "/libp2p/circuit/relay/0.2.0/hop"  # the protocol for reserving a place: libp2p's specification "circuit-v2"
+RESERVE = b"\x02\x08\x00"  # its message RESERVE, with the length in front
 RESERVATIONS, CIRCUITS = 1024, 64  # peers that a seed relays for, and connections to each of them
-# Of one circuit, whose ends need be no nodes of ours. p2pd would take 16 MiB for each way of it, and carry 4 GiB.
+# Of one relayed connection, whose ends may be no nodes of ours. p2pd's defaults are 16 MiB in each direction and 4 GiB.
 RELAY_BUFFER, RELAYED = 64 * 1024, 256 * 1024 * 1024
-GRANTED = b"\x10\x80\x80\x80\x80\x01"  # RELAYED, as the answer to RESERVE says it
+GRANTED = b"\x10\x80\x80\x80\x80\x01"  # the number RELAYED, as it stands in the answer to RESERVE
 ASK_S = 30.0
-STARTS = 8  # of which, with LAST, one in thirteen goes wrong on a busy computer, and none on another
-LAST = ("/usr/bin/env", "GOMAXPROCS=1")  # Go's threads in turn: without, 20 starts of 20 went wrong on some computers
+STARTS = 8  # tries. With ONE_THREAD, one start in thirteen failed on a busy computer, and none on another
+ONE_THREAD = (
+    "/usr/bin/env",
+    "GOMAXPROCS=1",
+)  # Go runs one thread at a time: without this, 20 starts of 20 failed on some computers
 
 log = logging.getLogger(__name__)
 
 
 def arguments(relay: bool) -> dict[str, Any]:
-    """What p2pd is told on its command line."""
+    """p2pd's options on the command line."""
     if not relay:
         return {"relayService": False}
     return {
@@ -29,15 +32,16 @@ def arguments(relay: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-async def started(
-    hivemind: types.SimpleNamespace, start: Callable[[], Awaitable[Any]], end: Callable[[Any], Awaitable[None]]
+async def start(
+    hivemind: types.SimpleNamespace, start_p2pd: Callable[[], Awaitable[Any]], end: Callable[[Any], Awaitable[None]]
 ) -> Any:
-    """A p2pd that relays as much as it was told to, started with the words LAST before its own.
+    """Start a p2pd that relays as much as its options say.
 
-    Each has two relays, of which that one serves which is ready last: ours, or one that ends a circuit after 128 KiB.
+    Each p2pd starts two relays, and the one that is ready last serves: ours, or libp2p's, which ends a connection after 128 KiB.
+    So it is started until a test shows that ours serves; with ONE_THREAD that is nearly always the first time.
     """
     for _ in range(STARTS):
-        p2p, grants = await start(), False
+        p2p, grants = await start_p2pd(), False
         try:
             grants = await _grants(hivemind, p2p, end)
         finally:
@@ -46,17 +50,17 @@ async def started(
         if grants:
             return p2p
     log.warning("the network process relays too little of what peers behind routers send")
-    return await start()
+    return await start_p2pd()
 
 
-async def refuse(hivemind: types.SimpleNamespace, p2p: Any) -> None:
-    """Relay for nobody: p2pd starts a relay whatever it is told, and forgets it where another takes its place for a moment."""
+async def disable(hivemind: types.SimpleNamespace, p2p: Any) -> None:
+    """Relay for nobody. p2pd starts a relay whatever its options say, and drops it if another handler replaces it briefly."""
     await p2p.add_protobuf_handler(HOP, None, hivemind.BytesValue)
     await p2p.remove_protobuf_handler(HOP)
 
 
 async def _grants(hivemind: types.SimpleNamespace, p2p: Any, end: Callable[[Any], Awaitable[None]]) -> bool:
-    """Whether a stranger who asks this p2pd for a place may send all that it was told to relay."""
+    """Whether a stranger that reserves a place at this p2pd may send as much as our options say."""
     try:
         async with asyncio.timeout(ASK_S):
             seed = await p2p.get_visible_maddrs(latest=True)
@@ -68,7 +72,7 @@ async def _grants(hivemind: types.SimpleNamespace, p2p: Any, end: Callable[[Any]
                 writer.close()
             finally:
                 await end(stranger)
-    except hivemind.failures as error:  # the answer ended and did not say so, or there was none
-        log.info("the network process is started again, to relay more: %r", error)
+    except hivemind.failures as error:  # no answer, or an answer without that number
+        log.info("the network process is started again, to relay more: %s", type(error).__name__)
         return False
     return True

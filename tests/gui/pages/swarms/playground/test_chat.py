@@ -1,4 +1,4 @@
-"""Chat: what is said is seen at once, both answers grow beside each other, and what is not answered can be said again."""
+"""The chat: a message is visible at once, both answers grow side by side, and an unanswered message can be sent again."""
 
 from collections.abc import Callable
 
@@ -10,24 +10,25 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QMenu, QWidget
 
 from gui.recorded import ready
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.i18n.translator import Language
-from waggle.gui.pages.swarms.playground.blind_labels import Prose
-from waggle.gui.pages.swarms.playground.chat import ChatView, about, tally
-from waggle.gui.pages.swarms.playground.chat_turn import Guess, Tile, TurnBox
+from waggle.gui.pages.swarms.page import SwarmsPage
+from waggle.gui.pages.swarms.playground.blind_labels import TextBlock
+from waggle.gui.pages.swarms.playground.chat import ChatView, choices_summary, model_notice
+from waggle.gui.pages.swarms.playground.chat_turn import ChatTurn, Guess, ReplyTile
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, TalkCleared, TalkOffered, Turn, TurnGrew
 from waggle.protocol.state import AnyEvent, State
 
-Make = Callable[..., Window]
+Make = Callable[..., MainWindow]
 OFFERED = TalkOffered(moments=(0, 64, 613), taught=True)
 RUNNING: tuple[AnyEvent, ...] = (ready(), events.PhaseChanged(phase="paused", round=613))
-Chat = tuple[Window, ChatView, list[AnyCommand]]
+Chat = tuple[MainWindow, ChatView, list[AnyCommand]]
 
 
 def turn(words: str = "Hello", now: str = "Hi.", before: str = "22", **fields: object) -> Turn:
@@ -35,7 +36,7 @@ def turn(words: str = "Hello", now: str = "Hi.", before: str = "22", **fields: o
     return replace(Turn(words=words, replies=replies, finished=True), **fields)
 
 
-def tell(window: Window, *new_events: AnyEvent) -> None:
+def tell(window: MainWindow, *new_events: AnyEvent) -> None:
     for event in new_events:
         window._current.take(event)
     window._current.flush()
@@ -43,29 +44,29 @@ def tell(window: Window, *new_events: AnyEvent) -> None:
 
 @pytest.fixture
 def chat(window_told: Make) -> Chat:
-    """The page in a window whose engine is paused: one can talk all the same."""
+    """The chat in a window with a paused engine, which still answers messages."""
     window = window_told(RUNNING)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("swarms")
-    window.swarms.show_trying()
-    window.swarms.trying.which.choose(1)
+    window.pages.of(SwarmsPage).show_trying()
+    window.pages.of(SwarmsPage).trying.which.choose(1)
     window.redraw()
     assert isinstance(sent[-1], commands.OfferTalk)
     tell(window, OFFERED)
-    return window, window.swarms.trying.chat, sent
+    return window, window.pages.of(SwarmsPage).trying.chat, sent
 
 
-def boxes(view: ChatView) -> list[TurnBox]:
-    return [box for box in view.findChildren(TurnBox) if not box.isHidden()]
+def boxes(view: ChatView) -> list[ChatTurn]:
+    return [box for box in view.findChildren(ChatTurn) if not box.isHidden()]
 
 
-def names(box: TurnBox) -> list[str]:
-    return [tile._who.words() for tile in box.findChildren(Tile)]
+def names(box: ChatTurn) -> list[str]:
+    return [tile._who.words() for tile in box.findChildren(ReplyTile)]
 
 
-def texts(box: TurnBox) -> list[str]:
-    return [tile.findChild(Prose).toPlainText() for tile in box.findChildren(Tile)]  # type: ignore[union-attr]
+def texts(box: ChatTurn) -> list[str]:
+    return [tile.findChild(TextBlock).toPlainText() for tile in box.findChildren(ReplyTile)]  # type: ignore[union-attr]
 
 
 def say(view: ChatView, words: str) -> None:
@@ -151,7 +152,7 @@ def test_an_answer_is_stopped_by_its_button_or_by_escape_and_all_is_cleared(chat
         stop()
         assert isinstance(sent[-1], commands.Hush)
         tell(window, TurnGrew(number=0, turn=turn(stopped=True, replies=(Reply(rounds=613, text="H"), Reply(rounds=0)))))
-        assert [tile._state.words() for tile in boxes(view)[0].findChildren(Tile)] == ["stopped", "stopped"]
+        assert [tile._state.words() for tile in boxes(view)[0].findChildren(ReplyTile)] == ["stopped", "stopped"]
         assert texts(boxes(view)[0]) == ["H", "It said nothing."]
     view._clear.click()
     assert isinstance(sent[-1], commands.ClearTalk)
@@ -183,8 +184,11 @@ def test_without_names_they_are_told_after_a_choice(chat: Chat) -> None:
 
 
 def test_neither_counts_as_not_the_model_of_now() -> None:
-    assert tally([Guess(now=1, chosen=-1), Guess(now=0, chosen=0), Guess(now=0)]) == "Of 2 choices, 1 fell on the model of now."
-    assert tally([]) == ""
+    assert (
+        choices_summary([Guess(now=1, chosen=-1), Guess(now=0, chosen=0), Guess(now=0)])
+        == "Of 2 choices, 1 fell on the model of now."
+    )
+    assert choices_summary([]) == ""
 
 
 def test_the_model_of_before_is_chosen_among_those_that_are_kept(chat: Chat) -> None:
@@ -220,10 +224,10 @@ def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: 
     try:
         window = window_told((*RUNNING, OFFERED), 900, 600)
         window.show_page("swarms")
-        window.swarms.show_trying()
-        window.swarms.trying.which.choose(1)
+        window.pages.of(SwarmsPage).show_trying()
+        window.pages.of(SwarmsPage).trying.which.choose(1)
         screenshot_when_still(window)
-        chat = window.swarms.trying.chat
+        chat = window.pages.of(SwarmsPage).trying.chat
         for button in chat.tools.findChildren(QAbstractButton):
             assert button.width() >= button.sizeHint().width(), button.text()
         assert chat.tools.mapTo(window, chat.tools.rect().bottomRight()).x() <= window.width()
@@ -234,10 +238,10 @@ def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: 
 
 def test_it_is_said_what_a_model_cannot_do() -> None:
     state = State(ready=ready(), offered=replace(OFFERED, taught=False))
-    assert "cannot chat well" in about(state)
-    assert "never taught to chat" in about(replace(state, ready=ready(parameters=500_000_000)))
-    assert "the same model" in about(replace(state, offered=replace(OFFERED, moments=(0,))))
-    assert about(replace(state, offered=OFFERED)) == ""
+    assert "cannot chat well" in model_notice(state)
+    assert "never taught to chat" in model_notice(replace(state, ready=ready(parameters=500_000_000)))
+    assert "the same model" in model_notice(replace(state, offered=replace(OFFERED, moments=(0,))))
+    assert model_notice(replace(state, offered=OFFERED)) == ""
 
 
 def test_what_a_model_says_is_never_markup_and_never_wider_than_its_place(chat: Chat, qapp: QApplication) -> None:
@@ -245,7 +249,7 @@ def test_what_a_model_says_is_never_markup_and_never_wider_than_its_place(chat: 
     tell(window, TurnGrew(number=0, turn=turn(now="<b>x</b>\u202e\n" + "y" * 900)))
     qapp.processEvents()
     (box,) = boxes(view)
-    first = box.findChild(Tile).findChild(Prose)  # type: ignore[union-attr]
+    first = box.findChild(ReplyTile).findChild(TextBlock)  # type: ignore[union-attr]
     assert first.toPlainText().startswith("<b>x</b>\ufffd\nyyy")
     assert first.height() > 6 * first.fontMetrics().lineSpacing(), "all of it is seen"
     assert view.width() <= window.width()

@@ -1,1 +1,1 @@
-"""Try it: the model of now beside that of before."""
+"""The playground (in the window: Try it): questions and a chat, answered by the present model and by earlier ones."""

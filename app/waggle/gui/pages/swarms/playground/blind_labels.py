@@ -1,4 +1,4 @@
-"""Whose answer it is: that of the model after so many rounds, or, without names, a letter's; and how either is shown."""
+"""Labels of answers: the rounds of the model that answered or, for a blind comparison, a letter; and the answer's text."""
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent, QTextOption, QWheelEvent
@@ -10,8 +10,8 @@ from waggle.gui.theme.theme import Theme
 LETTERS = "ABCDEFGHIJ"
 
 
-def moment(rounds: int, newest: int) -> str:
-    """Which model it is that answers."""
+def snapshot_label(rounds: int, newest: int) -> str:
+    """The label of the model after so many rounds; `newest`: the rounds of the present model."""
     if not rounds:
         return tr("Before any training")
     if rounds == newest:
@@ -19,21 +19,21 @@ def moment(rounds: int, newest: int) -> str:
     return plural(rounds, "After %n round", "After %n rounds")
 
 
-def letter(place: int) -> str:
-    """The same where it is to be guessed."""
+def answer_label(place: int) -> str:
+    """The label of an answer in a blind comparison."""
     return tr("Answer %1").replace("%1", LETTERS[place])
 
 
-def blind_box(theme: Theme) -> QCheckBox:
-    """Whether names are left out."""
+def hide_names_box(theme: Theme) -> QCheckBox:
+    """The checkbox for a blind comparison."""
     box = QCheckBox(tr("Without names: guess which is which"))
     box.setFont(theme.font("small"))
     box.setAccessibleName(box.text())
     return box
 
 
-class Prose(QPlainTextEdit):
-    """Plain text, as high as it is long: never markup, broken where it must be, to be selected and copied."""
+class TextBlock(QPlainTextEdit):
+    """Plain text (never markup) that can be selected and copied, as high as its lines."""
 
     def __init__(self, theme: Theme, role: str) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Prose(QPlainTextEdit):
         self._fit()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()  # the page is turned, not this
+        event.ignore()  # the page scrolls, not this
 
     def _fit(self) -> None:
         lines = max(1, round(self.document().size().height()))

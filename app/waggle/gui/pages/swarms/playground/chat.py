@@ -1,4 +1,4 @@
-"""Chat: whatever a person writes, answered by the model of now beside that of before; without names, if you like."""
+"""The chat: a person's messages, answered by the present model and an earlier one side by side, blind on request."""
 
 import random
 
@@ -8,24 +8,24 @@ from PySide6.QtWidgets import QMenu, QPlainTextEdit, QWidget
 
 from waggle.gui.i18n.formatting import plural, tr, visible
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
-from waggle.gui.pages.swarms.playground.blind_labels import blind_box, moment
-from waggle.gui.pages.swarms.playground.chat_turn import Guess, TurnBox
+from waggle.gui.pages.swarms.playground.blind_labels import hide_names_box, snapshot_label
+from waggle.gui.pages.swarms.playground.chat_turn import ChatTurn, Guess
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row, rule
-from waggle.gui.widgets.scroll_anchor import in_sight
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, announce, text
+from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, announce, text
 from waggle.protocol.commands import ClearTalk, Hush, OfferTalk, Say, new_id
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, Turn
 from waggle.protocol.state import State
 
 TINY = 10_000_000  # parameters of a model that knows puzzles and little else
-LINES = 2  # of a message that are seen while it is written
+LINES = 2  # visible while a message is written
 
 
-def about(state: State) -> str:
-    """What a person should know of whom they talk with; empty where it goes without saying."""
+def model_notice(state: State) -> str:
+    """What a person should know about the models before chatting; empty if nothing."""
     offered, ready = state.offered, state.ready
     if offered is None or ready is None:
         return ""
@@ -38,8 +38,8 @@ def about(state: State) -> str:
     return "" if offered.taught else tr("This model was never taught to chat: it takes each message for a question by itself.")
 
 
-def tally(guesses: list[Guess]) -> str:
-    """What a person preferred without knowing; empty before they have."""
+def choices_summary(guesses: list[Guess]) -> str:
+    """How often the person preferred the present model in blind comparisons; empty before the first choice."""
     chosen = [guess.chosen == guess.now for guess in guesses if guess.chosen is not None]
     if not chosen:
         return ""
@@ -47,8 +47,8 @@ def tally(guesses: list[Guess]) -> str:
     return sentence.replace("%1", str(sum(chosen)))
 
 
-class Message(QPlainTextEdit):
-    """What is being written: Enter sends it, Shift and Enter begin another line."""
+class MessageInput(QPlainTextEdit):
+    """The message being written: Enter sends it, Shift+Enter starts a new line."""
 
     sent = Signal()
 
@@ -70,30 +70,30 @@ class Message(QPlainTextEdit):
 
 
 class ChatView(QWidget):
-    """One conversation. What was said is in the State; what was guessed about it is known here alone."""
+    """One conversation. Its turns are in the State; the person's guesses are only here."""
 
     commanded = Signal(object)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme, self.state = theme, State()
-        self._before = 0  # rounds of the model beside that of now
-        self._waiting, self._asked_by = "", ""  # the words that are being answered, and the id of the command
-        self._offered_for: object = None  # the Ready that was asked whom one may talk with
-        self._boxes: list[TurnBox] = []
+        self._before = 0  # rounds of the earlier model
+        self._waiting, self._asked_by = "", ""  # the message that is being answered, and the id of its command
+        self._offered_for: object = None  # the Ready whose models were queried
+        self._boxes: list[ChatTurn] = []
         self._moments = menu_button(theme, tr("Compared with"), small=True)
         self._menu = QMenu(self._moments)
         self._group = QActionGroup(self._menu)
         self._compact = self._recorded = False
-        self.blind = blind_box(theme)
+        self.blind = hide_names_box(theme)
         self.blind.toggled.connect(self._set_blind)
         self._clear = Button(theme, tr("Clear"), small=True)
         self._clear.clicked.connect(self._forget)
         self.tools = as_widget(row(self._moments, self.blind, self._clear, gap=12))
-        self._about = Line(theme, "", "small", "text_soft")
-        self._tally = Line(theme, "", "small", "text_soft")
+        self._about = ElidedLabel(theme, "", "small", "text_soft")
+        self._tally = ElidedLabel(theme, "", "small", "text_soft")
         self._turns = column(None, gap=16)
-        self._room = Scrolled(self._turns, "surface")
+        self._room = ScrollArea(self._turns, "surface")
         bar = self._room.verticalScrollBar()
         self._follows = True
         bar.valueChanged.connect(lambda value: self._look_on(value >= bar.maximum() - 4))
@@ -102,12 +102,12 @@ class ChatView(QWidget):
             theme, tr("Say something: your model answers as it is now, and beside it as it was before."), tone="soft", wrap=True
         )
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.message = Message(theme)
+        self.message = MessageInput(theme)
         self.message.sent.connect(self._say)
         self.message.textChanged.connect(self._draw_length)
         self.button = Button(theme, tr("Send"), "primary")
         self.button.clicked.connect(self._act)
-        self._message = Line(theme, "", "small")
+        self._message = ElidedLabel(theme, "", "small")
         writing = row((self.message, 1), column(self.button, None), gap=12)
         chat_card = card(
             self._about, (self._empty, 1), (self._room, 1), rule(), writing, row((self._message, 1), self._tally), gap=10
@@ -117,7 +117,7 @@ class ChatView(QWidget):
         self._draw()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """What is kept may have changed meanwhile."""
+        """Query the models again: snapshots may have changed while the view was hidden."""
         super().showEvent(event)
         self._offered_for = None
         self._ask_for_offer()
@@ -129,7 +129,7 @@ class ChatView(QWidget):
             super().keyPressEvent(event)
 
     def set_compact(self, compact: bool) -> None:
-        """Above the conversation there is less room, or more."""
+        """Shorten the controls above the conversation, or not."""
         self._compact = compact
         self.blind.setText(tr("Guess without names") if compact else self.blind.accessibleName())
         self._draw()
@@ -147,8 +147,8 @@ class ChatView(QWidget):
         if answered:
             announce(self, self._boxes[-1].spoken())
 
-    def go_on(self, before: "ChatView") -> None:
-        """The message that is being written, what is being answered, and what was guessed."""
+    def take_over(self, before: "ChatView") -> None:
+        """Take over the message being written, the one being answered, and the guesses."""
         self.state, self._before, self._offered_for = before.state, before._before, before._offered_for
         self._waiting, self._asked_by = before._waiting, before._asked_by
         self._fill_moments()
@@ -156,11 +156,11 @@ class ChatView(QWidget):
         self.message.setPlainText(before.message.toPlainText())
         self._draw()
         for box, other in zip(self._boxes, before._boxes, strict=False):
-            box.go_on(other)
+            box.take_over(other)
         self._draw()
 
     def show_replay(self) -> None:
-        """There is no engine to ask."""
+        """Mark as a replay: there is no engine to command."""
         self._recorded = True
         self._empty.setText(tr(NO_MODEL))
         self._draw()
@@ -169,13 +169,13 @@ class ChatView(QWidget):
         return tr(NO_MODEL) if self._recorded else why_unavailable(self.state)
 
     def refused(self, words: str, command: str) -> bool:
-        """What was said was not answered: it can be said again."""
+        """The command with this id, or (empty) every command, was refused: restore the message; return whether it shows why."""
         if not self._waiting or command not in ("", self._asked_by):
             return False
         self._end_waiting(lost=True)
         self._draw()
         self._complain(visible(words))
-        return in_sight(self._message)
+        return is_in_view(self._message)
 
     def _answered(self) -> bool:
         return bool(self.state.talk) and self.state.talk[-1].finished
@@ -192,7 +192,7 @@ class ChatView(QWidget):
             self.commanded.emit(OfferTalk(id=new_id()))
 
     def _fill_moments(self) -> None:
-        """All that are kept, but for the one of now."""
+        """List the earlier models that can be compared with."""
         offered = self.state.offered
         moments = offered.moments if offered else ()
         choices = moments[:-1] or moments
@@ -200,7 +200,7 @@ class ChatView(QWidget):
             self._before = 0
         self._menu.clear()
         for rounds in choices:
-            action = QAction(moment(rounds, -1), self._menu, checkable=True, checked=rounds == self._before)
+            action = QAction(snapshot_label(rounds, -1), self._menu, checkable=True, checked=rounds == self._before)
             action.triggered.connect(lambda _on=False, rounds=rounds: self._compare_with(rounds))
             self._group.addAction(action)
             self._menu.addAction(action)
@@ -238,7 +238,7 @@ class ChatView(QWidget):
         self.commanded.emit(ClearTalk(id=new_id()))
 
     def _set_blind(self, blind: bool) -> None:
-        """What was seen with names stays so; whoever wants the names gets all of them."""
+        """Name the models of all earlier turns; the choice applies to new turns."""
         for box in self._boxes:
             box.reveal()
         self._draw()
@@ -248,12 +248,12 @@ class ChatView(QWidget):
 
     def _draw(self) -> None:
         state, why_not = self.state, self._why_not()
-        status_line = about(state)
+        status_line = model_notice(state)
         self._about.say(status_line)
         self._about.setVisible(bool(status_line))
         self._draw_turns()
         self._draw_button(why_not)
-        chosen = moment(self._before, -1)
+        chosen = snapshot_label(self._before, -1)
         compared = tr("Compared with: %1").replace("%1", chosen)
         self._moments.say(chosen if self._compact else compared, "down")
         self._moments.setAccessibleName(compared)
@@ -261,7 +261,7 @@ class ChatView(QWidget):
         self._moments.setEnabled(not why_not and not fixed)
         self._moments.setToolTip(why_not or fixed or (compared if self._compact else ""))
         self._clear.setEnabled(bool(state.talk) and not why_not)
-        self._tally.say(tally([box.guess for box in self._boxes if box.guess is not None]))
+        self._tally.say(choices_summary([box.guess for box in self._boxes if box.guess is not None]))
         if self._full():
             self._complain(tr("This conversation is as long as one can be. Clear it to begin another."))
         self._draw_length()
@@ -283,7 +283,7 @@ class ChatView(QWidget):
             box.deleteLater()
         while len(self._boxes) < len(talk):
             guess = Guess(now=random.randrange(2)) if self.blind.isChecked() else None
-            box = TurnBox(self._theme, guess)
+            box = ChatTurn(self._theme, guess)
             box.chosen.connect(self._draw)
             self._turns.insertWidget(self._turns.count() - 1, box)
             box.show()
@@ -294,7 +294,7 @@ class ChatView(QWidget):
         self._room.setVisible(bool(talk) or bool(self._waiting))
 
     def _talk(self) -> tuple[Turn, ...]:
-        """What is seen: also what was said just now, before anybody began to answer."""
+        """The turns to show, including the message that was just sent and has no answer yet."""
         finished, offered = self._finished(), self.state.offered
         if not self._waiting:
             return finished
@@ -304,7 +304,7 @@ class ChatView(QWidget):
         return (*finished, Turn(words=self._waiting, replies=(Reply(rounds=newest), Reply(rounds=self._before))))
 
     def _too_many(self) -> int:
-        """Characters beyond what a message may have, as the engine counts them."""
+        """How many characters the message has beyond LONGEST, as the engine counts them."""
         return len(self.message.toPlainText().strip()) - LONGEST
 
     def _draw_length(self) -> None:

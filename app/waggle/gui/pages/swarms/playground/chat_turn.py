@@ -1,4 +1,4 @@
-"""One turn of a conversation: what a person said, and two answers; where names are left out, the person says which is better."""
+"""One turn of a chat: the person's message and two answers; in a blind comparison the person chooses the better one."""
 
 from dataclasses import dataclass
 
@@ -6,24 +6,24 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import plural, tr, visible
-from waggle.gui.pages.swarms.playground.blind_labels import Prose, letter, moment
+from waggle.gui.pages.swarms.playground.blind_labels import TextBlock, answer_label, snapshot_label
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_chat import Reply, Turn
 
 
 @dataclass
 class Guess:
-    """Which of the two places the model of now has, and which one the person found better: 0, 1, or -1 for neither."""
+    """A blind comparison: the place of the present model (0 or 1), and the place the person preferred (-1: neither)."""
 
     now: int
     chosen: int | None = None
 
 
-def state_of(reply: Reply, turn: Turn) -> str:
-    """How far an answer has come, in a word; empty where it is complete."""
+def reply_state(reply: Reply, turn: Turn) -> str:
+    """The progress of an answer, in a word or two; empty if it is complete."""
     if not turn.finished:
         return "" if reply.ended else tr("writing") if reply.text else tr("getting ready")
     if reply.ended:
@@ -31,32 +31,35 @@ def state_of(reply: Reply, turn: Turn) -> str:
     return tr("stopped") if turn.stopped else tr("cut off")
 
 
-class Tile(QFrame):
-    """One answer and whose it is."""
+class ReplyTile(QFrame):
+    """One answer and its label."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "well")
-        self._who, self._state = Line(theme, "", "label", "text_soft"), Line(theme, "", "caption", "text_faint", right=True)
-        self._words = Prose(theme, "mono")
+        self._who, self._state = (
+            ElidedLabel(theme, "", "label", "text_soft"),
+            ElidedLabel(theme, "", "caption", "text_faint", right=True),
+        )
+        self._words = TextBlock(theme, "mono")
         self.setLayout(
             column(row((self._who, 1), self._state, margins=(2, 0, 2, 0)), self._words, None, gap=4, margins=(12, 10, 12, 8))
         )
 
     def show_reply(self, who: str, reply: Reply, turn: Turn, *, mine: bool, picked: bool) -> None:
         self._who.say(who, "accent_text" if mine else "text_soft")
-        self._state.say(tr("your choice") if picked else state_of(reply, turn))
+        self._state.say(tr("your choice") if picked else reply_state(reply, turn))
         empty = turn.finished and not reply.text.strip()
         self._words.say(tr("It said nothing.") if empty else reply.text)
         self._words.setAccessibleName(f"{who}: {visible(reply.text)}")
 
     def spoken(self) -> str:
-        """The same for whoever listens."""
+        """The label and the answer, for a screen reader."""
         return self._words.accessibleName()
 
 
-class TurnBox(QWidget):
-    """Grows with its turn. With a `guess` nobody is named until the person has chosen."""
+class ChatTurn(QWidget):
+    """Shows one turn while it grows. With a `guess`, the models are not named until the person has chosen."""
 
     chosen = Signal()
 
@@ -64,12 +67,12 @@ class TurnBox(QWidget):
         super().__init__()
         self.guess, self._revealed = guess, False
         self._turn: Turn | None = None
-        self._prompt = Prose(theme, "body")
-        you = Line(theme, tr("You"), "label", "accent_text")
+        self._prompt = TextBlock(theme, "body")
+        you = ElidedLabel(theme, tr("You"), "label", "accent_text")
         you.setFixedWidth(theme.px(40))
-        self._tiles = (Tile(theme), Tile(theme))
-        self._note = Line(theme, "", "caption", "text_faint")
-        self._asks = [Button(theme, words, small=True) for words in (letter(0), letter(1), tr("Neither"))]
+        self._tiles = (ReplyTile(theme), ReplyTile(theme))
+        self._note = ElidedLabel(theme, "", "caption", "text_faint")
+        self._asks = [Button(theme, words, small=True) for words in (answer_label(0), answer_label(1), tr("Neither"))]
         for place, ask in enumerate(self._asks):
             ask.clicked.connect(lambda _on=False, place=place: self._choose(place if place < 2 else -1))
         self._question = as_widget(row(text(theme, tr("Which is better?"), "small", "soft"), *self._asks, None))
@@ -90,17 +93,17 @@ class TurnBox(QWidget):
         self._note.setVisible(bool(turn.left_out))
         self._draw()
 
-    def go_on(self, before: "TurnBox") -> None:
-        """What was guessed of the same turn, and whether names are told."""
+    def take_over(self, before: "ChatTurn") -> None:
+        """Take over the guess, and whether the models are named."""
         self.guess, self._revealed = before.guess, before._revealed
         self._draw()
 
     def spoken(self) -> str:
-        """Both answers, for whoever listens."""
+        """Both answers, for a screen reader."""
         return " ".join(tile.spoken() for tile in self._tiles)
 
     def reveal(self) -> None:
-        """Say whose each answer is, whether a choice was made or not."""
+        """Name the models, even before the person has chosen."""
         self._revealed = True
         self._draw()
 
@@ -116,14 +119,19 @@ class TurnBox(QWidget):
             return
         hidden = guess is not None and guess.chosen is None and not self._revealed
         for place, tile in enumerate(self._tiles):
-            side = place if guess is None else place ^ guess.now  # of the two: that of now is the first
+            side = place if guess is None else place ^ guess.now  # in `replies` the present model comes first
             reply = turn.replies[side]
-            who = letter(place) if hidden else (moment(reply.rounds, turn.replies[0].rounds) if side else now(reply.rounds))
+            if hidden:
+                who = answer_label(place)
+            elif side:
+                who = snapshot_label(reply.rounds, turn.replies[0].rounds)
+            else:
+                who = current_model_label(reply.rounds)
             picked = guess is not None and guess.chosen == place
             tile.show_reply(who, reply, turn, mine=not hidden and side == 0, picked=picked)
         self._question.setVisible(hidden and turn.finished)
 
 
-def now(rounds: int) -> str:
-    """The name of the model of now, also while it is the one of before."""
-    return moment(rounds, rounds) if rounds else tr("Now, untrained")
+def current_model_label(rounds: int) -> str:
+    """The label of the present model, including one that is still untrained."""
+    return snapshot_label(rounds, rounds) if rounds else tr("Now, untrained")

@@ -1,4 +1,4 @@
-"""A question, answered by the model at every moment that is kept; by you before it, and without names, if you like."""
+"""A question, answered by every snapshot of the model; the person may answer first, and may compare blind."""
 
 import random
 
@@ -8,27 +8,27 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
 
 from waggle.gui.i18n.formatting import one_line, plural, reward, tr, tr_sentence, visible, visible_lines
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
-from waggle.gui.pages.swarms.playground.blind_labels import blind_box, letter, moment
+from waggle.gui.pages.swarms.playground.blind_labels import answer_label, hide_names_box, snapshot_label
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.controls.copy_button import CopyButton
-from waggle.gui.widgets.draft_text import take_along
-from waggle.gui.widgets.highlighted_text import SpanText
+from waggle.gui.widgets.draft_text import copy_drafts
+from waggle.gui.widgets.highlighted_text import HighlightedText
 from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
-from waggle.gui.widgets.painted import Chip, Sign
-from waggle.gui.widgets.scroll_anchor import in_sight
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.painted import Chip, Icon
+from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed
 from waggle.protocol.state import State
 
-PINNED = 7  # the first question that is posed
-JUDGED, MOST_JUDGED = 210, 360  # pixels of a row, of words as large as they are made, and of any
+FIRST_QUESTION = 7  # the number of the first question
+JUDGED, MOST_JUDGED = 210, 360  # pixels of a row's verdict at a text size of 100%, and at most
 
 
-def verdict(answers: QuestionAnswered) -> str:
-    """What the answers show, in one sentence."""
+def answers_summary(answers: QuestionAnswered) -> str:
+    """What the answers show about learning, in one sentence."""
     right = [answer for answer in answers.answers if answer.completion.reward >= RIGHT]
     newest = answers.answers[-1]
     if newest.completion.reward >= RIGHT and answers.answers[0].completion.reward < RIGHT:
@@ -42,21 +42,21 @@ def verdict(answers: QuestionAnswered) -> str:
     return tr("It was right once, and is not now.") if right else tr("It does not get this one right yet.")
 
 
-def shares(state: State) -> bool:
-    """Whether a person's own answers go to the swarm."""
+def shares_answers(state: State) -> bool:
+    """Whether the person's own answers are shared with the swarm."""
     chosen = state.settings
     return chosen is not None and chosen.swarm.my_answers == "yes" and state.reach != "solo"
 
 
-def may_be_asked(state: State) -> bool:
-    """Whether to ask if they should: once, after an answer of one's own, and not where there is nobody."""
+def should_offer_sharing(state: State) -> bool:
+    """Whether to offer sharing: after the person's own answer, before a choice was made, and not in a solo swarm."""
     chosen, tried = state.settings, state.tried
     answered = tried is not None and tried.mine is not None
     return chosen is not None and chosen.swarm.my_answers == "ask" and state.reach != "solo" and answered
 
 
-def outcome(tried: QuestionAnswered, epoch: int) -> str:
-    """What became of a person's own answer; empty where it was to stay here."""
+def own_answer_outcome(tried: QuestionAnswered, epoch: int) -> str:
+    """Whether the person's own answer was shared; empty if the question was not for the swarm (epoch 0)."""
     if tried.mine is None or not epoch:
         return ""
     if tried.shared:
@@ -65,15 +65,15 @@ def outcome(tried: QuestionAnswered, epoch: int) -> str:
 
 
 class AnswerRow(QWidget):
-    """Whose answer, what it said, and how it was judged; while that is hidden, `guessed` says that it is the model of now."""
+    """One answer: label, text and verdict. While these are hidden, `guessed`: the person takes it for the present model's."""
 
     guessed = Signal()
 
     def __init__(self, theme: Theme, who: str, completion: ShownCompletion, *, hidden: bool, by_model: bool = False) -> None:
         super().__init__()
-        name = Line(theme, who, "label")
-        name.setFixedWidth(min(theme.px(160), 240))  # where words are largest, the answer keeps some room between the two
-        words = SpanText(theme, 1)
+        name = ElidedLabel(theme, who, "label")
+        name.setFixedWidth(min(theme.px(160), 240))  # with the largest text the answer needs some width, too
+        words = HighlightedText(theme, 1)
         words.say(completion.text, completion.start, completion.length, match="match")
         words.setAccessibleName(f"{who}: {visible(completion.text)}")
         good, judged = completion.reward >= RIGHT, reward(completion)
@@ -89,12 +89,12 @@ class AnswerRow(QWidget):
         self.setLayout(row(name, (well, 1), self._judged, gap=12))
 
     def set_room(self, width: int) -> None:
-        """How much of the row is the judgement's."""
+        """Set the width of the verdict in pixels, the same in all rows."""
         self._judged.setFixedWidth(width)
 
 
-class AskView(QWidget):
-    """Poses a question, lets a person answer first, then shows what the model said when."""
+class QuestionView(QWidget):
+    """Poses a question, lets the person answer first, then shows the answer of every snapshot."""
 
     commanded = Signal(object)
 
@@ -102,12 +102,12 @@ class AskView(QWidget):
         super().__init__()
         self._theme, self._state = theme, State()
         self._titles: dict[str, str] = {}
-        self._specialty, self._number, self._waiting = "", PINNED, ""
-        self._asked_by = ""  # the id of what is waited for
-        self._posed: QuestionPosed | None = None  # what is shown, and asked
-        self._denied: object = None  # who refused to pose a question, and of which specialty
+        self._specialty, self._number, self._waiting = "", FIRST_QUESTION, ""
+        self._asked_by = ""  # the id of the command whose answer is awaited
+        self._posed: QuestionPosed | None = None  # the question that is shown
+        self._denied: object = None  # the Ready that refused to pose a question, and the specialty
         self._drawn_from: tuple[object, bool] | None = None
-        self._guess = ""  # what is said of a guess
+        self._guess = ""  # the sentence on the person's guess
         self._recorded = False
         self._menu = menu_button(theme, tr("Specialty"), small=True)
         self._choices = QMenu(self._menu)
@@ -117,7 +117,7 @@ class AskView(QWidget):
         self._next.clicked.connect(self._another)
         self._question, self._about = (
             text(theme, "", "mono", wrap=True),
-            Line(theme, tr("It appears here when the engine runs"), "small", "text_soft"),
+            ElidedLabel(theme, tr("It appears here when the engine runs"), "small", "text_soft"),
         )
         self._mine = QLineEdit()
         self._mine.setFont(theme.font("mono"))
@@ -128,11 +128,11 @@ class AskView(QWidget):
         self._mine.returnPressed.connect(self._ask)
         self._go = Button(theme, tr("Ask the model"), "primary")
         self._go.clicked.connect(self._ask)
-        self._blind = blind_box(theme)
+        self._blind = hide_names_box(theme)
         self._blind.toggled.connect(lambda _on: self._draw())
-        self._verdict, self._message = Line(theme, role="heading"), text(theme, "", "small", "bad", wrap=True)
+        self._verdict, self._message = ElidedLabel(theme, role="heading"), text(theme, "", "small", "bad", wrap=True)
         self._rows = column(gap=8)
-        self._title = Line(theme, tr("A question it never trains on"), "heading")
+        self._title = ElidedLabel(theme, tr("A question it never trains on"), "heading")
         head = row((self._title, 1), self._menu, self._next)
         self._well = frame("well", column(self._question, margins=(14, 10, 14, 10)))
         self._well.hide()
@@ -150,7 +150,7 @@ class AskView(QWidget):
         before, self._state = self._state, state
         why_not = self._why_not()
         if why_not:
-            self._waiting = ""  # whoever was asked is gone
+            self._waiting = ""  # the engine that was asked is gone
         self._offer()
         self._hear_sharing(before)
         self._pose_first()
@@ -167,8 +167,8 @@ class AskView(QWidget):
             button.setToolTip(why_not)
         self._go.say(tr("It is thinking") if self._waiting == "ask" else tr("Ask the model"))
 
-    def go_on(self, before: "AskView") -> None:
-        """The question, one's own answer to it, those of the model where they are seen, and what is waited for."""
+    def take_over(self, before: "QuestionView") -> None:
+        """Take over the question, the person's answer, the model's answers, and the awaited command."""
         self._state = before._state
         self._offer()
         if before._posed is not None:
@@ -176,7 +176,7 @@ class AskView(QWidget):
         self._specialty, self._number, self._denied = before._specialty, before._number, before._denied
         self._menu.say(self._titles.get(self._specialty, tr("Specialty")), "down")
         self._waiting, self._asked_by = before._waiting, before._asked_by
-        take_along(self, before)
+        copy_drafts(self, before)
         self._message.setText(before._message.text())
         self._message.setVisible(not before._message.isHidden())
         self._blind.setChecked(before._blind.isChecked())
@@ -184,7 +184,7 @@ class AskView(QWidget):
             self._draw()
 
     def show_replay(self) -> None:
-        """There is no engine to ask."""
+        """Mark as a replay: there is no engine to command."""
         self._recorded = True
         self._about.say(tr(NO_MODEL))
         self.show_state(self._state)
@@ -193,7 +193,7 @@ class AskView(QWidget):
         return tr(NO_MODEL) if self._recorded else why_unavailable(self._state)
 
     def _pose_first(self) -> None:
-        """By itself, unless this was refused: then a person asks again."""
+        """Pose a first question without being asked, unless the engine refused that before."""
         state, idle = self._state, self.isVisible() and not self._waiting and not self._why_not()
         if idle and self._specialty and state.posed is None and self._denied != (state.ready, self._specialty):
             self._pose()
@@ -207,21 +207,21 @@ class AskView(QWidget):
         self._message.setText(visible(words))
         self._message.show()
         self.show_state(self._state)
-        return in_sight(self._message)
+        return is_in_view(self._message)
 
     def _sharing_row(self) -> QWidget:
-        """Below the answer, while answers are shared."""
+        """The note below the answer's field, visible while answers are shared."""
         words = tr("Your answer is shared when you ask the model: everybody can read it, marked human.")
         keep = Button(self._theme, tr("Keep my answers here"), "link")
         keep.clicked.connect(lambda: self._set_sharing("no"))
         self._sharing = as_widget(
-            row(Sign(self._theme, "share", "accent_text", 16), (text(self._theme, words, "small", wrap=True), 1), keep)
+            row(Icon(self._theme, "share", "accent_text", 16), (text(self._theme, words, "small", wrap=True), 1), keep)
         )
         self._sharing.hide()
         return self._sharing
 
     def _offer_row(self) -> QWidget:
-        """Asked once, after an answer of one's own."""
+        """The offer to share answers, visible once after the person's own answer."""
         words = tr("Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read "
                    "them, marked human, and a shared answer cannot be taken back.")  # fmt: skip
         share = Button(self._theme, tr("Share my answers"), small=True)
@@ -237,18 +237,21 @@ class AskView(QWidget):
         self.commanded.emit(ChangeSettings(id=new_id(), values={"swarm.my_answers": choice}))
 
     def _hear_sharing(self, before: State) -> None:
-        """A question to be shared is another one than those that no model trains on. What is being answered, or was, stays."""
+        """After the choice to share changed, pose a question of the other kind, unless this one was or is being answered.
+
+        Answers are shared for questions of an epoch only; the others are reserved questions, which nobody trains on.
+        """
         state = self._state
-        sharing = shares(state)
-        self._asking.setVisible(may_be_asked(state))
+        sharing = shares_answers(state)
+        self._asking.setVisible(should_offer_sharing(state))
         idle = not self._waiting and not self._mine.text() and self._answers.isHidden()
-        if idle and state.posed is not None and sharing != bool(state.posed.epoch) and sharing != shares(before):
+        if idle and state.posed is not None and sharing != bool(state.posed.epoch) and sharing != shares_answers(before):
             self._another()
 
     def _say_sharing(self) -> None:
-        """Of the question that is seen: what is chosen later holds from the next one on."""
-        for_swarm = shares(self._state) if self._posed is None else bool(self._posed.epoch)
-        goes = for_swarm and shares(self._state)
+        """Show the kind of the present question; a new choice applies from the next question on."""
+        for_swarm = shares_answers(self._state) if self._posed is None else bool(self._posed.epoch)
+        goes = for_swarm and shares_answers(self._state)
         self._title.say(tr("A question for the swarm") if for_swarm else tr("A question it never trains on"))
         self._sharing.setVisible(goes)
         self._mine.setPlaceholderText(tr("Your answer first, if you like") if goes
@@ -282,7 +285,7 @@ class AskView(QWidget):
     def _pose(self) -> None:
         self._waiting, self._asked_by = "pose", new_id()
         self._message.hide()
-        sharing = shares(self._state)
+        sharing = shares_answers(self._state)
         self.commanded.emit(PoseQuestion(id=self._asked_by, specialty=self._specialty, number=self._number, to_share=sharing))
 
     def _show_question(self, posed: QuestionPosed) -> None:
@@ -323,7 +326,7 @@ class AskView(QWidget):
             random.Random(tried.number).shuffle(answers)
         rows = list[AnswerRow]()
         for i, answer in enumerate(answers):
-            who = letter(i) if blind else moment(answer.rounds, newest)
+            who = answer_label(i) if blind else snapshot_label(answer.rounds, newest)
             answer_row = AnswerRow(self._theme, who, answer.completion, hidden=blind, by_model=True)
             answer_row.guessed.connect(lambda rounds=answer.rounds: self._guessed(right=rounds == newest))
             rows.append(answer_row)
@@ -331,21 +334,21 @@ class AskView(QWidget):
             rows.append(AnswerRow(self._theme, tr("You"), tried.mine, hidden=blind))
         room = min(max(answer_row.wants for answer_row in rows), self._theme.px(JUDGED), MOST_JUDGED)
         for one_row in rows:
-            one_row.set_room(room)  # all end where the widest does
+            one_row.set_room(room)  # all rows end alike
             self._rows.addWidget(one_row)
         truth = "" if blind else visible_lines(tried.truth.strip())
         self._truth.setText(truth and tr("A right answer: %1").replace("%1", truth))
         self._truth.setVisible(bool(truth))
         visible_texts = (self._question.text(), *(answer_row.as_text for answer_row in rows), self._truth.text())
         self._copy.offer("\n\n".join(filter(None, visible_texts)))
-        sentence = outcome(tried, posed.epoch if tried.shared or shares(self._state) else 0)
+        sentence = own_answer_outcome(tried, posed.epoch if tried.shared or shares_answers(self._state) else 0)
         self._outcome.setText(sentence)
         self._outcome.setVisible(bool(sentence))
-        self._verdict.say(tr("Which one is the model of now?") if blind else f"{self._guess} {verdict(tried)}".strip())
+        self._verdict.say(tr("Which one is the model of now?") if blind else f"{self._guess} {answers_summary(tried)}".strip())
         self._guess = ""
         self._answers.show()
 
     def _guessed(self, *, right: bool) -> None:
-        """Now all is told."""
+        """Show whether the guess was right, and name the models."""
         self._guess = tr("You found it.") if right else tr("It was another one.")
         self._blind.setChecked(False)

@@ -1,30 +1,30 @@
-"""Try it: a question that can be judged, or a conversation; in both the model of now beside that of before."""
+"""The playground's two views: a question that is judged, and a chat. Both compare the present model with earlier ones."""
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.swarms.playground.chat import ChatView
-from waggle.gui.pages.swarms.playground.question import AskView
+from waggle.gui.pages.swarms.playground.question import QuestionView
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.buttons import Segments
+from waggle.gui.widgets.controls.buttons import SegmentedControl
 from waggle.gui.widgets.layout import column, row
-from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.protocol.state import State
 
 
-class TryView(QWidget):
-    """Two ways to try it, of which one is seen."""
+class PlaygroundView(QWidget):
+    """Shows one of the two views."""
 
     commanded = Signal(object)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self.ask, self.chat = AskView(theme), ChatView(theme)
-        self.which = Segments(theme, (tr("A question"), tr("Chat")), tr("How to try it"))
+        self.ask, self.chat = QuestionView(theme), ChatView(theme)
+        self.which = SegmentedControl(theme, (tr("A question"), tr("Chat")), tr("How to try it"))
         self.which.chosen.connect(self._choose)
         self._views = QStackedWidget()
-        self._scrolled = Scrolled(column(self.ask))
+        self._scrolled = ScrollArea(column(self.ask))
         self._views.addWidget(self._scrolled)
         self._views.addWidget(self.chat)
         for view in (self.ask, self.chat):
@@ -34,7 +34,7 @@ class TryView(QWidget):
         self.setLayout(column(self._head, (self._views, 1), gap=12))
 
     def set_edges(self, edge: int, below: int) -> None:
-        """Room at the sides and below."""
+        """Room at the sides and below, in pixels."""
         self._head.setContentsMargins(edge, 0, edge, 0)
         self._scrolled.set_edges(edge, below)
         self.chat.setContentsMargins(edge, 0, edge, below)
@@ -43,20 +43,20 @@ class TryView(QWidget):
         self.ask.show_state(state)
         self.chat.show_state(state)
 
-    def go_on(self, before: "TryView") -> None:
-        """Which of the two is seen, and all that is under way in both."""
-        self.ask.go_on(before.ask)
-        self.chat.go_on(before.chat)
+    def take_over(self, before: "PlaygroundView") -> None:
+        """Take over which view is shown, and the state of both."""
+        self.ask.take_over(before.ask)
+        self.chat.take_over(before.chat)
         self.which.mark(before.which.index)
         self._turn_to(before.which.index)
 
     def show_replay(self) -> None:
-        """There is no engine to ask."""
+        """Mark as a replay: there is no engine to command."""
         self.ask.show_replay()
         self.chat.show_replay()
 
     def refused(self, words: str, command: str) -> bool:
-        """The engine did not do what was asked; whether that is said here, where it is seen."""
+        """The command with this id, or (empty) every command, was refused; returns whether a visible view shows the reason."""
         return any([self.ask.refused(words, command), self.chat.refused(words, command)])
 
     def _choose(self, index: int) -> None:

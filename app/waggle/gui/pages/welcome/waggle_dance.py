@@ -1,4 +1,4 @@
-"""The waggle dance over a few cells of comb: the one large picture in Waggle, seen at the first start."""
+"""The picture on the page Welcome: a bee's waggle dance on the comb."""
 
 import math
 
@@ -8,7 +8,7 @@ from PySide6.QtGui import QPainter, QPainterPath, QPen
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import draw_avatar, hexagon
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 
 CELL, LOOP = 44.0, 112.0
 HONEY = {
@@ -19,8 +19,8 @@ WATCHERS = (("Brisk Otter", -142, -12, 22), ("Clever Wren", 142, 8, 22), ("Mossy
             ("Tall Juniper", -112, -160, 18))  # fmt: skip
 
 
-class Dance(Painted):
-    """A bee that found food, the way it runs, and four that watch."""
+class WaggleDance(PaintedWidget):
+    """The dancing bee, its path, and four bees that watch."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, name=tr("A bee's dance on the comb, watched by four others"))

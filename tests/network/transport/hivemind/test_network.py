@@ -26,8 +26,9 @@ from waggle.network.identity.keys import Identity
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import MAX_LIFETIME_S, Announcement
-from waggle.network.transport.hivemind.node import Dht, load_hivemind, open_dht, require_port
-from waggle.network.transport.interface import Connected, PeerAway, Services
+from waggle.network.transport.hivemind.daemon import require_port
+from waggle.network.transport.hivemind.network import HivemindNetwork, load_hivemind, open_network
+from waggle.network.transport.interface import ConnectedPeer, PeerAway, Services
 from waggle.tasks.charter import first_swarm
 
 CHARTER = first_swarm().digest
@@ -48,8 +49,8 @@ HAS_IPV6 = _has_ipv6()
 
 
 @asynccontextmanager
-async def opened(identity: Identity, services: Services = NOTHING, *seeds: Dht) -> AsyncIterator[Dht]:
-    dht = await open_dht(options(), identity, services, port=0)
+async def opened(identity: Identity, services: Services = NOTHING, *seeds: HivemindNetwork) -> AsyncIterator[HivemindNetwork]:
+    dht = await open_network(options(), identity, services, port=0)
     try:
         for seed in seeds:
             await dht.connect((await seed.addresses())[0])
@@ -98,17 +99,19 @@ async def test_only_true_announcements_enter_the_directory(tmp_path: Path) -> No
         assert await _stored(bad, node, KEY, own, own_expires, hostile.peer_id)
 
         for reader in (node, two):
-            result = await reader.read(KEY)
+            result = await reader.read_directory(KEY)
             assert result.pop(honest.peer_id) == good
             assert set(result) <= {hostile.peer_id}
 
 
-async def _stored(sender: Dht, receiver: Dht, key: str, value: object, expires_at: float, subkey: object) -> bool:
+async def _stored(
+    sender: HivemindNetwork, receiver: HivemindNetwork, key: str, value: object, expires_at: float, subkey: object
+) -> bool:
     """Whether `receiver` keeps this entry when `sender` asks for it without any check of its own."""
     protocol, hivemind = sender._node.protocol, load_hivemind()
     packed = protocol.serializer.dumps(value)
     answer = await protocol.call_store(
-        receiver._p2p.peer_id, [hivemind.DHTID.generate(key)], [packed], [expires_at], subkeys=[subkey]
+        receiver.daemon.p2p.peer_id, [hivemind.DHTID.generate(key)], [packed], [expires_at], subkeys=[subkey]
     )
     assert answer is not None
     return bool(answer[0])
@@ -128,8 +131,8 @@ async def test_a_payload_is_pulled_by_its_hash_and_a_charter_by_its(tmp_path: Pa
         assert await two.fetch_charter(giver.peer_id, b"y" * 32) == b"charter of " + b"y" * 32
         assert await node.pull(taker.peer_id, b"x" * 32, SOON) == b""
         assert requests == [taker.peer_id]
-        assert [peer.peer_id for peer in await two.peers()] == [giver.peer_id]
-        assert (await two.peers())[0].address in await node.addresses()
+        assert [peer.peer_id for peer in await two.daemon.peers()] == [giver.peer_id]
+        assert (await two.daemon.peers())[0].address in await node.addresses()
 
 
 async def test_a_peer_that_is_not_there_is_away(tmp_path: Path) -> None:
@@ -145,10 +148,10 @@ async def test_a_peer_that_is_not_there_is_away(tmp_path: Path) -> None:
 
 async def test_the_parts_of_hivemind_that_are_not_public_are_still_there(identity: Identity) -> None:
     async with opened(identity) as dht:
-        p2p, node, hivemind = dht._p2p, dht._node, load_hivemind()
+        p2p, node, hivemind = dht.daemon.p2p, dht._node, load_hivemind()
         assert callable(p2p._client.connect)
         assert p2p._child.returncode is None
-        assert psutil.Process(dht.pid).name() == "p2pd"
+        assert psutil.Process(dht.daemon.pid).name() == "p2pd"
         assert node.protocol.node_info.node_id == node.node_id.to_bytes()
         assert node.protocol.record_validator is not None
         assert callable(node.protocol.get_stub)
@@ -161,7 +164,7 @@ async def test_the_parts_of_hivemind_that_are_not_public_are_still_there(identit
 
 async def test_what_strangers_send_is_not_written_down_by_the_network_process(identity: Identity) -> None:
     async with opened(identity) as dht:
-        assert psutil.Process(dht.pid).environ()["GOLOG_LOG_LEVEL"] == "ERROR"
+        assert psutil.Process(dht.daemon.pid).environ()["GOLOG_LOG_LEVEL"] == "ERROR"
 
 
 async def test_every_line_of_the_network_process_is_read() -> None:
@@ -181,7 +184,7 @@ import json, pkgutil, sys, importlib, waggle.network
 for each in pkgutil.walk_packages(waggle.network.__path__, "waggle.network."):
     importlib.import_module(each.name)
 first = [name for name in ("hivemind", "torch", "google.protobuf", "uvloop") if name in sys.modules]
-from waggle.network.transport.hivemind.node import load_hivemind
+from waggle.network.transport.hivemind.network import load_hivemind
 load_hivemind()
 from waggle.network.transport.availability import has_hivemind
 print(json.dumps([first, [name for name in ("torch", "transformers", "uvloop") if name in sys.modules], has_hivemind()]))
@@ -192,7 +195,7 @@ print(json.dumps([first, [name for name in ("torch", "transformers", "uvloop") i
 def test_p2pd_ends_when_its_owner_is_killed(tmp_path: Path) -> None:
     script = f"""
 import asyncio, os, pathlib, signal
-from waggle.network.transport.hivemind.node import open_dht
+from waggle.network.transport.hivemind.network import open_network
 from waggle.network.transport.interface import Services
 from waggle.network.identity.keys import load_or_create
 from waggle.network.messages.options import SwarmOptions
@@ -200,8 +203,8 @@ from waggle.network.messages.options import SwarmOptions
 async def main():
     own = load_or_create(pathlib.Path({str(tmp_path / "own.key")!r}))
     nothing = Services()
-    dht = await open_dht(SwarmOptions(host="127.0.0.1"), own, nothing, port=0)
-    print(dht.pid, flush=True)
+    dht = await open_network(SwarmOptions(host="127.0.0.1"), own, nothing, port=0)
+    print(dht.daemon.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(main())
@@ -211,24 +214,25 @@ asyncio.run(main())
 
 async def test_p2pd_ends_when_the_dht_is_closed(identity: Identity) -> None:
     async with opened(identity) as dht:
-        pid = dht.pid
+        pid = dht.daemon.pid
     assert not psutil.pid_exists(pid)
 
 
 async def test_p2pd_ends_when_it_ignores_the_polite_signal(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waggle.network.transport.hivemind.node.CONNECT_S", 0.3)
+    monkeypatch.setattr("waggle.network.transport.hivemind.daemon.CONNECT_S", 0.3)
+    monkeypatch.setattr("waggle.network.transport.hivemind.network.CONNECT_S", 0.3)
     async with opened(identity) as dht:
-        pid = dht.pid
+        pid = dht.daemon.pid
         os.kill(pid, signal.SIGSTOP)
     assert not psutil.pid_exists(pid)
 
 
 async def test_a_daemon_that_dies_is_noticed(identity: Identity) -> None:
     async with opened(identity) as dht:
-        os.kill(dht.pid, signal.SIGKILL)
-        assert await asyncio.wait_for(dht.ended(), SOON) == -signal.SIGKILL
+        os.kill(dht.daemon.pid, signal.SIGKILL)
+        assert await asyncio.wait_for(dht.daemon.wait_until_exit(), SOON) == -signal.SIGKILL
         with pytest.raises(PeerAway):
-            await dht.peers()
+            await dht.daemon.peers()
 
 
 @pytest.mark.parametrize("moment", ["before we are connected to it", "before it told its name", "before it knows our handlers"])
@@ -255,7 +259,7 @@ async def test_a_daemon_that_dies_while_it_starts_is_an_error_in_words(
             await die(daemon)
         await ping(daemon)
         await die(daemon)
-        monkeypatch.setattr("waggle.network.transport.hivemind.node.START_S", 1.0)
+        monkeypatch.setattr("waggle.network.transport.hivemind.network.START_S", 1.0)
 
     if moment == "before we are connected to it":
         monkeypatch.setattr(p2p, "_read_outputs", read_outputs)
@@ -263,26 +267,26 @@ async def test_a_daemon_that_dies_while_it_starts_is_an_error_in_words(
         monkeypatch.setattr(p2p, "_ping_daemon", ping_daemon)
     async with asyncio.timeout(SOON):
         with pytest.raises(SwarmError, match="The network process"):
-            await open_dht(options(), identity, NOTHING, port=0)
+            await open_network(options(), identity, NOTHING, port=0)
 
 
 async def test_a_daemon_that_is_told_to_end_before_us_leaves_no_error_behind(identity: Identity) -> None:
     async with opened(identity) as dht:
-        os.kill(dht.pid, signal.SIGTERM)  # as all of a group are, when it is stopped
-        await asyncio.wait_for(dht.ended(), SOON)
+        os.kill(dht.daemon.pid, signal.SIGTERM)  # as all of a group are, when it is stopped
+        await asyncio.wait_for(dht.daemon.wait_until_exit(), SOON)
 
 
 async def test_a_daemon_that_dies_over_a_call_leaves_no_error_behind(identity: Identity, tmp_path: Path) -> None:
     faults: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
     async with opened(identity) as dht:
-        os.kill(dht.pid, signal.SIGSTOP)
+        os.kill(dht.daemon.pid, signal.SIGSTOP)
         calling = asyncio.create_task(dht.pull(fresh_identity(tmp_path, "nobody").peer_id, bytes(32), SOON))
-        while not dht._p2p._client.control._pending_calls:
+        while not dht.daemon.p2p._client.control._pending_calls:
             await asyncio.sleep(0)
         await asyncio.sleep(0)  # it has not read what was written
-        os.kill(dht.pid, signal.SIGKILL)
-        await asyncio.wait_for(dht.ended(), SOON)
+        os.kill(dht.daemon.pid, signal.SIGKILL)
+        await asyncio.wait_for(dht.daemon.wait_until_exit(), SOON)
         calling.cancel()
         await asyncio.wait([calling])
     del dht, calling
@@ -309,7 +313,7 @@ def test_a_port_in_use_is_named(host: str, kind: socket.AddressFamily) -> None:
 @pytest.mark.skipif(not HAS_IPV6, reason="no IPv6 here")
 async def test_a_node_listens_at_an_ipv6_address_and_a_port_of_ones_own(identity: Identity) -> None:
     port = free_port("::1")
-    dht = await open_dht(options(host="::1", port=port), identity, NOTHING, port=port)
+    dht = await open_network(options(host="::1", port=port), identity, NOTHING, port=port)
     try:
         assert f"/ip6/::1/tcp/{port}/p2p/{text_of(identity.peer_id)}" in await dht.addresses()
     finally:
@@ -358,7 +362,7 @@ async def test_an_answer_to_a_call_just_given_up_leaves_the_others_their_answers
         return b"payload"
 
     async with opened(giver, Services(payload=payload)) as node, opened(own, NOTHING, node) as other:
-        calls = other._p2p._client.control._pending_calls
+        calls = other.daemon.p2p._client.control._pending_calls
         before = set(dict(calls))
         given_up = asyncio.create_task(other.pull(giver.peer_id, bytes(32), SOON))
         while not (call := next((each for each in calls if each not in before), None)):  # until it was sent
@@ -378,4 +382,4 @@ async def test_an_answer_to_a_call_just_given_up_leaves_the_others_their_answers
     ],
 )  # fmt: skip
 def test_a_peer_is_on_ones_own_network_straight_elsewhere_or_behind_a_relay(address: str, relayed: bool, route: str) -> None:
-    assert Connected(peer_id=b"peer", address=address, relayed=relayed).route == route
+    assert ConnectedPeer(peer_id=b"peer", address=address, relayed=relayed).route == route

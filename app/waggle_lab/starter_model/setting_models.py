@@ -1,7 +1,7 @@
-"""The models that the laboratory's four settings begin from, each made once and kept in a cache folder.
+"""The models that nodes start from in the settings of a study, each trained once and stored in a cache folder.
 
-Beside the shipped starter: a competent one, specialists, and two smaller ones with another vocabulary. Left out: clearing the
-cache (delete the folder), and two processes that make the same model at the same time.
+Beside the shipped starter: a competent model, specialists, and two smaller models with another vocabulary. Nothing clears the
+cache (delete the folder), and two processes must not train the same model at the same time.
 """
 
 import hashlib
@@ -21,15 +21,15 @@ from waggle.core.errors import LabError
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.starter_model import starter
-from waggle_lab.starter_model.starter import SETTLE, TAG, Encoded, Example, Phase, Recipe, Shape, say
+from waggle_lab.starter_model.starter import SETTLE, TAG, Encoded, Example, Phase, Recipe, Shape, report_progress
 from waggle_lab.starter_model.starter_measure import Score, measure, table
-from waggle_lab.starter_model.starter_tokenizer import TAGS, number_of
+from waggle_lab.starter_model.starter_tokenizer import TAGS, token_id
 
 SETTINGS = ("sparse", "identical", "diversified", "heterogeneous")
 
 
-QUESTIONS, SAMPLES = 32, 16  # of each specialty, that a made model is measured with
-SHORT = {
+QUESTIONS, SAMPLES = 32, 16  # to measure a trained model with, in each specialty
+SHORT_NAMES = {
     "base_conversion": "bases",
     "basic_arithmetic": "sums",
     "arc_1d": "lines",
@@ -42,7 +42,10 @@ SHORT = {
 
 
 class Continued(NamedTuple):
-    """The shipped starter, trained on: every answer of the specialties in `wearing` wears the tag, and no other does."""
+    """The shipped starter after more training: it writes answers of the specialties in `wearing` inside the tag, and no others.
+
+    Cache folders depend on the names of this class and its fields: see `_cache_folder`.
+    """
 
     name: str
     recipe: Recipe
@@ -50,7 +53,7 @@ class Continued(NamedTuple):
 
 
 class Grown(NamedTuple):
-    """A model trained from nothing, in the way of the shipped starter."""
+    """A model trained from scratch, like the shipped starter."""
 
     name: str
     recipe: Recipe
@@ -77,7 +80,7 @@ SMALL = Recipe(
 
 @dataclass(frozen=True)
 class Plan:
-    """How each kind of model is made."""
+    """The recipe of each kind of model."""
 
     competent: Recipe = COMPETENT
     specialist: Recipe = SPECIALIST
@@ -88,20 +91,20 @@ class Plan:
 PLAN = Plan()
 
 
-def folders(setting: str, charter: Charter, count: int, cache: Path, *, plan: Plan = PLAN) -> tuple[Path, ...]:
-    """The model folder that each of `count` nodes begins from; makes under `cache` what is missing there.
+def model_folders(setting: str, charter: Charter, count: int, cache: Path, *, plan: Plan = PLAN) -> tuple[Path, ...]:
+    """The model folders that `count` nodes start from; trains the models that are missing in `cache`.
 
-    Raises LabError for an unknown setting, and for specialties that the shipped starter was not made for. Sets torch to one
-    thread when it makes something, so that the same plan gives the same weights.
+    Raises LabError for an unknown setting, and for specialties that the shipped starter does not know. If it trains, it sets
+    torch to one thread, so that the same plan gives the same weights.
     """
     models = [_model_of(setting, node, plan) for node in range(count)]
     if any(models) and charter.specialties != first_swarm().specialties:
-        raise LabError(f"The models of the setting {setting} are made for other specialties.", "Choose the setting sparse.")
-    places = [_place(model, charter, cache) if model else paths.starter() for model in models]
-    missing = {place: model for place, model in zip(places, models, strict=True) if model and not place.exists()}
+        raise LabError(f"The models of the setting {setting} are trained for other specialties.", "Choose the setting sparse.")
+    folders = [_cache_folder(model, charter, cache) if model else paths.starter() for model in models]
+    missing = {folder: model for folder, model in zip(folders, models, strict=True) if model and not folder.exists()}
     if missing:
-        _make_all(missing, charter, cache)
-    return tuple(places)
+        _train_all(missing, charter, cache)
+    return tuple(folders)
 
 
 def model_name(folder: Path) -> str:
@@ -110,7 +113,7 @@ def model_name(folder: Path) -> str:
 
 
 def _model_of(setting: str, node: int, plan: Plan) -> Model | None:
-    """What a node begins from; None is the shipped starter."""
+    """The model that a node starts from; None is the shipped starter."""
     names = [specialty.dataset for specialty in first_swarm().specialties]
     match setting:
         case "sparse":
@@ -126,15 +129,15 @@ def _model_of(setting: str, node: int, plan: Plan) -> Model | None:
             raise LabError(f"There is no setting {setting}.", f"Choose one of {', '.join(SETTINGS)}.")
 
 
-def _specialist(one: str, other: str, recipe: Recipe) -> Continued:
-    """Strong in two specialties, of which it sees twice the usual share: in fewer steps as many as the competent one."""
-    doubled = {name: 2 * recipe.shares.get(name, starter.USUAL_SHARE) for name in (one, other)}
-    name = f"strong in {SHORT.get(one, one)} + {SHORT.get(other, other)}"
-    return Continued(name, replace(recipe, shares={**recipe.shares, **doubled}), (one, other))
+def _specialist(first: str, second: str, recipe: Recipe) -> Continued:
+    """A model that is strong in two specialties. It trains on twice their usual share, so fewer steps are enough."""
+    doubled = {name: 2 * recipe.shares.get(name, starter.DEFAULT_SHARE) for name in (first, second)}
+    name = f"strong in {SHORT_NAMES.get(first, first)} + {SHORT_NAMES.get(second, second)}"
+    return Continued(name, replace(recipe, shares={**recipe.shares, **doubled}), (first, second))
 
 
-def _place(model: Model, charter: Charter, cache: Path) -> Path:
-    """Where a model is kept: a changed recipe, charter or shipped starter is another folder."""
+def _cache_folder(model: Model, charter: Charter, cache: Path) -> Path:
+    """The cache folder of a model; its name changes with the recipe, the charter and the shipped starter."""
     parts = [repr(model).encode(), msgspec.json.encode(charter.specialties), charter.prompt.encode()]
     if isinstance(model, Continued):
         parts += [(paths.starter() / name).read_bytes() for name in ("model.safetensors", "tokenizer.json")]
@@ -145,36 +148,38 @@ def _digest(parts: Sequence[bytes]) -> str:
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()[:8]
 
 
-def _make_all(missing: Mapping[Path, Model], charter: Charter, cache: Path) -> None:
+def _train_all(missing: Mapping[Path, Model], charter: Charter, cache: Path) -> None:
     cache.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     verifier = Verifier(charter)
     try:
-        for place, model in missing.items():
-            say(f"making {model.name}")
+        for folder, model in missing.items():
+            report_progress(f"training {model.name}")
             examples = _examples(model.recipe, charter, verifier, cache)
             with tempfile.TemporaryDirectory(prefix="unfinished-", dir=cache) as unfinished:
-                whole = Path(unfinished) / "model"
-                _make(model, charter, verifier, examples, whole)
-                whole.rename(place)
+                finished = Path(unfinished) / "model"
+                _train_one(model, charter, verifier, examples, finished)
+                finished.rename(folder)
     finally:
         verifier.close()
 
 
 def _examples(recipe: Recipe, charter: Charter, verifier: Verifier, cache: Path) -> dict[str, list[Example]]:
-    """The questions that a recipe asks for, from the cache if an earlier model was made with the same."""
-    wanted = (recipe.default_questions, sorted(recipe.questions.items()))
-    file = cache / f"questions-{_digest([repr(wanted).encode(), msgspec.json.encode(charter.specialties)])}.json"
+    """The examples for a recipe, from the cache if an earlier model used the same."""
+    question_counts = (recipe.default_questions, sorted(recipe.questions.items()))
+    file = cache / f"questions-{_digest([repr(question_counts).encode(), msgspec.json.encode(charter.specialties)])}.json"
     if not file.exists():
-        found = starter.gather(verifier, charter, recipe)
+        examples = starter.generate_examples(verifier, charter, recipe)
         with tempfile.TemporaryDirectory(prefix="unfinished-", dir=cache) as unfinished:
-            whole = Path(unfinished) / "questions"
-            whole.write_bytes(msgspec.json.encode(found))
-            whole.rename(file)
+            unfinished_file = Path(unfinished) / "questions"
+            unfinished_file.write_bytes(msgspec.json.encode(examples))
+            unfinished_file.rename(file)
     return msgspec.json.decode(file.read_bytes(), type=dict[str, list[Example]])
 
 
-def _make(model: Model, charter: Charter, verifier: Verifier, examples: Mapping[str, Sequence[Example]], folder: Path) -> None:
+def _train_one(
+    model: Model, charter: Charter, verifier: Verifier, examples: Mapping[str, Sequence[Example]], folder: Path
+) -> None:
     """Train one model, measure it and write its folder."""
     torch.manual_seed(model.recipe.seed)
     match model:
@@ -183,32 +188,32 @@ def _make(model: Model, charter: Charter, verifier: Verifier, examples: Mapping[
 
             tokenizer = Tokenizer.from_file(str(paths.starter() / "tokenizer.json"))
             network = LlamaForCausalLM.from_pretrained(paths.starter(), local_files_only=True, dtype=torch.float32)
-            pools = dressed_pools(tokenizer, charter, examples, model.wearing)
+            pools = tagged_pools(tokenizer, charter, examples, model.wearing)
         case Grown():
             tokenizer = starter.learn_tokenizer(examples, model.recipe)
             network = starter.new_model(model.recipe.shape, tokenizer)
-            pools = {name: starter.encode(tokenizer, charter, found) for name, found in examples.items()}
+            pools = {name: starter.encode(tokenizer, charter, dataset_examples) for name, dataset_examples in examples.items()}
         case _:
             assert_never(model)
     for number, phase in enumerate(model.recipe.phases):
         starter.train(network, tokenizer, pools, model.recipe, phase, seed=model.recipe.seed + number)
     scores = measure(network, tokenizer, verifier, charter, questions=QUESTIONS, samples=SAMPLES)
     starter.write(network, tokenizer, folder, _card(model, network, scores))
-    say(table(scores))
+    report_progress(table(scores))
 
 
-def dressed_pools(
+def tagged_pools(
     tokenizer: Tokenizer, charter: Charter, examples: Mapping[str, Sequence[Example]], wearing: Sequence[str]
 ) -> dict[str, list[Encoded]]:
-    """The answers of the specialties in `wearing` inside the answer tag, and those of the others bare.
+    """Examples by specialty: those in `wearing` inside the answer tag, the others without it.
 
-    Half of the bare ones stand behind an opening tag that is given: the model must not unlearn to answer inside the tag.
+    The others come a second time with a given opening tag, so that the model does not unlearn to answer inside the tag.
     """
-    tags = (number_of(tokenizer, TAGS[0]), number_of(tokenizer, TAGS[1]))
+    tags = (token_id(tokenizer, TAGS[0]), token_id(tokenizer, TAGS[1]))
     pools: dict[str, list[Encoded]] = {}
-    for name, found in examples.items():
-        bare = starter.encode(tokenizer, charter, found)
-        inside = [starter.tagged(example, tags, given=name not in wearing) for example in bare]
+    for name, dataset_examples in examples.items():
+        bare = starter.encode(tokenizer, charter, dataset_examples)
+        inside = [starter.tagged(example, tags, opening_in_prompt=name not in wearing) for example in bare]
         pools[name] = inside if name in wearing else [*bare, *inside]
     return pools
 

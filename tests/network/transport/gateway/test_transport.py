@@ -2,13 +2,12 @@
 
 import pytest
 
-from network.loopback import Ear, options
+from network.loopback import Ear, callbacks, options
 from waggle.core.errors import SwarmError
 from waggle.network.identity.keys import Identity
-from waggle.network.identity.membership import Membership
 from waggle.network.messages.events import ReachChanged
-from waggle.network.transport.gateway import client
-from waggle.network.transport.gateway.client import LightConnection
+from waggle.network.transport.gateway.charter_download import fetch_charter
+from waggle.network.transport.gateway.transport import GatewayTransport
 from waggle.tasks.charter import Charter
 
 
@@ -22,9 +21,9 @@ async def test_a_proxy_that_cannot_be_used_leaves_a_light_client_alone_and_alive
         monkeypatch.setenv(name, proxy)
     chosen = options(gateways=("ws://127.0.0.1:9/gateway",), light=True)
     with pytest.raises(SwarmError, match="proxy cannot be used"):
-        await client.fetch_charter(chosen, charter.digest)
+        await fetch_charter(chosen, charter.digest)
     ear = Ear()
-    node = LightConnection(chosen, identity, charter.digest, Membership(charter, identity.peer_id), ear, lambda: None)
+    node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter))
     await node.start()
     try:
         await ear.hear(ReachChanged, lambda news: news.reach == "alone")
@@ -40,7 +39,7 @@ async def test_an_address_that_is_no_gateways_is_refused_in_words_before_anythin
     identity: Identity, charter: Charter, address: str
 ) -> None:
     chosen = options(gateways=("ws://127.0.0.1:9/gateway", address), light=True)
-    node = LightConnection(chosen, identity, charter.digest, Membership(charter, identity.peer_id), Ear(), lambda: None)
+    node = GatewayTransport(chosen, identity, callbacks(identity, Ear(), charter))
     try:
         with pytest.raises(SwarmError, match="no gateway's address"):
             await node.start()
@@ -48,4 +47,4 @@ async def test_an_address_that_is_no_gateways_is_refused_in_words_before_anythin
     finally:
         await node.close()
     with pytest.raises(SwarmError, match="no gateway's address"):
-        await client.fetch_charter(chosen, charter.digest)
+        await fetch_charter(chosen, charter.digest)

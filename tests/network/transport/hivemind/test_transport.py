@@ -15,17 +15,17 @@ from typing import Any
 import psutil
 import pytest
 
-from network.loopback import SOON, Start, be_of_use, free_port, fresh_identity, options, serving
+from network.loopback import SOON, Start, be_of_use, callbacks, free_port, fresh_identity, options, serving
 from waggle.core.errors import SwarmError
 from waggle.core.peer_id import text_of
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.clock_skew import MAX_SKEW_S
 from waggle.network.messages.events import ClockSkewed, NetworkEvent, NetworkRestarted, ReachChanged
-from waggle.network.transport.hivemind import connection as connecting
 from waggle.network.transport.hivemind import peer_cache
-from waggle.network.transport.hivemind.connection import PINGED, Connection
+from waggle.network.transport.hivemind import transport as connecting
 from waggle.network.transport.hivemind.patches import load_hivemind
-from waggle.network.transport.interface import Connected, PeerAway, Pong, Services
+from waggle.network.transport.hivemind.transport import PINGED, HivemindTransport
+from waggle.network.transport.interface import ConnectedPeer, PeerAway, Pong, Services
 from waggle.network.transport.tasks import end
 from waggle.tasks.charter import Charter
 
@@ -94,14 +94,14 @@ async def test_peers_met_once_are_seeds_the_next_time(start: Start, seed_address
 async def test_a_network_process_that_is_killed_is_started_again_as_itself(start: Start, seed_address: str) -> None:
     node = await start("one", seeds=(seed_address,), port=free_port())  # which nobody takes meanwhile
     first = await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
-    before, pid = len(node.ear.news), node.node._connection.dht.pid
+    before, pid = len(node.ear.news), node.node._connection.pid
 
     os.kill(pid, signal.SIGKILL)
     restarted = await node.ear.hear(NetworkRestarted)
     reconnected = await node.ear.hear(ReachChanged, lambda news: news.reach == "connected" and bool(news.address), after=before)
 
     assert "-9" in restarted.reason
-    assert node.node._connection.dht.pid != pid
+    assert node.node._connection.pid != pid
     assert reconnected.address == first.address
 
 
@@ -110,7 +110,7 @@ async def test_a_network_process_that_keeps_dying_is_started_again_ever_more_slo
     rests = []
     for _ in range(3):
         before, died = len(node.ear.news), time.monotonic()
-        os.kill(node.node._connection.dht.pid, signal.SIGKILL)
+        os.kill(node.node._connection.pid, signal.SIGKILL)
         await node.ear.hear(NetworkRestarted, after=before)
         rests.append(time.monotonic() - died)
     shortest = options().rejoin
@@ -122,7 +122,9 @@ async def test_a_network_process_that_others_fill_is_there_again_at_once_each_ti
 ) -> None:
     monkeypatch.setattr(connecting, "RESTART_S", 1e6)
     monkeypatch.setattr(connecting, "MOST_MEMORY", 0)
-    monkeypatch.setattr(connecting.Connection, "_look", lambda _self: asyncio.Event().wait())  # strangers hold it up
+    monkeypatch.setattr(
+        connecting.HivemindTransport, "_check_peers", lambda _self: asyncio.Event().wait()
+    )  # strangers hold it up
     node = await start("one", rejoin=1e6)
     for _ in range(2):
         restarted = await node.ear.hear(NetworkRestarted, after=len(node.ear.news))
@@ -152,7 +154,9 @@ async def test_a_malformed_seed_stops_the_start(start: Start) -> None:
 
 async def test_a_computer_that_slept_joins_again_at_once(seed_address: str, identity: Identity) -> None:
     joined = asyncio.Event()
-    connection = Connection(options(seeds=(seed_address,)), identity, NOTHING, lambda news: None, joined=joined.set)
+    connection = HivemindTransport(
+        options(seeds=(seed_address,)), identity, callbacks(identity, on_joined=joined.set, services=NOTHING)
+    )
     await connection.start()
     try:
         async with asyncio.timeout(SOON):
@@ -171,7 +175,7 @@ def say(*skews: float) -> dict[bytes, Pong]:
 
 def test_a_clock_that_is_off_is_told_once_by_the_median_of_its_peers(identity: Identity) -> None:
     news: list[NetworkEvent] = []
-    connection = Connection(options(), identity, NOTHING, news.append)
+    connection = HivemindTransport(options(), identity, callbacks(identity, news.append, services=NOTHING))
     connection._check_clock(say(5.0, -3.0, 4000.0), [])
     assert news == []
 
@@ -184,13 +188,13 @@ def test_a_clock_that_is_off_is_told_once_by_the_median_of_its_peers(identity: I
 @pytest.mark.parametrize("clock", [1e308, -1e308])
 def test_a_time_that_nobody_can_mean_is_told_as_a_year(identity: Identity, clock: float) -> None:
     news: list[NetworkEvent] = []
-    Connection(options(), identity, NOTHING, news.append)._check_clock(say(clock, clock), [])
+    HivemindTransport(options(), identity, callbacks(identity, news.append, services=NOTHING))._check_clock(say(clock, clock), [])
     assert news == [ClockSkewed(seconds=math.copysign(MAX_SKEW_S, clock))]
 
 
 def test_peers_that_change_their_mind_warn_no_more_than_once_an_hour(identity: Identity) -> None:
     news: list[NetworkEvent] = []
-    connection = Connection(options(), identity, NOTHING, news.append)
+    connection = HivemindTransport(options(), identity, callbacks(identity, news.append, services=NOTHING))
     for number in range(50):
         connection._check_clock(say((-1) ** number * 1000.0), [])
     assert news == [ClockSkewed(seconds=1000.0)]
@@ -210,8 +214,10 @@ async def test_where_seeds_or_trusted_peers_are_connected_no_others_say_how_late
 ) -> None:
     friend, news, requests = fresh_identity(tmp_path, "friend").peer_id, list[NetworkEvent](), list[bytes]()
     seeds = (f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(friend)}",) if by == "seed" else ()
-    connection = Connection(
-        options(seeds=seeds), identity, NOTHING, news.append, trusted=lambda: {friend} if by == "trusted" else set()
+    connection = HivemindTransport(
+        options(seeds=seeds),
+        identity,
+        callbacks(identity, news.append, trusted_peers=lambda: {friend} if by == "trusted" else set(), services=NOTHING),
     )
 
     async def ping(peer_id: bytes) -> Pong:
@@ -219,7 +225,7 @@ async def test_where_seeds_or_trusted_peers_are_connected_no_others_say_how_late
         return Pong(delay_ms=1.0, skew_s=100.0 if peer_id == friend else 4000.0)
 
     dht: Any = SimpleNamespace(ping=ping)
-    peers = [Connected(who, "", relayed=False) for who in (friend, *(bytes([i]) * 38 for i in range(30)))]
+    peers = [ConnectedPeer(who, "", relayed=False) for who in (friend, *(bytes([i]) * 38 for i in range(30)))]
     connection._pinged.add(friend)
     await connection._ping(dht, peers)
     assert len(requests) == PINGED
@@ -234,7 +240,7 @@ async def test_where_seeds_or_trusted_peers_are_connected_no_others_say_how_late
 async def test_whoever_answered_is_remembered_though_no_neighbours_were_found_in_time(identity: Identity, tmp_path: Path) -> None:
     friend = fresh_identity(tmp_path, "friend").peer_id
     address = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(friend)}"
-    connection = Connection(options(seeds=(address,)), identity, NOTHING, lambda news: None)
+    connection = HivemindTransport(options(seeds=(address,)), identity, callbacks(identity, services=NOTHING))
 
     async def connect(_address: str) -> Pong:
         return Pong(delay_ms=1.0, skew_s=0.0)
@@ -242,10 +248,10 @@ async def test_whoever_answered_is_remembered_though_no_neighbours_were_found_in
     async def settle() -> None:
         raise PeerAway("too slow")
 
-    async def peers() -> list[Connected]:
-        return [Connected(friend, address, relayed=False)]
+    async def peers() -> list[ConnectedPeer]:
+        return [ConnectedPeer(friend, address, relayed=False)]
 
-    await connection._join(SimpleNamespace(connect=connect, settle=settle, peers=peers), [])
+    await connection._join(SimpleNamespace(connect=connect, find_neighbours=settle, daemon=SimpleNamespace(peers=peers)), [])
     assert connection._known == (address,)
 
 
@@ -255,7 +261,7 @@ async def test_a_port_taken_while_the_network_process_was_dead_is_given_up(start
     before, port = len(node.ear.news), node.node._connection._port
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        process = psutil.Process(node.node._connection.dht.pid)
+        process = psutil.Process(node.node._connection.pid)
         process.kill()
         process.wait(SOON)
         other.bind(("127.0.0.1", port))
@@ -281,8 +287,8 @@ def test_tasks_that_swallow_being_cancelled_once_are_ended_all_the_same() -> Non
 
 async def test_those_suggested_by_strangers_nearby_push_out_nobody_who_is_known(identity: Identity, tmp_path: Path) -> None:
     known = f"/ip4/9.9.9.9/tcp/1/p2p/{text_of(fresh_identity(tmp_path, 'known').peer_id)}"
-    connection = Connection(options(), identity, NOTHING, lambda news: None)
-    connection._remember([Connected(peer_id=b"known", address=known, relayed=False)])
+    connection = HivemindTransport(options(), identity, callbacks(identity, services=NOTHING))
+    connection._remember([ConnectedPeer(peer_id=b"known", address=known, relayed=False)])
     for port in range(1, 200):
         connection.suggest(f"/ip4/192.168.1.7/tcp/{port}/p2p/{text_of(identity.peer_id)}")
     assert connection._known == (known,)
@@ -310,10 +316,10 @@ async def test_a_peer_with_another_kind_of_key_than_nodes_have_is_neither_met_no
 
     if kind == "RSA":
         hivemind.P2P.generate_identity(key := str(tmp_path / "rsa.key"))
-    connection = Connection(options(), identity, NOTHING, lambda news: None)
+    connection = HivemindTransport(options(), identity, callbacks(identity, services=NOTHING))
     try:
         await connection.start()
-        addresses = (await connection.dht.addresses())[:1]
+        addresses = (await connection.network.addresses())[:1]
         stranger = await hivemind.P2P.create(addresses, host_maddrs=["/ip4/127.0.0.1/tcp/0"], identity_path=key)
         try:
             stub = super(DHTProtocol, DHTProtocol).get_stub(stranger, hivemind.PeerID(identity.peer_id))
@@ -323,8 +329,8 @@ async def test_a_peer_with_another_kind_of_key_than_nodes_have_is_neither_met_no
                     await requests
             else:
                 assert len((await requests).peer.node_id) == 20
-            assert len(await connection.dht._p2p.list_peers()) == 1
-            met = [peer.peer_id for peer in await connection.dht.peers()]
+            assert len(await connection.network.daemon.p2p.list_peers()) == 1
+            met = [peer.peer_id for peer in await connection.network.daemon.peers()]
             assert met == ([] if kind == "RSA" else [stranger.peer_id.to_bytes()])
         finally:
             await stranger.shutdown()
@@ -334,6 +340,6 @@ async def test_a_peer_with_another_kind_of_key_than_nodes_have_is_neither_met_no
 
 async def test_a_peer_with_another_kind_of_key_is_never_remembered(identity: Identity) -> None:
     rsa = "/ip4/127.0.0.1/tcp/4001/p2p/QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"
-    connection = Connection(options(), identity, NOTHING, lambda news: None)
-    connection._remember([Connected(peer_id=b"other", address=rsa, relayed=False)])
+    connection = HivemindTransport(options(), identity, callbacks(identity, services=NOTHING))
+    connection._remember([ConnectedPeer(peer_id=b"other", address=rsa, relayed=False)])
     assert connection._known == ()

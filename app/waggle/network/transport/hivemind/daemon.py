@@ -1,0 +1,204 @@
+"""p2pd, hivemind's network daemon: one process that holds all connections of this node.
+
+Private parts of hivemind (`p2p._client`, `p2p._child`, `node.protocol`) are used only here, in `network.py`, in
+`rate_limited_p2p.py` and in `patches.py`, which imports hivemind; a test checks that.
+`transport.py` starts the daemon again when it ends.
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+import types
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from waggle.core.errors import SwarmError
+from waggle.core.peer_id import is_peer_id
+from waggle.core.process_memory import resident_bytes
+from waggle.network.identity.keys import Identity
+from waggle.network.messages.addresses import peer_of
+from waggle.network.messages.options import SwarmOptions
+from waggle.network.transport.hivemind import relay
+from waggle.network.transport.hivemind.patches import IncomingCalls, OutgoingCalls, load_hivemind
+from waggle.network.transport.hivemind.rate_limited_p2p import rate_limited
+from waggle.network.transport.interface import ConnectedPeer, PeerAway, Services
+
+START_S = 30.0
+CONNECT_S = 5.0
+EXIT_S = 1.0  # p2pd closes its connection to us this long before it exits, at most
+EVERYWHERE = "0.0.0.0"
+
+log = logging.getLogger(__name__)
+
+
+class Daemon:
+    """One p2pd process. It is never restarted: when it ends, another `Daemon` takes its place."""
+
+    def __init__(self, hivemind: types.SimpleNamespace, p2p: Any) -> None:
+        self.p2p = p2p
+        self._hivemind = hivemind
+
+    @property
+    def pid(self) -> int:
+        return int(self.p2p._child.pid)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that p2pd uses; 0 if it has ended."""
+        return resident_bytes(self.pid)
+
+    async def connect(self, address: str) -> None:
+        """Connect to a multiaddress with a peer id. Raises PeerAway."""
+        peer_id, multiaddress = self._hivemind.PeerID(peer_of(address)), self._hivemind.Multiaddr(address)
+        without_peer = multiaddress.decapsulate(f"/p2p/{peer_id.to_base58()}")
+        await self.attempt(self.p2p._client.connect(peer_id, [without_peer]), CONNECT_S)
+
+    async def call(self, handler: str, peer_id: bytes, request: bytes, seconds: float) -> bytes:
+        """Call a handler of a peer with bytes, and return the bytes of its answer. Raises PeerAway."""
+        peer, kind = self._hivemind.PeerID(peer_id), self._hivemind.BytesValue
+        call = self.p2p.call_protobuf_handler(peer, handler, kind(value=request), kind)
+        return bytes((await self.attempt(call, seconds)).value)
+
+    async def attempt(self, call: Any, seconds: float) -> Any:
+        """The call's result. Every way in which a peer or p2pd can fail to give one becomes PeerAway."""
+        try:
+            async with asyncio.timeout(seconds):  # not wait_for: on Python 3.11 it can swallow a cancellation
+                return await call
+        except Exception as error:  # an absent peer is normal: the caller asks another peer, or asks later
+            if not isinstance(error, self._hivemind.failures):  # hivemind does not expect it, but a stranger can cause it
+                log.warning("a network call failed: %r", error)
+            raise PeerAway(type(error).__name__) from error
+
+    async def peers(self) -> list[ConnectedPeer]:
+        """The peers that p2pd is connected to, each once, if their ids have the form of a node's. Raises PeerAway."""
+        connected: dict[bytes, ConnectedPeer] = {}
+        for info in await self.attempt(self.p2p.list_peers(), CONNECT_S):  # one entry per connection
+            peer_id = info.peer_id.to_bytes()
+            if not is_peer_id(peer_id):  # not a Waggle node, and a person could not block it by name
+                continue
+            if not info.addrs:  # connected by a transport that hivemind cannot name
+                connected.setdefault(peer_id, ConnectedPeer(peer_id, "", relayed=True))
+            for address in map(str, info.addrs):
+                relayed = "/p2p-circuit" in address
+                if peer_id not in connected or connected[peer_id].relayed:
+                    connected[peer_id] = ConnectedPeer(peer_id, f"{address}/p2p/{info.peer_id.to_base58()}", relayed)
+        return list(connected.values())
+
+    async def addresses(self) -> list[str]:
+        """Our own multiaddresses, those that other computers can use first. Raises PeerAway."""
+        try:
+            addresses = await self.attempt(self.p2p.get_visible_maddrs(latest=True), CONNECT_S)
+        except PeerAway as away:
+            if isinstance(away.__cause__, ValueError):  # p2pd knows no address yet
+                return []
+            raise
+        return sorted(_readable(addresses), key=lambda address: address.startswith(("/ip4/127.", "/ip6/::1")))
+
+    async def wait_until_exit(self) -> int:
+        """Wait until p2pd has ended and return its exit code, or -1 if it has closed its connection to us but does not exit.
+
+        A p2pd without that connection is useless: every call to it would hang.
+        """
+        child = asyncio.ensure_future(self.p2p._child.wait())
+        try:
+            await asyncio.wait({child, self.p2p._client.control._read_task}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({child}, timeout=EXIT_S)
+            if not child.done():
+                self.terminate()
+                await asyncio.wait({child}, timeout=CONNECT_S)
+            return int(child.result()) if child.done() else -1
+        finally:
+            child.cancel()
+
+    def terminate(self) -> None:
+        """Ask p2pd to end; `wait_until_exit` then returns."""
+        with suppress(ProcessLookupError):  # it has ended
+            self.p2p._child.terminate()
+
+    async def close(self) -> None:
+        """End p2pd, by force if it does not react."""
+        await _end(self.p2p)
+
+
+async def start_daemon(
+    options: SwarmOptions, identity: Identity, services: Services, *, port: int, relays: tuple[str, ...] = ()
+) -> Daemon:
+    """Start p2pd. Raises SwarmError.
+
+    It gets no bootstrap peers, because it exits if all of them are unreachable. With `relays`, it tells others at once to call
+    it through these, instead of finding out in minutes that it must.
+    """
+    require_port(options.host, port)
+    hivemind = load_hivemind()
+
+    async def start() -> Any:
+        try:
+            return await rate_limited(hivemind.P2P, services, options).create(
+                host_maddrs=_listeners(options.host, port),
+                identity_path=str(identity.path),
+                check_if_identity_free=False,  # the check would start a second daemon
+                nat_port_map=options.upnp,
+                force_reachability="private" if relays else "public" if options.relay else None,
+                use_auto_relay=bool(relays),
+                trusted_relays=list(relays) or None,
+                startup_timeout=START_S,
+            )
+        except (hivemind.P2PDaemonError, ValueError, OSError, EOFError) as error:
+            raise SwarmError(
+                "The network process does not start.", f"Look at the page Help, or run `waggle doctor`. It says: {error}"[:300]
+            ) from error
+
+    p2p = await (relay.start(hivemind, start, _end) if options.relay else start())
+    control = p2p._client.control
+    control._pending_calls, control._handler_tasks = OutgoingCalls(), IncomingCalls()
+    return Daemon(hivemind, p2p)
+
+
+def require_port(host: str, port: int) -> None:
+    """Raise SwarmError if this port cannot be listened on: p2pd would silently share it with another p2pd."""
+    if port == 0:
+        return
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections in TIME_WAIT do not count
+            probe.bind((host, port))
+            probe.listen()
+    except OSError as error:
+        raise _port_error(host, port, error) from error
+
+
+def _port_error(host: str, port: int, error: OSError) -> SwarmError:
+    if error.errno == errno.EADDRINUSE:
+        return SwarmError(f"Port {port} is already in use.", "Close the other program, or choose another port (0: any free one).")
+    return SwarmError(f"{host}, port {port}, cannot be listened on: {error.strerror}.", "Choose another address or port.")
+
+
+def _listeners(host: str, port: int) -> list[str]:
+    """The multiaddresses that p2pd listens on: TCP and QUIC over IPv4 and IPv6, or only TCP at one chosen address."""
+    if host != EVERYWHERE:
+        return [f"/ip6/{host}/tcp/{port}" if ":" in host else f"/ip4/{host}/tcp/{port}"]
+    return [f"/{kind}/{way}" for kind in ("ip4/0.0.0.0", "ip6/::") for way in (f"tcp/{port}", f"udp/{port}/quic-v1")]
+
+
+def _readable(addresses: Iterable[Any]) -> Iterator[str]:
+    """The addresses that can be written as text: a relay may claim any bytes as its address."""
+    for address in addresses:
+        with suppress(ValueError):
+            yield str(address)
+
+
+async def _end(p2p: Any) -> None:
+    """End p2pd, by force if it does not react."""
+    child, control = p2p._child, p2p._client.control
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            await p2p.shutdown()
+    except TimeoutError:  # it ignores SIGTERM
+        with suppress(ProcessLookupError):  # it has ended just now
+            child.kill()
+        await child.wait()
+    # If p2pd ended first, these tasks have failed. Awaiting them here keeps asyncio from reporting that.
+    await asyncio.gather(p2p._reader_task, control._read_task, control._write_task, return_exceptions=True)
+    await child.stdout.read()  # to its end, or the pipe would outlive the event loop
