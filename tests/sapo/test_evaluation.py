@@ -41,7 +41,7 @@ def test_no_more_are_asked_at_a_time_than_a_round_has_room_for(verifier):
 
 
 class Listener(FakePolicy):
-    """Remembers how it was asked."""
+    """Records the calls."""
 
     def __init__(self, lines) -> None:
         super().__init__(lines)

@@ -1,4 +1,4 @@
-"""First successes, and whose success was learned from before."""
+"""First successes, and the peer whose success was learned from before."""
 
 import numpy as np
 

@@ -71,7 +71,7 @@ def test_a_seed_of_which_a_dataset_makes_no_question_is_not_asked():
 
 
 class Mute:
-    """A verifier whose second dataset makes no question of any seed."""
+    """A verifier whose second dataset fails for every seed."""
 
     def __init__(self, verifier: Verifier, dataset: str) -> None:
         self._verifier, self._dataset, self.calls = verifier, dataset, 0
@@ -254,7 +254,7 @@ def test_a_large_group_of_a_peer_pulls_no_harder_than_a_small_one(verifier):
 
 
 class Startled(FakePolicy):
-    """Finds whatever others wrote unlikely."""
+    """A policy for which all external tokens are unlikely."""
 
     def logprobs(self, texts, temperature):
         return [np.full(sum(map(len, text.completions)), -9.0, np.float32) for text in texts]
@@ -275,7 +275,7 @@ def by(letter, group):
 
 
 class StartledByGold(FakePolicy):
-    """Finds unlikely whatever has gold in it."""
+    """A policy for which texts with "gold" are unlikely."""
 
     def logprobs(self, texts, temperature):
         return [

@@ -46,7 +46,7 @@ def words() -> Tokenizer:
 
 @pytest.fixture(scope="module")
 def own_logp(policy: TorchPolicy, words: Tokenizer, verifier: Verifier) -> list[np.ndarray]:
-    """The log-probs of what the policy itself writes in one round."""
+    """The log-probs of the policy's own completions in one round."""
     questions = verifier.questions([(specialty.dataset, seed) for seed, specialty in enumerate(CHARTER.specialties[:8])])
     prompts = [words.encode(CHARTER.prompt_for(question.text)) for question in questions]
     params = SamplingParams(max_new=24, stop=words.stop, temperature=1.0, pause_point=nothing, watch=nothing)
@@ -57,7 +57,7 @@ def own_logp(policy: TorchPolicy, words: Tokenizer, verifier: Verifier) -> list[
 def weighed(
     verifier: Verifier, words: Tokenizer, origin: int, dataset: str, texts: Sequence[str], charter: Charter = CHARTER
 ) -> WeightedGroup:
-    """A peer's group, judged for real; `{truth}` in a text is the true answer."""
+    """A peer's group with real verdicts; `{truth}` in a text stands for the true answer."""
     key = (dataset, origin)
     (question,), (truth,) = verifier.questions([key]), verifier.answers([key])
     completions = tuple(Completion(text=text.replace("{truth}", truth), ended=True) for text in texts)
@@ -106,7 +106,7 @@ TALKATIVE = msgspec.structs.replace(
 
 @pytest.fixture(scope="module")
 def talkative() -> Iterator[Verifier]:
-    """Under a charter whose scorers pay words beside the truth in full."""
+    """A verifier of datasets whose scorers give full reward to words around the true answer."""
     talkative_verifier = Verifier(TALKATIVE)
     yield talkative_verifier
     talkative_verifier.close()
@@ -170,7 +170,7 @@ def test_one_peer_that_sends_most_pulls_with_its_share_only(verifier: Verifier, 
 
 
 def weighted(rule: Rule, origin: int, texts: Sequence[str], place: int = 0) -> WeightedGroup:
-    """A peer's group whose first text is right, as that rule weighs it for a reader of 64 tokens a completion."""
+    """A peer's group whose first text is right, weighted by an update rule, for completions of at most 64 tokens."""
     completions = tuple(Completion(text=text, ended=True) for text in texts)
     group = Group(origin=bytes([origin]) * 38, id=QuestionId("bf", 1, place), completions=completions)
     verdicts = tuple(Verdict(reward=float(i == 0), reason="") for i in range(len(texts)))
@@ -179,7 +179,7 @@ def weighted(rule: Rule, origin: int, texts: Sequence[str], place: int = 0) -> W
 
 
 def force(weighed: Sequence[WeightedGroup]) -> float:
-    """The sum of |advantage * weight| over the very tokens that are learned: what reaches the gradient."""
+    """The sum of |advantage * weight| over all tokens that are learned."""
     batches = [lesson(each, critic=False).batch for each in weighed]
     return sum(float(np.abs(batch.advantage.astype(float) * batch.weight).sum()) for batch in batches if batch)
 
@@ -221,7 +221,7 @@ def test_plain_right_answers_cost_no_look_at_the_policy(verifier: Verifier, word
 
 
 class Startled(FakePolicy):
-    """Finds every token of others one nat surprising."""
+    """A policy with a surprise of one nat for every external token."""
 
     def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
         return [np.full(sum(map(len, text.completions)), -1.0, np.float32) for text in texts]
@@ -264,7 +264,7 @@ def test_who_sent_what_is_refused_gives_its_places_to_others_and_what_they_canno
 
 
 class StartledByGold(FakePolicy):
-    """Every token of a text with gold in it surprises; nothing else does."""
+    """A policy for which only texts with "gold" are surprising."""
 
     def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
         decode = FakeTokenizer().decode

@@ -1,4 +1,4 @@
-"""Text that goes from the tokens of one node to those of another, and the mix of own and external groups."""
+"""Text on its way from one node's tokens to another's, and the mix of local and external groups."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ TEXTS = (
 
 
 def tiny() -> Tokenizer:
-    """Another tokenizer: byte pairs learned from nothing but English, its stop token elsewhere in the vocabulary."""
+    """Another tokenizer: byte pairs learned from English, with the stop token at another id."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -50,13 +50,13 @@ def starter() -> Tokenizer:
 
 
 def sampled(tokenizer: Tokenizer, text: str, ended: bool = True) -> SampledCompletion:
-    """A completion as a policy that speaks these tokens gives it."""
+    """A completion that a policy with this tokenizer sampled."""
     ids = np.append(tokenizer.encode(text), np.int32(tokenizer.stop)) if ended else tokenizer.encode(text)
     return SampledCompletion(tokens=ids.astype(np.int32), logp=np.zeros(len(ids), np.float32), ended=ended)
 
 
 def sent(completions: list[Completion]) -> JudgedGroup:
-    """A group as it arrives: through the record that travels, judged by rewards that teach."""
+    """A group after its way through a record, with rewards that teach."""
     group = Group(origin=b"p" * 38, id=QuestionId("bf", EPOCH, 7), completions=tuple(completions))
     travelling = rollout_record.shareable(group, CHARTER)
     assert travelling is not None

@@ -1,4 +1,4 @@
-"""Lessons: the input of update rule and strategy, and the completions that a batch leaves out."""
+"""Lessons: the input of update rule and strategy, and the completions that a training group omits."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ from waggle.tasks.rollout_group import Completion
 
 
 class Listener(Plain):
-    """Asks how likely external tokens are here, and remembers what it was told."""
+    """A strategy that needs log-probs and records them."""
 
     needs_logp = True
 
@@ -126,7 +126,7 @@ def test_whether_anything_fits_is_what_a_draft_finds(texts, context, ended):
 
 
 def test_own_groups_that_come_back_are_nobody_elses_share(verifier):
-    """A strategy may hand a node its own old successes again, beside those of peers."""
+    """A strategy may replay the node's own old groups beside those of peers."""
     me = node(verifier, lines=("just words",))
     old = [
         msgspec.structs.replace(each, group=msgspec.structs.replace(each.group, origin=me.origin))

@@ -1,4 +1,4 @@
-"""The list of audited specialties that ships with Waggle, and what it lets a charter name."""
+"""The audit that ships with Waggle, and the datasets that charters may name."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What a new swarm can be made of is audited, in words, and recognised again in an invite."""
+"""The catalogue: all entries are audited and described, and invites recognise them."""
 
 from contextlib import closing
 

@@ -1,4 +1,4 @@
-"""The charter as a document."""
+"""Charters: encoding, hashes, and what is refused."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Question ids, seeds and the held-out rule."""
+"""Question ids, seeds and splits."""
 
 import pytest
 

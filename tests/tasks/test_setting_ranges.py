@@ -1,4 +1,4 @@
-"""What a charter may set: all that is offered or usual, and nothing that names a file or makes a question take minutes."""
+"""Settings that a charter may hold: all that the catalogue offers, and none that names a file or takes minutes."""
 
 import msgspec
 import pytest

@@ -34,7 +34,7 @@ class ChatTemplate:
         """The token that ends the model's turn."""
         return dict(self.specials)["eos_token"]
 
-    def around(self, texts: int) -> tuple[str, ...]:
+    def pieces_around(self, texts: int) -> tuple[str, ...]:
         """The pieces of text before, between and after this many messages, which the person begins and ends.
 
         Special tokens appear as their texts. Raises ModelError if the template does not repeat each message exactly once.
@@ -78,7 +78,7 @@ def read(folder: Path) -> ChatTemplate | None:
         raise _unusable(folder, "it is too long")
     names = ("bos_token", "eos_token", "unk_token", "pad_token")
     chat = ChatTemplate(folder, template, tuple((name, _text(settings.get(name))) for name in names))
-    chat.around(1)  # raises if the template is unusable
+    chat.pieces_around(1)  # raises if the template is unusable
     return chat
 
 

@@ -24,7 +24,7 @@ class Tokenizer:
 
     def __init__(self, tokenizer: tokenizers.Tokenizer, stop: int, chat: ChatTemplate | None = None) -> None:
         self._tokenizer, self._chat = tokenizer, chat
-        self._turn = [self._special(piece) for piece in chat.around(1)] if chat else []
+        self._turn = [self._special(piece) for piece in chat.pieces_around(1)] if chat else []
         marked = tokenizer.encode("a", add_special_tokens=True)
         self._first = np.asarray(marked.ids[: [*marked.special_tokens_mask, 0].index(0)], np.int32)  # such as BOS
         self._tokenizer.encode_special_tokens = True  # or "<|eos|>" in a peer's text would become a stop token
@@ -52,7 +52,7 @@ class Tokenizer:
         return int(max([self.stop, *words, *added, *framed]))
 
     @property
-    def taught_to_chat(self) -> bool:
+    def has_chat_template(self) -> bool:
         return self._chat is not None
 
     def conversation(self, messages: Sequence[str]) -> Ids:
@@ -62,7 +62,7 @@ class Tokenizer:
         """
         if self._chat is None:
             return self.prompt(messages[-1])
-        return self._between([self._special(piece) for piece in self._chat.around(len(messages))], messages)
+        return self._between([self._special(piece) for piece in self._chat.pieces_around(len(messages))], messages)
 
     def _between(self, pieces: Sequence[Ids], messages: Sequence[str]) -> Ids:
         """Join the template's pieces with messages. Messages are encoded as plain text, whatever they contain."""

@@ -1,4 +1,4 @@
-"""The backends that obey the contract, each with how closely it agrees with the reference."""
+"""The backends under test, each with its tolerance against the reference."""
 
 import contextlib
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from waggle.models.shared.training_mode import TrainingMode
 
 @dataclass(frozen=True)
 class Backend:
-    """`logp` is absolute and `gradient` relative. GPUs add up in no fixed order: what is exact elsewhere is close there."""
+    """A backend and its tolerances: `logp` absolute, `gradient` relative. GPUs add in no fixed order: results are close."""
 
     name: str
     logp: float = 2e-5
@@ -24,7 +24,7 @@ class Backend:
 
     @property
     def missing(self) -> str:
-        """Why it cannot be tested here; empty where it can."""
+        """Why the backend cannot be tested here; empty if it can."""
         library = "torch" if self.name in ("torch", "cuda") else "mlx"
         if find_spec(library) is None:
             return f"{library} is not installed"
@@ -40,7 +40,7 @@ class Backend:
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator["Backend"]:
-        """With MLX on the right device; skipped where that is not here."""
+        """Select the device of MLX for a test; skip the test if it is missing."""
         if self.missing:
             pytest.skip(self.missing)
         if self.name in ("torch", "cuda"):
@@ -55,7 +55,7 @@ class Backend:
 
     @property
     def rows(self) -> type[DecodingBatch]:
-        """What its completions are written in."""
+        """The decoding batch of the backend."""
         if self.name in ("torch", "cuda"):
             from waggle.models.torch.cuda_graphs import GraphDecodingBatch
             from waggle.models.torch.decoding import TorchDecodingBatch

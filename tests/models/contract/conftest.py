@@ -1,4 +1,4 @@
-"""Every test of the contract runs with every backend there is here: torch on the CPU and on CUDA, MLX on the CPU and on Metal."""
+"""Run every test of the contract with every available backend: torch on the CPU and on CUDA, MLX on the CPU and on Metal."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ def backend(request) -> Iterator[Backend]:
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory) -> dict[str, Path]:
-    """A small random model of every kind, and one whose head is a weight of its own."""
+    """Small random models of every architecture, and one with an untied head."""
     tied = {kind: make_model(kind, tmp_path_factory.mktemp("model")) for kind in sorted(KINDS)}
     return tied | {"untied": make_model("llama", tmp_path_factory.mktemp("model"), tied=False)}
 

@@ -1,4 +1,4 @@
-"""Groups to speak and learn with, and the plain truth about them: transformers and autograd, one sequence at a time."""
+"""Groups to sample and learn from, with reference results: transformers and autograd, one sequence at a time."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ MOMENTUM = 0.9  # the first moment after one step is a tenth of the gradient
 
 
 def prompts(count: int = 6) -> list[np.ndarray]:
-    """Of 3 to 48 tokens, the pad token among them."""
+    """Prompts of 3 to 48 tokens, some with the pad token."""
     noise = np.random.default_rng(0)
     token_ids = [noise.integers(2, 97, 3 + 9 * i).astype(np.int32) for i in range(count)]
     for prompt in token_ids:
@@ -30,7 +30,7 @@ def sample(policy: Any, some: list[np.ndarray], *, group_size: int = 12, length:
 
 
 def batches(count: int = 4, **more: Any) -> list[TrainingGroup]:
-    """Groups of 1 to 4 completions; advantages and weights differ from token to token, so that a shift by one would show."""
+    """Groups of 1 to 4 completions. Advantages and weights differ from token to token, so that an off-by-one error shows."""
     noise = np.random.default_rng(2)
     several = []
     for i, prompt in enumerate(prompts(count)):
@@ -43,7 +43,7 @@ def batches(count: int = 4, **more: Any) -> list[TrainingGroup]:
 
 
 def gradient(policy: Any, some: list[TrainingGroup]) -> dict[str, np.ndarray]:
-    """What a policy's first step would follow, read from its saved state."""
+    """The gradient of a policy's first step, computed from its saved moments."""
     policy.step(some, StepParams(learning_rate=0.0, max_gradient_norm=1e9))
     return {
         name.removeprefix("exp_avg."): moment / (1 - MOMENTUM)
@@ -53,7 +53,7 @@ def gradient(policy: Any, some: list[TrainingGroup]) -> dict[str, np.ndarray]:
 
 
 def true_logprobs(model: Any, batch: TrainingGroup, temperature: float = 1.0) -> torch.Tensor:
-    """(N,): no cache, no packing, no padding."""
+    """Log-probs (N,) without cache, packing or padding."""
     logprobs = []
     for tokens in batch.completions:
         ids = torch.tensor(np.concatenate([batch.prompt, tokens]), dtype=torch.long)[None]
@@ -77,7 +77,7 @@ def reference(folder: Path) -> Any:
 
 
 def error(gradients: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> float:
-    """The largest relative error of any weight's gradient; those that are next to nothing count against the largest."""
+    """The largest relative error of any weight's gradient; tiny gradients are compared with the largest one."""
     assert gradients.keys() == expected.keys()
     least = 1e-2 * max(np.linalg.norm(gradient) for gradient in expected.values())
     return max(

@@ -1,4 +1,4 @@
-"""MLX is chosen where it belongs and works, the reason is said, and neither way loads what only the other needs."""
+"""MLX is chosen where it works, with a reason, and no backend imports what only the other needs."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The contract of a model's files: what transformers reads of a folder every backend reads, and nothing that lies beside it."""
+"""The contract of model files: every backend reads what transformers reads, and no other files of the folder."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ def in_shards(folder: Path) -> None:
 
 
 def change(path: Path, **weights: torch.Tensor | None) -> None:
-    """Arrays of a file put in, or taken out of it; dots in names as double underscores."""
+    """Add arrays to a file or remove them; double underscores stand for dots in names."""
     there = load_file(path) if path.exists() else {}
     there |= {name.replace("__", "."): weight for name, weight in weights.items() if weight is not None}
     for name in (name.replace("__", ".") for name, weight in weights.items() if weight is None):

@@ -1,4 +1,4 @@
-"""The contract of a policy that learns: the gradient of plain autograd, AdamW as everybody knows it, and nothing by halves."""
+"""The contract of learning: the gradient of plain autograd, the updates of AdamW, and no half-taken steps."""
 
 from dataclasses import replace
 
@@ -108,7 +108,7 @@ def test_the_value_heads_gradient_is_that_of_the_weighted_squared_error(backend,
 
 
 def test_the_value_head_reads_the_model_and_never_moves_it(backend, llama):
-    """Whoever writes a completion decides what it returns: through the critic no stranger may pull at the model."""
+    """A completion's author influences its return, so the critic's gradient must not reach the model."""
     policy = backend.open(llama)
     before = {name: weight.copy() for name, weight in policy.state()[0].items()}
     zeros, weight, returns = np.zeros(3, np.float32), np.full(3, 1 / 3, np.float32), np.ones(3, np.float32)

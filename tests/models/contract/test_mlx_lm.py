@@ -1,4 +1,4 @@
-"""mlx-lm as a second reference: Apple's own reading of the same folder, in a process of its own."""
+"""mlx-lm as a second reference, in a process of its own."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The contract of a policy that speaks: it computes what transformers computes, and samples what its noise says."""
+"""The contract of sampling: the log-probs of transformers, and completions that the noise determines."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""The contract of a saved state: bit for bit in the same backend, and the same policy in the other."""
+"""The contract of saved states: bit for bit in the same backend, and the same policy in the other."""
 
 from dataclasses import replace
 
@@ -87,7 +87,7 @@ def test_adapters_begin_as_nothing_and_can_be_added_to_the_weights_for_good(back
 
 
 def test_what_is_taken_over_is_there_once_only(backend, llama):
-    """Else a model that fits while it learns would not when it goes on from what was saved."""
+    """Or a model that fits while it learns would not fit when it resumes."""
     policy = backend.open(llama)
     policy.step(returning(batches()), StepParams(learning_rate=1e-3))
     weights, moments = policy.state()

@@ -1,4 +1,4 @@
-"""MLX picks what the numpy oracle picks, from vocabularies of any size."""
+"""MLX samples the tokens of the numpy reference, from vocabularies of any size."""
 
 import numpy as np
 import pytest

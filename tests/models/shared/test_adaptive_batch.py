@@ -1,4 +1,4 @@
-"""Batch size: work that did not fit is done in smaller parts, whatever the backend, and what cannot be divided is said."""
+"""Adaptive batches: work that does not fit is divided, and an error says so if it cannot be."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ TEXTS = [TokenizedGroup(SIXTEEN, (SIXTEEN,) * 8)] * 4  # 144 tokens each
 
 
 class Memory:
-    """A device on which so many tokens fit at once."""
+    """A device on which this many tokens fit at once."""
 
     def __init__(self, fits: int) -> None:
         self.messages: list[str] = []
@@ -76,7 +76,7 @@ def test_a_prompt_with_one_answer_that_does_not_fit_ends_the_round():
 
 
 class Echo:
-    """Writes the first number of each row's noise twice, for so many prompts at a time."""
+    """Samples the first number of each row's noise twice; fails for too many prompts at a time."""
 
     def __init__(self, fits: int) -> None:
         self.tried: list[int] = []

@@ -1,4 +1,4 @@
-"""The configuration of a model as transformers understands it, old files included; the rest is refused in words."""
+"""A model's configuration as transformers reads it, old files included; everything else is refused with a reason."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Every way of training: its gradient, that no update is lost, and that it goes on bit for bit from where it was saved."""
+"""Training modes: the gradient of each, that no update is lost, and that each resumes bit for bit."""
 
 import hashlib
 import itertools
@@ -45,7 +45,7 @@ def some_batches(policy: TorchPolicy, count: int = 2) -> list[TrainingGroup]:
 
 
 def learn_something(policy: TorchPolicy, batches: list[TrainingGroup]) -> None:
-    """So that the adapters count."""
+    """Take steps, so that the adapters are not zero."""
     for _ in range(3):
         policy.step(batches, StepParams(learning_rate=1e-2))
 

@@ -29,7 +29,7 @@ def test_what_torch_wrote_is_read_as_it_is_and_written_so_that_torch_reads_it(so
 
 
 def test_arrays_of_several_precisions_stand_in_one_file(some, tmp_path):
-    """Each where its size divides the place: programs that map the file ask for that."""
+    """Each array starts at a multiple of its item size, which programs that map the file require."""
     bits = some[0, :3].bfloat16()
     weight_files.save({"a": bits.view(torch.uint16).numpy(), "b": some.numpy()}, tmp_path / "ours")
     tensors = load_file(tmp_path / "ours")

@@ -1,4 +1,4 @@
-"""Checkpoints: what is written is found again, what is damaged is set aside."""
+"""Checkpoints are restored as they were written; damaged ones are renamed."""
 
 import shutil
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_which_commit_was_trained_here_is_known_for_its_own_name_alone(policy, r
 
 
 def rewrite(folder: Path, old: bytes, new: bytes) -> None:
-    """Let the state say something else, with sums that agree."""
+    """Change state.json and the checksums with it."""
     state_file, sums = folder / "state.json", folder / "SHA256SUMS"
     before = checkpoint._sum(state_file)
     assert old in state_file.read_bytes()
@@ -151,7 +151,7 @@ def test_a_folder_that_cannot_be_written_is_explained_and_what_was_saved_stays(p
 
 @pytest.fixture
 def narrow(policy):
-    """Files may hold the weights but not the moments, which are twice as long."""
+    """Limit the size of files: weights fit, moments, which are twice as large, do not."""
     resource = pytest.importorskip("resource")
     policy.step([TrainingGroup(TWO, (TWO,), ONES, ONES)], StepParams(learning_rate=0.0))
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -200,7 +200,7 @@ def test_where_the_disk_has_room_for_few_the_oldest_make_way_but_never_the_newes
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
 def test_another_fine_tune_of_the_same_shape_is_another_model(tmp_path, share):
-    """Exports of one model begin alike: adapters change none of its embeddings."""
+    """Exports of one model begin with the same bytes: adapters do not change its embeddings."""
     folder = make_model("llama", tmp_path / "one", inner=40_000)
     (folder / "tokenizer.json").write_text("{}")
     before = checkpoint.base_of(folder)

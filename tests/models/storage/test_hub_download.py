@@ -1,4 +1,4 @@
-"""Models by name, from a hub on this computer: what is asked of it, what is checked, and every way it can go wrong."""
+"""Downloads from a hub on this computer: its requests, the checks, and every failure."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The journal: what was learned since the last checkpoint is learned again, to the bit; what is torn is left out."""
+"""The training journal: rounds since the last checkpoint are learned again, bit for bit; an incomplete entry is ignored."""
 
 import os
 import sys
@@ -50,7 +50,7 @@ def rounds(root, after: int, base: str = "b") -> list[int]:
 
 
 class Newer(training_journal.JournalEntry, frozen=True, kw_only=True):
-    """What a later version may say of a step."""
+    """An entry of a later version."""
 
     momentum: float
 

@@ -1,4 +1,4 @@
-"""Decoding as a CUDA card does it: in steps that are all alike, recorded and replayed. The steps are tried everywhere."""
+"""Decoding with CUDA graphs: steps of fixed shapes, captured and replayed. Without a GPU, the steps are tested alone."""
 
 import logging
 from functools import partial
@@ -51,7 +51,7 @@ def test_steps_that_are_all_alike_write_the_same_completions(kind, below, tmp_pa
 
 
 class Failing(CudaGraphs):
-    """Fails so, one attempt after another; then it succeeds."""
+    """Raises the given errors, one for each attempt; then it succeeds."""
 
     def __init__(self, *failures: Exception) -> None:
         super().__init__()

@@ -62,14 +62,14 @@ def sample(policy: TorchPolicy, some, *, group_size: int = 4, seed: int = 1, **p
 
 
 def separate_logprobs(model, prompt, tokens) -> torch.Tensor:
-    """The plain way: one sequence, no cache, no packing."""
+    """The log-probs of one sequence, without cache or packing."""
     ids = torch.tensor(np.concatenate([prompt, tokens]), dtype=torch.long)[None]
     scores = torch.log_softmax(model(input_ids=ids).logits[0, :-1], -1)
     return scores.gather(-1, ids[0, 1:, None])[len(prompt) - 1 :, 0]
 
 
 def batch_of(prompt, row, returns: float | None = None) -> TrainingGroup:
-    """Advantages and weights that differ from token to token, so that a shift by one would show."""
+    """A group whose advantages and weights differ from token to token, so that an off-by-one error shows."""
     completions = tuple(completion.tokens for completion in row)
     count = sum(map(len, completions))
     advantage = np.linspace(-1, 1, count).astype(np.float32)
@@ -146,7 +146,7 @@ def test_the_chunked_head_gives_the_same_gradient_as_the_whole_one(llama, monkey
     (row,) = sample(llama, [prompt])
     gradients = []
     for elements in (1 << 24, 97 * 5):
-        monkeypatch.setattr(TrainingMode, "scores", elements)
+        monkeypatch.setattr(TrainingMode, "logits_at_once", elements)
         llama._forget_gradient()
         llama._learn([batch_of(prompt, row)], StepParams(learning_rate=0.0))
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in llama._parameters.values()]).clone())

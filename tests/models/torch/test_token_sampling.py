@@ -1,4 +1,4 @@
-"""Picking tokens: the numpy oracle against the distribution, and torch against the oracle."""
+"""Token sampling: the numpy reference against the distribution, and torch against the reference."""
 
 import numpy as np
 import pytest
@@ -18,11 +18,11 @@ def logits(rows: int, vocabulary: int) -> np.ndarray:
 
 
 class OnTheCard(torch.Tensor):
-    """Numbers of a card; what is made of them is its too."""
+    """A tensor on a GPU; results of operations are on the GPU, too."""
 
 
 class IntelCard(TorchFunctionMode):
-    """One that knows no fp64, and whose numbers meet the processor's only where they are moved."""
+    """A GPU without fp64, whose tensors cannot be mixed with those of the CPU."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         numbers = [argument for argument in args if isinstance(argument, torch.Tensor)]

@@ -1,4 +1,4 @@
-"""One file is all that a sharing strategy or an update rule needs: those of docs/adding/, dropped into a copy of the product."""
+"""A sharing strategy and an update rule need one file each: those of docs/adding/, dropped into a copy of the product."""
 
 import re
 import shutil

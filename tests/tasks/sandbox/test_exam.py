@@ -1,4 +1,4 @@
-"""Every epoch names reserved questions, the same for everybody, and other ones than the epoch before."""
+"""Exams: reserved questions, the same on every node, and others in every epoch."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""What Waggle rebinds in reasoning-gym changes no score of honest text: the paper's nine against upstream, untouched."""
+"""Waggle's patches of reasoning-gym change no score of honest text: the paper's nine specialties against upstream."""
 
 import json
 import os
@@ -100,7 +100,7 @@ def formula(chance: random.Random, depth: int) -> str:
 
 
 def honest(answer: str, other: str, chance: random.Random) -> list[str]:
-    """The true answer and another question's, as a model writes answers when it tries: nothing an attacker would think of."""
+    """Honest answers: the true one and that of another question, in the forms that a model writes."""
     plain = [
         answer,
         other,
@@ -140,7 +140,7 @@ def answers(verifier) -> dict[str, list[tuple[int, str]]]:
 
 @pytest.fixture(scope="module")
 def upstream(answers) -> dict[str, list[float]]:
-    """The same in a process that never heard of Waggle."""
+    """The scores in a process without Waggle's patches."""
     input_by_dataset = {name: (SPECIALTIES[name], answers[name]) for name in SPECIALTIES}
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"PYTHONHASHSEED": "0"}
     command = [sys.executable, "-c", UPSTREAM]
@@ -149,7 +149,7 @@ def upstream(answers) -> dict[str, list[float]]:
 
 
 def due(name: str, text: str, theirs: float) -> float:
-    """What upstream pays; but text that is no formula never follows, not even from premises from which anything follows."""
+    """The expected reward: that of upstream, except that text that is no formula never follows from contradicting premises."""
     return theirs if name != "propositional_logic" or FORMULA.fullmatch(text) else min(theirs, 0.05)
 
 

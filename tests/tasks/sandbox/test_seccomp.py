@@ -1,4 +1,4 @@
-"""The filter of system calls, as a kernel runs it, on both kinds of machine; `test_verifier_armour.py` tries it for real."""
+"""The seccomp filter, interpreted as a kernel does, for both machines; test_verifier_hardening.py installs it."""
 
 import re
 import struct
@@ -15,7 +15,7 @@ HEADERS = {"x86_64": ("x86_64-linux-gnu/asm/unistd_64.h", "asm/unistd_64.h"), "a
 
 
 def answer(program: bytes, abi: int, number: int) -> int:
-    """What the kernel makes of a call."""
+    """The filter's result for a system call."""
     steps, place, accumulator = list(struct.iter_unpack("=HBBI", program)), 0, 0
     while True:
         kind, on_true, on_false, value = steps[place]

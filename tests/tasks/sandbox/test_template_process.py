@@ -1,4 +1,4 @@
-"""The process that renders a chat template: behind closed doors also where a template gets out of Jinja's sandbox."""
+"""The process that renders chat templates: restricted even if a template escapes Jinja's sandbox."""
 
 import subprocess
 import sys

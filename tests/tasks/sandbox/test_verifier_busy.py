@@ -1,4 +1,4 @@
-"""Children that get no processor, or no end: who waits how long for them, and who is to blame."""
+"""Children that get no CPU time or never end: how long requests wait, and whose fault it is."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows stops n
 
 @pytest.fixture
 def own() -> Iterator[Verifier]:
-    """A verifier that this test may stop and end."""
+    """A verifier that a test may suspend and kill."""
     own_verifier = Verifier(first_swarm())
     yield own_verifier
     own_verifier.close()
@@ -46,7 +46,7 @@ def own() -> Iterator[Verifier]:
 
 @pytest.fixture
 def ask(own) -> Callable[[], list[Verdict]]:
-    """Let it judge a peer's right answer."""
+    """Judge a right answer of a peer."""
     (question,), (answer,) = own.questions([("bf", 3)]), own.answers([("bf", 3)])
     return lambda: own.judge_strangers([(question, Completion(text=f"<answer>{answer}</answer>", ended=True))])
 

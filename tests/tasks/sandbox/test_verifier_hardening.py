@@ -1,4 +1,4 @@
-"""The verifier child's armour: its pieces in a process of their own, then real attacks on the real child."""
+"""The hardening of the verifier's child: each part in a process of its own, then real attacks on the real child."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What stands in the last answer tag, as the pattern of old found it, quickly in any text; and what is remembered."""
+"""The last answer tag, found as a regular expression would and fast in any text; and the cache of entries."""
 
 import os
 import re

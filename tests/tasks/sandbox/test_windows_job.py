@@ -1,4 +1,4 @@
-"""The job object of Windows: its limits stand where the kernel looks for them, and on Windows they hold."""
+"""The Windows job object: its fields have the offsets of the kernel, and on Windows its limits hold."""
 
 import ctypes
 import subprocess

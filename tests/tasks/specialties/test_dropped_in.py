@@ -1,4 +1,4 @@
-"""A file and a line of the audit are all that a dataset of Waggle's own needs: that of docs/adding/, dropped into a copy."""
+"""A dataset of Waggle's own needs a file and a line of the audit: that of docs/adding/, dropped into a copy of the product."""
 
 import os
 import re

@@ -122,7 +122,7 @@ class ChatService:
             self._stop_requested.set()
 
     def _offer(self) -> events_chat.TalkOffered:
-        taught = load_tokenizer(self.snapshots.folder).taught_to_chat
+        taught = load_tokenizer(self.snapshots.folder).has_chat_template
         return events_chat.TalkOffered(moments=tuple(snapshot.rounds for snapshot in self.snapshots.available()), taught=taught)
 
     async def _say(self, command: commands.Say) -> tuple[events_chat.TurnGrew, ...]:
@@ -208,18 +208,18 @@ class ChatService:
 
     def _count(self, tokenizer: Tokenizer) -> int:
         """The most tokens of a reply."""
-        return MAX_REPLY_TOKENS if tokenizer.taught_to_chat else self.max_new
+        return MAX_REPLY_TOKENS if tokenizer.has_chat_template else self.max_new
 
     def _prompts(self, command: commands.Say) -> tuple[tuple[Ids, Ids], int]:
         """The prompts of the two models, and how many earlier turns do not fit into them. Raises EngineError and ModelError."""
         tokenizer = load_tokenizer(self.snapshots.folder)
         room = min(MAX_CONTEXT_TOKENS, model_config.read(self.snapshots.folder).max_position_embeddings) - self._count(tokenizer)
-        words = command.words if tokenizer.taught_to_chat else self.prompt_for(command.words)
-        earlier = command.earlier if tokenizer.taught_to_chat else ()
+        words = command.words if tokenizer.has_chat_template else self.prompt_for(command.words)
+        earlier = command.earlier if tokenizer.has_chat_template else ()
         for first in range(len(earlier) + 1):
             now, before = (tokenizer.conversation(_messages(earlier[first:], words, side)) for side in (0, 1))
             if max(len(now), len(before)) <= room:
-                return (now, before), command.number - len(earlier) + first if tokenizer.taught_to_chat else 0
+                return (now, before), command.number - len(earlier) + first if tokenizer.has_chat_template else 0
         raise EngineError(f"This message is too long for this model, which reads {max(0, room)} tokens at a time.", "Shorten it.")
 
 

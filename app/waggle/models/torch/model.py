@@ -36,7 +36,7 @@ class RotaryEmbedding:
     cos: torch.Tensor
     sin: torch.Tensor
 
-    def turn(self, heads: torch.Tensor) -> torch.Tensor:
+    def rotate(self, heads: torch.Tensor) -> torch.Tensor:
         """Rotate queries or keys (T, heads, width)."""
         half = heads.shape[-1] // 2
         swapped = torch.cat((heads[..., half:], heads[..., :half]), -1)
@@ -190,7 +190,7 @@ class _DecoderLayer:
         q, k, v = (part.view(len(x), -1, self._shape.head_dim) for part in self._qkv.each(normed))
         if self._head_norms:
             q, k = (_norm(self._shape, norm, part) for norm, part in zip(self._head_norms, (q, k), strict=True))
-        x = self._out.onto(x, attend(number, rope.turn(q), rope.turn(k), v))
+        x = self._out.onto(x, attend(number, rope.rotate(q), rope.rotate(k), v))
         gate, up = self._gate_up.each(_norm(self._shape, self._norms[1], x))
         return self._down.onto(x, F.silu(gate) * up)
 
