@@ -9,7 +9,7 @@ INTERFACE = "interface"  # the module of such a folder that the others implement
 
 
 def module_names(folder: str) -> tuple[str, ...]:
-    """The modules directly in a folder below `waggle`, such as `rl/update_rules`, in alphabetical order, without its interface."""
+    """The modules directly in a folder below `waggle`, such as `rl/update_rules`, in alphabetical order, without `interface`."""
     paths = [str(Path(root) / folder) for root in waggle.__path__]
     # pkgutil instead of the file system: an installed app has its modules in an archive, which only its importer can list
     modules = pkgutil.iter_modules(paths)
