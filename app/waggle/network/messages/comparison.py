@@ -4,7 +4,7 @@ import msgspec
 
 
 class ScorePoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The sheets around this round that count (network/leaderboard/scores.py): right answers, all answers, their writers."""
+    """The sheets around this round that count: right answers, all answers, and the nodes that wrote them."""
 
     round: int
     right: int
