@@ -62,7 +62,7 @@ from contextlib import closing
 from pathlib import Path
 
 from waggle.core import paths
-from waggle.core.settings import Settings, Swarm
+from waggle.core.settings import Settings
 from waggle.engine.services.swarms import SwarmService
 from waggle.gui.application.main import application
 from waggle.gui.pages.swarms.create_form import SwarmForm
@@ -80,7 +80,7 @@ def nothing(*_):
     raise AssertionError("no restart and no change of settings")
 
 home = paths.Home(Path("home")).prepare()
-service = SwarmService(home, Settings(swarm=Swarm(host="127.0.0.1")), nothing, nothing)
+service = SwarmService(home, Settings(), nothing, nothing)
 (listed,) = asyncio.run(service.obey(ListSwarms(id="1")))
 offer = next(offer for offer in listed.offers if offer.dataset == NAME)
 assert list(offer.samples) == ["easy", "standard", "hard"] and "Roman numerals?" in offer.samples["easy"], offer
