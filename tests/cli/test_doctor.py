@@ -1,4 +1,4 @@
-"""The doctor looks at everything, and its report names no person, key or address."""
+"""The doctor checks everything, and its report names no person, key or address."""
 
 import argparse
 import contextlib
@@ -33,7 +33,7 @@ def run(home, capsys) -> tuple[int, str]:
 
 @pytest.fixture
 def unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No checker is started for a test that is about something else."""
+    """Replace the verifier in tests that are about something else."""
     monkeypatch.setattr(doctor, "CHECKS", tuple(check for check in doctor.CHECKS if check is not doctor._judging))
 
 
@@ -51,10 +51,10 @@ def test_everything_that_is_there_is_looked_at(tmp_path, capsys):
     History(home.model.history).close()
     code, output = run(tmp_path, capsys)
     assert code == 0, output
-    assert "identity: there" in output
+    assert "identity: exists" in output
     assert keys.name_of(mine.peer_id) not in output
     assert "0 rounds, ok" in output
-    assert "ok   judging: in a process of its own, which is held by " in output
+    assert "ok   judging: in a separate process, limited by " in output
     assert "[?]" in output or "[+]" in output, "the rules, each with its tick"
 
 
@@ -88,7 +88,7 @@ def test_of_two_models_the_chosen_one_is_looked_at(tmp_path, capsys):
     History(own.model.history).close()
     code, output = run(tmp_path, capsys)
     assert code == 0, output
-    assert "saved state: 12 rounds in a whole checkpoint, 0 more in the journal; 1 damaged ones lie beside it" in output
+    assert "saved state: 12 rounds in a whole checkpoint, 0 more in the journal; 1 damaged and set aside" in output
     assert "history: 0 rounds, ok" in output
 
 
@@ -174,9 +174,9 @@ def test_a_package_is_missed_only_where_the_installation_wants_it(system, machin
         if requirement.marker is None or requirement.marker.evaluate(places)
     }
     installed |= {name.removesuffix("_Essentials") for name in installed}
-    assert set(doctor.needed(system, machine, frozen=False)) <= installed
-    assert bool(installed & {"torch"}) == ("torch" in doctor.needed(system, machine, frozen=False))
-    assert doctor.needed(system, machine, frozen=True) == ()
+    assert set(doctor.required_packages(system, machine, frozen=False)) <= installed
+    assert bool(installed & {"torch"}) == ("torch" in doctor.required_packages(system, machine, frozen=False))
+    assert doctor.required_packages(system, machine, frozen=True) == ()
 
 
 def test_the_last_warnings_are_in_the_report(tmp_path):

@@ -1,4 +1,4 @@
-"""The doors."""
+"""The command line: parsing, exit codes, and errors as sentences."""
 
 import argparse
 import ast
@@ -136,7 +136,7 @@ def test_a_name_that_stands_for_something_else_is_no_invite(words):
     ],
 )  # fmt: skip
 def test_a_word_that_is_no_text_is_refused_before_anybody_is_told_it(words, capsys):
-    """As a shell hands over what is written in Latin-1."""
+    """A word in Latin-1, as a shell passes it."""
     with pytest.raises(SystemExit):
         main.parsed(words)
     assert "is not written in UTF-8" in capsys.readouterr().err

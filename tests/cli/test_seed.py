@@ -1,4 +1,4 @@
-"""The seed works in a home of its own, and asks for as many open files as this system grants."""
+"""The seed uses a home alone, and raises the limit of open files as far as the system allows."""
 
 import sys
 
@@ -14,7 +14,7 @@ resource = pytest.importorskip("resource", reason="Windows has no such limit")
 
 @pytest.mark.parametrize("granted", [24_576, 10_240, 256])
 def test_a_kernel_that_grants_fewer_open_files_than_its_limit_says_is_no_end(monkeypatch, granted):
-    """As a Mac does, whose hard limit is no limit: `kern.maxfilesperproc` is what counts."""
+    """Refuse high limits as macOS does: its hard limit is infinite, but `kern.maxfilesperproc` counts."""
     limits = [(256, resource.RLIM_INFINITY)]
 
     def setrlimit(_which, requested):
@@ -40,7 +40,7 @@ def test_as_many_files_as_the_limit_allows_may_be_open():
 
 
 def test_a_home_in_which_another_one_works_is_refused(tmp_path, capsys):
-    claimed = server.claim(paths.Home(tmp_path).prepare())
+    claimed = server.claim_home(paths.Home(tmp_path).prepare())
     try:
         assert main.main(["seed", "--home", str(tmp_path)]) == 1
     finally:

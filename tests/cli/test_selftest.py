@@ -1,4 +1,4 @@
-"""The engine tries itself."""
+"""The self-test plays three rounds, and says why it could not."""
 
 import os
 import sys

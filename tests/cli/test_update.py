@@ -1,4 +1,4 @@
-"""The list of newer versions is believed only when it is signed, and shows only what is newer."""
+"""The list of newer versions is accepted only with a valid signature, and only newer versions are shown."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""The CUDA pack: offered where a card is, downloaded so that an interruption costs nothing, checked, used, and removed."""
+"""The CUDA pack: offered if there is a card, downloaded with interruptions, checked, used and removed."""
 
 import argparse
 import hashlib
@@ -16,7 +16,7 @@ import pytest
 
 from models.local_hub import Hub, local_hub, no_hub
 from waggle.cli import cuda
-from waggle.core import cuda_download
+from waggle.core import cuda_download, resumable_download
 from waggle.core.cuda_download import CudaPack, Wheel, fetch
 from waggle.core.errors import CudaError
 from waggle.core.resumable_download import PIECE
@@ -28,7 +28,7 @@ LIBRARY = "nvidia_cublas-13.1-py3-none-manylinux_2_27_x86_64.whl"
 
 
 def wheel_of(files: dict[str, bytes]) -> bytes:
-    """Nothing in it is packed, so that it is as long as its parts."""
+    """An archive without compression, so that it is as long as its files."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as packed:
         for name, inside in files.items():
@@ -79,7 +79,7 @@ def test_what_has_come_is_checked_unpacked_and_told(index: Hub, tmp_path: Path) 
 def test_what_counts_as_there_is_on_the_disk_before_it_counts(
     index: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a power cut, files that were not would be there by name, and empty."""
+    """Files must be synced before they are marked as done: after a power failure they could be empty."""
     place, written = tmp_path / ".downloading-9.9.9", list[tuple[set[str], set[str]]]()
 
     def sync() -> None:
@@ -97,8 +97,8 @@ def test_a_download_killed_in_the_middle_goes_on_where_it_was(index: Hub, tmp_pa
 import sys
 from pathlib import Path
 import msgspec
-from waggle.core.cuda_download import Pack, fetch
-fetch(msgspec.json.decode(sys.argv[1], type=Pack), Path(sys.argv[2]), lambda here, total: print(here, flush=True))
+from waggle.core.cuda_download import CudaPack, fetch
+fetch(msgspec.json.decode(sys.argv[1], type=CudaPack), Path(sys.argv[2]), lambda here, total: print(here, flush=True))
 """
     command = [sys.executable, "-c", child, msgspec.json.encode(pack).decode(), str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
@@ -133,7 +133,10 @@ def test_a_file_that_arrives_damaged_is_fetched_once_more_and_never_used(index: 
 
 
 @pytest.mark.parametrize("what", ["nobody answers", "it is gone", "it leads in circles", "the disk is too small"])
-def test_what_goes_wrong_is_said_and_loses_nothing(index: Hub, tmp_path: Path, what: str) -> None:
+def test_what_goes_wrong_is_said_and_loses_nothing(
+    index: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(resumable_download.time, "sleep", lambda _seconds: None)
     pack = pack_at(index.endpoint)
     words = {"nobody answers": "cannot be reached", "it is gone": "answered 404", "it leads in circles": "in circles",
              "the disk is too small": "GB free"}[what]  # fmt: skip
@@ -197,7 +200,7 @@ def test_the_list_that_ships_is_of_the_locked_torch_and_complete() -> None:
 
 
 def test_a_waggle_from_its_source_offers_nothing() -> None:
-    """Its torch is pip's, which brings CUDA along on Linux."""
+    """A checkout uses pip's torch, which includes CUDA on Linux."""
     assert not cuda_download.fits(cuda_download.shipped_pack())
     assert cuda_download.why_unusable() == ""
     with pytest.raises(CudaError, match="installed Waggle"):

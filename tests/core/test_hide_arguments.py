@@ -1,4 +1,4 @@
-"""An invite does not stay in the command line, where others who use this computer can read it."""
+"""An invite does not stay in the command line, which other users of the computer can read."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The log: one format, rotated, searched by level and word, and no secret in it."""
+"""The log: one format, rotated, searchable by level and word, without secrets and without floods."""
 
 import logging
 import subprocess
@@ -21,7 +21,7 @@ logger = logging.getLogger("waggle.test")
 
 
 def write(folder: Path, body: str) -> str:
-    """What a process says on stderr while it logs this."""
+    """The stderr of a process that logs this."""
     done = subprocess.run(
         [sys.executable, "-c", CODE.format(body=body), str(folder)], capture_output=True, text=True, check=True,
         env={"PYTHONPATH": str(Path(waggle.__file__).parents[1])},

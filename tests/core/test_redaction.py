@@ -1,4 +1,4 @@
-"""What a person sends to somebody who can help names nobody, and says the rest."""
+"""Reports and logs that a person sends name nobody, and keep everything else."""
 
 import platform
 from pathlib import Path, PureWindowsPath

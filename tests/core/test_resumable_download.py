@@ -1,4 +1,4 @@
-"""A download goes on where it broke, gives up after three tries that brought nothing, and fills no disk."""
+"""A download continues where it broke, gives up after three tries without a byte, and does not fill the disk."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 def server(
     requests: Requests, *, breaks_after: int, knows_range: bool = True
 ) -> Callable[[dict[str, str]], AbstractContextManager[httpx2.Response]]:
-    """Answers, and breaks each time after so many bytes."""
+    """A server that breaks each connection after so many bytes."""
 
     @contextmanager
     def ask(headers: dict[str, str]) -> Iterator[httpx2.Response]:

@@ -1,4 +1,4 @@
-"""What Waggle keeps: everything the engine writes is listed, exactly what was chosen is removed, and no link is followed."""
+"""Stored data: every file of the engine is listed, exactly the chosen kinds are removed, and no link is followed."""
 
 import os
 from pathlib import Path
@@ -64,7 +64,7 @@ def _write(path: Path) -> None:
 @pytest.mark.parametrize(("name", "kind"), [*FILES.items(), *RARE.items()])
 def test_every_file_is_of_a_kind(home, tmp_path, name, kind):
     _write(home.root / name)
-    every_kind = stored_data.belongings(home, tmp_path / "none")
+    every_kind = stored_data.stored_files(home, tmp_path / "none")
     listed = {path.relative_to(home.root).as_posix(): part.kind for part in every_kind for path in part.files}
     assert listed[name] == kind
 
@@ -72,15 +72,15 @@ def test_every_file_is_of_a_kind(home, tmp_path, name, kind):
 @pytest.mark.parametrize("name", ["bench/cells.jsonl", "churn.jsonl", "fuzz/x/1", "lab/starter/config.json", "shapes/x"])
 def test_what_the_laboratory_keeps_is_the_cache(tmp_path, name):
     _write(tmp_path / "cache" / name)
-    (part,) = stored_data.belongings(paths.Home(tmp_path / "nowhere"), tmp_path / "cache")
+    (part,) = stored_data.stored_files(paths.Home(tmp_path / "nowhere"), tmp_path / "cache")
     assert (part.kind, part.files) == ("cache", (tmp_path / "cache" / name,))
 
 
 def test_sizes_are_added_up_and_what_is_not_there_is_not_listed(home, tmp_path):
-    by_kind = {part.kind: part for part in stored_data.belongings(home, tmp_path / "cache")}
+    by_kind = {part.kind: part for part in stored_data.stored_files(home, tmp_path / "cache")}
     assert (by_kind["identity"].size, by_kind["checkpoints"].size, by_kind["models"].size) == (200, 500, 100)
     assert "cache" not in by_kind
-    assert stored_data.belongings(paths.Home(tmp_path / "nowhere"), tmp_path / "none") == ()
+    assert stored_data.stored_files(paths.Home(tmp_path / "nowhere"), tmp_path / "none") == ()
 
 
 def test_exactly_what_was_chosen_is_removed(home, tmp_path):
@@ -105,7 +105,7 @@ def test_what_waggle_did_not_write_is_neither_listed_nor_removed(home, tmp_path)
     mine = [home.root / name for name in THEIRS]
     for path in mine:
         _write(path)
-    listed = [path for part in stored_data.belongings(home, tmp_path / "cache") for path in part.files]
+    listed = [path for part in stored_data.stored_files(home, tmp_path / "cache") for path in part.files]
     assert not set(mine) & set(listed)
     stored_data.remove(home, tmp_path / "cache", KINDS)
     assert all(path.exists() for path in mine)
@@ -118,14 +118,14 @@ def test_in_a_folder_where_waggle_never_worked_nothing_is_its_own_whatever_it_is
         _write(project.root / name)
     (project.root / "album/to be sorted").mkdir()
     before = sorted(tmp_path.rglob("*"))
-    assert stored_data.belongings(project, tmp_path / "none") == ()
+    assert stored_data.stored_files(project, tmp_path / "none") == ()
     assert stored_data.remove(project, tmp_path / "none", KINDS) == ()
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_what_was_left_of_a_home_is_found_and_removed_another_time(home, tmp_path):
     stored_data.remove(home, tmp_path / "cache", ["identity", "settings"])
-    assert [part.kind for part in stored_data.belongings(home, tmp_path / "none")] == [
+    assert [part.kind for part in stored_data.stored_files(home, tmp_path / "none")] == [
         "checkpoints",
         "history",
         "record",
@@ -149,7 +149,7 @@ def test_a_link_goes_and_what_it_leads_to_stays(home, tmp_path, place):
         link.rmdir()
     link.parent.mkdir(exist_ok=True)
     link.symlink_to(outside)
-    size = sum(part.size for part in stored_data.belongings(home, tmp_path / "cache"))
+    size = sum(part.size for part in stored_data.stored_files(home, tmp_path / "cache"))
     assert size < 100 * len(FILES) + 200, "what a link leads to is not counted"
     stored_data.remove(home, tmp_path / "cache", KINDS)
     assert sorted(path.name for path in outside.rglob("*") if path.is_file()) == [
@@ -160,17 +160,17 @@ def test_a_link_goes_and_what_it_leads_to_stays(home, tmp_path, place):
 @pytest.mark.skipif(os.name == "nt", reason="a link takes rights there")
 def test_a_home_that_a_person_put_elsewhere_by_a_link_is_found(home, tmp_path):
     (tmp_path / "short").symlink_to(home.root)
-    listed = stored_data.belongings(paths.Home(tmp_path / "short"), tmp_path / "none")
+    listed = stored_data.stored_files(paths.Home(tmp_path / "short"), tmp_path / "none")
     assert sum(len(part.files) for part in listed) == len(FILES)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a link takes rights there")
 def test_a_folder_that_became_a_link_after_it_was_listed_is_named_and_the_rest_goes_on(home, tmp_path):
-    listed = next(part for part in stored_data.belongings(home, tmp_path / "cache") if part.kind == "history")
+    listed = next(part for part in stored_data.stored_files(home, tmp_path / "cache") if part.kind == "history")
     outside = tmp_path / "outside"
     (home.root / "models/Qwen--x").rename(outside)
     (home.root / "models/Qwen--x").symlink_to(outside)
-    done = stored_data._removed(listed, (home.root,))
+    done = stored_data._remove(listed, (home.root,))
     assert [(Path(each.path).parts[-2:], each.reason) for each in done.spared] == [
         (("Qwen--x", "history.sqlite"), "a link leads out of Waggle's folder")
     ]
@@ -182,7 +182,7 @@ def test_a_file_that_cannot_be_removed_is_named_with_the_reason(home, tmp_path):
     (home.root / "logs/waggle.log").unlink()
     (home.root / "logs/waggle.log").mkdir()
     listed = stored_data.StoredFiles(kind="log", files=(home.root / "logs/waggle.log", home.root / "logs/waggle.log.1"), size=100)
-    done = stored_data._removed(listed, (home.root,))
+    done = stored_data._remove(listed, (home.root,))
     assert [Path(each.path).name for each in done.spared] == ["waggle.log"]
     assert done.spared[0].reason
     assert not (home.root / "logs/waggle.log.1").exists()
@@ -198,7 +198,7 @@ def test_a_folder_in_a_files_place_is_named_and_left(home, tmp_path):
 
 
 def test_the_lock_of_a_living_window_is_left_to_it(home, tmp_path, monkeypatch):
-    """Windows lets nobody else remove it."""
+    """Only the window itself can remove its lock file on Windows."""
     _write(home.root / "window.lock")
 
     def removed(path):

@@ -634,7 +634,10 @@ async def test_what_the_directory_sends_is_held_to_the_limit_that_the_person_set
     traffic = BandwidthLimiter(clock=lambda: 0.0)
     traffic.limit = 1000.0
     honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
-    async with opened(honest, Services(may_tell=traffic.may_send_directory)) as dht, opened(hostile, NOTHING, dht) as bad:
+    async with (
+        opened(honest, Services(may_send_directory=traffic.may_send_directory)) as dht,
+        opened(hostile, NOTHING, dht) as bad,
+    ):
         put(dht, honest, time.time() + 100)
         assert 100 < await bytes_received(bad, honest.peer_id) < 1000
         assert not traffic.may_send(b"")
@@ -642,7 +645,10 @@ async def test_what_the_directory_sends_is_held_to_the_limit_that_the_person_set
 
 async def test_where_the_limit_is_used_up_neighbours_are_named_and_entries_stored_all_the_same(tmp_path: Path) -> None:
     honest, hostile, late = (fresh_identity(tmp_path, name) for name in ("honest", "hostile", "late"))
-    async with opened(honest, Services(may_tell=lambda source, size: False)) as dht, opened(hostile, NOTHING, dht) as other:
+    async with (
+        opened(honest, Services(may_send_directory=lambda source, size: False)) as dht,
+        opened(hostile, NOTHING, dht) as other,
+    ):
         put(dht, honest, time.time() + 100)
         async with opened(late, NOTHING, dht) as two:
             key = hivemind.DHTID.generate(KEY)
@@ -656,7 +662,10 @@ async def test_one_asker_leaves_the_others_their_part_of_what_the_person_lets_th
     traffic, now = BandwidthLimiter(clock=lambda: now), 0.0
     traffic.limit = 1000.0
     honest, hostile, reader = (fresh_identity(tmp_path, name) for name in ("honest", "hostile", "reader"))
-    async with opened(honest, Services(may_tell=traffic.may_send_directory)) as dht, opened(hostile, NOTHING, dht) as bad:
+    async with (
+        opened(honest, Services(may_send_directory=traffic.may_send_directory)) as dht,
+        opened(hostile, NOTHING, dht) as bad,
+    ):
         put(dht, honest, time.time() + 100)
         assert await bytes_received(bad, honest.peer_id) > 0
         now = 3.0  # 250 bytes a second for all, 63 for each

@@ -147,7 +147,7 @@ async def test_a_directory_that_may_not_be_told_now_is_not_answered_as_empty(
     async def listed() -> dict[bytes, bytes]:
         return {bytes(38): bytes(100)}
 
-    ways = {"read_directory": listed, "may_tell": tell}
+    ways = {"read_directory": listed, "may_send_directory": tell}
     async with lending(charter, fresh_identity(tmp_path, "lender"), **ways) as (address, _), connect(address) as connection:
         await introduce(connection, identity)
         await connection.recv()
@@ -571,7 +571,7 @@ async def test_a_gateway_that_pings_and_reads_nothing_does_not_fill_our_memory(
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
         member = Membership(charter, identity.peer_id)
         node = GatewayTransport(
-            options(gateways=(address,), rejoin=SOON), identity, callbacks(identity, ear, charter, admission=member)
+            options(gateways=(address,), rejoin=SOON), identity, callbacks(identity, ear, charter, membership=member)
         )
         await node.start()
         try:
@@ -608,7 +608,7 @@ async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
         member = Membership(charter, identity.peer_id)
         node = GatewayTransport(
-            options(gateways=(address,), rejoin=SOON), identity, callbacks(identity, ear, charter, admission=member)
+            options(gateways=(address,), rejoin=SOON), identity, callbacks(identity, ear, charter, membership=member)
         )
         await node.start()
         try:

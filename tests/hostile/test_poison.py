@@ -10,19 +10,17 @@ from hostile.conftest import StartAttacker, round_of
 from network.loopback import Start, be_of_use
 from waggle.network.messages.events import GroupsArrived, ReachChanged
 from waggle.sapo import stages
-from waggle.sapo.stages import BOUNDED, UNBOUNDED, Bounds
+from waggle.sapo.stages import BOUNDED, UNBOUNDED
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.security.attacker import Attacker
 from waggle_lab.security.attacks import HARMLESS, PHRASE, Scene
 
 
-@pytest.mark.parametrize(
-    ("colluders", "bounds", "learned"), [(1, BOUNDED, False), (3, BOUNDED, False), (3, UNBOUNDED, True)], ids=str
-)
+@pytest.mark.parametrize("colluders", [1, 3])
 async def test_a_phrase_planted_in_right_answers_is_learned_by_nobody_who_has_bounds(
     start: Start, seed_address: str, attacker: StartAttacker, scene_of: Callable[[Attacker], Scene], charter: Charter,
-    verifier: Verifier, colluders: int, bounds: Bounds, learned: bool,
+    verifier: Verifier, colluders: int,
 ) -> None:  # fmt: skip
     victim = await start("victim", seeds=(seed_address,))
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
@@ -32,14 +30,15 @@ async def test_a_phrase_planted_in_right_answers_is_learned_by_nobody_who_has_bo
         await victim.ear.hear(GroupsArrived, lambda news, each=each: news.origin == each.identity.peer_id)
     waiting = {judged.group.origin for judged in victim.node.waiting()}
     assert waiting == {each.identity.peer_id for each in hostile}, "the rewards show nothing wrong"
-    last = await asyncio.to_thread(round_of, victim, charter, verifier, replace(stages.RoundSettings(), bounds=bounds))
-    taught = [
-        completion.text
-        for lesson in last.lessons
-        for completion, effect in zip(lesson.group.group.completions, lesson.effects, strict=True)
-        if effect > 0 and lesson.group.group.origin in waiting
-    ]
-    assert any(PHRASE.strip() in text for text in taught) == learned
+    for bounds, learns_phrase in ((BOUNDED, False), (UNBOUNDED, True)):
+        last = await asyncio.to_thread(round_of, victim, charter, verifier, replace(stages.RoundSettings(), bounds=bounds))
+        taught = [
+            completion.text
+            for lesson in last.lessons
+            for completion, effect in zip(lesson.group.group.completions, lesson.effects, strict=True)
+            if effect > 0 and lesson.group.group.origin in waiting
+        ]
+        assert any(PHRASE.strip() in text for text in taught) == learns_phrase
 
 
 async def test_whose_groups_are_too_strange_to_learn_from_loses_its_standing(

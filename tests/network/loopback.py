@@ -82,7 +82,7 @@ def callbacks(
 ) -> Callbacks:
     """A node's callbacks, which answer nothing unless a test names `services`."""
     charter = charter or first_swarm()
-    ways = {"services": Services(digest=charter.digest), "admission": Membership(charter, identity.peer_id)}
+    ways = {"services": Services(digest=charter.digest), "membership": Membership(charter, identity.peer_id)}
     return Callbacks(report=report, **{**ways, **others})
 
 

@@ -1,4 +1,4 @@
-"""The book of swarms: kept whole, read strictly, and never the reason why an engine does not start."""
+"""The list of swarms is written atomically, read strictly, and never keeps an engine from starting."""
 
 import itertools
 import os
@@ -78,7 +78,7 @@ def test_as_many_swarms_as_are_remembered_are_read_again_however_long_their_invi
 
 
 def longest() -> tuple[str, ...]:
-    """As many seeds, of long names, as an invite holds."""
+    """As many seeds with long names as an invite holds."""
     host = ".".join(["a" * 60] * 3)
     seeds = [f"/dns4/{host}{i}/tcp/4001/p2p/{text_of(PEER_ID_PREFIX + os.urandom(32))}" for i in range(invite.MAX_SEEDS)]
     return max(filter(_is_written, itertools.accumulate([(each,) for each in seeds])), key=len)

@@ -1,4 +1,4 @@
-"""Two nodes and a seed on loopback: what one makes arrives, judged, at the other."""
+"""Nodes and a seed on loopback: groups of one node arrive, judged, at the other."""
 
 import asyncio
 import hashlib
@@ -160,7 +160,7 @@ async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
         dropped = await other.ear.hear(RecordRejected)
         await other.ear.peer(liar.peer_id, lambda news: news.peer.rejected == 1)
 
-        # A true record that comes later shows that the directory was read again, and the liar not asked again.
+        # A valid record that arrives later shows that the directory was read since, and that the liar was not asked.
         node = await start("one", seeds=(seed_address,))
         ids = question_ids(charter, verifier, node.identity.peer_id, 1)
         share(node.node, answered(charter, verifier, node.identity.peer_id, ids))
@@ -221,7 +221,7 @@ async def test_a_fault_in_the_background_is_raised_where_the_node_is_watched(sta
     def fail(news: object) -> None:
         raise ZeroDivisionError
 
-    node.node._context = replace(node.node._context, report=fail)  # traffic and standings are told through it
+    node.node._context = replace(node.node._context, report=fail)  # called for traffic and reputations
     node.node._reputations.record_rejection(b"peer", "noise")
     with pytest.raises(ZeroDivisionError):
         await asyncio.wait_for(node.node.run(), SOON)
@@ -299,7 +299,7 @@ async def test_while_a_node_is_held_it_pulls_nothing_and_then_goes_on(
     received = asyncio.Event()
     other.node._collector._on_announcements = lambda announced: received.set() if node.identity.peer_id in announced else None
     async with asyncio.timeout(SOON):
-        for _ in range(3):  # it looks on, and leaves what it sees
+        for _ in range(3):  # it keeps reading the directory, and pulls nothing
             received.clear()
             await received.wait()
     assert other.ear.all(GroupsArrived) == []
@@ -311,7 +311,7 @@ async def test_while_a_node_is_held_it_pulls_nothing_and_then_goes_on(
 
 async def test_a_verifier_killed_over_a_record_is_nobodys_offence(tmp_path: Path, charter: Charter) -> None:
     class Dying(Verifier):
-        """Killed from outside just when a stranger's text comes."""
+        """A verifier that is killed from outside when it gets a peer's text."""
 
         def judge_strangers(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
             os.kill(self.pid, signal.SIGKILL)

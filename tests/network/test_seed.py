@@ -1,4 +1,4 @@
-"""A seed gives the charter to those who know its hash."""
+"""A seed gives the charter to nodes that know its hash."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A visit ends in time, whatever addresses a link names."""
+"""A preview ends in time, whatever addresses a link names."""
 
 import asyncio
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""`waggle ctl`: ask a running engine for its state or its peers; to pause, resume, stop or change settings; to mute or block."""
+"""`waggle ctl`: control a running engine: show its state and peers, pause, resume or stop it, change settings, block peers."""
 
 import argparse
 import re
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do one verb and say what came of it; raises EngineError."""
+    """Do what the verb says and print the result. Raises EngineError and SettingsError."""
     home = paths.home_in(arguments.home)
     ask(home, command_of(arguments, time.time()))
     if arguments.verb == "stop":
@@ -48,21 +48,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def ask(home: paths.Home, command: commands.AnyCommand) -> list[AnyEvent]:
-    """The answers to one command; raises EngineError when it is refused."""
-    answers = server.ask(home, command)
+    """The engine's answers to a command. Raises EngineError if it is refused."""
+    answers = server.send_command(home, command)
     if isinstance(answers[-1], events.CommandRefused):
         raise EngineError(answers[-1].title, answers[-1].advice)
     return answers
 
 
 def status(home: paths.Home) -> State:
-    """The engine's State now."""
+    """The engine's current State."""
     answers = ask(home, commands.Status(id=commands.new_id()))
     return next(event.state for event in answers if isinstance(event, Snapshot))
 
 
 def describe(state: State, now: float) -> str:
-    """The same sentence as everywhere, and the figures behind it."""
+    """The State in words: the same sentence as in the window, and the figures behind it."""
     summary = sentence(state)
     lines = [
         f"{summary.word}: {summary.says}",
@@ -82,13 +82,13 @@ def describe(state: State, now: float) -> str:
 
 
 def list_peers(state: State, now: float) -> str:
-    """A line for each peer that was met, those connected first."""
+    """One line for each known peer, connected ones first."""
     peers = sorted(state.peers.values(), key=lambda peer: (peer.connection == "gone", -peer.received, peer.name))
     return "\n".join(f"{peer.name}  {peer.id}  {about(peer, now)}" for peer in peers) or "No peer has been met yet."
 
 
 def command_of(arguments: argparse.Namespace, now: float) -> commands.AnyCommand:
-    """What a verb asks for; raises EngineError and SettingsError for what cannot be meant."""
+    """The command of a verb. Raises EngineError and SettingsError for wrong arguments."""
     if arguments.what and arguments.verb not in ("set", *CHOICES):
         meant = "pause --for 1h" if arguments.verb == "pause" else arguments.verb
         raise EngineError(f"`waggle ctl {arguments.verb}` knows no {' '.join(arguments.what)}.", f"Write `waggle ctl {meant}`.")
@@ -121,7 +121,7 @@ def command_of(arguments: argparse.Namespace, now: float) -> commands.AnyCommand
 
 
 def seconds_of(span: str) -> float:
-    """90m, 1h, 2d; raises EngineError."""
+    """The seconds of a time span such as 90m, 1h or 2d. Raises EngineError."""
     match = SPAN.fullmatch(span.strip())
     if not match:
         raise EngineError(f"{span or 'Nothing'} is no span of time.", "Write it as 90m, 1h or 2d.")

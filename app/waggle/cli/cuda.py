@@ -1,4 +1,4 @@
-"""`waggle cuda`: says what the CUDA pack would take, downloads it when asked to, and removes it."""
+"""`waggle cuda`: shows what the CUDA pack needs, downloads it, or removes it."""
 
 import argparse
 import sys
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Raises CudaError."""
+    """Show, download or remove the pack. Raises CudaError."""
     pack = cuda_download.shipped_pack()
     if not cuda_download.fits(pack):
         title = "Only the installed Waggle for Linux on Intel and AMD processors takes CUDA in addition."
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def run_on(pack: CudaPack, root: Path, arguments: argparse.Namespace) -> int:
-    """What was asked of a pack and the folder it is kept in."""
+    """Do what the arguments say with this pack, in this folder. Raises CudaError."""
     if arguments.remove:
         cuda_download.remove(root)
         return _say("CUDA is removed. The engine computes on the processor from its next start.")
@@ -40,7 +40,7 @@ def run_on(pack: CudaPack, root: Path, arguments: argparse.Namespace) -> int:
 
 
 def about(pack: CudaPack, root: Path) -> str:
-    """How it stands, in words."""
+    """How much of the pack is here, and what to do next."""
     sizes = f"{pack.size / 1e9:.1f} GB to download, {pack.unpacked / 1e9:.1f} GB on the disk"
     match cuda_download.state_of(pack, root):
         case "here":
@@ -54,7 +54,7 @@ def about(pack: CudaPack, root: Path) -> str:
 
 
 class ProgressLines:
-    """Says how far a download is, whenever another hundredth has come: as lines for a window, or for a person."""
+    """Prints the progress of a download at every percent: as JSON lines for a window, or for a person."""
 
     def __init__(self, *, lines: bool) -> None:
         self._lines, self._percent = lines, -1

@@ -1,4 +1,4 @@
-"""`waggle doctor`: looks at everything a node needs and has, and prints a report that names no person, key or address."""
+"""`waggle doctor`: checks everything that a node needs, and prints a report without names of people, keys or addresses."""
 
 import argparse
 import contextlib
@@ -31,15 +31,15 @@ from waggle.tasks.sandbox.verifier import Verifier
 NEEDED = ("tokenizers", "reasoning_gym", "PySide6", "msgspec", "safetensors", "psutil")
 LITTLE_ROOM = 1e9  # bytes
 ENFORCEMENT: dict[Sandbox, str] = {
-    "filtered": "the limits of the system and a filter of its calls",
-    "limited": "the limits of the system alone",
-    "tripwire": "a tripwire alone",
+    "filtered": "the system's resource limits and a filter of system calls",
+    "limited": "the system's resource limits only",
+    "tripwire": "a tripwire only",
 }
 
 
 @dataclass(frozen=True)
 class Finding:
-    """`well` None: neither good nor bad, but worth knowing."""
+    """The result of a check. `well` is None if it is neither good nor bad, but worth knowing."""
 
     what: str
     well: bool | None
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the report; 1 where something is wrong."""
+    """Print the report. Returns 1 if something is wrong."""
     home = paths.home_in(arguments.home)
     findings = [_safely(check, home) for check in CHECKS]
     sys.stdout.write(report(findings, home))
@@ -59,35 +59,35 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def report(findings: list[Finding], home: paths.Home) -> str:
-    """The findings, then the last warnings, with everything left out that says who and where."""
+    """The findings and the last warnings, redacted."""
     marks = {True: "ok ", False: "BAD", None: "   "}
     lines = [f"{marks[finding.well]}  {finding.what}: {finding.says}" for finding in findings]
     warned: list[str] = []
-    with contextlib.suppress(OSError):  # what cannot be read has its finding
+    with contextlib.suppress(OSError):  # a finding says what cannot be read
         warned = list(log.lines(home.logs, level="WARNING"))[-20:]
     text = "\n".join([*lines, *(["", "Last warnings:"] if warned else []), *warned]) + "\n"
-    return redacted(text, home.root, names=names(home))
+    return redacted(text, home.root, names=placeholders(home))
 
 
-def names(home: paths.Home) -> dict[str, str]:
-    """What stands for the two words that a swarm knows this node by, and for the names of swarms, which persons typed."""
-    placeholders: dict[str, str] = {}
+def placeholders(home: paths.Home) -> dict[str, str]:
+    """Placeholders for this node's friendly name, and for the names of swarms, because people chose these."""
+    by_name: dict[str, str] = {}
     charter_paths = [*home.charters.glob("*.json")]
-    with contextlib.suppress(WaggleError, OSError):  # settings that cannot be read name none
+    with contextlib.suppress(WaggleError, OSError):  # unreadable settings name no charter
         if named := settings.read(home.settings).swarm.charter:
-            charter_paths.append(paths.expanded(named))
+            charter_paths.append(paths.expand_user(named))
     for path in charter_paths:
         with contextlib.suppress(WaggleError):
-            placeholders[charter.read(path).name] = "a swarm"
-    placeholders.pop(charter.first_swarm().name, None)
-    with contextlib.suppress(WaggleError, OSError):  # nor does a key
+            by_name[charter.read(path).name] = "a swarm"
+    by_name.pop(charter.first_swarm().name, None)
+    with contextlib.suppress(WaggleError, OSError):  # an unreadable key has no name
         if home.identity.exists():
-            placeholders[keys.name_of(keys.load_or_create(home.identity).peer_id)] = THIS_NODE
-    return placeholders
+            by_name[keys.name_of(keys.load_or_create(home.identity).peer_id)] = THIS_NODE
+    return by_name
 
 
-def needed(system: str, machine: str, *, frozen: bool) -> tuple[str, ...]:
-    """The packages without which Waggle does not work there; an installed app was tried with what it brings along."""
+def required_packages(system: str, machine: str, *, frozen: bool) -> tuple[str, ...]:
+    """The packages that Waggle needs on this system. None for an installed app, which contains them."""
     if frozen:
         return ()
     learns_with = "mlx" if (system, machine) == ("darwin", "arm64") else "torch"
@@ -99,7 +99,7 @@ def _safely(check: "Check", home: paths.Home) -> Finding:
         return check(home)
     except WaggleError as error:
         return Finding(_name(check), False, f"{error.title} {error.advice}".strip())
-    except OSError as error:  # of the folder: that is a finding too
+    except OSError as error:  # trouble with the folder is a finding, too
         return Finding(_name(check), False, str(error))
 
 
@@ -109,7 +109,7 @@ def _name(check: "Check") -> str:
 
 def _program(_home: paths.Home) -> Finding:
     says = f"Waggle {waggle.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    packages = needed(sys.platform, platform.machine(), frozen=getattr(sys, "frozen", False))
+    packages = required_packages(sys.platform, platform.machine(), frozen=getattr(sys, "frozen", False))
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     says += f", {os.cpu_count()} cores" + (f"; not installed: {', '.join(missing)}" if missing else "")
     return Finding("program", not missing, says)
@@ -117,12 +117,12 @@ def _program(_home: paths.Home) -> Finding:
 
 def _folder(home: paths.Home) -> Finding:
     if not home.root.exists():
-        return Finding("folder", None, f"{home.root} is not there yet: the engine makes it")
+        return Finding("folder", None, f"{home.root} does not exist yet: the engine makes it")
     probe = home.root / ".doctor"
     probe.write_bytes(b"")
     probe.unlink()
     free = shutil.disk_usage(home.root).free
-    return Finding("folder", free > LITTLE_ROOM, f"{home.root} can be written, {free / 1e9:.1f} GB are free")
+    return Finding("folder", free > LITTLE_ROOM, f"{home.root} is writable, {free / 1e9:.1f} GB are free")
 
 
 def _settings(home: paths.Home) -> Finding:
@@ -134,7 +134,7 @@ def _identity(home: paths.Home) -> Finding:
     if not home.identity.exists():
         return Finding("identity", None, "none yet: the engine makes one")
     keys.load_or_create(home.identity)
-    return Finding("identity", True, "there")
+    return Finding("identity", True, "exists")
 
 
 def _model(home: paths.Home) -> Finding:
@@ -148,7 +148,7 @@ def _charter(_home: paths.Home) -> Finding:
 
 def _judging(_home: paths.Home) -> Finding:
     with contextlib.closing(Verifier(charter.first_swarm())) as judging:
-        return Finding("judging", True, f"in a process of its own, which is held by {ENFORCEMENT[judging.sandbox]}")
+        return Finding("judging", True, f"in a separate process, limited by {ENFORCEMENT[judging.sandbox]}")
 
 
 def _saved_state(home: paths.Home) -> Finding:
@@ -160,7 +160,7 @@ def _saved_state(home: paths.Home) -> Finding:
     later = sum(1 for _ in training_journal.entries(home.model.checkpoints, saved.round, base))
     damaged = len(list(home.model.checkpoints.glob("damaged-r*")))
     says = f"{saved.round} rounds in a whole checkpoint, {later} more in the journal"
-    return Finding("saved state", True, says + (f"; {damaged} damaged ones lie beside it" if damaged else ""))
+    return Finding("saved state", True, says + (f"; {damaged} damaged and set aside" if damaged else ""))
 
 
 def _history(home: paths.Home) -> Finding:
@@ -179,7 +179,7 @@ def _history(home: paths.Home) -> Finding:
 
 
 def _of_the_model(home: paths.Home) -> paths.Home:
-    """With the place where what is trained of the model that is chosen now is kept."""
+    """The home with the files of the model that is chosen now."""
     return model_source.home_of(home, settings.read(home.settings).model)
 
 
@@ -191,7 +191,7 @@ def _rules(home: paths.Home) -> Finding:
 
 
 def _engine(home: paths.Home) -> Finding:
-    if server.runs(home):
+    if server.is_running(home):
         return Finding("engine", True, ctl.describe(ctl.status(home), time.time()).replace("\n", " "))
     return Finding("engine", None, "not running")
 

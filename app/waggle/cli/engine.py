@@ -9,11 +9,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
     add_settings(parser)
     add_verbose(parser)
-    parser.add_argument("--stdio", action="store_true", help="take commands from stdin, and leave when it ends")
+    parser.add_argument("--stdio", action="store_true", help="take commands from stdin, and exit when it ends")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run until stopped; returns the exit code."""
+    """Run until stopped. Returns the exit code."""
     from waggle.engine import main
 
     start_log(arguments)

@@ -1,4 +1,4 @@
-"""`waggle export`: write the newest saved state of a home as a plain transformers folder, or push it to the hub."""
+"""`waggle export`: write the newest saved state as a plain transformers folder, or push it to the hub."""
 
 import argparse
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 from waggle.cli.options import add_home, add_settings
 from waggle.core import hub_token, paths, settings
 from waggle.core.errors import ExportError, TokenError
-from waggle.engine.services.export import newest
+from waggle.engine.services.export import newest_trained
 from waggle.models.storage import export
 
 
@@ -20,15 +20,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the folder, push it, or both; raises WaggleError before anything is made that would not be wanted."""
+    """Write the folder, push it, or both. Raises WaggleError before it writes anything."""
     if not (arguments.folder or arguments.push):
         raise ExportError("Where to?", "Name a folder, or a repository of yours: `waggle export --push owner/name`.")
     token = _token(arguments.push) if arguments.push else None
     home = paths.home_in(arguments.home)
-    trained = newest(home, settings.read(home.settings, tuple(arguments.set)).model)
+    trained = newest_trained(home, settings.read(home.settings, tuple(arguments.set)).model)
     with tempfile.TemporaryDirectory() as temporary:
         named = arguments.push.split("/")[1] if arguments.push else ""
-        folder = paths.expanded(arguments.folder).absolute() if arguments.folder else Path(temporary) / named
+        folder = paths.expand_user(arguments.folder).absolute() if arguments.folder else Path(temporary) / named
         export.write(trained, folder)
         if arguments.folder:
             count = trained.saved.round

@@ -1,4 +1,4 @@
-"""`waggle fit`: say whether and how a model can be trained on this computer. Downloads nothing but its configuration."""
+"""`waggle fit`: say whether and how a model can be trained on this computer. Downloads only the model's configuration."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ from waggle.models.storage import hub_download
 
 
 class _ConfigurationArrived(Exception):
-    """The configuration has come: for a question about a model, no more is needed."""
+    """Ends a download: the configuration has arrived, and nothing else is needed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Say how a model could be trained here; downloads nothing but its configuration."""
+    """Print how a model can be trained here. Raises ModelError."""
     home = paths.home_in(arguments.home)
     chosen = settings.read(home.settings, tuple(arguments.set))
     folder = Path(os.path.expanduser(arguments.model)) if arguments.model else paths.starter()

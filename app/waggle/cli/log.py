@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the lines; returns 0."""
+    """Print the lines. Returns 0."""
     for line in log.lines(paths.home_in(arguments.home).logs, level=arguments.level, word=arguments.word or ""):
         sys.stdout.write(line + "\n")
     return 0

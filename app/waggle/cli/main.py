@@ -1,7 +1,7 @@
 """The command line: `waggle` opens the window, and `waggle COMMAND` runs one of the commands below.
 
 Each command is a module of this package with `add_arguments(parser)` and `run(arguments)`. It is imported only when it is chosen,
-so that the window and the others start without it.
+so that the window and other commands start without it.
 """
 
 import argparse
@@ -40,7 +40,7 @@ class Command(Protocol):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Parse, then run one command; returns the exit code."""
+    """Parse the arguments and run one command. Returns the exit code."""
     open_streams()
     arguments = parsed(sys.argv[1:] if argv is None else argv)
     return exit_code(
@@ -51,9 +51,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def parsed(words: list[str]) -> argparse.Namespace:
-    """The arguments of one command. A `--set` before the command also holds, and yields to one behind it."""
+    """The arguments of one command. A `--set` before the command counts, too, unless one after it has the same name."""
     root = parser()
-    if any(word.startswith("waggle:") for word in words[:-1]):  # a link's launcher may append words that we would read as options
+    if any(word.startswith("waggle:") for word in words[:-1]):  # a web page could add options for us to its link
         root.error("nothing may stand behind a link")
     arguments = root.parse_args(_with_invite(words))
     if arguments.set_before and not arguments.takes_settings:
@@ -63,7 +63,7 @@ def parsed(words: list[str]) -> argparse.Namespace:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of `waggle`; its commands add their own arguments when they are chosen."""
+    """The parser of `waggle`. A command adds its own arguments when it is chosen."""
     root = argparse.ArgumentParser(prog="waggle", description="Let your computer learn with others.")
     root.set_defaults(home=None, set=[], set_before=[], verbose=False, run=window.run)
     root.add_argument("--version", action="version", version=f"waggle {__version__}")
@@ -75,13 +75,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 class _CommandParser(argparse.ArgumentParser):
-    """Imports its command and lets it add its arguments when it is first used: after the command has been chosen."""
+    """The parser of a command, which imports it and adds its arguments at first use, when the command has been chosen."""
 
     def __init__(self, *, command: str, **options: Any) -> None:
         super().__init__(**options)
         self._command: str | None = command
 
-    def parse_known_args(  # type: ignore[override]  # typeshed's overloads say more than argparse's own caller needs
+    def parse_known_args(  # type: ignore[override]  # typeshed has overloads that argparse itself does not need
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         if self._command is not None:
@@ -92,7 +92,7 @@ class _CommandParser(argparse.ArgumentParser):
 
 
 def _imported(name: str) -> Command:
-    """Written out, so that type checkers and the installers' packer see every import."""
+    """The module of a command. Each import is written out, for type checkers and for the packer of the installers."""
     match name:
         case "engine":
             from waggle.cli import engine
@@ -150,7 +150,7 @@ def _imported(name: str) -> Command:
 
 
 def _with_invite(words: list[str]) -> list[str]:
-    """A link or a file in the place of a command, as operating systems pass it, becomes the window's `--invite`."""
+    """The words with `--invite` before a link or file, which operating systems pass in the place of a command."""
     at = 0
     while at < len(words) and words[at].startswith("--"):  # an option of the window, and its value if it has one
         at += 1 if "=" in words[at] or words[at] == "--verbose" else 2

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def text(word: str) -> str:
-    """A word that is written in UTF-8; raises argparse.ArgumentTypeError for other bytes, as the name of a file may have."""
+    """A word in UTF-8. Raises argparse.ArgumentTypeError for other bytes, which file names may contain."""
     try:
         word.encode()
     except UnicodeEncodeError:
@@ -14,7 +14,7 @@ def text(word: str) -> str:
 
 
 def add_home(parser: argparse.ArgumentParser) -> None:
-    """Add `--home`. Its default is set by the parser of `waggle`, so that it may also stand before the command."""
+    """Add `--home`. The parser of `waggle` sets its default, so that it can also stand before the command."""
     parser.add_argument(
         "--home", type=Path, metavar="FOLDER", default=argparse.SUPPRESS,
         help="where this node keeps everything (default: per user)",
@@ -31,7 +31,7 @@ def add_settings(parser: argparse.ArgumentParser, destination: str = "set") -> N
 
 
 def add_verbose(parser: argparse.ArgumentParser) -> None:
-    """Add `--verbose`. As for `--home`, its default is set by the parser of `waggle`."""
+    """Add `--verbose`. The parser of `waggle` sets its default, as that of `--home`."""
     parser.add_argument(
         "--verbose", action="store_true", default=argparse.SUPPRESS,
         help="log what is retried, dropped or slow, and why, to stderr and the log file",
@@ -39,7 +39,7 @@ def add_verbose(parser: argparse.ArgumentParser) -> None:
 
 
 def start_log(arguments: argparse.Namespace) -> None:
-    """Log to stderr and into the home of these arguments, which is made if it is missing."""
+    """Log to stderr and into the home of these arguments; make the home if it is missing."""
     from contextlib import suppress
 
     from waggle.core import log, paths

@@ -1,6 +1,6 @@
-"""How a command ends: its exit code, and what it says on stderr where it failed.
+"""How a command ends: its exit code, and what it prints on stderr if it fails.
 
-Both command lines use it: Waggle's own, and the laboratory's.
+Both command lines use it, Waggle's and the laboratory's.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ INTERRUPTED = 130  # the shell's code for Ctrl+C
 
 
 def open_streams() -> None:
-    """Reopen on the null device those of stdin, stdout and stderr that the parent process closed."""
+    """Open the null device in the place of stdin, stdout and stderr if the parent process closed them."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -31,7 +31,7 @@ def open_streams() -> None:
 def exit_code(
     command: Callable[[], int], *, home: Callable[[], Path] | None = None, show: Callable[[WaggleError], None] | None = None
 ) -> int:
-    """Run a command to its end; 0 where it succeeded.
+    """Run a command and return its exit code: 0 if it succeeded.
 
     A WaggleError, or an error of the operating system, becomes one sentence on stderr and code 1. `home` gives the folder that
     the command keeps its data in, if any: an error there is answered with the advice to choose another. `show` presents the
@@ -39,7 +39,7 @@ def exit_code(
     """
     try:
         code = int(command())
-        sys.stdout.flush()  # a full disk is met here, not after the end
+        sys.stdout.flush()  # a full disk shows up here instead of after the end
         return code
     except WaggleError as error:
         return _report(error, show)
@@ -58,7 +58,7 @@ def exit_code(
 
 
 def stderr_is_read() -> bool:
-    """Whether stderr leads to a person: for a program started by a click it is closed, or the system's own journal."""
+    """Whether a person reads stderr. For a program started with a click, it is closed or goes to the system's journal."""
     if sys.__stderr__ is None:
         return False
     mode = os.fstat(sys.__stderr__.fileno()).st_mode
@@ -75,7 +75,7 @@ def _report(error: WaggleError, show: Callable[[WaggleError], None] | None) -> i
 
 
 def _flushes(text: str = "") -> bool:
-    """Whether stdout still takes output: not with a full disk, or after `head` has enough. If not, the rest is dropped."""
+    """Whether stdout accepts output. If not (the disk is full, or `head` has ended), drop the rest of the output."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -86,7 +86,7 @@ def _flushes(text: str = "") -> bool:
 
 
 def _explained(error: OSError, home: Callable[[], Path] | None) -> WaggleError:
-    """The system's error as a sentence. It is mostly about a file, which may be the home, above it or in it."""
+    """The system's error as a sentence. Most of these errors name a file, which may be the home, above it or in it."""
     if not isinstance(error.filename, str | os.PathLike):
         return WaggleError(f"Waggle cannot go on: {error.strerror}.")
     is_home = home is not None

@@ -1,4 +1,4 @@
-"""`waggle goodbye`: lists what Waggle keeps on this computer, and removes what is chosen of it, after its engine has stopped."""
+"""`waggle goodbye`: lists what Waggle stores on this computer, stops the engine, and removes what a person chooses."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ from waggle.core.stored_data import KINDS, DataKind, Removal, StoredFiles
 from waggle.engine.control import server
 from waggle.protocol.commands import Stop
 
-STOP_SECONDS = 30.0  # that an engine is given to finish its step
+STOP_SECONDS = 30.0  # for the engine to finish its step
 ABOUT: dict[DataKind, str] = {
     "identity": "who you are in every swarm; kept unless it is named",
     "settings": "settings, and where the window stood",
@@ -33,7 +33,7 @@ AFTER = "The program goes as it came. A token of the model hub, if you stored on
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
     parser.add_argument(
-        "--remove", type=chosen, metavar="KINDS",
+        "--remove", type=parse_kinds, metavar="KINDS",
         help="kinds of data from the list, separated by commas; all: everything except your identity, and with --home except "
         "what all homes share",
     )  # fmt: skip
@@ -41,14 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List, or remove and say what was done; 1 where a file could not be removed. Raises EngineError, OSError."""
+    """List the data, or remove it and report. Returns 1 if a file could not be removed. Raises EngineError and OSError."""
     home = paths.home_in(arguments.home)
-    with suppress(FileNotFoundError):  # nothing was ever kept there
+    with suppress(FileNotFoundError):  # the home does not exist
         next(home.root.iterdir(), None)
     if arguments.remove is None:
-        sys.stdout.write(listing(stored_data.belongings(home, paths.cache()), home))
+        sys.stdout.write(listing(stored_data.stored_files(home, paths.cache()), home))
         return 0
-    kinds = meant(arguments.remove, home)
+    kinds = kinds_to_remove(arguments.remove, home)
     if sys.stdin.isatty() and not arguments.json and not _sure(home, kinds):
         return 1
     _stop(home)
@@ -57,30 +57,30 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if any(removed.spared for removed in done) else 0
 
 
-def chosen(words: str) -> frozenset[str]:
-    """What is named with commas between, kinds or `all`. Raises argparse's own error."""
+def parse_kinds(words: str) -> frozenset[str]:
+    """The kinds in a list with commas, or `all`. Raises argparse.ArgumentTypeError."""
     named = frozenset(word.strip() for word in words.split(","))
     if strange := named - {"all", *KINDS}:
         raise argparse.ArgumentTypeError(f"there is no {', '.join(sorted(strange))}; there are all, {', '.join(KINDS)}")
     return named
 
 
-def meant(named: Collection[str], home: paths.Home) -> frozenset[DataKind]:
-    """`all` is all but who one is; of a home beside the usual one, also but what every home shares."""
+def kinds_to_remove(named: Collection[str], home: paths.Home) -> frozenset[DataKind]:
+    """The named kinds. `all` leaves out the identity, and for another home than the usual one also what all homes share."""
     stays = stored_data.kept_by_default(home)
     return frozenset(kind for kind in KINDS if kind in named or ("all" in named and kind not in stays))
 
 
 def _sure(home: paths.Home, kinds: Collection[DataKind]) -> bool:
-    """Show the person at the terminal what goes, and ask."""
-    going = tuple(stored for stored in stored_data.belongings(home, paths.cache()) if stored.kind in kinds)
+    """Show the person at the terminal what will be removed, and ask."""
+    going = tuple(stored for stored in stored_data.stored_files(home, paths.cache()) if stored.kind in kinds)
     sys.stdout.write("\n".join([f"From {home.root} and {paths.cache()}:", *_rows(going), "Remove these? [y/N] "]))
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def listing(stored: Iterable[StoredFiles], home: paths.Home) -> str:
-    """One line a kind, and how to remove it."""
+    """One line for each kind, and how to remove it."""
     rows = _rows(stored)
     head = f"In {home.root} and {paths.cache()}:"
     if not rows:
@@ -89,7 +89,7 @@ def listing(stored: Iterable[StoredFiles], home: paths.Home) -> str:
 
 
 def report(done: Iterable[Removal]) -> str:
-    """What was removed, what could not be, and what is left to do by hand."""
+    """What was removed, what could not be removed, and what to do by hand."""
     lines = []
     for removed in done:
         lines.append(f"removed {removed.kind}: {removed.files} {_files(removed.files).rstrip()}, {_size(removed.size)}")
@@ -113,11 +113,11 @@ def _size(number: float) -> str:
 
 
 def _stop(home: paths.Home) -> None:
-    """Ask the engine of this home to leave, and wait until it has; raises EngineError where it does not."""
+    """Ask the engine of this home to exit, and wait for it. Raises EngineError if it does not."""
     if not (stored_data.is_home(home) and home.control.is_dir()):
         return  # no engine was ever here
-    with suppress(EngineError):  # none runs, or one that starts: it is waited for all the same
-        server.ask(home, Stop(id="goodbye"), STOP_SECONDS)
-    claimed = server.claim(home, STOP_SECONDS)
+    with suppress(EngineError):  # none runs, or it is just starting: `claim` waits for it
+        server.send_command(home, Stop(id="goodbye"), STOP_SECONDS)
+    claimed = server.claim_home(home, STOP_SECONDS)
     server.remove_socket(home)
     claimed.release()

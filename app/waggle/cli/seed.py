@@ -18,7 +18,7 @@ from waggle.network import seed
 from waggle.network.identity import keys, membership
 from waggle.tasks.sandbox.verifier import Verifier
 
-MANY = (65_536, 24_576, 10_240)  # open files, as many as are granted: a Mac refuses more than its kernel gives one process
+MANY = (65_536, 24_576, 10_240)  # open files, tried in turn: macOS refuses more than its kernel allows a process
 PORT_FILE = "seed_port"  # of its home
 PORT = re.compile(r"[1-9][0-9]{0,4}")
 
@@ -30,14 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until stopped; the addresses to invite others with are printed, a line each, as soon as it has them.
+    """Serve until stopped, and print the addresses for invites, one a line.
 
-    Raises EngineError where an engine or another seed works in this home: each would be the same peer.
+    Raises EngineError if an engine or another seed uses this home, because both would be the same peer.
     """
     start_log(arguments)
     home = paths.home_in(arguments.home).prepare()
     chosen = settings.read(home.settings, tuple(arguments.set))
-    claimed = server.claim(home)
+    claimed = server.claim_home(home)
     try:
         _allow_many_connections()
         asyncio.run(_serve(home, chosen))
@@ -54,7 +54,7 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
     key = membership.read_key(home.swarm(charter.digest.hex()).key)
     options = swarm_connection.options_of(home, chosen, key, charter.digest.hex())
-    # Its address is written down in invites: the port it found free at first stays its own.
+    # Invites contain its address, so it keeps the port that it found at its first start.
     options = dataclasses.replace(options, relay=True, port=options.port or _port_of_old(home, options.host))
     myself = keys.load_or_create(home.identity)
     if options.web_port is None:
@@ -69,8 +69,8 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
 
 
 def _port_of_old(home: paths.Home, host: str) -> int:
-    """The port of the start before, or one that is free; raises SwarmError."""
-    with contextlib.suppress(OSError, UnicodeDecodeError):  # the first start, or a file that says nothing: another one is found
+    """The port of the last start, or a free one. Raises SwarmError."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):  # the first start, or a damaged file: find a free port
         content = (home.root / PORT_FILE).read_text(encoding="ascii")
         if PORT.fullmatch(content) and int(content) <= 65_535:
             return int(content)
@@ -85,7 +85,7 @@ def _port_of_old(home: paths.Home, host: str) -> int:
 
 
 def _allow_many_connections() -> None:
-    """As many open files as this system lets an ordinary program have: each peer is one."""
+    """Raise the limit of open files as far as the system allows, because each peer needs one."""
     try:
         import resource
     except ImportError:  # Windows has no such limit

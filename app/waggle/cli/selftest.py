@@ -1,6 +1,6 @@
-"""`waggle selftest`: starts this Waggle's own engine alone, lets it play three rounds with the starter, and says how it went.
+"""`waggle selftest`: plays three rounds with the starter and without a network, and prints the result.
 
-What an installer's smoke test runs, and a person who wonders whether this computer can take part.
+For the smoke tests of installers, and for people who want to know whether this computer can take part.
 """
 
 import argparse
@@ -31,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0 after three rounds, whatever the rules say; raises EngineError where the engine failed, or waits for something else.
+    """Play three rounds, whatever the rules say. Raises EngineError if the engine fails or waits for something else.
 
-    What it wrote is kept only in a folder of `--home`.
+    Its files are removed afterwards, unless `--home` names a folder for them.
     """
     with nullcontext(arguments.home) if arguments.home else tempfile.TemporaryDirectory(prefix="waggle-") as folder:
         _play(Path(folder), tuple(arguments.set))
@@ -52,7 +52,7 @@ def _play(home: Path, chosen: tuple[str, ...]) -> None:
             event = json_lines.event(line)
             _say(event)
             state = apply(state, event)
-            if state.service:  # followed, in its own swarm and by its own rules: that says nothing of this Waggle
+            if state.service:  # an engine that runs already, in its own swarm and by its own rules, would test nothing
                 raise EngineError(
                     "Another engine is running for this folder.", "Stop it with `waggle ctl stop`, or use another --home."
                 )

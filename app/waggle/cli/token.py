@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Store the token that is typed or piped in, or remove the stored one; raises TokenError."""
+    """Store the token that is typed or piped in, or remove the stored one. Raises TokenError."""
     if arguments.forget:
         hub_token.forget()
         sys.stdout.write("No token is stored any more.\n")
@@ -23,11 +23,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _typed() -> str:
-    """The token from stdin; at a terminal it is asked for and not echoed. Empty where none is given."""
+    """The token from stdin; a terminal shows a prompt and does not echo it. Empty if there is none."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().strip()
     try:
         return getpass.getpass("Token of the hub (it is not shown): ").strip()
-    except EOFError:  # Ctrl+D, which ends no line
+    except EOFError:  # Ctrl+D does not end the line
         sys.stderr.write("\n")
         return ""

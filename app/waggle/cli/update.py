@@ -1,8 +1,8 @@
-"""`waggle update`: is there a newer version? Asked for by a person, shown to them, and never installed by itself.
+"""`waggle update`: says whether there is a newer version. It only looks when a person asks, and never installs anything.
 
-The feed is a small JSON file, signed by the key whose public half ships with Waggle; without that key nothing is believed.
-A newer version is shown with its address and its sum. The server of the feed can hide one, but cannot offer an older one.
-Left out: downloading it. Installers are for the person and the system, who check a signature of their own.
+The feed is a small JSON file with a signature, whose public key ships with Waggle. A newer version is shown with its address
+and its hash. The feed's server can hide a version, but cannot offer an older or forged one. Waggle does not download installers:
+the person does, and the system checks their own signatures.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from waggle import __version__
 from waggle.core import paths, resumable_download
 from waggle.core.errors import UNREADABLE, UpdateError
 
-DOMAIN = b"waggle/updates/1\0"  # what this key signs is never mistaken for anything else
+DOMAIN = b"waggle/updates/1\0"  # so that no signature of this key for another purpose is valid here
 MAX_BYTES = 256 * 1024
 SECONDS = 20.0
 RETRY_ADVICE = "Try again later, or look where you got this Waggle."
@@ -30,9 +30,9 @@ Number = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,5}(\.[0-9]{1,5}){2}\Z")]
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to install."""
+    """An installer."""
 
-    system: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]{1,20}\Z")]  # as sys.platform says it
+    system: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]{1,20}\Z")]  # a value of sys.platform
     url: Annotated[str, msgspec.Meta(pattern=r"^https://[!-~]{1,500}\Z")]
     sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
     size: Annotated[int, msgspec.Meta(ge=1)]
@@ -41,19 +41,19 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 class Release(msgspec.Struct, frozen=True, kw_only=True):
     version: Number
     date: Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d\Z")]
-    notes: Annotated[str, msgspec.Meta(max_length=4000)]  # of the changelog, for a person
-    protocol: int  # of the swarm: with another number, old and new do not meet
+    notes: Annotated[str, msgspec.Meta(max_length=4000)]  # from the changelog
+    protocol: int  # of the swarm; versions with different numbers cannot train together
     files: tuple[File, ...]
 
 
 class Feed(msgspec.Struct, frozen=True, kw_only=True):
-    """What is signed."""
+    """The content that is signed."""
 
     releases: Annotated[tuple[Release, ...], msgspec.Meta(max_length=100)]
 
 
 class Signed(msgspec.Struct, frozen=True, kw_only=True):
-    """What is served: the bytes that were signed and the signature, both in base64."""
+    """The file on the server: the signed bytes and the signature, both in base64."""
 
     feed: str
     signature: str
@@ -61,18 +61,18 @@ class Signed(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class UpdateFeed:
-    """Where to ask and whom to believe; both may be empty."""
+    """The feed's address, and the public key in hex. Both may be empty."""
 
     feed: str
     key: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """None: the feed and its key ship with Waggle."""
+    """No arguments: the feed and its key ship with Waggle."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Say what is newer; raises UpdateError."""
+    """Print what is newer. Raises UpdateError."""
     newest = ask(shipped(), fetch)
     if newest is None:
         return _say(f"Waggle {__version__} is the newest.")
@@ -84,13 +84,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def shipped() -> UpdateFeed:
-    """As it came with this Waggle."""
+    """The feed that ships with this version of Waggle."""
     source = tomllib.loads((paths.resources() / "updates.toml").read_text(encoding="utf-8"))
     return UpdateFeed(feed=source["feed"], key=source["key"])
 
 
 def ask(source: UpdateFeed, fetched: Callable[[str], bytes]) -> Release | None:
-    """The newest release that is newer than this one; raises UpdateError."""
+    """The newest release; None if this one is not older. Raises UpdateError."""
     if not source.key or not source.feed:
         title = "This Waggle was made without a key for updates, so it believes nobody about newer versions."
         raise UpdateError(title, "Look where you got it.")
@@ -100,7 +100,7 @@ def ask(source: UpdateFeed, fetched: Callable[[str], bytes]) -> Release | None:
 
 
 def read(served: bytes, key: str) -> Feed:
-    """The feed, once its signature is found to be right; raises UpdateError."""
+    """The feed, after its signature was verified. Raises UpdateError."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -119,7 +119,7 @@ def read(served: bytes, key: str) -> Feed:
 
 
 def fetch(url: str) -> bytes:
-    """At most MAX_BYTES and one more; raises UpdateError."""
+    """Download a file, up to a little more than MAX_BYTES. Raises UpdateError."""
     import httpx2
 
     if not url.startswith("https://"):
@@ -139,7 +139,7 @@ def fetch(url: str) -> bytes:
 
 
 def _order(version: str) -> tuple[int, ...]:
-    """1.10.0 comes after 1.9.0."""
+    """A version as a sort key: 1.10.0 comes after 1.9.0."""
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the window until it is closed; returns the exit code. Raises WaggleError where there is no screen."""
+    """Show the window until it is closed. Returns the exit code. Raises WaggleError if there is no screen."""
     hide(arguments.invite)
     if not has_screen():
         raise WaggleError(
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show_refused(error: WaggleError) -> None:
-    """Show why the window could not open in a window of its own, unless a person reads stderr."""
+    """Show in a message box why the window could not open, unless a person reads stderr."""
     if has_screen() and not stderr_is_read():
         from waggle.gui.application import main as app
 
@@ -63,13 +63,13 @@ def show_refused(error: WaggleError) -> None:
 
 
 def has_screen() -> bool:
-    """Windows and Macs have a screen; elsewhere a display server, or a choice of Qt's platform, indicates it."""
+    """Whether there is a screen: always on Windows and macOS; elsewhere with a display server, or if Qt's platform is set."""
     if sys.platform in ("win32", "darwin"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
 
 
 def _absolute(invite: str) -> str:
-    """A link unchanged; a file by its absolute path, because a window that is open already has another working directory."""
+    """A link unchanged, or the absolute path of a file: a window that is open already has another working directory."""
     is_file = bool(invite) and not invite.startswith(("waggle:", "file:"))
     return text(str(Path(invite).absolute()) if is_file else invite)

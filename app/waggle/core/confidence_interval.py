@@ -1,10 +1,10 @@
-"""The 95% interval of a share: how far a few questions may mislead."""
+"""The 95% confidence interval of a share, such as a score over few questions."""
 
 import math
 
 
 def interval_of(right: int, total: int) -> tuple[float, float]:
-    """Wilson's: it stays within 0 and 1 and holds for few questions."""
+    """The Wilson score interval: it stays within 0 and 1, and holds for small totals (Wilson 1927)."""
     if total <= 0:
         return 0.0, 1.0
     z, share = 1.96, right / total

@@ -1,10 +1,10 @@
-"""The CUDA pack: torch for NVIDIA's graphics cards, too large for an installer, downloaded when a person asks for it.
+"""The CUDA pack: torch for NVIDIA graphics cards. It is too large for an installer, so a person can download it.
 
-    CACHE/cuda/.downloading-2.13.0/  what has come of it
-    CACHE/cuda/2.13.0/               the same, complete and checked: from its next start the installed app computes with it
+    CACHE/cuda/.downloading-2.13.0/  an unfinished download
+    CACHE/cuda/2.13.0/               complete and checked: the installed app uses it from its next start
 
-The list of its files ships with Waggle, with their sums, so their server cannot change them. Left out: triton, which compiles
-kernels that Waggle does not use; other systems than Linux, whose package index has no CUDA.
+The list of its files and their hashes ships with Waggle, so their server cannot change them. The pack leaves out triton, which
+compiles kernels that Waggle does not use. It exists for Linux only, because the package index has no CUDA for other systems.
 """
 
 import errno
@@ -33,7 +33,7 @@ DRIVER = Path("/proc/driver/nvidia/version")
 OFFERED = "an NVIDIA graphics card was found; CUDA, which computes on it, can be downloaded"
 UNUSABLE = "CUDA is here, but it finds no graphics card that it can use: its driver may be too old, 580 is needed"
 
-Progress = Callable[[int, int], None]  # bytes that are here, bytes in all
+Progress = Callable[[int, int], None]  # bytes downloaded, bytes in all
 
 
 class Wheel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,7 +49,7 @@ class Wheel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CudaPack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What belongs together, and what it fits."""
+    """The files of one version of torch, and the system that they fit."""
 
     torch: Annotated[str, msgspec.Meta(pattern=r"^[0-9][0-9.]*\Z")]
     python: str
@@ -67,7 +67,7 @@ PackState = Literal["", "offered", "begun", "here"]
 
 
 def shipped_pack() -> CudaPack:
-    """The list that came with this Waggle."""
+    """The pack that this version of Waggle knows."""
     return msgspec.json.decode((paths.resources() / "cuda.json").read_bytes(), type=CudaPack)
 
 
@@ -80,13 +80,13 @@ def folder_of(pack: CudaPack, root: Path) -> Path:
 
 
 def fits(pack: CudaPack) -> bool:
-    """Whether this program could load it: the installed app, on the system that it was made for."""
+    """Whether this program can load it: only the installed app can, on the right system."""
     here = (f"{sys.version_info[0]}.{sys.version_info[1]}", sys.platform, platform.machine())
     return bool(getattr(sys, "frozen", False)) and here == (pack.python, pack.system, pack.machine)
 
 
 def state_of(pack: CudaPack, root: Path) -> PackState:
-    """How far it is; empty where there is nothing to offer."""
+    """How much of it is here; empty if there is no card to offer it for."""
     if folder_of(pack, root).is_dir():
         return "here"
     if _unfinished(pack, root).is_dir():
@@ -95,14 +95,14 @@ def state_of(pack: CudaPack, root: Path) -> PackState:
 
 
 def use() -> None:
-    """From now on this process imports torch from the pack, where it is here; the installed app's first act."""
+    """Make this process import torch from the pack, if it is here. The installed app calls it first of all."""
     pack = shipped_pack()
     if fits(pack) and state_of(pack, packs_folder()) == "here":
         sys.path.insert(0, str(folder_of(pack, packs_folder())))
 
 
 def why_unusable() -> str:
-    """Why torch finds no such card, as far as the pack explains it."""
+    """Why torch finds no NVIDIA card, if the pack explains it; else empty."""
     pack = shipped_pack()
     if not fits(pack):
         return ""
@@ -110,7 +110,7 @@ def why_unusable() -> str:
 
 
 def fetch(pack: CudaPack, root: Path, progress: Progress) -> Path:
-    """Download what is missing, check it and unpack it; raises CudaError. What has come is kept, whatever interrupts it."""
+    """Download what is missing, check and unpack it. Raises CudaError. An interrupted download keeps what has arrived."""
     from filelock import FileLock, Timeout
 
     try:
@@ -127,7 +127,7 @@ def fetch(pack: CudaPack, root: Path, progress: Progress) -> Path:
 
 
 def remove(root: Path) -> None:
-    """Take away all that was downloaded; raises CudaError. A process that uses it goes on until its end."""
+    """Remove all packs. Raises CudaError. A process that uses one can continue."""
     try:
         if root.is_dir():
             shutil.rmtree(root)
@@ -151,12 +151,12 @@ def _complete(pack: CudaPack, root: Path, progress: Progress) -> None:
         with zipfile.ZipFile(part) as packed:
             packed.extractall(place / "site")
         if hasattr(os, "sync"):
-            os.sync()  # what counts as there must be there, also after a power cut
+            os.sync()  # the files must be on the disk before the mark says so, even if the power fails
         (place / f"{wheel.name}.done").touch()
         part.unlink()
         done += wheel.size
     os.replace(place / "site", folder_of(pack, root))
-    for other in root.iterdir():  # of an earlier version, and what is left of this download
+    for other in root.iterdir():  # earlier versions, and the rest of this download
         if other.is_dir() and other != folder_of(pack, root):
             shutil.rmtree(other)
 
@@ -166,7 +166,7 @@ def _add_up(progress: Progress, done: int, total: int, here: int) -> None:
 
 
 def _require_room(pack: CudaPack, place: Path, missing: list[Wheel]) -> None:
-    """Each file is unpacked as soon as it is here, so the largest one is there twice at most."""
+    """Raise CudaError if the disk is too full. A file is unpacked when it has arrived, so at most one exists twice."""
     largest = max((wheel.size for wheel in missing), default=0)
     needed = round(pack.unpacked * sum(wheel.size for wheel in missing) / pack.size) + largest
     free = shutil.disk_usage(place).free
@@ -176,7 +176,7 @@ def _require_room(pack: CudaPack, place: Path, missing: list[Wheel]) -> None:
 
 
 def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
-    """One file, whole and checked; one that arrived damaged is thrown away, and fetched once more."""
+    """Download one file and check it. A damaged file is thrown away and downloaded once more. Raises CudaError."""
     import httpx2
 
     resumable_download.require_usable_proxy(CudaError)

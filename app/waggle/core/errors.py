@@ -1,40 +1,40 @@
-"""Everything that can go wrong and that a person can do something about.
+"""The errors about which a person can do something, in one tree.
 
-    WaggleError                 a sentence for a person, and what to do about it
+    WaggleError                 a sentence for a person, and advice
     |- SettingsError            settings.toml or an option on the command line
     |- CharterError             a charter that cannot be used here
     |- ModelError               a model folder that is missing, broken or of an unknown kind
-    |                           (ModelMissing: it cannot be had; HubUnavailable: not at the moment)
-    |- TokenError               the token of the model hub, or the keychain that keeps it
-    |- ExportError              a trained model that cannot be written or pushed where it was asked to be
-    |- QuestionsTooLong         of a swarm, for what a model reads at a time: either of them may be changed
+    |                           (ModelMissing: it cannot be obtained; HubUnavailable: not now)
+    |- TokenError               the token of the model hub, or the keychain that stores it
+    |- ExportError              a trained model that cannot be written or pushed there
+    |- QuestionsTooLong         a swarm's questions are longer than the model can read
     |- CheckpointError          a saved state that cannot be read or written
     |- HistoryError             the history cannot be written (HistoryDamaged: nor read)
     |- UpdateError              the list of newer versions
-    |- CudaError                the CUDA pack cannot be downloaded, kept or removed
+    |- CudaError                the CUDA pack cannot be downloaded, stored or removed
     |- MemoryShort              not enough memory for this model and batch
-    |- VerifierError            the judging process cannot do what it was asked (VerifierGone: and that is not to blame)
+    |- VerifierError            the verifier cannot do its work (VerifierGone: it ended, and no text is to blame)
     |- IdentityError            the key file of this node
-    |- SwarmError               the network part cannot start (a peer that is away is no error)
-    |- BadRecord                something a stranger sent; counted and dropped, never shown as our failure
-    |- LabError                 an experiment that cannot be run, or results that cannot be read
+    |- SwarmError               the network cannot start (a peer that does not answer is no error)
+    |- BadRecord                something wrong from a stranger; counted and dropped, never shown as our failure
+    |- LabError                 an experiment that cannot run, or results that cannot be read
     |- EngineError              another engine is running, no engine is running, the control socket
-    `- Stopped                  not a failure: the person asked the round to stop
+    `- Stopped                  not a failure: the person stopped the round
 
-Raised low, caught in two places: the engine's main (one `EngineFailed` event) and the window's exception hook.
+They are raised low and caught in two places: the engine's main (one `EngineFailed` event) and the window's exception hook.
 """
 
 import msgspec
 
 LONGEST = 2000  # characters of a sentence
-# What msgspec raises for bytes that are not of the form agreed on: a wrong form, text that is no UTF-8, endless nesting.
+# What msgspec raises for malformed bytes: another structure, text that is not UTF-8, nesting without end.
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def plain(words: str) -> str:
-    """On one line and of bounded length; control, bidirectional and invisible characters become a sign each.
+    """The text on one line, with bounded length, and with U+FFFD for control, bidirectional and invisible characters.
 
-    What a stranger wrote may be quoted in it, and is read in a terminal, in a log and in the window.
+    It may quote a stranger, and is shown in a terminal, in the log and in the window.
     """
     cut = words if len(words) <= LONGEST else f"{words[:LONGEST]}..."
     line = cut if cut.isprintable() else " ".join(cut.splitlines())
@@ -42,7 +42,7 @@ def plain(words: str) -> str:
 
 
 class WaggleError(Exception):
-    """Says what happened in `title` and what a person can do in `advice`, each in plain words on one line."""
+    """`title` says what happened and `advice` what a person can do, each in plain words on one line."""
 
     def __init__(self, title: str, advice: str = "") -> None:
         self.title = plain(title)
@@ -63,27 +63,27 @@ class ModelError(WaggleError):
 
 
 class ModelMissing(ModelError):
-    """The model that was chosen cannot be had, whatever swarm it is for."""
+    """The chosen model cannot be obtained, whichever swarm it is for."""
 
 
 class HubUnavailable(ModelError):
-    """The hub cannot be reached, or has trouble of its own: later it may be there."""
+    """The hub cannot be reached, or has trouble of its own. Trying later may help."""
 
 
 class TokenError(WaggleError):
-    """The token of the model hub: there is none, or the keychain of this computer cannot be used."""
+    """The token of the model hub is missing, or this computer's keychain cannot be used."""
 
 
 class ExportError(WaggleError):
-    """A trained model that cannot be written, or pushed, where it was asked to be."""
+    """A trained model that cannot be written or pushed to the chosen place."""
 
 
 class QuestionsTooLong(WaggleError):
-    """The model reads less at a time than this swarm asks: another of either would do."""
+    """The swarm's questions are longer than the model can read. Another model or another swarm helps."""
 
 
 class CheckpointError(WaggleError):
-    """A saved state that does not match its checksums or its charter, or that the disk does not take."""
+    """A saved state that does not match its checksums or charter, or that cannot be written."""
 
 
 class HistoryError(WaggleError):
@@ -91,15 +91,15 @@ class HistoryError(WaggleError):
 
 
 class HistoryDamaged(HistoryError):
-    """Nor can it be read: it is kept aside, and what is on record stands in its place."""
+    """The history cannot be read either. It is set aside and rebuilt from the record of events."""
 
 
 class UpdateError(WaggleError):
-    """The list of newer versions: there is no key for it, it cannot be reached, or it is not what was signed."""
+    """The list of newer versions: its key is missing, it cannot be reached, or its signature is wrong."""
 
 
 class CudaError(WaggleError):
-    """The CUDA pack: it cannot be reached, it is not what the list says, or the disk does not take it."""
+    """The CUDA pack cannot be downloaded, is damaged, or cannot be written."""
 
 
 class MemoryShort(WaggleError):
@@ -107,27 +107,27 @@ class MemoryShort(WaggleError):
 
 
 class VerifierError(WaggleError):
-    """The process that judges answers cannot be started or keeps dying."""
+    """The process that judges answers cannot be started, or keeps ending."""
 
 
 class VerifierGone(VerifierError):
-    """The process is gone and cannot be started again. The author of the text is not to blame."""
+    """The verifier has ended and cannot be started again. No text is to blame."""
 
 
 class VerifierKilled(VerifierGone):
-    """Something outside killed it in the middle of a request, or left it no time; there is another one by now."""
+    """Something outside killed the verifier during a request, or the computer was too busy. Another one runs already."""
 
 
 class IdentityError(WaggleError):
-    """The key file that makes this node itself."""
+    """The key file of this node: it is damaged or cannot be used."""
 
 
 class SwarmError(WaggleError):
-    """The network part cannot start at all."""
+    """The network cannot start."""
 
 
 class BadRecord(WaggleError):
-    """Something a stranger sent that breaks the rules; `title` is the reason that is counted and shown."""
+    """Something from a stranger that breaks the rules. `title` is the reason, which is counted and shown."""
 
 
 class EngineError(WaggleError):
@@ -135,8 +135,8 @@ class EngineError(WaggleError):
 
 
 class LabError(WaggleError):
-    """An experiment that cannot be run as asked, or results that cannot be read."""
+    """An experiment that cannot run with these options, or results that cannot be read."""
 
 
 class Stopped(Exception):
-    """The round was asked to stop between two steps; nothing is lost but the round in progress."""
+    """The round stops between two steps. Only the round in progress is lost."""

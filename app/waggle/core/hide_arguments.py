@@ -1,23 +1,23 @@
-"""Takes an invite out of this process's own command line, which on Linux everybody who uses the computer can read.
+"""Removes an invite from this process's command line, which every user of the computer can read on Linux.
 
-A link to a private swarm holds its key. Systems pass a clicked link as an argument, except macOS, which sends an event.
+The link of a private swarm contains its key. Systems pass a clicked link as an argument, except macOS, which sends an event.
 """
 
 import ctypes
 import sys
 from pathlib import Path
 
-PLACE = 45, 46  # in /proc/self/stat behind the name: where the command line begins and ends in memory, see proc_pid_stat(5)
+PLACE = 45, 46  # fields of /proc/self/stat after the name: arg_start and arg_end, see proc_pid_stat(5)
 
 
 def hide(invite: str) -> None:
-    """Write over it, in memory: what was read of it before stays as it is. Nothing happens on other systems."""
+    """Overwrite the invite in the memory that the system shows as the command line. Does nothing on other systems than Linux."""
     if sys.platform != "linux" or not invite:
         return
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         start, end = (int(fields[place]) for place in PLACE)
-    except (OSError, LookupError):  # a /proc of another kind, or none
+    except (OSError, LookupError):  # /proc is missing or different
         return
     if not 0 < start < end:  # the system does not say
         return

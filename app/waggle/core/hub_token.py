@@ -1,30 +1,30 @@
-"""The person's token of the model hub, kept in the keychain of the operating system and nowhere else.
+"""The user's token for the model hub, stored only in the operating system's keychain.
 
-It is read where it is used, and never told: not to the settings, the log, an event, or the screen.
+It is read where it is used, and never written to the settings, the log, an event or the screen.
 """
 
 from waggle.core.errors import TokenError
 
 SERVICE, USER = "waggle", "huggingface"
-LONGEST = 500  # characters: it is some text pasted by mistake then
+LONGEST = 500  # characters; anything longer was pasted by mistake
 WHERE = "Make one on https://huggingface.co/settings/tokens."
 
 
 def stored() -> str | None:
-    """The token, where one was stored; raises TokenError when the keychain does not open."""
+    """The token; None if none is stored. Raises TokenError if the keychain cannot be opened."""
     import keyring
     from keyring.errors import KeyringError, NoKeyringError
 
     try:
         return keyring.get_password(SERVICE, USER)
-    except NoKeyringError:  # then nothing can have been stored
+    except NoKeyringError:  # so nothing can be stored
         return None
     except KeyringError as error:
         raise _closed(error) from error
 
 
 def store(token: str) -> None:
-    """Raises TokenError."""
+    """Store a token. Raises TokenError if it is malformed, or the keychain cannot be used."""
     import keyring
     from keyring.errors import KeyringError
 
@@ -37,7 +37,7 @@ def store(token: str) -> None:
 
 
 def forget() -> None:
-    """Raises TokenError."""
+    """Remove the token from the keychain. Raises TokenError."""
     import keyring
     from keyring.errors import KeyringError
 

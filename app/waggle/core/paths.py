@@ -188,7 +188,7 @@ def flush(path: Path) -> None:
         os.close(handle)
 
 
-def expanded(path: Path | str) -> Path:
+def expand_user(path: Path | str) -> Path:
     """The path with `~` or `~name` replaced by a home folder. Raises FileNotFoundError if there is no such user."""
     try:
         return Path(path).expanduser()
@@ -202,9 +202,9 @@ def home_in(folder: Path | None) -> Home:
     Raises FileNotFoundError for `~name` if there is no such user.
     """
     if folder is not None:
-        return Home(expanded(folder))
+        return Home(expand_user(folder))
     if chosen := os.environ.get("WAGGLE_HOME"):
-        return Home(expanded(chosen))
+        return Home(expand_user(chosen))
     import platformdirs
 
     return Home(Path(platformdirs.user_data_dir("waggle", appauthor=False)))

@@ -1,8 +1,8 @@
-"""A peer id: 38 bytes that contain an Ed25519 public key, and how people, addresses and the log write them."""
+"""Peer ids: 38 bytes that contain an Ed25519 public key, and their text forms for people, addresses and the log."""
 
 PEER_ID_BYTES = 38
 PEER_ID_PREFIX = b"\x00\x24\x08\x01\x12\x20"  # identity multihash of protobuf PublicKey: type 1, 32 bytes
-SHORT_ID = 8  # characters: 58**8 ids, so that two peers of one swarm hardly share one
+SHORT_ID = 8  # characters: 58**8 ids, so two peers of a swarm are unlikely to share one
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
@@ -12,7 +12,7 @@ def is_peer_id(candidate: bytes) -> bool:
 
 
 def text_of(peer_id: bytes) -> str:
-    """The peer id as people and addresses write it: base58."""
+    """The peer id in base58, as addresses contain it."""
     number = int.from_bytes(peer_id, "big")
     digits = ""
     while number:
@@ -22,8 +22,8 @@ def text_of(peer_id: bytes) -> str:
 
 
 def peer_id_of(text: str) -> bytes:
-    """The peer id that `text` writes in base58; raises ValueError where it is none of an Ed25519 key."""
-    if not 0 < len(text) <= 64:  # longer numbers would only cost time
+    """The peer id of a base58 text. Raises ValueError if it is no peer id with an Ed25519 key."""
+    if not 0 < len(text) <= 64:  # no peer id is longer, and decoding takes quadratic time
         raise ValueError("not a peer id")
     number = 0
     for character in text:
@@ -36,5 +36,5 @@ def peer_id_of(text: str) -> bytes:
 
 
 def short_id(peer_id: bytes) -> str:
-    """The last characters of a peer id, for the log: enough to find it among the peers here. All ids begin alike."""
+    """The last characters of a peer id, for the log: enough to tell peers apart. All ids begin with the same characters."""
     return text_of(peer_id)[-SHORT_ID:]

@@ -1,10 +1,10 @@
-"""How much memory a process holds: of those that we start, each may end in the middle of the question."""
+"""How much memory a process uses."""
 
 import psutil
 
 
 def resident_bytes(pid: int) -> int:
-    """Bytes in use; 0 where the process has ended."""
+    """The resident set size in bytes; 0 if the process has ended, even while it is read."""
     try:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:

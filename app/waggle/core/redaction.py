@@ -1,4 +1,4 @@
-"""Redacting: a report or a log that a person sends says nothing of who and where; one list for all of them. Pure."""
+"""Redaction: removes from reports and logs what says who and where a person is. One list of patterns for all of them. Pure."""
 
 import contextlib
 import ipaddress
@@ -15,13 +15,14 @@ ADDRESS = re.compile(r"/(ip4|ip6|dns4|dns6|dnsaddr|dns|ip6zone)/[^/\s]+")
 URL = re.compile(r"\b(wss?|https?)://(?!huggingface\.co\b)[^\s\"'<>]+")
 IPV4 = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)")
 IPV6 = re.compile(r"(?:(?<![\w:.])|(?<=\w:))(?=[0-9a-fA-F:]*:[0-9a-fA-F:]*:)[0-9a-fA-F:]+(?:\.\d+){0,3}(?:%\w+)?(?![\w:…])")
-GROUPS = 8  # of an IPv6 address in full; nothing else has so many
+GROUPS = 8  # of a full IPv6 address; nothing else has as many
 LINK = re.compile(r"\bwaggle:\S+")
 MAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]+\b")
-LOGIN = re.compile(r"(?<![\w.+-])[\w.+-]+@[^\s:@]+(?=: Permission denied)")  # elsewhere what has no dot may be a model's revision
-SSH = re.compile(r"\b(connect to host|resolve hostname|Connection to) [^\s:]+")  # in its own words
+# Only before an error of ssh: in other places, a name without a dot after @ may be a revision of a model.
+LOGIN = re.compile(r"(?<![\w.+-])[\w.+-]+@[^\s:@]+(?=: Permission denied)")
+SSH = re.compile(r"\b(connect to host|resolve hostname|Connection to) [^\s:]+")  # in messages of ssh
 FOLDER = re.compile(r"(/home/|/Users/|/media/)[^/\\\s\"']+")
-WINDOWS_FOLDER = re.compile(  # names with spaces and apostrophes, where something tells their end
+WINDOWS_FOLDER = re.compile(  # names may have spaces and apostrophes if a separator or quote ends them
     r"""([A-Za-z]:[\\/]+Users[\\/]+)(?:[^/\\"<>|:*?\r\n]{1,64}(?=[\\/])|[^/\\"'<>|:*?\r\n]{1,64}(?=["'])|[^/\\\s"']+)"""
 )
 THIS_NODE = "this node"
@@ -34,17 +35,17 @@ CUTS = (
 def redacted(
     text: str, home: Path | None = None, person: Path | None = None, *, names: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """The text without tokens, keys, links, mail, peers, network addresses, and the names of folders' owners and computers; with
-    other words in the place of `names`."""
+    """The text without tokens, keys, links, mail addresses, peers, network addresses, and names of users and computers.
+
+    `home` becomes HOME and `person`, the user's folder, becomes ~. `names` maps further names to what stands for them.
+    """
     text = log.without_secrets(text)
     for folder, name in ((home, "HOME"), (person or Path.home(), "~")):
         if folder is not None and len(folder.parts) > 1:
-            for spelling in (
-                str(folder),
-                str(folder).replace("\\", "\\\\"),
-            ):  # an error of the system names it as a program would
+            escaped = str(folder).replace("\\", "\\\\")  # as repr() and error messages write it
+            for spelling in (str(folder), escaped):
                 text = re.sub(rf"{re.escape(spelling)}(?![\w.-])", name, text)
-    text = without_names(text, names)  # after folders, of which one may be a part, and before a part of one is cut
+    text = without_names(text, names)  # after folders, which may contain names, and before patterns cut into names
     for pattern, cut in CUTS:
         text = pattern.sub(cut, text)
     text = SSH.sub(r"\1 …", IPV6.sub(_without_address, text))
@@ -53,8 +54,8 @@ def redacted(
 
 
 def without_names(text: str, names: Mapping[str, str]) -> str:
-    """The text with other words in the place of names, wherever one stands by itself: also of what no pattern can know."""
-    longest_first = sorted(filter(None, names), key=len, reverse=True)  # one may be a part of another
+    """The text with each name replaced where it stands as a whole word. For names that no pattern can recognise."""
+    longest_first = sorted(filter(None, names), key=len, reverse=True)  # because a name may contain another
     if not longest_first:
         return text
     alternatives = "|".join(map(re.escape, longest_first))
@@ -62,7 +63,7 @@ def without_names(text: str, names: Mapping[str, str]) -> str:
 
 
 def _without_address(match: re.Match[str]) -> str:
-    """What looks like an IPv6 address and is one of some computer: a time of day is none. A last colon may be the sentence's."""
+    """Redact what is an IPv6 address, and not a time of day. A last colon may belong to the sentence."""
     match_text = match[0]
     for text in (match_text, match_text.removesuffix(":")):
         with contextlib.suppress(ValueError):

@@ -1,5 +1,6 @@
-"""Fetches a file in as many requests as it takes: what has come stays, only the rest is asked for. Says where there is no way."""
+"""Downloads a file in as many requests as it takes: what has arrived is kept, and only the rest is requested."""
 
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -10,15 +11,17 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     import httpx2
 
-PIECE = 1 << 18  # bytes: at most so much is lost by a kill
-TRIES = 3  # in a row that brought not one byte
+log = logging.getLogger(__name__)
 
-# One request with these headers too; raises for its status.
+PIECE = 1 << 18  # bytes; a kill loses at most so many
+TRIES = 3  # in a row that bring no byte
+
+# Makes one request with these additional headers. Raises for an error status.
 Ask = Callable[[dict[str, str]], "AbstractContextManager[httpx2.Response]"]
 
 
 def require_usable_proxy(kind: Callable[[str, str], Exception]) -> None:
-    """Raise an error of this kind where the system names a proxy that nobody here can go through: SOCKS, or none at all."""
+    """Raise an error of this kind if the system's proxy cannot be used: a SOCKS proxy, or a malformed address."""
     import httpx2
 
     try:
@@ -31,10 +34,10 @@ def require_usable_proxy(kind: Callable[[str, str], Exception]) -> None:
 
 
 def fetch(part: Path, size: int, ask: Ask, progress: Callable[[int], None]) -> None:
-    """Ask until `size` bytes are in `part`, told as they come; a connection that breaks is made again.
+    """Download until `part` has `size` bytes, reporting its size to `progress`; repeat requests whose connection breaks.
 
-    Raises what `ask` raises, httpx2.TransportError where three tries in a row brought nothing, OSError. What is longer than
-    `size` is left soon after it: the disk is not endless. Whether it is the right file is for the caller to see.
+    Raises what `ask` raises, httpx2.TransportError after TRIES requests in a row without a byte, and OSError. Stops soon after
+    `size` if the server sends more. The caller must check whether it is the right file.
     """
     import httpx2
 
@@ -43,22 +46,24 @@ def fetch(part: Path, size: int, ask: Ask, progress: Callable[[int], None]) -> N
         while (before := written.tell()) < size:
             try:
                 _append(written, size, ask, progress)
-                break  # shorter than `size` is all that they have: its sum will not fit either
-            except httpx2.TransportError:
+                break  # a complete answer that is too short: the caller will see that its hash is wrong
+            except httpx2.TransportError as error:
                 failures = 0 if written.tell() > before else failures + 1
                 if failures == TRIES:
                     raise
+                kind = type(error).__name__
+                log.info("a download stopped at %d of %d bytes (%s); next try in %d s", written.tell(), size, kind, failures)
                 time.sleep(failures)
         os.fsync(written.fileno())
 
 
 def _append(written: IO[bytes], size: int, ask: Ask, progress: Callable[[int], None]) -> None:
-    """One request."""
+    """Append one request's answer."""
     headers = {"Accept-Encoding": "identity"}
     if written.tell():
         headers["Range"] = f"bytes={written.tell()}-"
     with ask(headers) as response:
-        if response.status_code != 206:  # it does not know Range: from the start, then
+        if response.status_code != 206:  # the server ignores Range and sends the whole file
             written.seek(0)
             written.truncate()
         for piece in response.iter_bytes(PIECE):

@@ -1,4 +1,4 @@
-"""Every choice a person can make, with its default and its reason. A TOML file, checked strictly, never half applied."""
+"""The settings, with their defaults and reasons: a TOML file that is checked strictly, and applied completely or not at all."""
 
 import difflib
 import os
@@ -15,8 +15,8 @@ from waggle.core import paths
 from waggle.core.errors import SettingsError
 from waggle.core.module_names import module_names
 
-MAX_CHARACTERS = 10_000  # of a settings file: the time that reading one takes grows with the square of its length
-NO_TOML = (ValueError, RecursionError)  # TOMLDecodeError, and what tomllib raises for endless numbers and endless nesting
+MAX_CHARACTERS = 10_000  # of a settings file: the time to parse one grows with the square of its length
+NO_TOML = (ValueError, RecursionError)  # TOMLDecodeError, and what tomllib raises for huge numbers and deep nesting
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Percent = Annotated[int, msgspec.Meta(ge=5, le=100)]
 Hours = Annotated[str, msgspec.Meta(pattern=r"^[#.]{24}\Z")]  # of one day: # may contribute, . may not
@@ -26,110 +26,110 @@ SHARING_STRATEGIES = tuple(sorted((*LIVE_SHARING_STRATEGIES, *module_names("sapo
 if TYPE_CHECKING:
     UpdateRule: TypeAlias = str
     SharingStrategy: TypeAlias = str
-else:  # a file in one of these folders is a choice, for msgspec to check
+else:  # msgspec checks that the setting names a file in one of these folders
     UpdateRule, SharingStrategy = Literal[UPDATE_RULES], Literal[SHARING_STRATEGIES]
-Value = bool | int | float | str | tuple[str, ...] | None  # of one setting; None: back to its default
+Value = bool | int | float | str | tuple[str, ...] | None  # of one setting; None: its default
 
 
 class SwarmSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """With whom. Without seeds a node waits to be found; `solo` never opens the network at all."""
+    """With whom to train. A node without seeds waits for others to find it; a `solo` node opens no network."""
 
     solo: bool = False
     seeds: tuple[str, ...] = ()  # multiaddresses with a peer id: /ip4/192.0.2.1/tcp/4001/p2p/12D3...
     host: str = "0.0.0.0"
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0  # 0: any free one
-    lan: bool = False  # find others on the local network; whoever is on it then sees that Waggle runs here, and in which swarm
-    upnp: bool = False  # ask the router to let calls through: not without being asked to
-    through: Literal["auto", "relay", "direct"] = "auto"  # through the seeds: where a router blocks calls, always, never
-    gateways: tuple[str, ...] = ()  # ws:// or wss:// addresses, # and a peer id behind; where peers cannot be spoken to
-    light: bool = False  # take part through gateways in any case: where a network blocks everything but the web
-    leaderboard: bool = False  # publish this model's answers to the swarm's exams, and mark those of others who do
-    my_answers: Literal["ask", "no", "yes"] = "ask"  # on Try it; shared, marked human, only with "yes"
-    charter: str = ""  # a charter file, or its hash, asked of the seeds; empty: the swarm that ships with Waggle
+    lan: bool = False  # find others on the local network; everybody there then sees that Waggle runs here, and in which swarm
+    upnp: bool = False  # ask the router to let calls through; only if a person wants it
+    through: Literal["auto", "relay", "direct"] = "auto"  # be called through the seeds: if a router blocks calls, always, never
+    gateways: tuple[str, ...] = ()  # ws:// or wss://, optionally with # and a peer id; if peers cannot be reached directly
+    light: bool = False  # use only gateways, for networks that block everything but the web
+    leaderboard: bool = False  # publish this model's answers to the swarm's exams, and grade those of others
+    my_answers: Literal["ask", "no", "yes"] = "ask"  # share answers that a person writes in the playground, marked as human
+    charter: str = ""  # a charter file, or a hash to ask the seeds for; empty: the swarm that ships with Waggle
 
 
 class WebSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A port for browsers: the status page of the swarm. Off unless chosen, and then for this computer alone."""
+    """A port for browsers with the status page of the swarm. It is off by default, and then open to this computer only."""
 
-    host: str = "127.0.0.1"  # 0.0.0.0: for everybody who can reach this computer
+    host: str = "127.0.0.1"  # 0.0.0.0: open to everybody who can reach this computer
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0  # 0: none
-    gateway: bool = False  # let those take part through it whose network lets nothing but the web through
+    gateway: bool = False  # serve light clients there
 
 
 class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is trained: a transformers folder, or a model of the hub; neither: the starter that ships with Waggle."""
+    """What to train: a transformers folder or a model of the hub; if neither is set, the starter that ships with Waggle."""
 
     folder: str = ""
     name: str = ""  # owner/name, or owner/name@revision: Qwen/Qwen2.5-0.5B-Instruct
-    training: Literal["auto", "full", "lean", "lora"] = "auto"  # auto: all of it where memory allows, see models.shared
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # of the products; auto: bfloat16 where it is faster here
+    training: Literal["auto", "full", "lean", "lora"] = "auto"  # auto: all weights if memory allows, see models.shared
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # of matrix products; auto: bfloat16 if it is faster here
 
 
 class LearningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One round: draw `questions`, keep `local` of them and `external` groups of peers, learn once (SAPO, algorithm 1).
+    """One round: draw `questions`, learn once from `local` of their groups and `external` groups of peers (SAPO, algorithm 1).
 
-    `local` and `external` follow what there is to learn: own groups that teach nothing give way to peers' that do, and where
-    peers offer too few, own groups take their places.
+    Both numbers are targets: external groups replace local ones that teach nothing, and local groups fill up if peers offer too
+    few.
     """
 
     questions: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
     local: Annotated[int, msgspec.Meta(ge=0, le=64)] = 4
     external: Annotated[int, msgspec.Meta(ge=0, le=64)] = 4
     group_size: Annotated[int, msgspec.Meta(ge=2, le=16)] = 8
-    rule: UpdateRule = "grpo"  # how rewards become a gradient: one file each in rl/update_rules/
-    sharing: SharingStrategy = "adaptive"  # which groups of peers count, and how much: one file each in sapo/sharing/
-    specialties: tuple[str, ...] = ()  # what to ask about, of the swarm's; empty: all of them
+    rule: UpdateRule = "grpo"  # how rewards become a gradient: a file of rl/update_rules/
+    sharing: SharingStrategy = "adaptive"  # which external groups count, and how much: a file of sapo/sharing/
+    specialties: tuple[str, ...] = ()  # the swarm's specialties to ask about; empty: all
     max_new_tokens: Annotated[int, msgspec.Meta(ge=0, le=2048)] = 0  # of an answer; 0: 24 for the starter, 160 for other models
     temperature: Annotated[float, msgspec.Meta(gt=0.0, le=4.0)] = 1.0
-    top_p: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 1.0  # only the likeliest tokens that together have so much
+    top_p: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 1.0  # nucleus sampling
     learning_rate: Annotated[float, msgspec.Meta(ge=0.0, le=1e-2)] = 0.0  # 0: 5e-4 for the starter, less for larger models
-    warmup_steps: Annotated[int, msgspec.Meta(ge=0)] = 10  # AdamW's first steps are all sign and no size
-    held_out_every: Positive = 25  # rounds between two honest scores
+    warmup_steps: Annotated[int, msgspec.Meta(ge=0)] = 10  # AdamW's first steps are equally large for all weights
+    held_out_every: Positive = 25  # rounds between two held-out scores
     held_out_questions: Annotated[int, msgspec.Meta(ge=1, le=200)] = 30  # of each specialty
 
 
 class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When this computer contributes. A rule whose answer this computer does not tell holds nothing back."""
+    """When this computer contributes. A rule that cannot be checked on this computer counts as fulfilled."""
 
-    idle_minutes: Annotated[int, msgspec.Meta(ge=0, le=240)] = 0  # without keyboard and mouse; 0: also while it is used
+    idle_minutes: Annotated[int, msgspec.Meta(ge=0, le=240)] = 0  # since the last key or mouse movement; 0: also while it is used
     only_on_power: bool = True  # not on battery
     week: Annotated[tuple[Hours, ...], msgspec.Meta(max_length=7)] = ()  # Monday first; empty: always
-    not_while: Annotated[tuple[str, ...], msgspec.Meta(max_length=50)] = ()  # programs, by the names of their files
-    not_full_screen: bool = True  # a game, a film, a talk
+    not_while: Annotated[tuple[str, ...], msgspec.Meta(max_length=50)] = ()  # programs that run, by their file names
+    not_full_screen: bool = True  # a game, a film, a presentation
     not_metered: bool = True
-    below_celsius: Annotated[int, msgspec.Meta(ge=0, le=110)] = 85  # of the processor; 0: however warm
-    kwh_a_day: Annotated[float, msgspec.Meta(ge=0.0, le=100.0)] = 0.0  # a budget of energy, as estimated; 0: none
+    below_celsius: Annotated[int, msgspec.Meta(ge=0, le=110)] = 85  # of the processor; 0: at any temperature
+    kwh_a_day: Annotated[float, msgspec.Meta(ge=0.0, le=100.0)] = 0.0  # a budget of estimated energy; 0: none
 
 
 class ComputerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much of this computer."""
+    """How much of this computer to use."""
 
     threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # cores; 0: a quarter of them, so that it stays pleasant to use
     device: Literal["auto", "cpu", "cuda", "xpu", "mlx"] = "auto"  # auto: MLX on Apple Silicon, else the GPU torch finds, or none
-    priority: Literal["lowest", "low", "normal"] = "lowest"  # who goes first when others want the processor too
+    priority: Literal["lowest", "low", "normal"] = "lowest"  # of our processes, against other programs
     cpu_percent: Percent = 100  # of the time
-    gpu_percent: Percent = 50  # of the time; a screen that is drawn by the same GPU stutters above
-    # while it contributes; 0: estimated, see protocol/energy_estimate.py
+    gpu_percent: Percent = 50  # of the time; above 50, a screen on the same GPU stutters
+    # consumption while it contributes; 0: estimated, see protocol/energy_estimate.py
     watts: Annotated[float, msgspec.Meta(ge=0.0, le=5000.0)] = 0.0
     price_kwh: Annotated[float, msgspec.Meta(ge=0.0, le=1000.0)] = 0.0  # in your own currency; 0: not known
     memory_gb: Annotated[float, msgspec.Meta(ge=0.0, le=4096.0)] = 0.0  # 0: what the model needs
-    traffic_kb: Annotated[int, msgspec.Meta(ge=0)] = 0  # kB a second, each way, beside a little to stay connected; 0: no limit
-    # saved states and models; the oldest go first, the last good one never; 0: no limit
+    traffic_kb: Annotated[int, msgspec.Meta(ge=0)] = 0  # kB/s each way, beside a little to stay connected; 0: no limit
+    # for saved states and models; the oldest are removed first, the newest good one never; 0: no limit
     disk_gb: Annotated[float, msgspec.Meta(ge=0.0, le=10_000.0)] = 20.0
 
 
 class WindowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the window looks and what it does by itself. A closed window goes to the tray, where there is one."""
+    """How the window looks, and what it does by itself. A closed window goes to the tray if the desktop has one."""
 
-    welcomed: bool = False  # the questions of the first start were answered or skipped
+    welcomed: bool = False  # the welcome questions were answered or skipped
     theme: Literal["system", "light", "dark", "high_contrast"] = "system"
     language: Literal["system", "en", "de"] = "system"
     text_percent: Annotated[int, msgspec.Meta(ge=80, le=200)] = 100
-    less_motion: Literal["system", "on", "off"] = "system"  # on: counts and highlights in place of movement
+    less_motion: Literal["system", "on", "off"] = "system"  # on: counters and highlights instead of animation
     close_to_tray: bool = True
     notify_problems: bool = True
     notify_discoveries: bool = True
-    read_out: bool = False  # each minute what happened in it, to a screen reader
+    read_out: bool = False  # every minute, tell a screen reader what happened
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -143,7 +143,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def profiles(cores: int) -> dict[str, dict[str, Value]]:
-    """Named presets of when and how much, gentlest first, for a computer of so many cores. The first one is the default."""
+    """The profiles: presets of when and how much, gentlest first. The first is the default. `cores` are this computer's."""
     polite = {"when.only_on_power": True, "when.not_full_screen": True, "when.not_metered": True}
     return {
         "quiet": polite | {
@@ -161,7 +161,7 @@ def profiles(cores: int) -> dict[str, dict[str, Value]]:
 
 
 def profile_of(settings: Settings, cores: int) -> str:
-    """The profile that the settings amount to, or "custom"."""
+    """The profile whose values the settings have, or "custom"."""
     for name, preset in profiles(cores).items():
         if all(value_of(settings, key) == value for key, value in preset.items()):
             return name
@@ -169,7 +169,7 @@ def profile_of(settings: Settings, cores: int) -> str:
 
 
 def value_of(settings: Settings, key: str) -> Value:
-    """What `section.name` is set to; raises SettingsError."""
+    """The value of `section.name`. Raises SettingsError."""
     section, _, name = key.partition(".")
     if section not in _names(settings) or name not in _names(getattr(settings, section)):
         raise SettingsError(f"There is no setting {key}.", _meant(name, section))
@@ -178,15 +178,15 @@ def value_of(settings: Settings, key: str) -> Value:
 
 
 def read(path: Path, overrides: tuple[str, ...] = ()) -> Settings:
-    """The settings of a file (a missing one means all defaults) with `key=value` overrides; raises SettingsError.
+    """The settings of a file (defaults if it does not exist) with `key=value` overrides. Raises SettingsError.
 
-    A file that cannot be used is left exactly as it is.
+    A file that cannot be read is not changed.
     """
     return _overridden(_known(_table(path)), overrides, str(path))
 
 
 def _overridden(stored: dict[str, Any], overrides: tuple[str, ...], source: str) -> Settings:
-    """What the `source` says, with overrides on top; raises SettingsError, which blames the one that is wrong."""
+    """The stored settings with overrides. Raises SettingsError, which names the one of both that is wrong."""
     if not overrides:
         return _checked(stored, source)
     table = deepcopy(stored)
@@ -195,12 +195,12 @@ def _overridden(stored: dict[str, Any], overrides: tuple[str, ...], source: str)
     try:
         return _checked(table, "the command line")
     except SettingsError:
-        _checked(stored, source)  # raises where that itself is wrong
+        _checked(stored, source)  # raises if the fault is there
         raise
 
 
-def named(path: Path, keys: Iterable[str]) -> dict[str, Value]:
-    """What a file says of each `section.name`, None where it says nothing; raises SettingsError."""
+def stored_values(path: Path, keys: Iterable[str]) -> dict[str, Value]:
+    """The values in a file of each `section.name`, None if it is not set. Raises SettingsError."""
     table = _table(path)
     values: dict[str, Value] = {}
     for key in keys:
@@ -212,9 +212,9 @@ def named(path: Path, keys: Iterable[str]) -> dict[str, Value]:
 
 
 def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] = ()) -> Settings:
-    """Set `section.name` to values (None: back to the default) in the file, all or none; the settings with `overrides` on top.
+    """Set `section.name` to values (None: the default) in the file, and return the settings with `overrides`.
 
-    Raises SettingsError, the file then being as it was.
+    Raises SettingsError; then the file has not changed.
     """
     table = _table(path)
     for key, value in values.items():
@@ -243,12 +243,12 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
 
 
 def _table(path: Path) -> dict[str, Any]:
-    """What the file says, unchecked; raises SettingsError."""
+    """The file's content, unchecked. Raises SettingsError."""
     text = ""
     try:
-        text = path.read_text(encoding="utf-8-sig")  # Notepad begins with a mark
+        text = path.read_text(encoding="utf-8-sig")  # Notepad writes a byte order mark
     except FileNotFoundError:
-        pass  # nobody has chosen anything yet
+        pass  # no setting was changed yet
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError("The settings file cannot be read.", f"Check that {path} is yours to read ({error}).") from error
     if len(text) > MAX_CHARACTERS:
@@ -262,7 +262,7 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a file that cannot be used, to a name that none has yet; that name. Raises SettingsError."""
+    """Rename a file that cannot be used to a free name, and return it. Raises SettingsError."""
     names = (path.with_name(f"{path.name}.broken{end}") for end in ("", *(f"-{number}" for number in range(2, 1000))))
     try:
         free = next(name for name in names if not os.path.lexists(name))
@@ -272,7 +272,7 @@ def set_aside(path: Path) -> Path:
 
 
 def _known(table: dict[str, Any]) -> dict[str, Any]:
-    """Without what a newer version wrote, which stays in the file for it: names like none here, so no slip is passed over."""
+    """The table without unknown names, which a newer version may have written. Names close to a known one stay: a slip."""
     sections = _names(Settings())
     parts = {name: part for name, part in table.items() if name in sections or _close(name, sections)}
     for name in sections & parts.keys():
@@ -283,19 +283,19 @@ def _known(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def assignment(text: str) -> tuple[str, Value]:
-    """`section.name=value` as a key and its value; nothing after the sign means the default. Raises SettingsError."""
+    """`section.name=value` as a key and a value; no value means the default. Raises SettingsError."""
     key, equals, value = text.partition("=")
     if not equals or key.count(".") != 1:
         raise SettingsError(f"{text} is not of the form section.name=value.", "For example: swarm.port=4001")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except NO_TOML:
-        parsed = value or None  # a bare word is a string: nobody wants to quote paths twice on a command line
+        parsed = value or None  # a bare word is a string, so that paths need no second quotes on a command line
     return key.strip(), parsed
 
 
-def holds(override: str, settings: Settings) -> bool:
-    """Whether what a `key=value` of the command line says is so in these settings."""
+def matches_override(override: str, settings: Settings) -> bool:
+    """Whether these settings have the value that a `key=value` of the command line sets."""
     try:
         return _overridden(msgspec.to_builtins(settings), (override,), "these settings") == settings
     except SettingsError:
@@ -306,14 +306,14 @@ def _override(table: dict[str, Any], override: str) -> None:
     key, value = assignment(override)
     section, _, name = key.partition(".")
     part = table.setdefault(section, {})
-    if isinstance(part, dict):  # else the check below refuses the file
+    if isinstance(part, dict):  # if not, `_checked` refuses it
         part[name] = value_of(Settings(), key) if value is None else value
 
 
 def _checked(table: dict[str, Any], source: str) -> Settings:
     try:
         settings = msgspec.convert(table, Settings)
-    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # the latter: a key that is no text
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # UnicodeEncodeError: a key with lone surrogates
         raise SettingsError(f"In {source}: {_plain(str(error))}.", _nearest(str(error)) or "Nothing was changed.") from error
     if settings.model.folder and settings.model.name:
         raise SettingsError("model.folder and model.name are both set.", "Remove the one that should not be used.")
@@ -331,7 +331,7 @@ def _checked(table: dict[str, Any], source: str) -> Settings:
 
 
 def _plain(message: str) -> str:
-    """msgspec's sentence with its JSON path written as a settings key."""
+    """msgspec's message, with its JSON path written as a setting's name."""
     where = re.search(r" - at `\$\.?([^`]*)`", message)
     key = where.group(1) if where else ""
     what = re.sub(r" - at `[^`]*`", "", message).replace("Object contains unknown field", "unknown setting")
@@ -344,7 +344,7 @@ def _nearest(message: str) -> str:
 
 
 def _meant(name: str, section: str | None) -> str:
-    """Which setting was meant by one that there is not, or which there are."""
+    """Advice for an unknown setting: the one that was probably meant, or all that exist."""
     known = _names(getattr(Settings(), section)) if section in _names(Settings()) else _names(Settings())
     close = _close(name, known)
     return f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(sorted(known))}."
@@ -355,5 +355,5 @@ def _names(part: msgspec.Struct) -> set[str]:
 
 
 def _close(name: str, known: set[str]) -> list[str]:
-    """The name that was meant, if any: seed is like seeds."""
+    """The known name that is close to an unknown one, if any: seed is close to seeds."""
     return difflib.get_close_matches(name, sorted(known), n=1)

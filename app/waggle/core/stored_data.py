@@ -1,8 +1,7 @@
-"""What Waggle keeps on this computer, with sizes, and the removal of what a person chose of it.
+"""What Waggle stores on this computer, with sizes, and its removal.
 
-Only files that Waggle itself writes are listed, by their names, in its two folders: the home of a node and the cache. A folder
-without the marks of a home is somebody's own, whatever its files are called. A link counts as itself: what it leads to is neither
-measured nor touched.
+Only files that Waggle writes are listed, by their names, in its two folders: the home of a node and the cache. A folder without
+the marks of a home belongs to somebody else, whatever the names of its files. Links are not followed: a link counts as itself.
 """
 
 import os
@@ -18,16 +17,16 @@ from waggle.core import paths
 
 DataKind = Literal["identity", "settings", "checkpoints", "history", "record", "swarms", "log", "models", "cuda", "cache"]
 KINDS: tuple[DataKind, ...] = get_args(DataKind)
-KEPT_BY_DEFAULT: tuple[DataKind, ...] = ("identity",)  # unless a person chooses otherwise
+KEPT_BY_DEFAULT: tuple[DataKind, ...] = ("identity",)  # unless a person names it
 BROKEN = ("settings.toml.broken", "settings.toml.broken-[0-9]*")
-LOCK = "window*.lock"  # one for each computer that is driven from this one
+LOCK = "window*.lock"  # one for each computer that a window here controls
 ROUND, HASH = "r" + "[0-9]" * 8, "[0-9a-f]" * 64
 STAMP = "[0-9]" * 8 + "T" + "[0-9]" * 6
 RECORD = f"{STAMP}-{'[0-9]' * 6}.jsonl"
 
 
 def _file_names(*names: str) -> tuple[str, ...]:
-    """Files that are written whole or not at all, what a kill leaves beside them, and what cannot be read and is set aside."""
+    """The names of files that are written atomically, with their temporary names and those of damaged files set aside."""
     ends = (".new", ".damaged")  # an early version wrote into name.new, not into name.json.new
     return tuple(pattern for name in names for pattern in (name, f"{name}.new", *(name.rpartition(".")[0] + end for end in ends)))
 
@@ -59,7 +58,7 @@ OF_CACHE: dict[DataKind, tuple[str, ...]] = {
     "models": ("models/**",), "cuda": ("cuda/**",), "cache": ("bench/**", "churn.jsonl", "fuzz/**", "lab/**", "shapes/**"),
 }  # fmt: skip
 
-SHARED: tuple[DataKind, ...] = tuple(OF_CACHE)  # by every home of this person
+SHARED: tuple[DataKind, ...] = tuple(OF_CACHE)  # by all homes of this user
 
 
 class StoredFiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +77,7 @@ class FailedRemoval(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one kind."""
+    """What was removed of one kind."""
 
     kind: DataKind
     files: int
@@ -87,13 +86,13 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def kept_by_default(home: paths.Home) -> tuple[DataKind, ...]:
-    """What stays unless it is named: who one is, and of a home beside the usual one also what the usual one needs."""
+    """What stays unless it is named: the identity, and for another home than the usual one also what all homes share."""
     usual = _real(home.root) == _real(paths.home_in(None).root)
     return KEPT_BY_DEFAULT if usual else (*KEPT_BY_DEFAULT, *SHARED)
 
 
 def is_home(home: paths.Home) -> bool:
-    """Whether Waggle ever worked in this folder: each of its doors that writes makes `control`, and nobody else its files."""
+    """Whether Waggle ever used this folder: every command that writes makes `control`, and only Waggle writes its files."""
     try:
         sockets = [f"control/{path.name}" for path in home.control.iterdir()]
     except OSError:  # it is not there
@@ -102,8 +101,8 @@ def is_home(home: paths.Home) -> bool:
     return not sockets or marked or os.path.lexists(home.identity)
 
 
-def belongings(home: paths.Home, cache: Path) -> tuple[StoredFiles, ...]:
-    """Everything that is there, in the order of KINDS; kinds of which there is nothing are left out."""
+def stored_files(home: paths.Home, cache: Path) -> tuple[StoredFiles, ...]:
+    """All stored files in the order of KINDS, without empty kinds."""
     ours = _listed(home.root, OF_HOME) if is_home(home) else ()
     listed = [*ours, *_listed(cache, OF_CACHE)]
     return tuple(
@@ -114,19 +113,19 @@ def belongings(home: paths.Home, cache: Path) -> tuple[StoredFiles, ...]:
 
 
 def remove(home: paths.Home, cache: Path, kinds: Collection[DataKind]) -> tuple[Removal, ...]:
-    """Remove what is there of these kinds, and folders that are empty then. What resists is named, and the rest goes on."""
+    """Remove files of these kinds, and folders that are empty then. Files that cannot be removed are named in the result."""
     ours = is_home(home)
     done = tuple(
-        _removed(belonging, (_real(home.root), _real(cache))) for belonging in belongings(home, cache) if belonging.kind in kinds
+        _remove(stored, (_real(home.root), _real(cache))) for stored in stored_files(home, cache) if stored.kind in kinds
     )
     _tidy(cache, _tops(OF_CACHE))
     if ours:
-        tidy(home)  # after the cache, which Windows keeps in it
+        tidy(home)  # after the cache, which is inside the home on Windows
     return done
 
 
 def tidy(home: paths.Home) -> None:
-    """Remove folders of a home in which nothing is left, the root last; `control` stays while nothing else marks what is left."""
+    """Remove empty folders of a home, the root last. `control` stays while it alone marks the folder as a home with files."""
     rest = os.path.lexists(home.identity) or not any(_listed(home.root, OF_HOME))
     _tidy(home.root, _tops(OF_HOME) - (set() if rest else {home.control.name}))
 
@@ -139,14 +138,14 @@ def _tidy(root: Path, tops: set[str]) -> None:
 
 
 def _listed(root: Path, patterns: dict[DataKind, tuple[str, ...]]) -> Iterator[tuple[DataKind, Path, int]]:
-    """Every known file below a root, found without following a link."""
+    """Every known file below a root, without following links."""
     root = _real(root)
     for path in _leaves(root, patterns):
         kind = _kind_of(path.relative_to(root).as_posix(), patterns)
         if kind is not None:
             try:
                 yield kind, path, path.lstat().st_size
-            except OSError:  # it went away while it was looked at
+            except OSError:  # it was removed meanwhile
                 continue
 
 
@@ -156,14 +155,14 @@ def _kind_of(name: str, patterns: dict[DataKind, tuple[str, ...]]) -> DataKind |
 
 
 def _fits(parts: list[str], pattern: list[str]) -> bool:
-    """`**` at the end of a pattern stands for anything below."""
+    """Whether a path matches a pattern. `**` at its end stands for anything below."""
     if pattern[-1] == "**":
         return len(parts) >= len(pattern) - 1 and _fits(parts[: len(pattern) - 1], pattern[:-1])
     return len(parts) == len(pattern) and all(fnmatchcase(part, glob) for part, glob in zip(parts, pattern, strict=True))
 
 
 def _leaves(root: Path, patterns: dict[DataKind, tuple[str, ...]]) -> Iterator[Path]:
-    """Files and links below a root, of its folders only those that a pattern names."""
+    """Files and links in a root, and in those of its folders that a pattern names."""
     tops = _tops(patterns)
     for path in _inside(root):
         if _is_link(path) or not path.is_dir():
@@ -187,40 +186,40 @@ def _below(folder: Path) -> Iterator[Path]:
 def _inside(folder: Path) -> list[Path]:
     try:
         return sorted(folder.iterdir())
-    except OSError:  # it is not there, or not ours to read: then nothing in it is ours to remove
+    except OSError:  # missing, or not ours to read: so nothing in it is ours to remove
         return []
 
 
 def _is_link(path: Path) -> bool:
-    """Also of the kinds that Windows knows beside symbolic ones."""
+    """Whether it is a link, including Windows' reparse points other than symbolic links."""
     try:
         status = path.lstat()
-    except OSError:  # it went away
+    except OSError:  # it was removed meanwhile
         return False
     return stat.S_ISLNK(status.st_mode) or bool(getattr(status, "st_file_attributes", 0) & 0x400)  # FILE_ATTRIBUTE_REPARSE_POINT
 
 
-def _removed(belonging: StoredFiles, roots: tuple[Path, ...]) -> Removal:
+def _remove(stored: StoredFiles, roots: tuple[Path, ...]) -> Removal:
     spared, files, size = [], 0, 0
-    for path in belonging.files:
+    for path in stored.files:
         try:
             freed = path.lstat().st_size
             if not any(_real(path.parent).is_relative_to(root) for root in roots):
                 raise OSError(0, "a link leads out of Waggle's folder")
             _unlink(path)
-        except FileNotFoundError:  # somebody else was faster: it is gone, which is what was asked for
+        except FileNotFoundError:  # another process removed it, which is what we want
             continue
         except OSError as error:
-            if fnmatchcase(path.name, LOCK):  # of a living window, which removes it when it ends; Windows lets nobody else
+            if fnmatchcase(path.name, LOCK):  # of a running window: Windows lets nobody else remove it
                 continue
             spared.append(FailedRemoval(path=str(path), reason=error.strerror or type(error).__name__))
             continue
         files, size = files + 1, size + freed
-    return Removal(kind=belonging.kind, files=files, size=size, spared=tuple(spared))
+    return Removal(kind=stored.kind, files=files, size=size, spared=tuple(spared))
 
 
 def _unlink(path: Path) -> None:
-    """A key file may not be written, which Windows takes for a reason not to remove it."""
+    """Remove a file. Windows refuses to remove read-only files, and key files are read-only."""
     if os.name == "nt" and not _is_link(path):
         path.chmod(stat.S_IWRITE)
     path.unlink()
@@ -236,10 +235,10 @@ def _remove_empty(folder: Path) -> None:
 def _rmdir(folder: Path) -> None:
     try:
         folder.rmdir()
-    except OSError:  # something is left in it, or it is not there: both are as they should be
+    except OSError:  # it is not empty, or does not exist: both are fine
         return
 
 
 def _real(path: Path) -> Path:
-    """Where a folder really lies: a person may have put Waggle's own somewhere else by a link."""
+    """The real path of a folder: a person may have moved Waggle's folder and left a link."""
     return Path(os.path.realpath(path))

@@ -1,1 +1,1 @@
-"""Strangers who share: records, the directory, and trust."""
+"""The network of a node: records, the directory, transports, limits and reputation."""

@@ -61,7 +61,7 @@ class SwarmNode:
         self._addresses: tuple[str, ...] = ()
 
         def report(event: NetworkEvent) -> None:
-            self._statistics.hear(event)
+            self._statistics.add(event)
             context.report(event)
 
         self._context = replace(context, report=report)
@@ -96,22 +96,22 @@ class SwarmNode:
         host = HostNode(
             read_directory=lambda: self._directory.entries(), announce=self._announce_for, pull=self._pull_for,
             admits=self._admits, serve_payload=self._give, may_receive=self._accept_upload,
-            may_tell=self._bandwidth.may_send_directory,
+            may_send_directory=self._bandwidth.may_send_directory,
         )  # fmt: skip
         return GatewayServer(self._context.charter.digest, self._context.identity, self._context.membership, host)
 
     def _callbacks(self) -> Callbacks:
         return Callbacks(
-            services=self._services(), report=self._context.report, admission=self._context.membership,
+            services=self._services(), report=self._context.report, membership=self._context.membership,
             on_peers=self._update_connections, on_joined=self._publisher.renew,
-            on_handshake=self._reputations.record_handshake, trusted_peers=self._reputations.trusted, traffic=self._bandwidth,
+            on_handshake=self._reputations.record_handshake, trusted_peers=self._reputations.trusted, bandwidth=self._bandwidth,
         )  # fmt: skip
 
     def _services(self) -> Services:
         return Services(
             payload=self._give_payload, charter=self._give_charter, handshake=self._give_handshake, admits=self._admits,
             source=lambda peer_id: self._address_ranges.get(peer_id), refresh_peers=lambda: self._connection.refresh_peers(),
-            may_tell=self._bandwidth.may_send_directory, digest=self._context.charter.digest,
+            may_send_directory=self._bandwidth.may_send_directory, digest=self._context.charter.digest,
             member=self._context.membership.admits,
         )  # fmt: skip
 

@@ -45,7 +45,7 @@ async def run(
         member=membership.admits,
     )
     callbacks = Callbacks(
-        services=services, report=lambda event: _print_event(event, print_line), admission=membership, on_peers=on_peers
+        services=services, report=lambda event: _print_event(event, print_line), membership=membership, on_peers=on_peers
     )
     transport = transport_for(replace(options, light=False), identity)(callbacks)
     await transport.start()

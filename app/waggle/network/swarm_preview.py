@@ -121,7 +121,7 @@ async def _preview_by_web(invite: Invite, visitor: Identity, patience: float) ->
     callbacks = Callbacks(
         services=Services(digest=invite.charter),
         report=lambda event: None,
-        admission=Membership(charter, visitor.peer_id, invite.key),
+        membership=Membership(charter, visitor.peer_id, invite.key),
         on_joined=joined.set,
     )
     transport = transport_for(SwarmOptions(gateways=invite.gateways, light=True), visitor)(callbacks)

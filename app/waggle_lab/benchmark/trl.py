@@ -65,7 +65,7 @@ def make(cell: Cell, model: Any) -> tuple[Any, other_trainers.ForcedLengths]:
     def rewards(completions: list[str], **_: Any) -> list[float]:
         return [reward for row in cells.rewards(next(calls)) for reward in row]
 
-    # As in Waggle: the loss of GRPO (arXiv 2402.03300) without KL, with the clip-higher bounds of DAPO (arXiv 2503.14476).
+    # As in Waggle: the loss of GRPO (arXiv 2402.03300) without KL, with the clip bounds of DAPO (arXiv 2503.14476).
     config = GRPOConfig(
         output_dir=tempfile.mkdtemp(), per_device_train_batch_size=cell.group_size, gradient_accumulation_steps=cell.questions,
         num_generations=cell.group_size, max_completion_length=cell.longest, shuffle_dataset=False, max_steps=len(schedule),

@@ -1,4 +1,4 @@
-"""Whom gathering leaves alone, and in which order it judges. What it gathers is shown by nodes that run, in test_node.py."""
+"""Which peers the collector skips, and in which order it judges. test_node.py tests what it collects, with running nodes."""
 
 import asyncio
 import hashlib
@@ -97,7 +97,7 @@ def test_neither_newcomers_nor_those_of_no_use_promise_anything() -> None:
 
 
 class Listener:
-    """A node that is not started: what it pulls is here already."""
+    """A node that is not started: what it pulls is already in `blobs`."""
 
     def __init__(self, folder: Path, charter: Charter, verifier: Verifier, *, light: bool = False) -> None:
         self.folder, self.charter, self.verifier, self.ear, self.rests = folder, charter, verifier, Ear(), False
@@ -119,7 +119,7 @@ class Listener:
         return [news.origin for news in self.ear.all(GroupsArrived)]
 
     def met(self, name: str, source: str, route: Route = "direct") -> Identity:
-        """A peer that is connected from there."""
+        """A peer that is connected from this address range."""
         peer = fresh_identity(self.folder, name)
         known = {each.id: (each.connection, each.source) for each in self.node._reputations}
         self.node._reputations.update_connections({**known, peer.peer_id: (route, source)})
@@ -146,7 +146,7 @@ class Listener:
         )
 
     def slow(self, peer: Identity, number: int = 1, texts: Sequence[str] = (SLOW,) * 15, count: int = 4) -> bytes:
-        """Slow formulas, and the true answer beside them: so every group teaches."""
+        """Formulas that are slow to judge, and the true answer, so that every group teaches."""
         scene = Scene(self.charter, self.verifier, peer, time.time(), canary="", round=number)
         groups = attacks.answering(scene, "propositional_logic", ["<answer>{truth}</answer>", *texts], count=count)
         return attacks.wire(scene, groups, round=1).blob
@@ -282,7 +282,7 @@ async def test_while_the_computer_is_to_rest_nothing_is_judged_and_afterwards_it
 
 
 class Flood:
-    """A network whose directory is full of names that nobody met, others at each look: they give as much as a call carries."""
+    """A network whose directory is full of unknown names, new ones in each look, that give as much as one call carries."""
 
     replicas = 1
 
@@ -299,7 +299,7 @@ class Flood:
         return self
 
     async def refresh_peers(self) -> None:
-        """Nobody is met."""
+        """Do nothing."""
 
     async def read_directory(self, _key: str) -> dict[bytes, bytes]:
         signed = msgspec.msgpack.encode(self.announced) + bytes(SIGNATURE_BYTES)
@@ -325,7 +325,7 @@ async def test_light_clients_send_nobody_deeper_and_go_no_deeper_themselves(
 
 
 async def look(gathering: RolloutCollector, network: Flood) -> int:
-    """How many were pulled from at one look, to the end."""
+    """The number of completed pulls in one look."""
     before = network.pulled
     await gathering._look(network)
     await asyncio.gather(*gathering._pulling.values())

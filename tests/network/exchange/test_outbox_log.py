@@ -1,4 +1,4 @@
-"""What left this computer: the newest ten, each once, and readable without leaving anything out."""
+"""The outbox log holds the newest ten messages once each, and shows every value of them."""
 
 import json
 from pathlib import Path

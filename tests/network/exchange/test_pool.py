@@ -1,4 +1,4 @@
-"""The pool keeps what teaches, from everybody, and each group once."""
+"""The pool keeps groups that teach, a fair share of each party, and each group once."""
 
 import msgspec
 

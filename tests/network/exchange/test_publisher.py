@@ -1,4 +1,4 @@
-"""What is offered: groups of two epochs cannot travel together, so each has its turn, and none is lost."""
+"""The publisher makes one payload for each epoch and loses none, and announces it where it can."""
 
 import time
 from dataclasses import replace
@@ -59,7 +59,7 @@ def test_an_older_question_that_was_answered_late_pushes_out_no_round_and_is_pus
 
 
 class OnlyGroups:
-    """A way into the swarm whose gateway takes groups and no answer sheets."""
+    """A transport whose gateway accepts groups but no answer sheets."""
 
     def __init__(self, sheet: bytes) -> None:
         self.network, self._sheet = self, sheet

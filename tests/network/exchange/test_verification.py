@@ -54,7 +54,7 @@ def test_a_record_that_takes_too_long_to_judge_is_dropped(
 
 
 class Queue:
-    """The lock of a verifier that others use so much that each turn is waited for."""
+    """The lock of a verifier that others use so much that each turn must wait."""
 
     def __init__(self, lock: AbstractContextManager[object], wait: Callable[[], None]) -> None:
         self._lock, self._wait, self._inside = lock, wait, 0

@@ -1,4 +1,4 @@
-"""A backup opens with its passphrase and with nothing else, and putting a key back never loses the one that was there."""
+"""A backup opens only with its passphrase, and restoring a key never loses the key before it."""
 
 import os
 import stat

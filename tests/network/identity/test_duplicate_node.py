@@ -1,4 +1,4 @@
-"""Two copies of one identity are noticed, and our own past is not taken for another."""
+"""A duplicate of our identity is detected, and an earlier run of this node is not mistaken for one."""
 
 from waggle.network.identity.duplicate_node import DuplicateNodeDetector
 

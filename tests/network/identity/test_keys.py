@@ -1,4 +1,4 @@
-"""The key file, peer ids as text, names, and signatures that hold in one domain only."""
+"""The key file, peer ids as text, names, and signatures that are valid in one domain only."""
 
 import os
 import stat
@@ -16,7 +16,7 @@ from waggle.core.peer_id import peer_id_of, text_of
 from waggle.network.identity import friendly_names
 from waggle.network.identity.keys import Identity, load_or_create, name_of, verify
 
-# A vector of the libp2p peer id specification: an Ed25519 key and what it is written as.
+# A test vector of the libp2p peer id specification: an Ed25519 key, and its peer id as text.
 KNOWN_ID = bytes.fromhex("0024080112201ed1e8fae2c4a144b8be8fd4b47bf3d3b34b871c3cacf6010f0e42d474fce27e")
 KNOWN_TEXT = "12D3KooWBtg3aaRMjxwedh83aGiUkwSxDwUZkzuJcfaqUmo7R3pq"
 

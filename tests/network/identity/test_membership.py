@@ -1,4 +1,4 @@
-"""A private swarm takes in whoever holds its key, and gives nothing to anybody else."""
+"""A private swarm admits the holders of its key, and gives nothing to others."""
 
 import stat
 import time

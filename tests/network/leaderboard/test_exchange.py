@@ -1,4 +1,4 @@
-"""Live nodes publish answers to the exam and mark each other's; who did not choose to take part publishes nothing."""
+"""Running nodes publish answers to the exam and score those of others; a node that does not take part publishes nothing."""
 
 import asyncio
 import hashlib
@@ -40,7 +40,7 @@ def exam(charter: Charter, verifier: Verifier) -> Exam:
 
 
 def truths(verifier: Verifier, exam: Exam, right: int) -> list[Completion]:
-    """The first so many right, the others wrong. A dataset may call right what its own scorer does not: that counts as wrong."""
+    """Answers of which the first `right` are right. The scorer decides: a dataset may name an answer that its scorer rejects."""
     answers = verifier.answers([(question.dataset, question.seed) for question in exam.questions])
     written = [Completion(text=f"<answer>{answer}</answer>", ended=True) for answer in answers]
     verdicts = verifier.judge(zip(exam.questions, written, strict=True))
@@ -51,7 +51,7 @@ def truths(verifier: Verifier, exam: Exam, right: int) -> list[Completion]:
 
 @pytest.fixture
 def start_at_work(start: Start, charter: Charter, verifier: Verifier) -> Start:
-    """Starts nodes that share a group: what they announce names their sheet as well."""
+    """Start nodes that share a group, so that their announcements name their answer sheets too."""
 
     async def start_one(name: str, **changes: object) -> Live:
         live = await start(name, **changes)
@@ -248,7 +248,7 @@ async def test_an_exam_that_cannot_be_made_here_is_no_fault_of_whoever_answered(
 
 
 async def refused(reader: Live, address: str, liar: Identity, blob: bytes, charter: Charter) -> str:
-    """Why a liar's sheet was dropped."""
+    """The reason why a liar's sheet was refused."""
 
     announced = naming(blob, charter)
 

@@ -1,4 +1,4 @@
-"""Marks are added up by model, nodes that learn from peers beside nodes alone, and ranked only where that is fair."""
+"""Scores are summed by model, trained together or alone, and nodes are ranked only in a private swarm."""
 
 from pathlib import Path
 
@@ -211,7 +211,7 @@ def test_a_node_that_loses_its_only_mark_is_forgotten() -> None:
 
 
 def crowded(node: int, epoch: int, source: str, *, round_number: int = 0, model: str = "a") -> SheetScore:
-    """One that is all wrong, from an address range."""
+    """A score with no right answer, from an address range."""
     return msgspec.structs.replace(mark(node, epoch, right=0, round_number=round_number, model=model), source=source)
 
 

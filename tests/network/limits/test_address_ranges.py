@@ -1,4 +1,4 @@
-"""Where a peer comes from: an address range that somebody can own, or itself."""
+"""The address range of a peer, or none if it counts for itself."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bytes per second over the last five seconds, and what another limit changes."""
+"""Bytes per second over the last five seconds, and what a new limit changes."""
 
 from waggle.network.limits.bandwidth import BandwidthLimiter
 

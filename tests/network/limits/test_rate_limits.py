@@ -1,4 +1,4 @@
-"""A quota bounds what one peer may ask, whatever others do."""
+"""A rate limit bounds what one peer may ask, whatever others do."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Standing counts what this node saw for itself."""
+"""A peer's reputation counts what this node has experienced itself."""
 
 import pytest
 
@@ -88,7 +88,7 @@ def test_more_peers_than_there_are_places_for_push_nobody_out_who_is_here() -> N
 
 
 def absent_friends() -> ReputationTable:
-    """Every place taken by trusted peers that were never seen again."""
+    """A table whose places are all taken by trusted peers that were never seen again."""
     now = 0.0
     trust = ReputationTable(clock=lambda: now)
     for i in range(MAX_PEERS):

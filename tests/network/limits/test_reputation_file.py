@@ -1,4 +1,4 @@
-"""What was learned about peers outlives a restart, and a damaged file is set aside, not lost."""
+"""Reputations survive a restart, and a damaged file is set aside, not lost."""
 
 from pathlib import Path
 

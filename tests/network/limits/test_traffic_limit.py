@@ -1,4 +1,4 @@
-"""Traffic is held to what a person allows, each way for itself."""
+"""Each direction keeps to the limit that the person set."""
 
 import asyncio
 

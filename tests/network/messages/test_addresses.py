@@ -1,4 +1,4 @@
-"""What is an address of a peer, and that hivemind knows whatever is accepted."""
+"""Which addresses are accepted, and that hivemind understands them."""
 
 import pytest
 from hypothesis import given

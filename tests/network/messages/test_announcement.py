@@ -1,4 +1,4 @@
-"""An announcement is small, and the largest one that a node makes is read by its peers."""
+"""An announcement is small, and peers can read the largest one that a node makes."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def test_the_largest_announcement_that_a_node_can_make_is_read_by_its_peers(tmp_
 
 @pytest.mark.parametrize("size", [1, 31])
 def test_what_names_an_answer_sheet_by_less_than_its_hash_is_refused(tmp_path: Path, size: int) -> None:
-    """A gateway would send its client away for asking for that."""
+    """A gateway would close the connection of a client that asks for it."""
     identity = fresh_identity(tmp_path, "own")
     announced = Announcement(
         charter=bytes(32), sha256=bytes(32), size=1, round=1, epoch=1, specialties=1, model="m", expires=1, sheet=bytes(size)

@@ -1,4 +1,4 @@
-"""An answer sheet is read as it was written, or refused in words."""
+"""An answer sheet is read as it was written, or refused with a reason."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ def sheet_of(identity: Identity, **changes: object) -> AnswerSheet:
 
 
 def packed(identity: Identity, charter: Charter, /, **changes: object) -> bytes:
-    """A sheet put together by hand, in the order of its fields, truly signed."""
+    """A sheet made by hand from its fields in their order, with a valid signature."""
     fields = {
         "v": PROTOCOL, "charter": charter.digest, "origin": identity.peer_id, "epoch": EPOCH, "exam": EXAM.digest, "round": 7,
         "learned": 9, "model": "starter", "answers": [["a", True]], "certificate": b"",

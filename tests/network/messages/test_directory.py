@@ -133,7 +133,7 @@ def test_the_depth_of_a_light_client_does_not_grow_with_what_its_gateways_show()
 
 
 class Hall:
-    """Honest nodes that announce and read as the directory has them do, and made-up names that stand wherever they may."""
+    """Honest nodes that use the directory by its rules, and made-up names that are stored wherever that is possible."""
 
     def __init__(self, honest: int) -> None:
         self.now, self.random = 0.0, Random(1)
@@ -152,7 +152,7 @@ class Hall:
                 self.entries.setdefault(key, {})[peer] = claimed
 
     def look(self, times: int) -> float:
-        """Everybody announces, which holds until the next look, and reads: how many honest ones a read shows."""
+        """All nodes announce, until the next look, and read. Returns how many honest nodes each read shows."""
         listings, made_up = (
             [],
             {key: {p: d for p, d in each.items() if p not in self.depths} for key, each in self.entries.items()},

@@ -1,4 +1,4 @@
-"""Greetings are read strictly, but for fields that later versions may add."""
+"""Handshakes are read strictly, except for fields that later versions may append."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Invite links: what is written is read again, and nothing else is."""
+"""Invite links are read as they were written, and nothing else is accepted."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""The record's round trip, and everything that is refused."""
+"""A record is decoded as it was encoded, and everything else is refused."""
 
 import msgspec
 import pytest

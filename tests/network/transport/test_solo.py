@@ -1,4 +1,4 @@
-"""Being alone by choice has the same doors."""
+"""A solo node has the methods of a swarm node."""
 
 from network.loopback import judged
 from waggle.network.transport.solo import SoloNode

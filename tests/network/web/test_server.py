@@ -1,4 +1,4 @@
-"""The web port of a running seed: read-only, and closed to everything but its pages."""
+"""The web port of a running seed: read-only, with nothing but its pages."""
 
 import asyncio
 import json
@@ -119,7 +119,7 @@ async def test_one_address_range_cannot_hold_every_connection(charter: Charter, 
 
 
 async def refused(port: int, own: str = "127.0.0.1") -> bool:
-    """Whether a question for the page is cut off."""
+    """Whether a request for the page is cut off."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(own, 0))
         writer.write(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())

@@ -1,4 +1,4 @@
-"""What the status page says is what arrived, and the page shows strangers' words as words."""
+"""The status page shows what arrived, and escapes what strangers wrote."""
 
 import re
 
@@ -42,9 +42,9 @@ def arrived(origin: int, *, groups: int = 1, model: str = "Starter", round_numbe
 
 
 def test_members_models_and_rewards_are_those_of_the_groups_that_arrived(board: SwarmStatistics, clock: Clock) -> None:
-    board.hear(arrived(1, groups=3, round_number=7))
-    board.hear(arrived(2, model="Qwen"))
-    board.hear(RecordRejected(origin=b"x", reason="too large"))
+    board.add(arrived(1, groups=3, round_number=7))
+    board.add(arrived(2, model="Qwen"))
+    board.add(RecordRejected(origin=b"x", reason="too large"))
     status = board.status(("/ip4/192.0.2.1",))
     assert [(entry.groups, entry.reward, entry.round) for entry in status.members] == [(3, 0.5, 7), (1, 0.5, 1)]
     assert [(entry.name, entry.members) for entry in status.models] == [("Qwen", 1), ("Starter", 1)]
@@ -56,7 +56,7 @@ def test_members_models_and_rewards_are_those_of_the_groups_that_arrived(board: 
 
 def test_groups_per_minute_are_those_of_whole_minutes(board: SwarmStatistics, clock: Clock) -> None:
     for _ in range(3):
-        board.hear(arrived(1, groups=4))
+        board.add(arrived(1, groups=4))
         clock.now += 60
     assert board.status(()).groups_per_minute == 4
     clock.now += 3600
@@ -66,18 +66,18 @@ def test_groups_per_minute_are_those_of_whole_minutes(board: SwarmStatistics, cl
 
 def test_who_is_silent_for_long_is_no_member_any_more_and_a_crowd_costs_no_memory(board: SwarmStatistics, clock: Clock) -> None:
     for origin in range(MAX_MEMBERS + 10):
-        board.hear(arrived(origin))
+        board.add(arrived(origin))
     assert len(board.status(()).members) == MAX_MEMBERS
     clock.now += PRESENT_S
     assert board.status(()).members == ()
 
 
 def test_names_of_one_range_push_no_member_out(board: SwarmStatistics) -> None:
-    board.hear(arrived(1, groups=3))
+    board.add(arrived(1, groups=3))
     for name in range(2, MAX_MEMBERS + 10):
         crowd = arrived(name)
         groups = tuple(msgspec.structs.replace(group, source="8.8.4.0/24") for group in crowd.groups)
-        board.hear(msgspec.structs.replace(crowd, groups=groups))
+        board.add(msgspec.structs.replace(crowd, groups=groups))
     members = board.status(()).members
     assert (len(members), members[0].groups) == (MAX_MEMBERS, 3)
 
@@ -86,7 +86,7 @@ HOSTILE = '<script>alert("1")</script>\\'
 
 
 def test_strangers_words_are_shown_as_words(board: SwarmStatistics) -> None:
-    board.hear(arrived(1, model=HOSTILE))
+    board.add(arrived(1, model=HOSTILE))
     status = msgspec.structs.replace(board.status(("<b>",)), swarm="<i>")
     page, metrics = status_page.html(status), status_page.metrics(status)
     assert "<script" not in page
@@ -97,13 +97,13 @@ def test_strangers_words_are_shown_as_words(board: SwarmStatistics) -> None:
 
 
 def test_the_page_loads_nothing_and_runs_nothing(board: SwarmStatistics) -> None:
-    board.hear(arrived(1))
+    board.add(arrived(1))
     page = status_page.html(board.status(()))
     assert not re.search(r"https?://|src=|url\(|@import|<link|\son\w+=", page)
 
 
 def test_metrics_have_the_form_that_prometheus_reads(board: SwarmStatistics) -> None:
-    board.hear(arrived(1, groups=2))
+    board.add(arrived(1, groups=2))
     line = re.compile(r'(# (HELP|TYPE) waggle_\w+ .+|waggle_\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? [0-9.e+-]+)')
     text = status_page.metrics(board.status(()))
     assert all(line.fullmatch(each) for each in text.splitlines())
@@ -127,7 +127,7 @@ def test_models_are_compared_as_they_were_marked_and_a_public_swarm_ranks_nobody
                 marks.add(
                     SheetScore(origin=origin, epoch=epoch, round=epoch, learned=learned, model="<b>", right=right, total=16)
                 )
-        board.hear(LeaderboardChanged(comparison=marks.comparison()))
+        board.add(LeaderboardChanged(comparison=marks.comparison()))
         page = status_page.html(board.status(()))
         assert "With peers 50%" in page
         assert "Alone 12%" in page
@@ -144,5 +144,5 @@ def test_a_page_with_one_side_only_says_that_there_is_nothing_to_compare(
 ) -> None:
     marks = Scoreboard(ranked=False)
     marks.add(SheetScore(origin=bytes(38), epoch=1, round=0, learned=learned, model="m", right=0, total=16))
-    board.hear(LeaderboardChanged(comparison=marks.comparison()))
+    board.add(LeaderboardChanged(comparison=marks.comparison()))
     assert words in status_page.html(board.status(()))

@@ -51,7 +51,7 @@ class LiveSettings:
         Return a function that undoes the change, in the file and for this run.
         """
         dropped = tuple(override for override in self._overrides if override.partition("=")[0].strip() in values)
-        before = settings.named(self._path, values)
+        before = settings.stored_values(self._path, values)
         self._set(values, tuple(override for override in self._overrides if override not in dropped))
         return lambda: self._set(before, (*self._overrides, *dropped))
 

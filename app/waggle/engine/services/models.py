@@ -93,7 +93,7 @@ class ModelService:
                 await asyncio.to_thread(self._remove, command.name)
                 return (await asyncio.to_thread(self._list),)
             case commands.ExportModel():
-                return (await asyncio.to_thread(self._export, paths.expanded(command.path)),)
+                return (await asyncio.to_thread(self._export, paths.expand_user(command.path)),)
             case _:
                 assert_never(command)
 
@@ -173,7 +173,7 @@ class ModelService:
     def _export(self, folder: Path) -> events_models.ModelExported:
         if not folder.is_absolute():
             raise ExportError("The folder of an export is named by its whole path.")
-        trained = exporting.newest(self._home, self._chosen)
+        trained = exporting.newest_trained(self._home, self._chosen)
         export.write(trained, folder)
         return events_models.ModelExported(path=str(folder), rounds=trained.saved.round)
 

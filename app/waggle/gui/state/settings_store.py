@@ -101,7 +101,9 @@ class SettingsStore(QObject):
         self._last_received = state.settings
         received = replace(state.settings, window=self.settings.window) if self.far else state.settings
         if not state.service:  # a service never sees this window's command line
-            self.overrides = tuple(override for override in self._initial_overrides if settings.holds(override, received))
+            self.overrides = tuple(
+                override for override in self._initial_overrides if settings.matches_override(override, received)
+            )
         if (received, state.after_restart) != (self.settings, self.after_restart):
             self.settings, self.after_restart = received, state.after_restart
             self.changed.emit()

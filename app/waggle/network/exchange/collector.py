@@ -23,7 +23,7 @@ from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory, handshake
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import DuplicateIdentity, GroupsArrived, RecordRejected
-from waggle.network.transport.interface import PeerAway, Transport, fetch, standing_of
+from waggle.network.transport.interface import PeerAway, Transport, fetch, reputation_of
 from waggle.network.transport.tasks import end
 from waggle.tasks.rollout_group import NEWCOMERS, JudgedGroup
 
@@ -68,6 +68,7 @@ class RolloutCollector:
         self._context = context
         self._options = context.options
         self._digest = context.charter.digest
+        self._accounts = accounts
         self._reputations, self._bandwidth, self._rate_limits = accounts.reputations, accounts.bandwidth, accounts.rate_limits
         self._pool = pool
         self._depth = depth
@@ -178,7 +179,7 @@ class RolloutCollector:
                 announced = announcements.read(answer.announced, peer_id)
                 if self._context.membership.admits(peer_id, announced.certificate):
                     return announced
-                log.info("the announcement of peer %s is refused: its certificate does not hold here now", short_id(peer_id))
+                log.debug("the announcement of peer %s is refused: its certificate does not hold here now", short_id(peer_id))
                 self._no_handshake[peer_id] = time.monotonic() + REST_S  # no offence: its clock or ours may be wrong
         except PeerAway as away:  # the directory may know of it
             log.debug("peer %s gave no handshake: %r; next try in %g s", short_id(peer_id), away, REST_S)
@@ -247,7 +248,7 @@ class RolloutCollector:
 
     async def _accept(self, connection: Transport, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
         """Judge a record as of `now`, when it was chosen: waiting in line must not make it too old."""
-        payers, watch = (await standing_of(origin, self._reputations, connection)).payers, VerifierStopwatch()
+        payers, watch = (await reputation_of(origin, self._reputations, connection)).payers, VerifierStopwatch()
         if self._context.is_resting() or not self._rate_limits.work.has(payers):  # since it was chosen
             reason = "this computer rests" if self._context.is_resting() else "its share of judging is used up"
             log.debug("a record of peer %s is dropped unjudged: %s", short_id(origin), reason)
@@ -286,8 +287,7 @@ class RolloutCollector:
             self._context.report(GroupsArrived(origin=origin, round=record.round, model=record.model, groups=fresh))
 
     def _reject(self, origin: bytes, reason: str, count: int = 1) -> None:
-        log.info("a message of peer %s is refused: %s", short_id(origin), reason)
-        self._reputations.record_rejection(origin, reason, count)
+        self._accounts.reject(origin, reason, count)
         if not self._reputations.of(origin).trusted:  # the rest of what it sent is not worth the risk
             self._pool.drop(origin)
         self._context.report(RecordRejected(origin=origin, reason=reason, count=count))

@@ -1,18 +1,26 @@
 """What the parts of a node share: who it is and in which swarm, and what it knows of its peers."""
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from waggle.core.peer_id import short_id
 from waggle.network.identity.keys import Identity
 from waggle.network.identity.membership import Membership
 from waggle.network.limits.bandwidth import BandwidthLimiter
-from waggle.network.limits.rate_limits import PeerRateLimits
+from waggle.network.limits.rate_limits import PeerRateLimits, RateLimit
 from waggle.network.limits.reputation import ReputationTable
 from waggle.network.messages.events import NetworkEvent
 from waggle.network.messages.options import SwarmOptions
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
+
+log = logging.getLogger(__name__)
+
+# Refusals that are logged at INFO, per second and at once. New names cost nothing, so an attacker could cause any number of them;
+# the others are logged at DEBUG.
+LINES_RATE, LINES_BURST = 0.1, 20.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,3 +48,10 @@ class PeerAccounts:
     reputations: ReputationTable = field(default_factory=ReputationTable)
     bandwidth: BandwidthLimiter = field(default_factory=BandwidthLimiter)
     rate_limits: PeerRateLimits = field(default_factory=PeerRateLimits)
+    _lines: RateLimit = field(default_factory=lambda: RateLimit(LINES_RATE, LINES_BURST), init=False)
+
+    def reject(self, origin: bytes, reason: str, count: int = 1) -> None:
+        """Count something that this node refused against its origin, and log it. `reason` is a text of ours."""
+        level = logging.INFO if self._lines.allows("all peers") else logging.DEBUG
+        log.log(level, "a message of peer %s is refused: %s", short_id(origin), reason)
+        self.reputations.record_rejection(origin, reason, count)

@@ -23,7 +23,7 @@ from waggle.network.messages import answer_sheet
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.answer_sheet import AnswerSheet
 from waggle.network.messages.events import LeaderboardChanged, RecordRejected
-from waggle.network.transport.interface import PeerAway, Transport, fetch, standing_of
+from waggle.network.transport.interface import PeerAway, Transport, fetch, reputation_of
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.rollout_group import RIGHT, Completion
 from waggle.tasks.sandbox.exam import Exam, Exams
@@ -55,6 +55,7 @@ class AnswerSheetExchange:
         uploaded: Callable[[bytes], bytes] = lambda sha256: b"",
     ) -> None:
         self._context, self._options = context, context.options
+        self._accounts = accounts
         self._reputations, self._bandwidth, self._rate_limits = accounts.reputations, accounts.bandwidth, accounts.rate_limits
         self._call_in_loop, self._on_published, self._uploaded = call_in_loop, on_published, uploaded
         self.enabled = context.options.leaderboard
@@ -148,8 +149,7 @@ class AnswerSheetExchange:
             try:
                 await self._ask(connection, peer_id, each)
             except BadRecord as bad:  # counted against the peer and reported; the others are asked all the same
-                log.info("an answer sheet of peer %s is refused: %s", short_id(peer_id), bad.title)
-                self._reputations.record_rejection(peer_id, bad.title)
+                self._accounts.reject(peer_id, bad.title)
                 self._context.report(RecordRejected(origin=peer_id, reason=bad.title))
         self._report()
         if now - self._last_saved[0] > SAVE_EVERY_S:
@@ -189,7 +189,7 @@ class AnswerSheetExchange:
         elif not self._context.membership.admits(peer_id, sheet.certificate):
             log.debug("the answer sheet of peer %s is not scored: its certificate does not hold here now", short_id(peer_id))
         elif self.scores.epoch_of(peer_id) < sheet.epoch:
-            await self._score(sheet, (await standing_of(peer_id, self._reputations, connection)).party)
+            await self._score(sheet, (await reputation_of(peer_id, self._reputations, connection)).party)
 
     def _remember(self, peer_id: bytes, sha256: bytes) -> None:
         self._read[peer_id] = sha256

@@ -4,7 +4,7 @@ import msgspec
 
 
 class ScorePoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The sheets around this round that count (see scores.py): right answers, all answers, and the nodes that wrote them."""
+    """The sheets around this round that count (network/leaderboard/scores.py): right answers, all answers, their writers."""
 
     round: int
     right: int

@@ -68,9 +68,9 @@ async def _no_payload(_peer_id: bytes, _sha256: bytes) -> bytes:
 class Services:
     """How this node answers the calls of peers, and whom. Empty bytes mean that it has nothing.
 
-    `payload` gets the caller's peer id, and a sha256 with a certificate behind it; `charter` gets a sha256.
-    `admits` says whether a peer is answered at all. `source` is the address range that its calls count for; None means that it
-    is unknown until the next `refresh_peers`. `may_tell` says whether so many bytes of announcements may go to a source.
+    `payload` gets the caller's peer id, and a sha256 with a certificate behind it; `charter` gets a sha256. `admits` says
+    whether a peer is answered at all. `source` is the address range that its calls count for; None means that it is unknown
+    until the next `refresh_peers`. `may_send_directory` says whether so many bytes of announcements may go to a source.
     `member` says whether an origin with this certificate may announce under `digest`, the hash of our charter.
     """
 
@@ -80,7 +80,7 @@ class Services:
     admits: Callable[[bytes], bool] = lambda peer_id: True
     source: Callable[[bytes], str | None] = lambda peer_id: ""
     refresh_peers: Callable[[], Awaitable[None]] = _do_nothing
-    may_tell: Callable[[bytes, int], bool] = lambda source, size: True
+    may_send_directory: Callable[[bytes, int], bool] = lambda source, size: True
     digest: bytes = b""
     member: Callable[[bytes, bytes], bool] = lambda peer_id, certificate: True
 
@@ -146,36 +146,36 @@ class Transport(Protocol):
 class Callbacks:
     """A node as its transport sees it. Every callable is called on the event loop's thread and returns at once.
 
-    `services` answers peers. `report` takes events for the person. `admission` shows and checks certificates of a private swarm.
+    `services` answers peers. `report` takes events for the person. `membership` shows and checks certificates of a private swarm.
     `on_peers` gets all connected peers and who answered a ping, `on_joined` is called when the first peer or gateway answers,
     `on_handshake` gets why a peer takes no part here ("": it does). `trusted_peers` are remembered before others.
-    `traffic` counts and limits bytes.
+    `bandwidth` counts and limits bytes.
     """
 
     services: Services
     report: Callable[[NetworkEvent], None]
-    admission: Membership
+    membership: Membership
     on_peers: Callable[[list[ConnectedPeer], dict[bytes, Pong]], None] = lambda peers, pongs: None
     on_joined: Callable[[], None] = lambda: None
     on_handshake: Callable[[bytes, str], None] = lambda peer_id, refusal: None
     trusted_peers: Callable[[], set[bytes]] = set
-    traffic: BandwidthLimiter = field(default_factory=BandwidthLimiter)
+    bandwidth: BandwidthLimiter = field(default_factory=BandwidthLimiter)
 
 
 OpenTransport = Callable[[Callbacks], Transport]  # creates it; `start` connects it
 
 
-async def standing_of(peer_id: bytes, trust: ReputationTable, transport: Transport) -> PeerReputation:
-    """The standing of a peer that gave something. If it was dialled for that, look first where it is connected from."""
-    if trust.of(peer_id).connection == "gone":
+async def reputation_of(peer_id: bytes, reputations: ReputationTable, transport: Transport) -> PeerReputation:
+    """The reputation of a peer that gave something. If it was dialled for that, look first where it is connected from."""
+    if reputations.of(peer_id).connection == "gone":
         with suppress(PeerAway):
             await transport.refresh_peers()
-    return trust.of(peer_id)
+    return reputations.of(peer_id)
 
 
 async def fetch(
     transport: Transport,
-    traffic: BandwidthLimiter,
+    bandwidth: BandwidthLimiter,
     *,
     origin: bytes,
     via: Sequence[bytes],
@@ -196,9 +196,9 @@ async def fetch(
             with suppress(PeerAway):  # peers come and go: another one serves it, or it is asked again later
                 blob = await network.pull(giver, sha256, seconds, certificate)
                 size = len(blob)
-                traffic.count_received(size)
+                bandwidth.count_received(size)
         finally:  # after a cancellation too
-            traffic.charge_received(size)
+            bandwidth.charge_received(size)
             paid(size)
         if blob and (giver == origin or hashlib.sha256(blob).digest() == sha256):
             return blob

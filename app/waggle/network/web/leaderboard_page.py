@@ -1,4 +1,4 @@
-"""How models compare, as a part of the status page: trained with peers and alone, by rounds, from answers marked here."""
+"""The comparison of models on the status page: trained with peers and alone, by rounds, from answers graded here."""
 
 from html import escape
 
@@ -6,16 +6,16 @@ from waggle.core.confidence_interval import interval_of
 from waggle.network.messages.comparison import Comparison, Entrant, ScoreCurve, ScorePoint
 from waggle.tasks.sandbox.exam import QUESTIONS
 
-WIDTH, HEIGHT = 440, 150  # of a chart, in its own units
-LEFT_MARGIN, RIGHT, TOP = 34, 108, 10  # beside and above it: for the axis and for the names of the lines
-APART = 15  # between two names
+WIDTH, HEIGHT = 440, 150  # of a chart, in SVG units
+LEFT_MARGIN, RIGHT, TOP = 34, 108, 10  # around the chart, for the axis and the names of the lines
+APART = 15  # between two names, at least
 STEPS = (0.05, 0.1, 0.2, 0.25, 0.5)
 MAX_ROWS = 50  # in the table
 NAMES = {True: "With peers", False: "Alone"}
 
 
 def html(comparison: Comparison) -> str:
-    """Sections, one of them for each model."""
+    """The sections of the page, one for each model."""
     about = (
         f"At most every ten minutes each node's model answers the same {QUESTIONS} questions, which nobody trains on. Every "
         "answer is marked again here. Which model wrote it is self-reported: what each node says of itself."
@@ -95,7 +95,7 @@ def _words(curve: ScoreCurve, point: ScorePoint) -> str:
 
 
 def _apart(ends: dict[bool, float]) -> dict[bool, float]:
-    """Where the lines' names stand: never on top of each other."""
+    """The vertical places of the lines' names, moved apart if they would overlap."""
     if len(ends) < 2 or abs(ends[True] - ends[False]) >= APART:
         return ends
     upper = ends[True] <= ends[False]
@@ -104,7 +104,7 @@ def _apart(ends: dict[bool, float]) -> dict[bool, float]:
 
 
 def _ceiling(most: float) -> tuple[float, float]:
-    """The top of the axis, and the step to it."""
+    """The top of the axis, and the step between its ticks."""
     step = next((step for step in STEPS if most <= 4 * step), 0.5)
     return step * max(1, -(-most // step)), step
 

@@ -1,7 +1,7 @@
-"""The web port of a node: the status page, its figures for programs, and the door of the gateway where that is offered.
+"""The web port of a node: the status page, its figures for programs, and the gateway's WebSocket if it is offered.
 
-It answers GET alone. Pages of elsewhere, open in a browser on this computer, reach neither the gateway (a browser says whose page
-asks) nor, by a name of theirs that leads here, the figures.
+It answers only GET. Pages of other sites, open in a browser on this computer, cannot use the gateway (the browser sends their
+Origin) nor read the figures through a host name of theirs that leads here (DNS rebinding).
 """
 
 import asyncio
@@ -24,10 +24,10 @@ from waggle.network.transport.gateway.bounded_connection import BoundedConnectio
 from waggle.network.web import status_page
 from waggle.network.web.statistics import SwarmStatus
 
-MOST, MOST_FROM_ONE = 128, 48  # connections at once, whatever they ask, and of them from one address range
-FRESH_S = 1.0  # a page is made once a second at most, however many ask
-MAX_GREETING = 4096  # bytes of a message from whoever may be anybody
-OPEN_S, CLOSE_S = 5.0, 2.0  # for a browser or a light client to ask, and to say goodbye
+MOST, MOST_FROM_ONE = 128, 48  # connections at once, and of them from one address range
+FRESH_S = 1.0  # how long a page is cached, however many ask for it
+MAX_GREETING = 4096  # bytes of a message before the handshake
+OPEN_S, CLOSE_S = 5.0, 2.0  # for a browser or light client to send its request, and to close
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -36,11 +36,13 @@ SAFE = {
     "Connection": "close",
 }
 
+log = logging.getLogger(__name__)
+
 Serve = Callable[[ServerConnection], Awaitable[None]]
 
 
 class WebServer:
-    """Owns the listening socket. `status` gives the figures of now; `gateway` serves a light client until it leaves."""
+    """Owns the listening socket. `status` returns the current figures; `gateway` serves a light client until it leaves."""
 
     def __init__(self, status: Callable[[], SwarmStatus], gateway: Serve | None = None, charter: bytes = b"") -> None:
         self._status = status
@@ -48,14 +50,14 @@ class WebServer:
         self._gateway = gateway
         self._server: Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
-        self._is_own = False  # open to this computer alone
+        self._is_own = False  # open to this computer only
         self._cached: dict[str, tuple[float, bytes]] = {}
 
     async def start(self, host: str, port: int) -> None:
-        """Listen; raises SwarmError for a port in use."""
+        """Listen. Raises SwarmError for a port in use."""
         self._is_own = _is_loopback(host)
         quiet = logging.getLogger(f"{__name__}.strangers")
-        quiet.setLevel(logging.CRITICAL)  # whatever a stranger sends is not our warning
+        quiet.setLevel(logging.CRITICAL)  # websockets warns about faults of strangers
         try:
             self._server = await serve(
                 self._serve,
@@ -65,7 +67,7 @@ class WebServer:
                 create_connection=_counted(),
                 logger=quiet,
                 origins=[None],
-                max_size=MAX_GREETING,  # more from whoever has greeted
+                max_size=MAX_GREETING,  # the gateway allows more after the handshake
                 max_queue=WAITING,
                 open_timeout=OPEN_S,
                 close_timeout=CLOSE_S,
@@ -78,7 +80,7 @@ class WebServer:
             ) from error
 
     async def close(self) -> None:
-        """Let go of the port and of everybody connected. Safe to call twice."""
+        """Close the port and all connections. Safe to call twice."""
         server, self._server = self._server, None
         if server is not None:
             server.close()
@@ -88,7 +90,7 @@ class WebServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port on which it listens."""
         assert self._server is not None, "started"
         return int(next(iter(self._server.sockets)).getsockname()[1])
 
@@ -128,7 +130,7 @@ class WebServer:
 
 
 def _counted() -> type[ServerConnection]:
-    """Connections that end at once where there are too many already: also those that never ask anything are counted."""
+    """A connection class that counts connections, even those that never ask anything, and ends one if there are too many."""
     here: dict[ServerConnection, str] = {}
 
     class Counted(BoundedConnection, ServerConnection):
@@ -139,6 +141,7 @@ def _counted() -> type[ServerConnection]:
             full = len(here) >= MOST
             leaver = _leaver(here, source) if full else None
             if (full and leaver is None) or (source and list(here.values()).count(source) >= MOST_FROM_ONE):
+                log.debug("the web port refuses a connection: %d are open", len(here))
                 self.transport.abort()
                 return
             if leaver is not None:
@@ -154,9 +157,9 @@ def _counted() -> type[ServerConnection]:
 
 
 def _leaver(here: Mapping[ServerConnection, str], source: str) -> ServerConnection | None:
-    """Who leaves where somebody comes from `source` and there is no room: the newest of a range more crowded than that will be.
+    """The connection that ends for a new one from `source`: the newest of the most crowded range, if that is more crowded.
 
-    A few address ranges, which hold connections and ask nothing, keep out nobody else.
+    So a few address ranges with many silent connections cannot keep others out.
     """
     crowds = Counter(filter(None, here.values()))
     crowded, most = max(crowds.items(), key=lambda crowd: crowd[1], default=("", 0))
@@ -164,9 +167,9 @@ def _leaver(here: Mapping[ServerConnection, str], source: str) -> ServerConnecti
 
 
 def _is_ours(host: str, port: int) -> bool:
-    """Whether a browser that asks for this host may be here: another name with our own port was made to lead to this computer.
+    """Whether a request for this host may come from our own page: not a foreign name with our port, made to lead here.
 
-    A web server before us asks by its own name, and with its own port or none.
+    A reverse proxy in front of us uses its own name, with its own port or none.
     """
     name, _, number = host.rpartition(":")
     return number != str(port) or name == "localhost" or _ip(name.strip("[]")) is not None

@@ -1,4 +1,4 @@
-"""The board: what this node has seen of its swarm, added up for the status page. Every figure is as judged here."""
+"""Statistics of the swarm for the status page, as this node judged what it received."""
 
 import time
 from collections import OrderedDict
@@ -12,13 +12,13 @@ from waggle.network.messages.comparison import Comparison
 from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, NetworkEvent, PeerChanged, RecordRejected
 from waggle.tasks.charter import Charter
 
-MINUTES = 60  # shown
-PRESENT_S = 600.0  # since its last sign of life: still a member
+MINUTES = 60  # in the chart
+PRESENT_S = 600.0  # how long a node counts as a member after its last sign of life
 MAX_MEMBERS = 500
 
 
 class MemberStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody whose groups came here. `model` is what it says of itself."""
+    """A node whose groups came here. `model` is what it claims to train."""
 
     name: str
     model: str
@@ -29,7 +29,7 @@ class MemberStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpecialtyStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one kind of task in the last hour; `reward` is None where nothing came."""
+    """One specialty in the last hour. `reward` is None without groups."""
 
     dataset: str
     title: str
@@ -44,7 +44,7 @@ class ModelStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SwarmStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the status page says. `minutes` counts groups in each of the last 60 minutes, the newest last, still growing."""
+    """The content of the status page. `minutes` counts the groups of the last 60 minutes; the last minute has just begun."""
 
     swarm: str
     charter: str
@@ -62,26 +62,26 @@ class SwarmStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def groups_per_minute(self) -> float:
-        """Over the last five whole minutes, or as many as there were."""
+        """The mean of the last five whole minutes, or of fewer after a start."""
         whole = min(5, max(1, int((self.at - self.since) // 60)))
         return sum(self.minutes[-1 - whole : -1]) / whole if self.at - self.since >= 60 else float(self.minutes[-1])
 
 
 class SwarmStatistics:
-    """Hears the node's news. Belongs to the loop's thread; bounded, whoever comes."""
+    """Counts the node's news. Belongs to the event loop's thread. Its size is bounded, however many peers come."""
 
     def __init__(self, charter: Charter, clock: Callable[[], float] = time.time) -> None:
         self._charter = charter
         self._clock = clock
         self._since = clock()
-        self._members: OrderedDict[bytes, MemberStatus] = OrderedDict()  # the longest unseen first
-        self._parties: dict[bytes, Party] = {}  # of the members, together with whom each is counted
+        self._members: OrderedDict[bytes, MemberStatus] = OrderedDict()  # the one with the oldest groups first
+        self._parties: dict[bytes, Party] = {}  # the party of each member
         self._minutes: dict[int, dict[str, tuple[int, float]]] = {}  # minute -> dataset -> groups, sum of their mean rewards
         self._groups = self._dropped = 0
         self._comparison = Comparison()
 
-    def hear(self, news: NetworkEvent) -> None:
-        """Count one piece of news."""
+    def add(self, news: NetworkEvent) -> None:
+        """Count one event."""
         match news:
             case GroupsArrived():
                 self._count(news)
@@ -92,10 +92,10 @@ class SwarmStatistics:
             case PeerChanged(peer=peer) if peer.id in self._members:
                 self._members[peer.id] = msgspec.structs.replace(self._members[peer.id], seen_at=peer.seen_at)
             case _:
-                pass  # it says nothing of the swarm
+                pass  # not about the swarm
 
     def status(self, addresses: tuple[str, ...]) -> SwarmStatus:
-        """The figures of now."""
+        """The current figures."""
         now = self._clock()
         members = tuple(
             sorted(

@@ -1,6 +1,6 @@
-"""The status page: a Status as one HTML page that loads nothing from elsewhere and runs nothing, and as Prometheus metrics.
+"""The status page: a SwarmStatus as one HTML page without scripts and external files, and as Prometheus metrics.
 
-Names of swarms, models and specialties come from strangers: every one of them is escaped.
+Names of swarms, models and specialties come from strangers, so every one of them is escaped.
 """
 
 import functools
@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 720, 120  # of the chart, in its own units
 
 @functools.cache
 def _style() -> str:
-    """The window's own colours, by what the browser says of the person's taste, and the sheet that uses them."""
+    """The window's colours, light or dark as the browser prefers, and the style sheet that uses them."""
     tokens = tomllib.loads((paths.resources() / "look" / "tokens.toml").read_text(encoding="utf-8"))["colour"]
     light, dark = (
         ";".join(f"--{name.replace('_', '-')}:{colour}" for name, colour in tokens[theme].items()) for theme in ("light", "dark")
@@ -28,7 +28,7 @@ def _style() -> str:
 
 
 def html(status: SwarmStatus) -> str:
-    """One page; it asks for itself again every 15 seconds."""
+    """The page, which reloads itself every 15 seconds."""
     name = escape(status.swarm)
     chip = '<span class="chip">private</span>' if status.private else ""
     return (
@@ -45,7 +45,7 @@ def html(status: SwarmStatus) -> str:
 
 
 def metrics(status: SwarmStatus) -> str:
-    """The text format of Prometheus, version 0.0.4."""
+    """The figures in Prometheus' text format, version 0.0.4."""
     lines = [
         *_metric("waggle_info", "gauge", "This node's version", [({"version": __version__, "charter": status.charter}, 1)]),
         *_metric("waggle_members", "gauge", "Nodes whose groups came here lately", [({}, len(status.members))]),

@@ -1,4 +1,4 @@
-"""Through a gateway a computer takes part that can call nobody; a gateway that lies is found out by signatures and hashes."""
+"""Gateways: a light client takes part through them, and detects one that lies by signatures and hashes."""
 
 import asyncio
 import contextlib
@@ -150,7 +150,7 @@ async def test_a_gateway_lets_in_only_whoever_signs_with_its_own_key(start: Star
 async def lending(
     charter: Charter, lender: Identity, key: bytes = b"", *, handshake_s: float = gateway.HANDSHAKE_S, **changes: object
 ) -> AsyncIterator[tuple[str, gateway.GatewayServer]]:
-    """A gateway of a swarm where nobody is, and its address."""
+    """A gateway of an empty swarm, and its address."""
 
     async def nobody(*_: object) -> dict[bytes, bytes]:
         return {}
@@ -158,7 +158,7 @@ async def lending(
     ways: dict[str, Any] = {
         "read_directory": nobody, "announce": nobody, "pull": nobody, "admits": lambda peer_id: True,
         "serve_payload": lambda client, source, sha256, blob: blob, "may_receive": lambda source, size: True,
-        "may_tell": lambda source, size: True, **changes,
+        "may_send_directory": lambda source, size: True, **changes,
     }  # fmt: skip
     host = gateway.HostNode(**ways)
     record = gateway.GatewayServer(charter.digest, lender, Membership(charter, lender.peer_id, key), host, handshake_s)
@@ -342,7 +342,7 @@ async def blob_of(connection: ClientConnection, question: gateway_frames.Request
 
 @asynccontextmanager
 async def clients(address: str, folder: Path, count: int) -> AsyncIterator[list[tuple[Identity, ClientConnection]]]:
-    """So many that a gateway has let in."""
+    """`count` clients that are connected to a gateway."""
     async with contextlib.AsyncExitStack() as stack:
         here = [
             (fresh_identity(folder, f"client {number}"), await stack.enter_async_context(connect(address)))
@@ -548,7 +548,7 @@ async def test_a_gateway_that_says_what_nobody_asked_is_left_and_one_that_is_lat
     async with serve(say, "127.0.0.1", 0) as server:
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
         admission = Membership(charter, identity.peer_id)
-        node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, admission=admission))
+        node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, membership=admission))
         try:
             await node.start()
             await ear.hear(ReachChanged, lambda news: news.reach == "connected")
@@ -566,7 +566,7 @@ async def test_a_gateway_that_says_what_nobody_asked_is_left_and_one_that_is_lat
 
 
 class Counted(BandwidthLimiter):
-    """Says what the directory was charged with, and what went out."""
+    """Records what the directory was charged with, and what was sent."""
 
     came = bytes_sent = 0
 
@@ -593,7 +593,7 @@ async def test_what_goes_to_gateways_and_comes_from_them_is_counted_and_held_to_
     ):
         traffic, ear, member = Counted(), Ear(), Membership(charter, identity.peer_id)
         chosen = options(gateways=(first, two))
-        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter, admission=member, traffic=traffic))
+        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter, membership=member, bandwidth=traffic))
         try:
             await node.start()
             await ear.hear(ReachChanged, lambda news: news.peers == 2)
@@ -624,7 +624,7 @@ async def test_groups_are_left_with_the_gateway_that_takes_them(
     async with contextlib.AsyncExitStack() as stack:
         addresses = [(await stack.enter_async_context(lending(charter, who, **way)))[0] for who, way in ways]
         chosen, member, ear = options(gateways=tuple(addresses)), Membership(charter, identity.peer_id), Ear()
-        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter, admission=member))
+        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter, membership=member))
         stack.push_async_callback(node.close)
         await node.start()
         await ear.hear(ReachChanged, lambda news: news.peers == len(ways))
@@ -654,7 +654,7 @@ async def test_where_two_gateways_leave_a_payload_unanswered_it_goes_to_no_third
         silent = [lending(charter, fresh_identity(tmp_path, str(number)), **way) for number, way in enumerate(ways)]
         addresses = [(await stack.enter_async_context(each))[0] for each in silent]
         chosen, member, ear = options(gateways=tuple(addresses)), Membership(charter, identity.peer_id), Ear()
-        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter, admission=member))
+        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter, membership=member))
         stack.push_async_callback(node.close)
         await node.start()
         await ear.hear(ReachChanged, lambda news: news.peers == len(addresses))
@@ -671,7 +671,7 @@ async def test_a_question_left_unanswered_is_forgotten_after_a_while_and_not_cou
     async with contextlib.AsyncExitStack() as stack:
         address, lent = await stack.enter_async_context(lending(charter, fresh_identity(tmp_path, "lender")))
         member, ear = Membership(charter, identity.peer_id), Ear()
-        node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, admission=member))
+        node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, membership=member))
         stack.push_async_callback(node.close)
         await node.start()
         await ear.hear(ReachChanged, lambda news: news.peers == 1)
@@ -760,7 +760,7 @@ async def test_by_what_gateways_show_a_light_client_is_told_that_its_clock_is_of
         ]
         addresses = tuple([(await stack.enter_async_context(each))[0] for each in lent])
         ear, member = Ear(), Membership(charter, identity.peer_id)
-        node = GatewayTransport(options(gateways=addresses), identity, callbacks(identity, ear, charter, admission=member))
+        node = GatewayTransport(options(gateways=addresses), identity, callbacks(identity, ear, charter, membership=member))
         stack.push_async_callback(node.close)
         await node.start()
         await ear.hear(ReachChanged, lambda news: news.peers == len(addresses))
@@ -827,7 +827,7 @@ async def test_two_addresses_of_one_gateway_are_one_way_that_stays_open(
 
 @asynccontextmanager
 async def saying(first: bytes, then: Callable[[bytes], bytes]) -> AsyncIterator[tuple[str, list[bytes]]]:
-    """Somebody who says these two words to whoever comes, and all that is said to it."""
+    """A server that sends these two messages to every client, and the messages that it receives."""
     received: list[bytes] = []
 
     async def say(connection: ServerConnection) -> None:
@@ -842,10 +842,10 @@ async def saying(first: bytes, then: Callable[[bytes], bytes]) -> AsyncIterator[
 
 
 async def reached(address: str, swarm: Charter, who: Identity, key: bytes = b"") -> str:
-    """Whether a light client is let in, and lets the gateway be one."""
+    """Whether a gateway admits a light client, and the client accepts the gateway."""
     ear = Ear()
     chosen, member = options(gateways=(address,), rejoin=SOON), Membership(swarm, who.peer_id, key)
-    node = GatewayTransport(chosen, who, callbacks(who, ear, swarm, admission=member))
+    node = GatewayTransport(chosen, who, callbacks(who, ear, swarm, membership=member))
     try:
         await node.start()
         return (await ear.hear(ReachChanged, lambda news: news.reach != "connecting")).reach
@@ -1013,9 +1013,9 @@ async def test_a_question_that_takes_long_does_not_hold_up_the_clients_others(
 
 @asynccontextmanager
 async def by_web(charter: Charter, identity: Identity, address: str) -> AsyncIterator[GatewayTransport]:
-    """A light client that is connected by this gateway."""
+    """A light client connected to this gateway."""
     ear, member = Ear(), Membership(charter, identity.peer_id)
-    node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, admission=member))
+    node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, membership=member))
     await node.start()
     try:
         await ear.hear(ReachChanged, lambda news: news.reach == "connected")

@@ -1,4 +1,4 @@
-"""A light client where the way to the web is not as it should be."""
+"""A light client with an unusable proxy, or with malformed gateway addresses."""
 
 import pytest
 

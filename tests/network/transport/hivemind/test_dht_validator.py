@@ -1,8 +1,9 @@
-"""What the directory's guard lets in, and that nothing a stranger sends makes it raise."""
+"""What the directory's validator accepts, and that no entry from a stranger makes it raise."""
 
 import contextvars
 import hashlib
 import itertools
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from network.loopback import fresh_identity
 from waggle.core.errors import BadRecord
+from waggle.core.peer_id import short_id
 from waggle.network.identity.keys import Identity
 from waggle.network.limits.address_ranges import RELAYED, owner_of
 from waggle.network.limits.rate_limits import Payers
@@ -98,6 +100,24 @@ def test_what_breaks_a_rule_is_kept_out(identity: Identity, tmp_path) -> None:
         "another protocol": entry(identity, v=2),
     }
     assert [name for name, each in wrong.items() if guard().validate(each)] == []
+
+
+def test_the_log_says_why_an_entry_was_refused_and_quotes_no_stranger(
+    identity: Identity, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = entry(identity)
+    wrong = {
+        "it expires too late": replace(good, expiration_time=math.inf),
+        "forged announcement": replace(good, value=good.value[:-1] + bytes([good.value[-1] ^ 1])),
+        "for another place or time": replace(good, key=bytes(20)),
+        "its value is not bytes": replace(good, value=msgspec.msgpack.encode("tell everybody")),
+    }
+    with caplog.at_level(logging.DEBUG, "waggle"):
+        for each in wrong.values():
+            assert not guard().validate(each)
+        assert not guard().validate(replace(good, subkey=msgspec.msgpack.encode("tell everybody")))
+    written = [f"a DHT entry of {short_id(identity.peer_id)} is refused: {reason}" for reason in wrong]
+    assert caplog.messages == [*written, "a DHT entry of nobody is refused: its subkey is no peer id"]
 
 
 def test_having_seen_the_good_one_does_not_let_the_changed_one_in(identity: Identity) -> None:
@@ -211,7 +231,7 @@ def test_a_gateway_that_comes_back_finds_room_for_all_its_clients_and_then_for_i
 
 
 def stored(watch: AnnouncementValidator, storer: Payers, entries: Sequence[Entry]) -> list[Entry]:
-    """Which of them somebody brings in."""
+    """The entries for which this storer has room."""
     context = contextvars.copy_context()
     context.run(guards.STORER.set, storer)
     return [each for each in entries if context.run(has_room, watch, each)]

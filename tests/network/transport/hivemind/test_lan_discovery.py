@@ -1,4 +1,4 @@
-"""Two nodes on one network find each other without any seed; what nobody could mean is passed over."""
+"""Two nodes on one network find each other without a seed, and nonsense is ignored."""
 
 import asyncio
 import secrets
@@ -16,7 +16,7 @@ SWARM = secrets.token_bytes(32)  # its own: the same tests may run beside these,
 
 
 async def meet(first: Live, other: Live) -> None:
-    """Each hears of the other, whoever else is on this network."""
+    """Wait until both nodes have met, even if others are on this network."""
     for live, met in ((first, other), (other, first)):
         await live.ear.peer(met.identity.peer_id, lambda news: news.peer.connection == "lan")
 

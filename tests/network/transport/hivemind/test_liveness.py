@@ -1,4 +1,4 @@
-"""Whoever is named to a search is asked first whether it is there, and nobody is asked much for names that are nobody's."""
+"""Names in a search are asked first whether they are alive, and one peer's dead names cost only a few questions."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ from waggle.network.transport.hivemind.liveness import (
 
 
 class Peers:
-    """Counts how often each is asked; only these are there."""
+    """Counts how often each name is asked. Only these names are alive."""
 
     def __init__(self, *there: int) -> None:
         self.there = set(there)

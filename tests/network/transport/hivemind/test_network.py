@@ -1,4 +1,4 @@
-"""hivemind as it is used here: what attackers get past the directory, its private parts, and that p2pd never stays behind."""
+"""Our use of hivemind: what attackers can put into the directory, its private parts, and that p2pd always ends."""
 
 import asyncio
 import gc
@@ -107,7 +107,7 @@ async def test_only_true_announcements_enter_the_directory(tmp_path: Path) -> No
 async def _stored(
     sender: HivemindNetwork, receiver: HivemindNetwork, key: str, value: object, expires_at: float, subkey: object
 ) -> bool:
-    """Whether `receiver` keeps this entry when `sender` asks for it without any check of its own."""
+    """Whether `receiver` stores an entry that `sender` sends without checking it."""
     protocol, hivemind = sender._node.protocol, load_hivemind()
     packed = protocol.serializer.dumps(value)
     answer = await protocol.call_store(

@@ -1,4 +1,4 @@
-"""The file of addresses met lately is a cache: nothing wrong with it is ever an error."""
+"""The file of peer addresses is a cache: whatever is wrong with it, it is no error."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Looks at who is connected take a tenth of the time at most, however many strangers connect."""
+"""Polls of connected peers take at most a tenth of the time, however many strangers connect."""
 
 import asyncio
 import gc
@@ -16,7 +16,7 @@ from waggle.network.transport.interface import PeerAway, Services
 
 
 class World:
-    """Its clocks go on as it is told: that of the wall, and that of the processor."""
+    """A world whose wall clock and CPU clock the test moves."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, busy: float, waiting: float) -> None:
         self.now, self.worked, self.each = 0.0, 0.0, (busy, waiting)

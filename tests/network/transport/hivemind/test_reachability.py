@@ -1,4 +1,4 @@
-"""A node finds out how others call it, and says so."""
+"""A node finds out how others can call it, and reports it."""
 
 import asyncio
 import time

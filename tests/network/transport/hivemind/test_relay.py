@@ -1,4 +1,4 @@
-"""What a node relays for strangers, by what it grants those who ask: a seed all that it was told to, and others nothing."""
+"""What nodes relay for strangers, read from their grants: a seed as much as its options say, other nodes nothing."""
 
 import asyncio
 import itertools
@@ -29,7 +29,7 @@ async def stranger() -> AsyncIterator[Any]:
 
 @pytest.fixture
 async def node(tmp_path: Path) -> AsyncIterator[Open]:
-    """Open another node; it is closed at the end of the test."""
+    """Open another node, which is closed at the end of the test."""
     numbers = itertools.count()
     async with AsyncExitStack() as stack:
 
@@ -43,7 +43,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Open]:
 
 
 async def reserve(stranger: Any, dht: HivemindNetwork) -> bytes:
-    """What a node answers to who asks it for a place, behind its length."""
+    """A node's answer to a reservation, without its length prefix."""
     hivemind = load_hivemind()
     transport = (await dht.addresses())[0].rsplit("/p2p/", 1)[0]
     await stranger._client.connect(dht.daemon.p2p.peer_id, [hivemind.Multiaddr(transport)])
@@ -56,7 +56,7 @@ async def reserve(stranger: Any, dht: HivemindNetwork) -> bytes:
 
 
 async def granted(stranger: Any, dht: HivemindNetwork) -> int:
-    """Bytes that one circuit through this node may carry each way."""
+    """Bytes that one relayed connection through this node may carry in each direction."""
     from google.protobuf.empty_pb2 import Empty
     from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -70,7 +70,7 @@ async def granted(stranger: Any, dht: HivemindNetwork) -> int:
 
 @pytest.fixture
 def weaken_relays(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
-    """Let the first starts of p2pd relay little, as if the wrong one of its two relays had come last; what each was told."""
+    """Make the first starts of p2pd relay little, as if the wrong one of its two relays had come last. Returns their options."""
 
     def wrongly(starts: int) -> list[int]:
         limits: list[int] = []

@@ -1,7 +1,8 @@
-"""Staying connected: seeds that are away, seeds that come later, a network process that dies, addresses remembered."""
+"""Staying connected: seeds that are away or come later, a network process that dies, and remembered addresses."""
 
 import asyncio
 import json
+import logging
 import math
 import os
 import signal
@@ -17,7 +18,7 @@ import pytest
 
 from network.loopback import SOON, Start, be_of_use, callbacks, free_port, fresh_identity, options, serving
 from waggle.core.errors import SwarmError
-from waggle.core.peer_id import text_of
+from waggle.core.peer_id import short_id, text_of
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.clock_skew import MAX_SKEW_S
 from waggle.network.messages.events import ClockSkewed, NetworkEvent, NetworkRestarted, ReachChanged
@@ -169,7 +170,7 @@ async def test_a_computer_that_slept_joins_again_at_once(seed_address: str, iden
 
 
 def say(*skews: float) -> dict[bytes, Pong]:
-    """What peers say of our clock."""
+    """Pongs of peers whose clocks are off by these seconds."""
     return {bytes([number]): Pong(delay_ms=1.0, skew_s=skew) for number, skew in enumerate(skews)}
 
 
@@ -270,6 +271,24 @@ async def test_a_port_taken_while_the_network_process_was_dead_is_given_up(start
     assert reconnected.address != first.address
 
 
+async def test_the_log_names_peers_that_answer_late_or_not_at_all(
+    identity: Identity, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    late, silent = (fresh_identity(tmp_path, name).peer_id for name in ("late", "silent"))
+    connection = HivemindTransport(options(), identity, callbacks(identity))
+
+    async def ping(peer_id: bytes) -> Pong:
+        if peer_id == silent:
+            raise PeerAway("no answer")
+        return Pong(delay_ms=2500.0, skew_s=0.0)
+
+    peers = [ConnectedPeer(late, "", relayed=True), ConnectedPeer(silent, "", relayed=False)]
+    with caplog.at_level(logging.DEBUG, "waggle"):
+        await connection._ping(SimpleNamespace(ping=ping), peers)
+    assert f"peer {short_id(late)}, connected through a relay, answers a ping after 2.5 s" in caplog.messages
+    assert f"peer {short_id(silent)}, connected directly, does not answer a ping" in caplog.messages
+
+
 def test_tasks_that_swallow_being_cancelled_once_are_ended_all_the_same() -> None:
     async def stubborn() -> None:
         with suppress(asyncio.CancelledError):
@@ -310,7 +329,7 @@ async def test_whoever_is_of_use_is_remembered_before_others(start: Start, seed_
 async def test_a_peer_with_another_kind_of_key_than_nodes_have_is_neither_met_nor_answered(
     identity: Identity, tmp_path: Path, kind: str
 ) -> None:
-    """A person could not block it."""
+    """A person could not block such a peer."""
     hivemind, key = load_hivemind(), None
     from hivemind.dht.protocol import DHTProtocol
 

@@ -237,4 +237,4 @@ class RemovalScreen(QWidget):
 
 def stored_in(home: paths.Home) -> tuple[StoredFiles, ...]:
     """What is stored on this computer now."""
-    return stored_data.belongings(home, paths.cache())
+    return stored_data.stored_files(home, paths.cache())

@@ -117,16 +117,16 @@ class GatewayNetwork:
     def __init__(
         self,
         charter: bytes,
-        admission: Membership,
+        membership: Membership,
         report: Callable[[NetworkEvent], None],
-        traffic: BandwidthLimiter | None = None,
+        bandwidth: BandwidthLimiter | None = None,
         own: bytes = b"",
     ) -> None:
         self.open: dict[str, GatewayConnection] = {}  # by address
         self._charter = charter
-        self._admission = admission
+        self._membership = membership
         self._report = report
-        self._traffic = traffic or BandwidthLimiter()
+        self._bandwidth = bandwidth or BandwidthLimiter()
         self._hiding: dict[str, int] = {}  # by address: times in a row that it hid something
         self._known: dict[bytes, tuple[float, bytes]] = {}  # by origin: the last announcements of all gateways
         self._own = own  # our peer id: our own announcement says nothing about other clocks
@@ -175,9 +175,9 @@ class GatewayNetwork:
         return tuple(holders)
 
     async def _takes(self, gateway: GatewayConnection, sha256: bytes, blob: bytes) -> bool:
-        while not self._traffic.may_send(gateway.peer_id):
+        while not self._bandwidth.may_send(gateway.peer_id):
             await asyncio.sleep(PAY_S)
-        self._traffic.count_sent(gateway.peer_id, len(blob))
+        self._bandwidth.count_sent(gateway.peer_id, len(blob))
         done = (await gateway.ask(lambda number: UploadRequest(number, blob))).blob == DONE
         if done:
             gateway.uploaded.append(sha256)
@@ -256,7 +256,7 @@ class GatewayNetwork:
         if announced.charter != self._charter:
             raise BadRecord("another charter")
         announcements.read(listed.signed, listed.peer_id)
-        if not self._admission.admits(listed.peer_id, announced.certificate):
+        if not self._membership.admits(listed.peer_id, announced.certificate):
             raise announcements.ForgedAnnouncement("no member of this private swarm")
         return announced.expires_at, listed.signed
 

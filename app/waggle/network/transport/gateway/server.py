@@ -79,8 +79,8 @@ class HostNode:
     """The node that runs a gateway, as the gateway sees it: its own access to the swarm, and its limits.
 
     `admits` says whether a peer is answered at all. `serve_payload` gets client, address range, sha256 and payload, counts the
-    payload and returns it, or nothing if a limit is reached. `may_receive` and `may_tell` ask for so many bytes from a source and
-    of announcements to a source, and count them.
+    payload and returns it, or nothing if a limit is reached. `may_receive` and `may_send_directory` ask whether a source may send
+    so many bytes, or get so many bytes of announcements, and count them.
     """
 
     read_directory: Callable[[], Awaitable[dict[bytes, bytes]]]
@@ -89,19 +89,19 @@ class HostNode:
     admits: Callable[[bytes], bool]
     serve_payload: Callable[[bytes, str, bytes, bytes], bytes]
     may_receive: Callable[[bytes, int], bool]
-    may_tell: Callable[[bytes, int], bool]
+    may_send_directory: Callable[[bytes, int], bool]
 
 
 class GatewayServer:
     """Serves light clients from a full node, each over its own WebSocket."""
 
     def __init__(
-        self, charter: bytes, identity: Identity, admission: Membership, host: HostNode, handshake_s: float = HANDSHAKE_S
+        self, charter: bytes, identity: Identity, membership: Membership, host: HostNode, handshake_s: float = HANDSHAKE_S
     ) -> None:
         self._handshake_s = handshake_s
         self._charter = charter
         self._identity, self._peer_id = identity, identity.peer_id
-        self._admission = admission
+        self._membership = membership
         self._host = host
         self._asks, self._bytes = RateLimit(ASKS_RATE, ASKS_BURST), RateLimit(BYTES_RATE, BYTES_BURST)
         self._range_bytes = RateLimit(RANGE * BYTES_RATE, RANGE * BYTES_BURST)
@@ -180,7 +180,7 @@ class GatewayServer:
                 size = sum(len(each.peer_id) + len(each.signed) for each in answer.listed)
                 while not self._may_move(peer_id, size):
                     await self._wait(connection)
-                if size and not self._host.may_tell(self._party(peer_id), size):
+                if size and not self._host.may_send_directory(self._party(peer_id), size):
                     return  # it asks again, or elsewhere: an empty list would look as if we hid somebody
                 async with sending:
                     await connection.send(msgspec.msgpack.encode(answer))
@@ -204,12 +204,12 @@ class GatewayServer:
         if source and not self._handshakes.allows(source.encode()):
             raise BadRecord("too many from there")
         nonce = os.urandom(NONCE_BYTES)
-        welcome = Welcome(PROTOCOL, self._peer_id, self._charter, nonce, handshake.OURS, self._admission.certificate())
+        welcome = Welcome(PROTOCOL, self._peer_id, self._charter, nonce, handshake.OURS, self._membership.certificate())
         await connection.send(msgspec.msgpack.encode(welcome))
         hello = _hello.decode(await connection.recv(decode=False))
         if not verify(hello.peer_id, DOMAIN, self._peer_id + nonce + hello.nonce, hello.signature):
             raise BadRecord("not its key")
-        if not self._admission.admits(hello.peer_id, hello.certificate):
+        if not self._membership.admits(hello.peer_id, hello.certificate):
             raise BadRecord("no member of this private swarm")
         if not self._host.admits(hello.peer_id):
             raise BadRecord("blocked")
@@ -300,7 +300,7 @@ class GatewayServer:
         return _source(here) if here else ""
 
     def _checked(self, announced: Announcement, peer_id: bytes) -> Announcement:
-        if announced.charter != self._charter or not self._admission.admits(peer_id, announced.certificate):
+        if announced.charter != self._charter or not self._membership.admits(peer_id, announced.certificate):
             raise BadRecord("another swarm's announcement")
         return announced
 

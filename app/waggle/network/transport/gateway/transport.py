@@ -51,7 +51,9 @@ class GatewayTransport:
         self._identity = identity
         self._charter = callbacks.services.digest
         self._callbacks = callbacks
-        self._network = GatewayNetwork(self._charter, callbacks.admission, callbacks.report, callbacks.traffic, identity.peer_id)
+        self._network = GatewayNetwork(
+            self._charter, callbacks.membership, callbacks.report, callbacks.bandwidth, identity.peer_id
+        )
         self._reported_reach: ReachChanged | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -133,12 +135,12 @@ class GatewayTransport:
             if expected:  # without a proved key, anybody could say this in the name of a peer
                 self._callbacks.on_handshake(welcome.peer_id, refusal)
             raise PeerAway("it is of another swarm or version")  # `refusal` may quote it: only the page Peers shows that
-        if not self._callbacks.admission.admits(welcome.peer_id, welcome.certificate):
+        if not self._callbacks.membership.admits(welcome.peer_id, welcome.certificate):
             raise PeerAway("it is no member of this private swarm")
         # With a nonce of ours, so that nobody can replay both sides of a handshake. Gateways older than certificates accept none.
         nonce = os.urandom(NONCE_BYTES) if welcome.certificate else b""
         signature = self._identity.sign(DOMAIN, welcome.peer_id + welcome.nonce + nonce)
-        certificate = self._callbacks.admission.certificate()
+        certificate = self._callbacks.membership.certificate()
         hello = msgspec.structs.astuple(Hello(self._identity.peer_id, certificate, signature, nonce))
         await websocket.send(msgspec.msgpack.encode(hello if nonce else hello[:-1]))
         if not verify(welcome.peer_id, PROOF, signature, await websocket.recv(decode=False)):

@@ -83,7 +83,7 @@ class CallLimits:
         if not size:
             return
         allowed = self._answer_shares.allows(peer_id, source, answer.ByteSize())
-        if not allowed or not self._services.may_tell(source.encode() or peer_id, size):
+        if not allowed or not self._services.may_send_directory(source.encode() or peer_id, size):
             log.debug("a directory answer is sent without its %d bytes of entries: a limit is reached", size)
             for each in results:
                 for field in ("type", "value", "expiration_time"):

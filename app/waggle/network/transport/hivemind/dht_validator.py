@@ -86,6 +86,8 @@ class AnnouncementValidator:
         entry = sizes + record.key + record.subkey + record.value
         known = hashlib.blake2b(entry, digest_size=16).digest()
         if known not in self._verified:
+            if reason := _malformed(record):
+                return _refuse(record, reason)
             try:
                 announced = _announcement(record)
             except announcement.ForgedAnnouncement as error:
@@ -166,13 +168,16 @@ def _refuse(record: DhtRecord, reason: str) -> bool:
     return False
 
 
+def _malformed(record: DhtRecord) -> str:
+    """Why an entry has not the form of one that stores bytes under a peer id; empty if it has."""
+    if len(record.subkey) != PEER_ID_BYTES + len(SUBKEY_HEADER) or not record.subkey.startswith(SUBKEY_HEADER):
+        return "its subkey is no peer id"
+    return "" if unpacked(record.value) is not None else "its value is not bytes"
+
+
 def _announcement(record: DhtRecord) -> Announcement:
     """The announcement in an entry. Raises BadRecord, and ForgedAnnouncement if its subkey did not sign it for this place."""
-    if len(record.subkey) != PEER_ID_BYTES + len(SUBKEY_HEADER) or not record.subkey.startswith(SUBKEY_HEADER):
-        raise BadRecord("its subkey is no peer id")
-    blob = unpacked(record.value)
-    if blob is None:
-        raise BadRecord("its value is not bytes")
+    blob = unpacked(record.value) or b""
     origin = record.subkey[len(SUBKEY_HEADER) :]
     announced = announcement.parse(blob)
     if record.expiration_time != announced.expires_at or record.key not in directory.places_of(announced.charter, origin):

@@ -217,9 +217,8 @@ def _require_derived_ids(protocol: Any, node_id_of: Callable[[Any], Any]) -> Non
     async def call_find(self: Any, peer: Any, keys: Any) -> Any:
         answers = await find(self, peer, keys)
         for key, (value, nearest) in (answers or {}).items():
-            others = (
-                (node_id, each) for node_id, each in nearest.items() if node_id != self.node_id
-            )  # our own id would end a search
+            # Our own id would end a search.
+            others = ((node_id, each) for node_id, each in nearest.items() if node_id != self.node_id)
             derived = ((node_id, each) for node_id, each in others if node_id == node_id_of(each))
             named = dict(itertools.islice(derived, self.bucket_size))
             unknown = [each for node_id, each in named.items() if node_id not in self.routing_table]
