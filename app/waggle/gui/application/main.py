@@ -198,8 +198,8 @@ class _ExceptionHook:
     """Exception hook of the window process: an error in the window never ends the engine."""
 
     def __init__(self, controller: Controller) -> None:
-        self._shell = controller
+        self._controller = controller
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         log.error("fault in the window", exc_info=(kind, error, trace))
-        self._shell.window.notices.show(tr("Something in the window went wrong: %1").replace("%1", kind.__name__))
+        self._controller.window.notices.show(tr("Something in the window went wrong: %1").replace("%1", kind.__name__))
