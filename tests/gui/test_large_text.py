@@ -1,6 +1,7 @@
 """Every text size of Settings fits into the smallest window."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import Iterator, partial
 from itertools import combinations, pairwise
 
 import pytest
@@ -149,7 +150,7 @@ def test_in_a_card_the_question_gives_way_before_its_specialty(theme: Theme, qtb
 def ask(window: MainWindow) -> None:
     """Open Try it with an answered question."""
     window.show_page("swarms")
-    window.pages.of(SwarmsPage).show_trying()
+    window.pages.of(SwarmsPage).show_part("trying")
     reasons = ("no answer tag", "cut off", "could not be judged", "close")
     answers = tuple(
         Answered(rounds=place, completion=events.ShownCompletion(text="22", judged=True, reason=reason))
@@ -171,14 +172,14 @@ def the_days_stand_clear_of_their_names(you: QWidget, theme: Theme) -> None:
 
 
 def raced(swarms: SwarmsPage) -> None:
-    swarms.show_race()
+    swarms.show_part("race")
     for message in STORY:
         swarms.race.take(message)
 
 
 VIEWS: dict[str, Callable[[SwarmsPage], None]] = {
-    "join": SwarmsPage.show_join, "create": SwarmsPage._show_form, "invite": SwarmsPage.show_invitation,
-    "models": SwarmsPage.show_models, "try": SwarmsPage.show_trying, "race": SwarmsPage.show_race, "raced": raced,
+    "join": SwarmsPage.show_join, "create": SwarmsPage._show_form, "raced": raced,
+    **{part: partial(SwarmsPage.show_part, part=part) for part in ("invite", "models", "trying", "race")},
 }  # fmt: skip
 
 

@@ -185,7 +185,7 @@ def imports_between_pages(imports: dict[str, set[str]]) -> list[str]:
 def page_of(module: str) -> str | None:
     """The page of the window that a module or a name in it belongs to."""
     if match := re.match(r"waggle\.gui\.pages\.(\w+)\.", f"{module}."):
-        return match[1] if match[1] != "page" else None  # pages/page.py is the base of all pages
+        return match[1] if match[1] not in ("page", "context") else None  # these two belong to all pages
     match = re.match(r"waggle\.gui\.(\w+)", module)
     return next((page for page, modules in FLAT_PAGES.items() if match and match[1] in modules), None)
 

@@ -118,7 +118,7 @@ def show_race(window: MainWindow, state: str) -> None:
 def show_talk(window: MainWindow, state: str) -> None:
     """Show the page Chat in this state."""
     window.show_page("swarms")
-    window.pages.of(SwarmsPage).show_trying()
+    window.pages.of(SwarmsPage).show_part("trying")
     window.pages.of(SwarmsPage).trying.which.choose(1)
     _tell(window, events_chat.TalkOffered(moments=MOMENTS, taught=False))
     TALKS[state](window, window.pages.of(SwarmsPage).trying.chat)

@@ -140,7 +140,7 @@ def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Controller
 @pytest.mark.parametrize("way", WAYS)
 def test_a_message_and_what_was_guessed_go_on(shell: Controller, way: dict[str, str | int]) -> None:
     shell.window.show_page("swarms")
-    shell.window.pages.of(SwarmsPage).show_trying()
+    shell.window.pages.of(SwarmsPage).show_part("trying")
     trying = shell.window.pages.of(SwarmsPage).trying
     trying.which.choose(1)
     trying.chat.blind.setChecked(True)
@@ -159,7 +159,7 @@ def test_a_message_and_what_was_guessed_go_on(shell: Controller, way: dict[str, 
 
 def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(shell: Controller) -> None:
     shell.window.show_page("swarms")
-    shell.window.pages.of(SwarmsPage).show_trying()
+    shell.window.pages.of(SwarmsPage).show_part("trying")
     shell.window.pages.of(SwarmsPage).trying.which.choose(1)
     tell(shell, OFFERED)
     shell.window.pages.of(SwarmsPage).trying.chat.message.setPlainText("Hello")
@@ -173,7 +173,7 @@ def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(sh
 
 def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Controller) -> None:
     shell.window.show_page("swarms")
-    shell.window.pages.of(SwarmsPage).show_trying()
+    shell.window.pages.of(SwarmsPage).show_part("trying")
     tell(shell, QuestionPosed(specialty="chain_sum", title="Chain sum", number=9, question="What is 1 + 1?"))
     ask_box = shell.window.pages.of(SwarmsPage).trying.ask
     ask_box._mine.setText("2")

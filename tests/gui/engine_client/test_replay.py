@@ -229,9 +229,9 @@ def test_a_recorded_run_has_no_model_to_ask(theme: Theme, qtbot: QtBot, tmp_path
     shell._source.play_all()
     shell.begin("swarms")
     swarms, words = shell.window.pages.of(SwarmsPage), "This is a recorded run: there is no model to ask."
-    swarms.show_models()
+    swarms.show_part("models")
     assert (swarms._models._waiting.text(), swarms._models._use.isEnabled()) == (words, False)
-    swarms.show_trying()
+    swarms.show_part("trying")
     assert (swarms.trying.ask._about.words(), swarms.trying.ask._go.isEnabled()) == (words, False)
     swarms.trying.which.choose(1)
     assert (swarms.trying.chat._empty.text(), swarms.trying.chat.button.isEnabled()) == (words, False)

@@ -96,7 +96,7 @@ def test_home_leads_to_the_race_until_something_was_solved_and_help_does_always(
 def test_the_page_shows_a_race_and_offers_another_one(window_told: Make, qtbot: QtBot) -> None:
     window = window_told(list(Run(rounds=1).all_events()), 1024, 640)
     window.show_page("swarms")
-    window.pages.of(SwarmsPage).show_race()
+    window.pages.of(SwarmsPage).show_part("race")
     view = window.pages.of(SwarmsPage).race
     assert view.isVisible()
     assert view.button.text() == "Start the race"

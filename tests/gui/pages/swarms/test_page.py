@@ -235,11 +235,8 @@ def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
 
 def test_each_view_has_its_own_title(page: Page) -> None:
     swarms = page[1]
-    for show, title in (
-        (swarms.show_models, "Models"), (swarms.show_trying, "Try it"), (swarms.show_race, "Race"), (swarms.show_list, "Swarms"),
-        (swarms.show_invitation, "Swarms"),
-    ):  # fmt: skip
-        show()
+    for part, title in (("models", "Models"), ("trying", "Try it"), ("race", "Race"), ("list", "Swarms"), ("invite", "Swarms")):
+        swarms.show_part(part)
         assert swarms._top._title.text() == title
 
 
@@ -971,8 +968,8 @@ def test_the_tabs_stay_where_they_are_whatever_can_be_done_in_a_view(
     for size in ((1280, 800), (1024, 640), (900, 600)):
         window.resize(*size)
         positions = set()
-        for show in (swarms.show_list, swarms.show_join, swarms.show_models, swarms.show_trying, swarms.show_race):
-            show()
+        for part in (None, "list", "models", "trying", "race"):
+            swarms.show_part(part) if part else swarms.show_join()
             screenshot_when_still(window)
             positions.add(swarms._which.mapTo(swarms, QPoint()).toTuple())
         assert len(positions) == 1, size

@@ -26,6 +26,7 @@ from waggle.protocol.commands import CreateSwarm, ForgetSwarm, ListSwarms, new_i
 from waggle.protocol.state import State
 
 LIST, JOIN, CREATE, INVITE, MODELS, TRY, RACE = range(7)
+TABS = {"list": LIST, "models": MODELS, "trying": TRY, "race": RACE}  # the race needs no engine
 
 
 def why_no_switch(state: State) -> str:
@@ -49,7 +50,7 @@ class SwarmsPage(Page):
         self._new = Button(theme, tr("Create a swarm"), icon="swarms")
         self._new.clicked.connect(self._show_form)
         self._ask_others = Button(theme, tr("Invite someone"), "primary", "invite")
-        self._ask_others.clicked.connect(self.show_invitation)
+        self._ask_others.clicked.connect(lambda: self.show_part("invite"))
         self.join_view = JoinView(theme)
         self.join_view.commanded.connect(self.commanded)
         self.join_view.opened.connect(lambda: self._open(JOIN))
@@ -64,7 +65,7 @@ class SwarmsPage(Page):
         self._models.commanded.connect(self.commanded)
         self._names = (tr("Swarms"), tr("Models"), tr("Try it"), tr("Race"))
         self._which = SegmentedControl(theme, self._names, tr("What is shown"))
-        self._which.chosen.connect(lambda index: (self.show_list, self.show_models, self.show_trying, self.show_race)[index]())
+        self._which.chosen.connect(lambda index: self.show_part(list(TABS)[index]))
         self.trying = PlaygroundView(theme)
         self.trying.commanded.connect(self.commanded)
         self.race = RaceView(theme)
@@ -160,17 +161,6 @@ class SwarmsPage(Page):
             self._which.choose(0)
         self.show_state(self._state, 0.0)
 
-    def show_trying(self) -> None:
-        self._turn_to(TRY)
-        self._which.mark(TRY - MODELS + 1)
-        self.show_state(self._state, 0.0)
-
-    def show_race(self) -> None:
-        """Show the race, which needs no engine."""
-        self._turn_to(RACE)
-        self._which.mark(RACE - MODELS + 1)
-        self.show_state(self._state, 0.0)
-
     def take_over(self, before: Page) -> None:
         """Take over the view, the text and the awaited answer."""
         assert isinstance(before, SwarmsPage)
@@ -187,15 +177,21 @@ class SwarmsPage(Page):
         self._creating = before._creating
 
     def show_part(self, part: str) -> None:
-        {"invite": self.show_invitation, "race": self.show_race, "trying": self.show_trying}[part]()
+        """Show a tab of TABS, or "invite"."""
+        if part == "invite":
+            self._open(INVITE)
+            self._invite_view.open()
+        elif part == "list":
+            self.show_list()
+            return
+        else:
+            self._turn_to(TABS[part])
+            self._which.mark(list(TABS).index(part))
+        self.show_state(self._state, 0.0)
 
     def show_replay(self, *, over: bool) -> None:
         self._models.show_replay()
         self.trying.show_replay()
-
-    def show_models(self) -> None:
-        self._turn_to(MODELS)
-        self.show_state(self._state, 0.0)
 
     def postpone(self, command: str) -> bool:
         return self.join_view.postpone(command)
@@ -236,8 +232,3 @@ class SwarmsPage(Page):
     def _give_up(self) -> None:
         self._form.reset()
         self.show_list()
-
-    def show_invitation(self) -> None:
-        self._open(INVITE)
-        self._invite_view.open()
-        self.show_state(self._state, 0.0)

@@ -49,7 +49,7 @@ def chat(window_told: Make) -> Chat:
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("swarms")
-    window.pages.of(SwarmsPage).show_trying()
+    window.pages.of(SwarmsPage).show_part("trying")
     window.pages.of(SwarmsPage).trying.which.choose(1)
     window.redraw()
     assert isinstance(sent[-1], commands.OfferTalk)
@@ -224,7 +224,7 @@ def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: 
     try:
         window = window_told((*RUNNING, OFFERED), 900, 600)
         window.show_page("swarms")
-        window.pages.of(SwarmsPage).show_trying()
+        window.pages.of(SwarmsPage).show_part("trying")
         window.pages.of(SwarmsPage).trying.which.choose(1)
         screenshot_when_still(window)
         chat = window.pages.of(SwarmsPage).trying.chat
