@@ -40,7 +40,7 @@ def test_as_many_files_as_the_limit_allows_may_be_open():
 
 
 def test_a_home_in_which_another_one_works_is_refused(tmp_path, capsys):
-    claimed = server.claim(paths.Home(tmp_path).prepare())
+    claimed = server.claim_home(paths.Home(tmp_path).prepare())
     try:
         assert main.main(["seed", "--home", str(tmp_path)]) == 1
     finally:

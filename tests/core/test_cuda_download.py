@@ -97,8 +97,8 @@ def test_a_download_killed_in_the_middle_goes_on_where_it_was(index: Hub, tmp_pa
 import sys
 from pathlib import Path
 import msgspec
-from waggle.core.cuda_download import Pack, fetch
-fetch(msgspec.json.decode(sys.argv[1], type=Pack), Path(sys.argv[2]), lambda here, total: print(here, flush=True))
+from waggle.core.cuda_download import CudaPack, fetch
+fetch(msgspec.json.decode(sys.argv[1], type=CudaPack), Path(sys.argv[2]), lambda here, total: print(here, flush=True))
 """
     command = [sys.executable, "-c", child, msgspec.json.encode(pack).decode(), str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:

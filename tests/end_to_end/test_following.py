@@ -86,7 +86,7 @@ def test_a_window_follows_the_next_engine_after_one_that_was_killed_and_hears_of
                 assert late.wait(events.Warned, fits=lambda event: "command line" in event.title)
                 assert late.end() == 0
             start = len(window.lines)
-            server.ask(home, commands.Stop(id="1"))
+            server.send_command(home, commands.Stop(id="1"))
             window.wait(events.EngineStopped, start=start)
             window.wait(events.Preparing, fits=waited_for, start=start)
             assert window.end() == 0, "a client that leaves waits for nothing"
@@ -97,7 +97,7 @@ def test_a_window_follows_the_next_engine_after_one_that_was_killed_and_hears_of
 def test_an_engine_of_a_window_lets_nobody_follow(tmp_path):
     with running(Engine(tmp_path / "home", "swarm.solo=true")) as window:
         window.wait(events.Ready)
-        (refused,) = server.ask(Home(tmp_path / "home"), commands.Follow(id="1"))
+        (refused,) = server.send_command(Home(tmp_path / "home"), commands.Follow(id="1"))
         assert isinstance(refused, events.CommandRefused)
         assert "window" in refused.title
         window.command(commands.Stop)

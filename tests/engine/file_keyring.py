@@ -1,4 +1,4 @@
-"""A keychain for tests: a real backend of `keyring`, which keeps everything in the file that KEYCHAIN_FILE names."""
+"""A keychain for tests: a real `keyring` backend that stores everything in the file KEYCHAIN_FILE."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Following an engine: a real socket on one side, a real pipe to the window on the other."""
+"""Test how a window follows an engine, with a real socket on one side and a real pipe on the other."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ async def never(command):
 
 
 def once(follow):
-    """The first who follows is told this; whoever comes then finds nobody who lets itself be followed."""
+    """A server that sends this to the first client only; later ones cannot follow it."""
     listeners = [follow]
 
     def attach(way):
@@ -56,16 +56,16 @@ def home(tmp_path):
 
 @pytest.fixture
 async def publisher(home):
-    """What the engine says that runs in this folder."""
+    """The publisher of the engine that runs in this home."""
     publisher = EventPublisher(home.events, service=True)
-    async with server.serving(home, obey, attached_windows.follower(publisher, CommandQueue())):
+    async with server.serve(home, obey, attached_windows.follow_handler(publisher, CommandQueue())):
         yield publisher
     publisher.close()
 
 
 @pytest.fixture
 def window():
-    """What a window reads, and who writes there."""
+    """The window's end of the pipe, and the writer to it."""
     reading, writing = os.pipe()
     writer = Writer(writing)
     with os.fdopen(reading, "rb", buffering=0) as ours:
@@ -77,7 +77,7 @@ def window():
 async def test_who_follows_for_a_window_that_reads_no_more_and_dies_leaves_too(home, publisher, window):
     reads, writer = window
     queue = CommandQueue()
-    followed = asyncio.create_task(attached_windows.follow(home, queue, writer, has_overrides=False))
+    followed = asyncio.create_task(attached_windows.follow_service(home, queue, writer, has_overrides=False))
     async with asyncio.timeout(60):
         while writer.unwritten_bytes() <= attached_windows.MAX_UNREAD_BYTES:
             publisher.publish(events.Warned(title="x" * 4000, advice=""))
@@ -95,7 +95,7 @@ def line_of(reads):
 
 
 async def told_to_window(reads, kind):
-    """The next that a window reads, which is of this kind. That it follows now is no news to it."""
+    """The next event of this kind that a window reads, without the Snapshot of following."""
     event = json_lines.event(await asyncio.to_thread(line_of, reads))
     if event == events.CommandDone(id="follow"):
         event = json_lines.event(await asyncio.to_thread(line_of, reads))
@@ -104,14 +104,14 @@ async def told_to_window(reads, kind):
 
 
 def nothing_more(reads, writer):
-    """Whether a window has read all that was written for it."""
+    """Whether a window has read everything that was written to it."""
     writer.close()
     os.set_blocking(reads.fileno(), False)
     return reads.read() is None
 
 
 async def leave(queue, followed):
-    """The window is closed, and what stands for the engine ends at once."""
+    """Close the window; the process that follows for it ends at once."""
     queue.stop()
     async with asyncio.timeout(60):
         assert await followed
@@ -121,15 +121,15 @@ async def test_an_engine_that_is_started_anew_is_followed_again_and_asked_again(
     reads, writer = window
     queue = CommandQueue()
     first, second = (EventPublisher(home.events, service=True) for _ in range(2))
-    async with server.serving(home, obey, attached_windows.follower(first, CommandQueue())):
-        followed = asyncio.create_task(attached_windows.follow(home, queue, writer, has_overrides=True))
+    async with server.serve(home, obey, attached_windows.follow_handler(first, CommandQueue())):
+        followed = asyncio.create_task(attached_windows.follow_service(home, queue, writer, has_overrides=True))
         await told_to_window(reads, Snapshot)
         assert "left out" in (await told_to_window(reads, events.Warned)).title
         first.publish(events.EngineStopped(round=1))
         await told_to_window(reads, events.EngineStopped)
     assert (await told_to_window(reads, events.Preparing)).part == WAITING
     resuming = asyncio.create_task(queue.obey(commands.Resume(id="meanwhile")))
-    async with server.serving(home, obey, attached_windows.follower(second, CommandQueue())):
+    async with server.serve(home, obey, attached_windows.follow_handler(second, CommandQueue())):
         await told_to_window(reads, Snapshot)
         assert (await told_to_window(reads, events.CommandDone)).id == "meanwhile", "it waited, and nothing is said twice"
         await resuming
@@ -146,8 +146,8 @@ async def test_what_an_engine_did_not_answer_any_more_is_refused_and_a_window_ma
         way.write(json_lines.line(Snapshot(state=State(service=True))))
         return nothing
 
-    async with server.serving(home, never, attach):
-        followed = asyncio.create_task(attached_windows.follow(home, queue, writer, has_overrides=False))
+    async with server.serve(home, never, attach):
+        followed = asyncio.create_task(attached_windows.follow_service(home, queue, writer, has_overrides=False))
         await told_to_window(reads, Snapshot)
         await queue.obey(commands.Resume(id="one"))
     refused = await told_to_window(reads, events.CommandRefused)
@@ -175,8 +175,8 @@ async def test_an_engine_that_ended_for_good_is_said_to_have_after_a_while_and_o
         return nothing
 
     reads, writer = window
-    async with server.serving(home, obey, once(ends)), asyncio.timeout(60):
-        assert await attached_windows.follow(home, CommandQueue(), writer, has_overrides=False)
+    async with server.serve(home, obey, once(ends)), asyncio.timeout(60):
+        assert await attached_windows.follow_service(home, CommandQueue(), writer, has_overrides=False)
     for kind in (Snapshot, type(last), *then):
         await told_to_window(reads, kind)
     assert nothing_more(reads, writer)
@@ -189,8 +189,8 @@ async def test_half_a_line_of_an_engine_that_was_killed_is_not_passed_on(home, w
         return nothing
 
     reads, writer = window
-    async with server.serving(home, obey, once(killed)):
-        assert await attached_windows.follow(home, CommandQueue(), writer, has_overrides=False)
+    async with server.serve(home, obey, once(killed)):
+        assert await attached_windows.follow_service(home, CommandQueue(), writer, has_overrides=False)
     writer.close()
     assert isinstance(json_lines.event(reads.readline()), Snapshot)
     assert json_lines.event(reads.readline()).part == WAITING
@@ -206,8 +206,8 @@ async def test_a_line_without_an_end_ends_following_and_not_the_window(home, win
         return nothing
 
     reads, writer = window
-    async with server.serving(home, obey, once(endless)):
-        assert await attached_windows.follow(home, CommandQueue(), writer, has_overrides=False) == known
+    async with server.serve(home, obey, once(endless)):
+        assert await attached_windows.follow_service(home, CommandQueue(), writer, has_overrides=False) == known
     writer.close()
     if known:
         assert isinstance(json_lines.event(reads.readline()), Snapshot)
@@ -221,7 +221,7 @@ def test_who_is_a_little_behind_when_an_engine_ends_hears_the_last_that_was_told
 
     async def engine() -> tuple[socket.socket, threading.Thread]:
         publisher = EventPublisher(home.events, service=True)
-        async with server.serving(home, obey, attached_windows.follower(publisher, CommandQueue())):
+        async with server.serve(home, obey, attached_windows.follow_handler(publisher, CommandQueue())):
             connection = await asyncio.to_thread(server.connect, home, 20.0)
             connection.sendall(json_lines.line(Follow(id="follow")))
             stream = connection.makefile("rb")

@@ -1,4 +1,4 @@
-"""Pause, resume and stop, with a policy thread that only passes the gate."""
+"""Test pause, resume and stop, with a policy thread that only passes the gate."""
 
 import asyncio
 import threading
@@ -28,7 +28,7 @@ BATTERY, PLUGGED = Readings(on_power=False, idle_seconds=0.0), Readings(on_power
 
 
 class Walker:
-    """Passes the gate as fast as it can, or as a `step` takes its time; counts its steps."""
+    """Passes the gate in a loop and counts its steps; a step takes as long as the event `step` is cleared."""
 
     def __init__(self, gate) -> None:
         self.steps = 0

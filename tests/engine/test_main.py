@@ -1,4 +1,4 @@
-"""The engine's main: what was chosen and cannot begin is taken back, whatever it ends with."""
+"""Test the engine's main: a choice that cannot start is undone, however it fails."""
 
 import argparse
 import asyncio
@@ -34,13 +34,13 @@ from waggle.rl.batch import nothing
 
 @pytest.fixture(autouse=True)
 def no_priority(monkeypatch) -> None:
-    """It would hold for all tests after this one."""
+    """A changed priority would last for all later tests."""
     monkeypatch.setattr(main, "set_priority", lambda _: True)
 
 
 @pytest.fixture
 async def process(tmp_path):
-    """Everything that lives as long as the process."""
+    """What lives as long as the engine's process."""
     home = paths.Home(tmp_path).prepare()
     publisher = EventPublisher(home.events)
     live_settings = LiveSettings(home.settings, (), publisher)
@@ -56,7 +56,7 @@ def ends_with(error: Exception):
 
 
 async def ran(folder):
-    """How an engine in this folder ended, and all that it told."""
+    """The exit code of an engine in this folder, and all its events."""
     ours, theirs = os.pipe()
     writer = stdio.Writer(theirs)
     with os.fdopen(ours, "rb") as stream:
@@ -69,7 +69,7 @@ async def ran(folder):
 
 
 def said_as_error(caplog, failed: events.EngineFailed) -> None:
-    """So that a service's operator reads it, where no window does."""
+    """Check the error log, which is all that the operator of a service sees."""
     (message,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
     assert failed.title in message
     assert failed.detail.strip() in message
@@ -140,7 +140,7 @@ async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the
 
 
 class PanicException(BaseException):
-    """As what is written in Rust ends with, by way of pyo3: no Exception."""
+    """Like a panic of a Rust library under pyo3, which is no Exception."""
 
 
 @pytest.mark.parametrize("place", ["in the loop", "in the policy thread"])
@@ -176,7 +176,7 @@ async def test_an_end_that_somebody_wants_is_no_crash(tmp_path, monkeypatch, end
 
 async def test_a_service_that_cannot_have_its_folder_says_so_where_its_operator_looks(tmp_path):
     home = paths.Home(tmp_path).prepare()
-    claimed = server.claim(home)
+    claimed = server.claim_home(home)
     engine = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "waggle", "engine", "--home", str(tmp_path), stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
@@ -207,7 +207,7 @@ async def test_a_fault_beside_a_preparation_that_it_ends_is_told(process, monkey
         raise Stopped
 
     monkeypatch.setattr(main, "SensorReader", blind)
-    monkeypatch.setattr(main, "prepare", prepare)
+    monkeypatch.setattr(main, "prepare_node", prepare)
     with pytest.raises(OSError, match="Too many open files"):
         await main._contribute(process, "")
 
@@ -247,7 +247,7 @@ async def test_a_lifecycle_that_failed_decides_nothing_when_its_pause_ends(proce
         raise ModelMissing("The hub has lost a file of it.")
 
     monkeypatch.setattr(main, "Lifecycle", Watched)
-    monkeypatch.setattr(main, "prepare", prepare)
+    monkeypatch.setattr(main, "prepare_node", prepare)
     now = time.time()
     process.pause_request.save(Wishes(paused=True, until=now + 3600, asked_at=now))
     process.undo_log.add([UndoStep(nothing)])

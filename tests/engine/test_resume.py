@@ -1,4 +1,4 @@
-"""A node that was stopped and started again plays on as if nothing had happened, bit for bit."""
+"""Test that a node that was stopped and started again continues bit for bit."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ EPOCH = 1000
 
 
 def peers_groups(verifier, number: int) -> list[JudgedGroup]:
-    """Four groups in which one completion is right, so that every round really learns."""
+    """Four groups with one right completion each, so that every round learns something."""
     groups = []
     for index in range(4):
         question_id = QuestionId("binary_matrix", EPOCH, 100 * number + index)

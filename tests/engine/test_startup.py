@@ -1,4 +1,4 @@
-"""What a person chose reaches the round."""
+"""Test that the settings reach the round."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from waggle.core.settings import ComputerSettings, LearningSettings, ModelSettin
 from waggle.engine.runtime import model_fit
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.engine.startup import PreparedNode, prepare
+from waggle.engine.startup import PreparedNode, prepare_node
 from waggle.engine.storage import round_saver
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.models import memory_fit
@@ -44,7 +44,7 @@ async def prepared(
         publisher = EventPublisher(home.events)
         stack.callback(publisher.close)
         threads = stack.enter_context(ThreadPoolExecutor(1))
-        return await prepare(
+        return await prepare_node(
             home, chosen, publisher, threads, stack, gate=gate or PauseGate(lambda: None),
             stopped=asyncio.Event(), parts_for=parts_for,
             computer=requested or (lambda: chosen.computer),
@@ -52,7 +52,7 @@ async def prepared(
 
 
 class Lent:
-    """The checker of the session: whoever it is lent to does not end it."""
+    """The verifier of the test session, which closing leaves running."""
 
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
@@ -66,7 +66,7 @@ class Lent:
 
 @pytest.fixture
 def lent(verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No checker is started for a test that is about something else."""
+    """Replace the verifier, as its start takes long and these tests are about something else."""
     monkeypatch.setattr("waggle.engine.startup.Verifier", lambda *_, **__: Lent(verifier))
 
 
@@ -147,7 +147,7 @@ def test_the_settings_offer_exactly_the_rules_there_are():
 
 @pytest.fixture(scope="module")
 def twelve_million(tmp_path_factory):
-    """A model too large to be of the starter's kind, in a folder of its own."""
+    """A folder with a model too large to count as small."""
     folder = tmp_path_factory.mktemp("model")
     small = {"vocab_size": 583, "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 12, "head_dim": 64,
              "num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": None, "eos_token_id": 1}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Contribution: rounds on a fake policy, kept in a real history before they are told of, and gone on with after a stop."""
+"""Test that the training loop stores rounds in a history before it publishes them, and continues them after a stop."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from waggle.core.peer_id import text_of
 from waggle.engine import training_loop
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.engine.storage.history import History, days_of
+from waggle.engine.storage.history import History, read_days
 from waggle.engine.training_loop import Callbacks, Progress, TrainingLoop, TrainingPlan
 from waggle.models.storage.checkpoint import CheckpointState
 from waggle.protocol import events, json_lines
@@ -34,7 +34,7 @@ PEER = b"p" * 38
 
 @dataclass
 class Recording:
-    """What one life of an engine told and saved, in order, and the history it left behind."""
+    """What one run of an engine published and saved, in order, and its history."""
 
     history: History
     events: list["events.EngineEvent"] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Recording:
 
 
 class Uneven(FakePolicy):
-    """Lets whoever watches see the completions once they are written."""
+    """Reports completions once they are complete."""
 
     def sample(self, prompts, uniforms, params):
         rows = super().sample(prompts, uniforms, params)
@@ -65,14 +65,14 @@ class Uneven(FakePolicy):
 
 
 class Growing(Uneven):
-    """Lets them be seen after each token."""
+    """Reports completions after each token."""
 
     def lengths_shown(self, most):
         return range(1, most + 1)
 
 
 class Asleep(FakePolicy):
-    """A computer whose lid is closed for a night while it answers."""
+    """A computer that sleeps for a night while it answers."""
 
     now = 0.0
 
@@ -82,7 +82,7 @@ class Asleep(FakePolicy):
 
 
 class Numberless(FakePolicy):
-    """A model whose logits are no numbers any more."""
+    """A model whose logits are NaN."""
 
     def sample(self, prompts, uniforms, params):
         rows = super().sample(prompts, uniforms, params)
@@ -98,12 +98,12 @@ class Numberless(FakePolicy):
 def contribute(
     folder: Path, me, questions, *, first: int = 0, rounds: int = 3, completions: int = 0, seconds=time.perf_counter, rules=RULES
 ) -> Recording:
-    """Play some rounds from `first` on, as an engine does that is then stopped."""
+    """Play rounds from `first` on, as an engine that is then stopped."""
     recording = Recording(History(folder / "history.sqlite"))
     gate = PauseGate(nothing, seconds)
 
     def save(saved: CheckpointState) -> int:
-        assert saved.round - 1 in {summary.round for summary in recording.history.points().rounds}, (
+        assert saved.round - 1 in {summary.round for summary in recording.history.chart_points().rounds}, (
             "the round is in the history before its checkpoint"
         )
         recording.saved.append(saved)
@@ -161,7 +161,7 @@ def test_completions_are_counted_on_over_restarts(verifier, questions, tmp_path)
     assert [(saved.round, saved.completions) for saved in first.saved] == [(1, each), (2, 2 * each), (3, 3 * each)]
     second = contribute(tmp_path, node(verifier), questions, first=3, rounds=1, completions=3 * each)
     assert [(saved.round, saved.completions) for saved in second.saved] == [(4, 4 * each)]
-    assert [summary.round for summary in second.history.points().rounds] == [0, 1, 2, 3]
+    assert [summary.round for summary in second.history.chart_points().rounds] == [0, 1, 2, 3]
 
 
 def test_the_honest_score_is_taken_when_it_is_due_and_never_twice(verifier, questions, tmp_path):
@@ -170,19 +170,19 @@ def test_the_honest_score_is_taken_when_it_is_due_and_never_twice(verifier, ques
     assert {(event.score.total, event.score.exam) for event in first.of(events.HeldOutMeasured)} == {(5, exam_of(questions))}
     second = contribute(tmp_path, node(verifier), questions, first=2, rounds=2)
     assert [event.score.round for event in second.of(events.HeldOutMeasured)] == [4], "2 is in the history already"
-    assert [score.round for score in second.history.points().held_out] == [0, 2, 4]
+    assert [score.round for score in second.history.chart_points().held_out] == [0, 2, 4]
 
 
 def test_where_training_begins_anew_so_does_its_history_and_the_days_go_on(verifier, questions, tmp_path):
     before = contribute(tmp_path, node(verifier, lines=LINES), questions, rounds=20)
-    ((day,), _newest) = days_of(tmp_path / "history.sqlite")
+    ((day,), _newest) = read_days(tmp_path / "history.sqlite")
     assert before.of(events.AhaHappened)
     anew = contribute(tmp_path, node(verifier, lines=LINES), questions, rounds=2)
     assert [event.score.round for event in anew.of(events.HeldOutMeasured)] == [0, 2]
-    content = anew.history.points()
+    content = anew.history.chart_points()
     assert ([each.round for each in content.rounds], [each.round for each in content.held_out]) == ([0, 1], [0, 2])
     assert content.ahas == tuple(event.aha for event in anew.of(events.AhaHappened))
-    ((later_day,), _newest) = days_of(tmp_path / "history.sqlite")
+    ((later_day,), _newest) = read_days(tmp_path / "history.sqlite")
     assert (later_day.rounds, later_day.answers) == (22, day.answers // 20 * 22)
 
 
@@ -201,7 +201,7 @@ def test_a_teacher_and_a_first_success_survive_a_restart(verifier, questions, tm
 
     able = contribute(tmp_path, node(verifier, lines=LINES), questions, first=1, rounds=40)
     successes = [event.aha for event in able.of(events.AhaHappened)]
-    assert able.history.points().ahas == tuple(successes)
+    assert able.history.chart_points().ahas == tuple(successes)
     assert len({aha.specialty for aha in successes}) == len(successes) > 1
     assert {aha.specialty: aha.origin for aha in successes}["Arithmetic"] == text_of(PEER)
 
@@ -264,7 +264,7 @@ def test_what_a_model_says_that_computes_no_numbers_any_more_can_be_read(verifie
         assert json_lines.event(json_lines.line(event)) == event
         state = apply(state, event)
     assert json_lines.event(json_lines.line(Snapshot(state=state))) == Snapshot(state=state)
-    assert [summary.metrics.entropy for summary in recording.history.points().rounds] == [0.0, 0.0]
+    assert [summary.metrics.entropy for summary in recording.history.chart_points().rounds] == [0.0, 0.0]
 
 
 def test_a_night_asleep_is_hardly_counted_as_work(tmp_path, verifier, questions):
@@ -327,7 +327,7 @@ def test_an_honest_score_that_a_full_disk_refused_is_kept_once_there_is_room(tmp
 
 
 class Trouble:
-    """A verifier of one's own whose process is killed, and cannot be started again until it was missed three times."""
+    """A verifier whose process is killed, and cannot be started again until three attempts have failed."""
 
     def __init__(self, monkeypatch) -> None:
         self.verifier, self.blockers, self._monkeypatch = Verifier(CHARTER), list[WaggleError | None](), monkeypatch

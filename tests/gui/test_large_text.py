@@ -1,4 +1,4 @@
-"""Words of any size that Settings offer, in the smallest window that everything must fit into."""
+"""Every text size of Settings fits into the smallest window."""
 
 from collections.abc import Callable, Iterator
 from itertools import combinations, pairwise
@@ -80,7 +80,7 @@ def test_the_name_of_a_page_stands_clear_of_the_edge_of_its_tile(window_told: Te
 def test_on_no_page_anything_is_cut_or_out_of_sight(
     window_told: TellWindow, story: list[AnyEvent], theme: Theme, percent: int
 ) -> None:
-    """Not even in the smallest window there is: what is scrolled moves up and down only, so what is wider could never be seen."""
+    """Also in the smallest window. Pages scroll vertically only, so nothing may be wider than the window."""
     theme.set_text(percent)
     window = window_told([*story, events.SettingsChanged(settings=Settings(), at=story[-1].at)], *SMALLEST)
     assert window.size().toTuple() == SMALLEST
@@ -115,7 +115,7 @@ def test_models_are_compared_in_the_width_of_the_page_whatever_they_are_called(
 
 
 def nothing_is_cut(view: QWidget, percent: int, where: tuple[tuple[int, int], str]) -> None:
-    """Choices and chips have the width of their words, what is scrolled that of its place, and heads their height."""
+    """Widgets that are smaller than they need: segments and chips in width, scrolled content in width, headers in height."""
     whole = [widget for kind in (SegmentedControl, Chip) for widget in view.findChildren(kind) if widget.isVisible()]
     cut = [(widget, widget.width(), widget.sizeHint().width()) for widget in whole if widget.width() < widget.sizeHint().width()]
     assert not cut, where
@@ -147,7 +147,7 @@ def test_in_a_card_the_question_gives_way_before_its_specialty(theme: Theme, qtb
 
 
 def ask(window: MainWindow) -> None:
-    """A question is answered on the page Try it."""
+    """Open Try it with an answered question."""
     window.show_page("swarms")
     window.pages.of(SwarmsPage).show_trying()
     reasons = ("no answer tag", "cut off", "could not be judged", "close")
@@ -183,7 +183,7 @@ VIEWS: dict[str, Callable[[SwarmsPage], None]] = {
 
 
 def short_of_room(within: QWidget) -> list[tuple[str, int, int]]:
-    """Words, fields and buttons that stand there lower than they are, and how high they are and would be."""
+    """Visible labels, fields and buttons that are lower than they need to be, with both heights."""
     kinds: tuple[type[QWidget], ...] = (QLabel, QLineEdit, QPushButton)
     visible = [widget for kind in kinds for widget in within.findChildren(kind) if widget.isVisibleTo(within)]
     high = [
@@ -235,7 +235,7 @@ def test_home_says_how_many_cores_it_uses(window_told: TellWindow, story: list[A
 
 
 def inked(image: QImage, start: int, end: int) -> tuple[list[int], list[int]]:
-    """The columns and the rows between two columns in which something is painted."""
+    """The x positions, and between two of them the y positions, at which something is painted."""
     ground = image.pixel(0, 0)
     pixels = [(x, y) for x in range(start, end) for y in range(image.height()) if image.pixel(x, y) != ground]
     return sorted({x for x, _y in pixels}), sorted({y for _x, y in pixels})

@@ -1,4 +1,4 @@
-"""Every book of the laboratory survives what a kill tears, and what is no such book is left alone."""
+"""Test that a file of JSON lines survives a torn line, and that other files are left alone."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event

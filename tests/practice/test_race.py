@@ -1,4 +1,4 @@
-"""A race is two real trials, side by side and by the same luck; it tells what happened, and leaves with whoever watched."""
+"""Test the race: two real trials with the same random numbers, which report events and end with the window."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The file of finished runs: append-only, and a torn last line costs one run."""
+"""Test the file of finished runs: append-only, and a torn last line costs one run."""
 
 import msgspec
 import pytest

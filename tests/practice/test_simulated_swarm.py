@@ -1,4 +1,4 @@
-"""The simulated swarm: delay, loss, absence and speed."""
+"""Test delay, loss, absence and speed in the simulated swarm."""
 
 import pytest
 

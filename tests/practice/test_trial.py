@@ -1,4 +1,4 @@
-"""A simulated swarm is the engine's own round, played for several nodes: same numbers, same questions, nothing reserved."""
+"""Test that a trial is the engine's own round for several nodes: reproducible, and without reserved questions."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -70,7 +70,7 @@ def played(setup: Setup, verifier, **changes) -> tuple[Run, Trial]:
 
 
 def watch(trial: Trial) -> list:
-    """Every group that any node shared, and every lesson it took."""
+    """Every group that a node shared, and every lesson that it took."""
     rounds = []
     log = trial.log.record_round
 
@@ -213,7 +213,7 @@ def test_each_node_learns_by_its_own_rule_and_from_nodes_of_another(setup, verif
 
 
 class Counting(Plain):
-    """Plain sharing that says how often each of its kind was asked."""
+    """Plain sharing that counts its own calls."""
 
     instances: ClassVar[list["Counting"]] = []
 

@@ -1,4 +1,4 @@
-"""What a trial writes down: each number under its own node, specialty and round."""
+"""Test that a trial log stores each number under its node, specialty and round."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The weather of the swarm: what is counted here, and nothing beyond it."""
+"""Test the activity text."""
 
 import pytest
 
@@ -15,7 +15,7 @@ PEERS = {
 
 
 def connected(*arrivals: tuple[int, int], **changes: object) -> State:
-    """Arrivals as (minutes ago, groups)."""
+    """A State of a connected node. Arrivals are (minutes ago, groups)."""
     by_minute = tuple((6000 - ago, groups) for ago, groups in arrivals)
     known: dict[str, object] = {
         "ready": READY, "phase": "contributing", "reach": "connected", "peers": PEERS, "arrivals": by_minute,

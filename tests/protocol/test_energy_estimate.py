@@ -1,4 +1,4 @@
-"""The footprint: a formula that can be read, and figures that follow from it."""
+"""Test the energy estimate and its explanation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Lines between window and engine."""
+"""Test the lines between window and engine."""
 
 import tracemalloc
 

@@ -1,4 +1,4 @@
-"""One sentence per peer: the first thing that decides how it is treated."""
+"""Test the one sentence for each peer."""
 
 import pytest
 

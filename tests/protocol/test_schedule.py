@@ -1,4 +1,4 @@
-"""When to contribute, as a table: rules, what the computer tells, what the person asked for, the clock; and what comes of it."""
+"""Test the decision of the schedule for tables of rules, readings, wishes and times."""
 
 import time
 

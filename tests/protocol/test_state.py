@@ -1,4 +1,4 @@
-"""The fold: what a State holds after some events."""
+"""Test the fold of events into a State."""
 
 import msgspec
 import pytest

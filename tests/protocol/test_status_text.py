@@ -1,4 +1,4 @@
-"""The one sentence, as a table."""
+"""Test the status sentence for a table of States."""
 
 import pytest
 from msgspec.structs import replace

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def ask(home: paths.Home, command: commands.AnyCommand) -> list[AnyEvent]:
     """The answers to one command; raises EngineError when it is refused."""
-    answers = server.ask(home, command)
+    answers = server.send_command(home, command)
     if isinstance(answers[-1], events.CommandRefused):
         raise EngineError(answers[-1].title, answers[-1].advice)
     return answers

@@ -191,7 +191,7 @@ def _rules(home: paths.Home) -> Finding:
 
 
 def _engine(home: paths.Home) -> Finding:
-    if server.runs(home):
+    if server.is_running(home):
         return Finding("engine", True, ctl.describe(ctl.status(home), time.time()).replace("\n", " "))
     return Finding("engine", None, "not running")
 

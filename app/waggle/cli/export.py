@@ -8,7 +8,7 @@ from pathlib import Path
 from waggle.cli.options import add_home, add_settings
 from waggle.core import hub_token, paths, settings
 from waggle.core.errors import ExportError, TokenError
-from waggle.engine.services.export import newest
+from waggle.engine.services.export import newest_trained
 from waggle.models.storage import export
 
 
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ExportError("Where to?", "Name a folder, or a repository of yours: `waggle export --push owner/name`.")
     token = _token(arguments.push) if arguments.push else None
     home = paths.home_in(arguments.home)
-    trained = newest(home, settings.read(home.settings, tuple(arguments.set)).model)
+    trained = newest_trained(home, settings.read(home.settings, tuple(arguments.set)).model)
     with tempfile.TemporaryDirectory() as temporary:
         named = arguments.push.split("/")[1] if arguments.push else ""
         folder = paths.expanded(arguments.folder).absolute() if arguments.folder else Path(temporary) / named

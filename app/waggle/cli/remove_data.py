@@ -117,7 +117,7 @@ def _stop(home: paths.Home) -> None:
     if not (stored_data.is_home(home) and home.control.is_dir()):
         return  # no engine was ever here
     with suppress(EngineError):  # none runs, or one that starts: it is waited for all the same
-        server.ask(home, Stop(id="goodbye"), STOP_SECONDS)
-    claimed = server.claim(home, STOP_SECONDS)
+        server.send_command(home, Stop(id="goodbye"), STOP_SECONDS)
+    claimed = server.claim_home(home, STOP_SECONDS)
     server.remove_socket(home)
     claimed.release()

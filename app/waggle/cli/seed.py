@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     start_log(arguments)
     home = paths.home_in(arguments.home).prepare()
     chosen = settings.read(home.settings, tuple(arguments.set))
-    claimed = server.claim(home)
+    claimed = server.claim_home(home)
     try:
         _allow_many_connections()
         asyncio.run(_serve(home, chosen))

@@ -32,7 +32,7 @@ MAX_UNREAD_BYTES, POLL_SECONDS = 256 * 1024, 0.05  # that the window has not rea
 ANSWER_PREFIX = b'{"type":"Command'
 
 
-def follower(publisher: EventPublisher, queue: CommandQueue) -> server.Follow:
+def follow_handler(publisher: EventPublisher, queue: CommandQueue) -> server.Follow:
     """Return how the control socket serves an attached window: it sends a Snapshot, then every event."""
 
     def follow(writer: asyncio.StreamWriter) -> Callable[[], None]:
@@ -44,7 +44,7 @@ def follower(publisher: EventPublisher, queue: CommandQueue) -> server.Follow:
     return follow
 
 
-async def follow(home: Home, queue: CommandQueue, writer: Writer, *, has_overrides: bool) -> bool:
+async def follow_service(home: Home, queue: CommandQueue, writer: Writer, *, has_overrides: bool) -> bool:
     """Follow the service of this home until the window closes or the service ends for good; return False if there is none.
 
     With `has_overrides`, warn that the settings of the command line are ignored.

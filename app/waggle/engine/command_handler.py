@@ -91,7 +91,7 @@ class EngineHandler:
             case commands.Follow():  # from stdin; the control socket answers this command itself
                 raise EngineError("This engine belongs to a window.", "Close that window first.")
             case commands.QueryHistory():
-                answers.append(self.history.points())
+                answers.append(self.history.chart_points())
             case commands.QuerySent():
                 answers.append(SentTold(messages=self.node.sent() if self.node else ()))
             case _:

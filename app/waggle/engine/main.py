@@ -34,7 +34,7 @@ from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog
 from waggle.engine.services import models, swarms
 from waggle.engine.services.identity import IdentityService
-from waggle.engine.startup import PreparedNode, prepare
+from waggle.engine.startup import PreparedNode, prepare_node
 from waggle.engine.storage.history import History
 from waggle.engine.storage.history_recovery import open_or_rebuild
 from waggle.engine.storage.pause_request import PauseRequest
@@ -87,7 +87,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         if arguments.stdio:
             lock = await _claim_or_follow(home, queue, writer, has_overrides=bool(arguments.set))
         else:
-            lock = server.claim(home)
+            lock = server.claim_home(home)
         if lock is None:
             return 0  # the window is gone, or it followed a service to its end
         publisher = EventPublisher(home.events, service=not arguments.stdio)
@@ -112,8 +112,8 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
                 advice = SMALLER_PARTS_ADVICE if backoff.started_smaller else "Choose a smaller model, or close other programs."
                 publisher.publish(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=advice))
             set_priority(live_settings.now.computer.priority)  # before there are child processes, which inherit it
-            follow = server.refuse_follower if arguments.stdio else attached_windows.follower(publisher, queue)
-            await stack.enter_async_context(server.serving(home, queue.obey, follow))
+            follow = server.refuse_follower if arguments.stdio else attached_windows.follow_handler(publisher, queue)
+            await stack.enter_async_context(server.serve(home, queue.obey, follow))
             process = EngineProcess(home, live_settings, publisher, queue, backoff, pause_request, undo_log)
             restart_reason = await _contribute_or_undo(process, "")
             while restart_reason:
@@ -157,9 +157,9 @@ async def _claim_or_follow(
     deadline, is_announced = time.monotonic() + HANDOVER_SECONDS, False
     while not queue.stopped:
         try:
-            return server.claim(home)
+            return server.claim_home(home)
         except EngineError:
-            if await attached_windows.follow(home, queue, writer, has_overrides=has_overrides):
+            if await attached_windows.follow_service(home, queue, writer, has_overrides=has_overrides):
                 return None
             if time.monotonic() > deadline:
                 raise
@@ -238,7 +238,7 @@ async def _contribute(process: EngineProcess, restart_reason: str) -> str:
         computer_watch.add_done_callback(lambda done: lifecycle.stop() if _has_failed(done) else None)
         stack.push_async_callback(_cancel, computer_watch)
         try:
-            prepared = await prepare(
+            prepared = await prepare_node(
                 home, chosen, publisher, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped,
                 parts_for=backoff.parts_for, computer=lambda: live_settings.now.computer, may_share=live_settings.may_share,
                 patient=not (restart_reason and process.undo_log.suspects(ModelMissing)),
@@ -385,7 +385,7 @@ def _listen(queue: CommandQueue, writer: stdio.Writer | None) -> None:
     answering: set[asyncio.Task[None]] = set()
 
     async def answer(line: bytes) -> None:
-        for event in await server.answers_to(line, queue.obey):
+        for event in await server.answer_line(line, queue.obey):
             writer(json_lines.line(event))
 
     def on_line(line: bytes) -> None:

@@ -73,7 +73,7 @@ class PreparedNode:
     fits: Callable[[Path], str]  # see model_fit.fit_sentence
 
 
-async def prepare(
+async def prepare_node(
     home: paths.Home, chosen: Settings, publisher: EventPublisher, policy_thread: ThreadPoolExecutor, stack: AsyncExitStack,
     *, gate: PauseGate, stopped: asyncio.Event, parts_for: Callable[[int], int] = int,
     computer: Callable[[], ComputerSettings] = ComputerSettings, may_share: Callable[[], bool] = lambda: False,
@@ -81,7 +81,7 @@ async def prepare(
 ) -> PreparedNode:  # fmt: skip
     """Create everything that a round needs; `stack` closes it. Raises WaggleError, and Stopped during a download or a replay.
 
-    `parts_for` and `patient` are those of `model_fit.fit_model` and `model_source.find`.
+    `parts_for` and `patient` are those of `model_fit.fit_model` and `model_source.find_model`.
     """
     _publish_part(publisher, 0)
     charter = await swarm_connection.charter_of(home, chosen)
@@ -89,7 +89,7 @@ async def prepare(
     identity = keys.load_or_create(home.identity)
     examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1000.0
     commit = checkpoint.commit_of(home.model.checkpoints, chosen.model.name)
-    folder = await model_source.find(
+    folder = await model_source.find_model(
         chosen.model, publisher, gate, stopped, examine, limit=traffic, patient=patient, commit=commit
     )
     _lock_model(folder, stack)

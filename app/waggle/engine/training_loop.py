@@ -111,11 +111,11 @@ class TrainingLoop:
         for stage in played_stages:
             match stage:
                 case stages.Drawn():
-                    self._call.publish(round_events.drawn(stage, titles, self._plan.rules.group_size))
+                    self._call.publish(round_events.questions_drawn(stage, titles, self._plan.rules.group_size))
                 case stages.Judged():
                     own = stage
                     successes = self._ahas.judged(stage)
-                    self._call.publish(round_events.judged(stage, titles))
+                    self._call.publish(round_events.groups_judged(stage, titles))
                 case stages.Shared():
                     self._call.publish(events.GroupsShared(round=number, groups=stage.groups, bytes=stage.bytes))
                 case stages.Gathered():
@@ -123,12 +123,12 @@ class TrainingLoop:
                     self._call.publish(round_events.gathered(stage))
                 case stages.Learned():
                     taught = self._ahas.learned(stage, self._node.origin)
-                    self._call.publish(round_events.learned(stage, own, self._node.policy.steps))
+                    self._call.publish(round_events.policy_updated(stage, own, self._node.policy.steps))
                     if stage.metrics is not None and not stage.metrics.applied:
                         self._call.publish(
                             events.Warned(title=f"Round {number} taught something that is no number.", advice="It was left out.")
                         )
-                    summary = round_events.summary(
+                    summary = round_events.round_summary(
                         self._clock(), self._gate.worked_seconds - started, own, gathered, stage, titles
                     )
         log.debug(
@@ -151,7 +151,7 @@ class TrainingLoop:
             base=self._plan.base, hub=self._plan.hub, completions=progress.completions, learned=progress.learned,
         )  # fmt: skip
         ahas = [
-            (success.dataset, round_events.aha(success, summary.at, round_events.Titles(self._node.charter)))
+            (success.dataset, round_events.first_success_event(success, summary.at, round_events.Titles(self._node.charter)))
             for success in successes
         ]
         written = self._retry_until_stored(lambda: self._store(saved, summary, ahas, taught))

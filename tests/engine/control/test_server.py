@@ -1,4 +1,4 @@
-"""The control socket."""
+"""Test the control socket."""
 
 import asyncio
 import errno
@@ -34,17 +34,17 @@ async def obey(command):
 async def home(tmp_path, request, monkeypatch):
     monkeypatch.setattr(control, "UNIX", request.param == "a unix socket")
     new_home = Home(tmp_path / "h").prepare()
-    async with control.serving(new_home, obey):
+    async with control.serve(new_home, obey):
         yield new_home
 
 
 async def test_a_command_is_answered_through_the_socket(home):
-    answers = await asyncio.to_thread(control.ask, home, commands.Resume(id="42"))
+    answers = await asyncio.to_thread(control.send_command, home, commands.Resume(id="42"))
     assert answers == [events.CommandDone(id="42")]
 
 
 def test_whoever_asks_waits_longer_than_the_engine_takes_to_say_why_it_does_not():
-    waits = inspect.signature(control.ask).parameters["seconds"].default
+    waits = inspect.signature(control.send_command).parameters["seconds"].default
     assert waits > command_queue.RESTART_SECONDS + lifecycle.PAUSE_SECONDS
 
 
@@ -55,7 +55,7 @@ async def test_only_this_user_can_reach_the_socket(home):
 async def test_a_port_that_anybody_can_reach_answers_nobody_without_the_secret(tmp_path, monkeypatch):
     monkeypatch.setattr(control, "UNIX", False)
     home = Home(tmp_path / "h").prepare()
-    async with control.serving(home, obey) as server:
+    async with control.serve(home, obey) as server:
         for line in (b"\n", b"guess\n", json_lines.line(commands.Resume(id="1"))):
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
             writer.write(line + json_lines.line(commands.Resume(id="2")))
@@ -69,7 +69,7 @@ def test_a_damaged_note_of_the_port_is_an_engine_that_does_not_run(tmp_path, mon
     home = Home(tmp_path / "h").prepare()
     (home.control / "engine.port").write_bytes(note)
     with pytest.raises(EngineError, match="No engine is running"):
-        control.ask(home, commands.Status(id="1"))
+        control.send_command(home, commands.Status(id="1"))
 
 
 async def test_a_port_that_another_program_has_since_a_kill_is_no_engine(tmp_path, monkeypatch):
@@ -83,7 +83,7 @@ async def test_a_port_that_another_program_has_since_a_kill_is_no_engine(tmp_pat
 
     stranger = await asyncio.start_server(answer, "127.0.0.1", 0)
     (home.control / "engine.port").write_bytes(b"%d secret" % stranger.sockets[0].getsockname()[1])
-    assert not await asyncio.to_thread(control.runs, home)
+    assert not await asyncio.to_thread(control.is_running, home)
     stranger.close()
 
 
@@ -95,7 +95,7 @@ def test_of_two_engines_that_start_at_once_one_has_the_folder_until_it_dies(tmp_
         "from waggle.core.errors import EngineError\n"
         "from waggle.core.paths import Home\n"
         "try:\n"
-        "    held = control.claim(Home(pathlib.Path(sys.argv[1])))\n"
+        "    held = control.claim_home(Home(pathlib.Path(sys.argv[1])))\n"
         "except EngineError as error:\n"
         "    print(error.title, flush=True)\n"
         "else:\n"
@@ -109,7 +109,7 @@ def test_of_two_engines_that_start_at_once_one_has_the_folder_until_it_dies(tmp_
     lines = {start.stdout.readline().strip(): start for start in starts}
     assert set(lines) == {"mine", "Another engine, or a seed, is running for this folder."}
     lines["mine"].kill()
-    control.claim(home, seconds=10).release()
+    control.claim_home(home, seconds=10).release()
     for start in starts:
         start.communicate()
 
@@ -117,19 +117,19 @@ def test_of_two_engines_that_start_at_once_one_has_the_folder_until_it_dies(tmp_
 async def test_a_socket_left_behind_by_a_killed_engine_is_no_obstacle(tmp_path):
     home = Home(tmp_path / "h").prepare()
     control.socket_path(home).touch()
-    async with control.serving(home, obey):
-        assert await asyncio.to_thread(control.runs, home)
+    async with control.serve(home, obey):
+        assert await asyncio.to_thread(control.is_running, home)
 
 
 async def test_nonsense_is_refused_in_words():
-    (refused,) = await control.answers_to(b"nonsense\n", obey)
+    (refused,) = await control.answer_line(b"nonsense\n", obey)
     assert isinstance(refused, events.CommandRefused)
     assert refused.at == pytest.approx(time.time(), abs=60), "a journal says when"
 
 
 @pytest.mark.parametrize("until", ["1e300", "-1"])
 async def test_a_moment_that_no_clock_can_show_is_refused(until):
-    (refused,) = await control.answers_to(b'{"type":"Pause","id":"a","until":%s}' % until.encode(), obey)
+    (refused,) = await control.answer_line(b'{"type":"Pause","id":"a","until":%s}' % until.encode(), obey)
     assert isinstance(refused, events.CommandRefused)
 
 
@@ -144,7 +144,7 @@ async def test_what_nobody_expected_is_refused_in_words_and_logged_whole(caplog,
     async def obey(_command):
         raise error
 
-    (refused,) = await control.answers_to(json_lines.line(commands.ListModels(id="7")), obey)
+    (refused,) = await control.answer_line(json_lines.line(commands.ListModels(id="7")), obey)
     assert (refused.id, refused.title) == ("7", f"The engine could not do that: {why}.")
     assert caplog.records[0].exc_info[1] is error
     caplog.clear()
@@ -193,16 +193,16 @@ def test_a_pause_may_end_after_a_while_and_begin_after_the_round():
 
 def test_without_an_engine_one_is_told_how_to_start_it(tmp_path):
     with pytest.raises(EngineError, match="No engine is running"):
-        control.ask(Home(tmp_path), commands.Status(id="1"))
+        control.send_command(Home(tmp_path), commands.Status(id="1"))
 
 
 def test_a_folder_that_cannot_be_looked_into_is_named_with_the_reason(tmp_path):
     (tmp_path / "file").touch()
     home = Home(tmp_path / "file")
     with pytest.raises(EngineError, match="cannot be asked: Not a directory"):
-        control.ask(home, commands.Status(id="1"))
+        control.send_command(home, commands.Status(id="1"))
     with pytest.raises(NotADirectoryError):
-        control.runs(home)
+        control.is_running(home)
 
 
 def test_a_long_folder_name_still_gets_a_socket(tmp_path):
@@ -212,14 +212,14 @@ def test_a_long_folder_name_still_gets_a_socket(tmp_path):
 
 
 async def test_a_folder_that_takes_no_socket_is_named_with_the_reason(tmp_path, monkeypatch):
-    """As FAT, exFAT and many shared folders say it."""
+    """As FAT, exFAT and many network folders do."""
 
     async def refuse(*_, **__):
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
     monkeypatch.setattr(asyncio, "start_unix_server" if control.UNIX else "start_server", refuse)
     with pytest.raises(EngineError) as caught:
-        async with control.serving(Home(tmp_path).prepare(), obey):
+        async with control.serve(Home(tmp_path).prepare(), obey):
             pass
     assert caught.value.title == f"The engine cannot listen in {tmp_path}: Operation not permitted."
     assert caught.value.advice == "Not every disk takes sockets: choose a folder on another with --home."
@@ -227,7 +227,7 @@ async def test_a_folder_that_takes_no_socket_is_named_with_the_reason(tmp_path, 
 
 @pytest.fixture
 def far(tmp_path, monkeypatch):
-    """A home whose own folder is too long a name for a socket, beside other temporary folders."""
+    """A home whose path is too long for a socket, and another folder for temporary files."""
     with tempfile.TemporaryDirectory() as short:
         monkeypatch.setattr(tempfile, "tempdir", short)
         yield Home(tmp_path / ("x" * 90)).prepare()
@@ -235,8 +235,8 @@ def far(tmp_path, monkeypatch):
 
 @ONLY_UNIX
 async def test_an_engine_of_a_long_folder_name_is_found_by_this_user_alone_and_goodbye_takes_its_place_away(far):
-    async with control.serving(far, obey):
-        assert await asyncio.to_thread(control.ask, far, commands.Resume(id="42")) == [events.CommandDone(id="42")]
+    async with control.serve(far, obey):
+        assert await asyncio.to_thread(control.send_command, far, commands.Resume(id="42")) == [events.CommandDone(id="42")]
     place = control.socket_path(far).parent
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     assert not place.is_relative_to(far.root)
@@ -259,7 +259,7 @@ async def test_neither_an_engine_nor_who_asks_it_uses_a_place_where_another_user
         place.mkdir()
         place.chmod(0o777 if prepared == "a folder for everybody" else 0o700)
     with pytest.raises(EngineError, match="not yours alone"):
-        control.ask(far, commands.Status(id="1"))
+        control.send_command(far, commands.Status(id="1"))
     with pytest.raises(EngineError, match="not yours alone"):
         await control._listen(far, lambda reader, writer: None)
     remove_data._stop(far)

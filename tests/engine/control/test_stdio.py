@@ -1,4 +1,4 @@
-"""The engine's standard streams: a reader that is gone, and a stdin that cannot be read."""
+"""Test the standard streams with a reader that is gone, and a stdin that cannot be read."""
 
 import asyncio
 import os

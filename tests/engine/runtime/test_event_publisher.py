@@ -1,4 +1,4 @@
-"""The publisher: numbering, keeping, passing on."""
+"""Test how the publisher numbers, records and sends events."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""Settings that change while the engine runs."""
+"""Test settings that change while the engine runs."""
 
 import tomllib
 

@@ -1,4 +1,4 @@
-"""How a model is trained that was trained before: as it was, while there is memory for that."""
+"""Test that a model is trained by the method of its checkpoints as long as memory allows."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Which model is meant, and how long a download takes; downloads themselves: tests/models/storage, tests/end_to_end."""
+"""Test how the chosen model is found. For downloads, see tests/models/storage and tests/end_to_end."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ async def test_what_is_on_this_computer_is_taken_without_a_word(tmp_path, monkey
         (ModelSettings(folder=str(paths.starter())), paths.starter()),
         (ModelSettings(name="bees/tiny"), here),
     ):
-        assert await model_source.find(chosen, publisher, PauseGate(lambda: None), asyncio.Event()) == folder
+        assert await model_source.find_model(chosen, publisher, PauseGate(lambda: None), asyncio.Event()) == folder
     assert publisher.state.seq == 0
     publisher.close()
 
@@ -59,7 +59,7 @@ def test_how_long_it_takes_is_said_once_a_hundredth_has_come(elapsed, came, miss
 
 async def test_whatever_a_download_ends_with_is_heard():
     class Panic(BaseException):
-        """As libraries in Rust raise them."""
+        """Like a panic of a Rust library."""
 
     def work():
         raise Panic
@@ -141,7 +141,7 @@ async def test_a_download_that_was_left_tells_nothing_more_when_the_network_goes
 
 @pytest.fixture
 async def source(tmp_path, monkeypatch):
-    """It has one model, and gives half of its weights until it is released."""
+    """A hub with one model, which holds back the second half of the weights until it is released."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with local_hub() as hub:
         monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
@@ -154,7 +154,7 @@ async def source(tmp_path, monkeypatch):
 
 
 class Life:
-    """One life of an engine, as far as it looks for its model; the publisher outlives it."""
+    """One run of an engine, as far as it looks for its model. The publisher outlives it."""
 
     def __init__(self, publisher: EventPublisher, limit: float = 0.0, *, patient: bool = False) -> None:
         self.waits, self.stopped, self.came, self.limit = threading.Event(), asyncio.Event(), asyncio.Event(), limit
@@ -165,7 +165,7 @@ class Life:
         )
         publisher.attach(self._hear)
         chosen = ModelSettings(name="bees/tiny")
-        finding = model_source.find(chosen, publisher, self.gate, self.stopped, limit=lambda: self.limit, patient=patient)
+        finding = model_source.find_model(chosen, publisher, self.gate, self.stopped, limit=lambda: self.limit, patient=patient)
         self.task = asyncio.ensure_future(finding)
 
     def _hear(self, line: bytes) -> None:
@@ -222,7 +222,7 @@ async def test_a_download_is_held_to_the_traffic_that_is_allowed_now_and_can_sti
 
 @pytest.fixture
 def soon(monkeypatch):
-    """Nobody rests for long."""
+    """Shorten all waits."""
     monkeypatch.setattr(resumable_download.time, "sleep", lambda _seconds: None)
     monkeypatch.setattr(model_source, "MAX_REST_SECONDS", 0.001)
 

@@ -1,4 +1,4 @@
-"""Talking: both models answer while one looks on, what does not fit is said, and whoever wants silence gets it."""
+"""Test the chat: both models answer and are seen while they write; long messages are refused; a person can stop the replies."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ SAVED = checkpoint.CheckpointState(round=5, step=5, epoch=1, charter="ab" * 32, 
 
 @dataclass
 class Listener:
-    """What was told while it was written; `then` happens at the first of it."""
+    """The events of growing replies; `then` is called at the first."""
 
     events: list[TurnGrew] = field(default_factory=list)
     then: asyncio.Event = field(default_factory=asyncio.Event)
@@ -56,7 +56,7 @@ def moments(tmp_path):
 
 @pytest.fixture
 def taught(tmp_path, moments):
-    """The starter as if it had been taught to chat: it never learned to stop, so that it writes for long."""
+    """The starter as if it were trained to chat. It never learned to stop, so it writes for long."""
     folder = tmp_path / "taught"
     shutil.copytree(paths.starter(), folder)
     (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|pad|>", "chat_template": TEMPLATE}))
@@ -73,7 +73,7 @@ async def say(talking: ChatService, words: str = "What is 3/6?", number: int = 0
 
 
 def learned(moments: Snapshots, method: str) -> None:
-    """Leave a checkpoint of a model that is another one than the starter."""
+    """Save a checkpoint whose weights are not the starter's."""
     policy = open_policy(paths.starter(), device="cpu", threads=1, training=TrainingMode(method=method)).policy
     weights, state = policy.state()
     policy.restore({name: weight + np.float32(0.05) for name, weight in weights.items()}, state, 5)
@@ -111,7 +111,7 @@ async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_whi
 def test_what_is_trained_on_a_card_answers_in_the_precision_that_suits_the_processor_while_memory_allows(
     moments, device, precision, precisions
 ):
-    """Of a small model that is fp32. What memory allows is asked each time anew."""
+    """With a small fp32 model. Memory is checked before each answer."""
     opened = open_policy(moments.folder, device="cpu", threads=1, training=TrainingMode("lean", precision))
     opened = replace(opened, device=device)
     allowed, models = [0.0], 100
@@ -134,7 +134,7 @@ def test_what_is_trained_on_a_card_answers_in_the_precision_that_suits_the_proce
 
 
 async def test_every_turn_is_written_in_the_same_two_threads_also_after_the_engine_began_again(moments, listener):
-    """MLX never gives back what it keeps for a thread, not even when that has ended."""
+    """MLX never frees the memory of a thread, not even after its end."""
     writing: set[threading.Thread] = set()
 
     def leaving() -> bool:
@@ -149,7 +149,7 @@ async def test_every_turn_is_written_in_the_same_two_threads_also_after_the_engi
 
 
 async def test_two_conversations_at_once_are_both_written(moments, listener):
-    """As while the engine begins again."""
+    """As during a restart of the engine."""
     turns = await asyncio.gather(*(say(talking_with(moments, listener)) for _ in range(4)))
     assert all(turn.finished for turn in turns)
 

@@ -1,4 +1,4 @@
-"""The doors `export` and `token`: with a real checkpoint, a real keychain backend and a hub on this computer."""
+"""Test the commands `export` and `token` with a real checkpoint, a real keychain backend and a local hub."""
 
 import contextlib
 import io
@@ -34,7 +34,7 @@ CHARTER = "ab" * 32
 
 @pytest.fixture
 def token_file(tmp_path, monkeypatch) -> Iterator[Path]:
-    """The file of a keychain that is in use."""
+    """The file of the keychain."""
     monkeypatch.setenv("KEYCHAIN_FILE", str(tmp_path / "keychain.json"))
     before = keyring.get_keyring()
     keyring.set_keyring(FileKeyring())
@@ -49,7 +49,7 @@ def model_with_words(kind: str, folder: Path, *, tied: bool = True) -> Path:
 
 
 def trained(home: Path, model: Path, **training: Any) -> TorchPolicy:
-    """A home whose policy is not what it began as, saved after 12 rounds."""
+    """A home with a checkpoint after 12 rounds, whose weights are not the base's."""
     policy = TorchPolicy(model, training=TrainingMode(**training))
     torch.manual_seed(1)
     with torch.no_grad():
@@ -89,7 +89,7 @@ def in_bfloat16(folder: Path) -> Path:
 
 
 def test_what_was_trained_in_fp32_is_written_in_fp32_whatever_it_began_as(tmp_path):
-    """A step of reinforcement learning is smaller than the distance of two neighbouring numbers of bfloat16."""
+    """A step of reinforcement learning is smaller than the distance between two bfloat16 numbers."""
     model = in_bfloat16(tmp_path / "model")
     policy = trained(tmp_path / "home", model)
     assert main.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "home"), "--set", f"model.folder={model}"]) == 0
@@ -213,7 +213,7 @@ def test_a_model_of_which_nothing_is_saved_is_not_exported_also_where_something_
 
 
 def program(hub: Hub, token_file: Path, *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
-    """`waggle` as a person runs it, its keychain in a file; by Git LFS, because Xet has no server that fits into a test."""
+    """Run `waggle` as a person does, with its keychain in a file. Uploads use Git LFS, as no local server speaks Xet."""
     tests, app = Path(__file__).parents[2], Path(main.__file__).parents[2]
     environment = os.environ | {
         "PYTHONPATH": f"{app}{os.pathsep}{tests}", "PYTHON_KEYRING_BACKEND": "engine.file_keyring.FileKeyring",

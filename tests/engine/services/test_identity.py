@@ -1,4 +1,4 @@
-"""What was contributed day by day, and an identity that is backed up, checked, moved and put back by commands."""
+"""Test the totals by day, and backing up, checking, restoring and renewing an identity."""
 
 import asyncio
 import time
@@ -34,7 +34,7 @@ def history(home):
 
 @pytest.fixture
 def reasons():
-    """Why the engine was asked to start again."""
+    """The reasons for which the engine was asked to restart."""
     return []
 
 
@@ -78,7 +78,7 @@ async def test_histories_of_other_models_are_only_looked_at(person, history, hom
 
 
 async def test_days_are_counted_while_the_engine_goes_on(person, history, home):
-    """Here it is the engine that ends what the counting waits for."""
+    """The engine itself ends the lock for which the count waits."""
     history.save_round(replace(PLAYED, round=3, at=1e9))
     (home.root / "models" / "other").mkdir(parents=True)
     other = History(home.root / "models" / "other" / "history.sqlite")

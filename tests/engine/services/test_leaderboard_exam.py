@@ -1,4 +1,4 @@
-"""A node that takes part answers its exam once an epoch, in a fraction of its time, and never while it is held back."""
+"""Test that a node answers its exam once an epoch, in a small share of its time, and never during a pause."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Models one may choose: each keeps what it has learned, and what cannot be had is refused or taken back."""
+"""Test the choice of models: each keeps what it learned, and a choice that fails is refused or undone."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ def changes():
 
 @pytest.fixture
 def change(changes):
-    """Changes settings, and takes that back."""
+    """Changes settings, and returns how to undo that."""
 
     def apply(values):
         changes.append(values)
@@ -45,7 +45,7 @@ def change(changes):
 
 @pytest.fixture
 def starts():
-    """Reasons for starting again, each with its way back."""
+    """The reasons for a restart, each with its undo."""
     return []
 
 
@@ -167,7 +167,7 @@ def test_where_nothing_was_ever_switched_the_home_is_as_it_always_was(home):
 
 
 def gone_on_with(home: paths.Home, chosen: ModelSettings) -> int:
-    """Begin as the engine does, play a round and keep it; at which round it began."""
+    """Start like the engine, play a round and save it; return the round of the start."""
     home = model_source.home_of(home, chosen).prepare()
     folder = model_source.folder_of(chosen)
     policy, base = TorchPolicy(folder), checkpoint.base_of(folder)
@@ -184,7 +184,7 @@ def gone_on_with(home: paths.Home, chosen: ModelSettings) -> int:
 @pytest.mark.parametrize("written", [True, False])
 @pytest.mark.parametrize("order", [("", "bees/tiny"), ("bees/tiny", "")])
 def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_did(home, change, written, order):
-    """`written`: whether whose the home is was written down when its first round was played, or the checkpoints alone say so."""
+    """`written`: whether models.json says whose the home is, or the checkpoints alone."""
     tiny = paths.models() / "bees/tiny"
     shutil.copytree(paths.starter(), tiny)
     (tiny / "tokenizer.json").write_bytes(b" " + (paths.starter() / "tokenizer.json").read_bytes())
@@ -217,7 +217,7 @@ async def publisher(home):
 
 
 def begun(home: paths.Home, choices: LiveSettings) -> None:
-    """A round is played with what is chosen."""
+    """Play a round with the chosen model."""
     own = model_source.home_of(home, choices.now.model)
     ModelService(own, choices.now, choices.change, lambda reason, back: None).mark_played()
 

@@ -1,4 +1,4 @@
-"""Trying: what a person answers stays here, unless the settings say otherwise; then it is one group, marked, like any other."""
+"""Test that a person's answer stays here unless the settings allow sharing; then it is in a group that is marked as human."""
 
 import asyncio
 import threading
@@ -169,7 +169,7 @@ async def test_alone_nothing_was_shared_and_it_is_not_said_either(trying):
 
 
 async def test_every_answer_is_written_in_the_same_thread_also_after_the_engine_began_again(trying):
-    """MLX never gives back what it keeps for a thread, not even when that has ended."""
+    """MLX never frees the memory of a thread, not even after its end."""
     writing: set[threading.Thread] = set()
 
     def leaving() -> bool:

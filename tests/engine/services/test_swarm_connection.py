@@ -1,4 +1,4 @@
-"""A person's word on a peer reaches the swarm, and what cannot be meant is refused in words."""
+"""Test that a person's choice about a peer reaches the swarm, and that invalid ids are refused."""
 
 import asyncio
 import sys
@@ -175,7 +175,7 @@ def test_of_a_public_swarm_only_oneself_is_told_however_many_take_part(ranked: b
 
 
 def shared(sign: str, *, groups: int, completions: int) -> RolloutRecord:
-    """The longest texts that such a swarm allows, all of one sign."""
+    """The longest texts that this swarm allows, of one character."""
     completions_of_group = tuple(Completion(text=sign * LONGEST_COMPLETION, ended=True) for _ in range(completions))
     shared_groups = tuple(
         Group(origin=ORIGIN, id=QuestionId("bf", EPOCH, number), completions=completions_of_group) for number in range(groups)

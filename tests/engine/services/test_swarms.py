@@ -1,4 +1,4 @@
-"""Swarms as a person knows them: created, listed, chosen, forgotten; and every refusal leaves things as they were."""
+"""Test creating, listing, choosing and deleting swarms, and that a refused command changes nothing."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ def home(tmp_path):
 
 @pytest.fixture
 def reasons():
-    """Why the engine was asked to start again."""
+    """The reasons for which the engine was asked to restart."""
     return []
 
 
@@ -63,12 +63,12 @@ def again_to(reasons):
 
 
 def unasked(values):
-    """No settings are changed."""
+    """Fails the test if settings are changed."""
     raise AssertionError(values)
 
 
 def noting(changes):
-    """Changes settings, and takes that back."""
+    """Changes settings, and returns how to undo that."""
 
     def change(values):
         changes.append(values)
@@ -252,7 +252,7 @@ async def test_alone_by_choice_nobody_is_invited(home, reasons):
 
 
 async def test_whoever_was_alone_by_choice_and_joins_others_is_alone_no_more_and_again_where_that_fails(home, tmp_path):
-    """It is said on the sheet before. A swarm that nobody else is known in, such as one's own, is no reason."""
+    """The dialog says so before. A swarm without other members, such as a new one, does not end solo training."""
     solo = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, solo=True))
     entry = JoinedSwarm(
         charter=OTHER.digest.hex(), seeds=(f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'other').peer_id)}",)

@@ -1,4 +1,4 @@
-"""History in SQLite."""
+"""Test the history in SQLite."""
 
 import itertools
 import random
@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from waggle.core.errors import HistoryDamaged, HistoryError
-from waggle.engine.storage.history import MAX_CHART_POINTS, History, days_of
+from waggle.engine.storage.history import MAX_CHART_POINTS, History, read_days
 from waggle.protocol import events, events_identity
 
 
@@ -27,7 +27,7 @@ def test_rounds_and_scores_survive_a_restart(tmp_path):
         first.save_round(summary(number))
     first.save_score(score(0))
     first.close()
-    content = History(tmp_path / "history.sqlite").points()
+    content = History(tmp_path / "history.sqlite").chart_points()
     assert content.rounds == tuple(summary(number) for number in range(5))
     assert content.held_out == (score(0),)
 
@@ -44,7 +44,7 @@ def test_an_aha_is_kept_once_and_known_after_a_restart(tmp_path):
     first.close()
     reopened = History(tmp_path / "history.sqlite")
     assert reopened.teachers() == {"bf": b"b" * 38}
-    assert reopened.points().ahas == (early, late)
+    assert reopened.chart_points().ahas == (early, late)
     assert sorted(reopened.solved_datasets()) == ["binary_matrix", "propositional_logic"]
 
 
@@ -52,7 +52,7 @@ def test_a_round_played_again_after_a_kill_replaces_its_first_try(tmp_path):
     history = History(tmp_path / "history.sqlite")
     history.save_round(summary(3, reward=0.1))
     history.save_round(summary(3, reward=0.9))
-    assert [row.reward for row in history.points().rounds] == [0.9]
+    assert [row.reward for row in history.chart_points().rounds] == [0.9]
 
 
 def test_a_score_taken_again_replaces_the_first(tmp_path):
@@ -60,7 +60,7 @@ def test_a_score_taken_again_replaces_the_first(tmp_path):
     history.save_score(score(3))
     second_score = events.HeldOutScore(round=3, at=2.0, right=9, total=270)
     history.save_score(second_score)
-    assert history.points().held_out == (second_score,)
+    assert history.chart_points().held_out == (second_score,)
     assert [history.has_score(number) for number in (2, 3)] == [False, True]
 
 
@@ -68,7 +68,7 @@ def test_a_long_history_is_thinned_evenly(tmp_path):
     history = History(tmp_path / "history.sqlite")
     for number in range(2 * MAX_CHART_POINTS + 10):
         history.save_round(summary(number))
-    rounds = [row.round for row in history.points().rounds]
+    rounds = [row.round for row in history.chart_points().rounds]
     assert len(rounds) <= MAX_CHART_POINTS
     assert {later - sooner for sooner, later in itertools.pairwise(rounds)} == {3}
 
@@ -82,11 +82,11 @@ def test_a_damaged_row_costs_one_point_of_a_chart(tmp_path):
     with sqlite3.connect(path) as database:
         database.execute("update rounds set summary = x'7bff' where round = 1")
     database.close()
-    assert [row.round for row in History(path).points().rounds] == [0, 2]
+    assert [row.round for row in History(path).chart_points().rounds] == [0, 2]
 
 
 def days(folder: Path) -> tuple[events_identity.Day, ...]:
-    days, _newest = days_of(folder / "history.sqlite")
+    days, _newest = read_days(folder / "history.sqlite")
     return days
 
 
@@ -124,11 +124,11 @@ def test_a_file_with_damaged_bytes_is_read_as_far_as_it_goes_or_found_damaged(tm
         reopened = History(path)
     except HistoryDamaged:
         return
-    assert len(reopened.points().rounds) <= 1
+    assert len(reopened.chart_points().rounds) <= 1
     assert all(isinstance(name, str) for name in reopened.solved_datasets())
     assert all(isinstance(origin, bytes) for origin in reopened.teachers().values())
     reopened.save_round(summary(2))
-    assert 2 in [row.round for row in reopened.points().rounds]
+    assert 2 in [row.round for row in reopened.chart_points().rounds]
     reopened.close()
 
 
@@ -145,7 +145,7 @@ def test_very_many_rounds_take_bounded_room_and_the_days_still_add_up(tmp_path):
     before = days(tmp_path)
     history.thin_out(most=1000)
     history.thin_out(most=900)
-    rounds = [row.round for row in history.points().rounds]
+    rounds = [row.round for row in history.chart_points().rounds]
     assert len(rounds) < 800
     assert rounds[-300:] == list(range(900, 1200)), "the newer ones are all there"
     assert days(tmp_path) == before
@@ -153,7 +153,7 @@ def test_very_many_rounds_take_bounded_room_and_the_days_still_add_up(tmp_path):
 
 
 def lived(history: History, rounds: int, learned: str = "bf") -> None:
-    """A model's life, with a score before the first round and after each."""
+    """The history of a model with a score before the first round and after each."""
     with history.transaction():
         for number in range(rounds):
             history.save_round(played(number, number // 2))
@@ -164,7 +164,7 @@ def lived(history: History, rounds: int, learned: str = "bf") -> None:
 
 
 def known(history: History) -> tuple[list[int], list[int], tuple[str, ...], list[str]]:
-    content = history.points()
+    content = history.chart_points()
     numbers = [row.round for row in content.rounds], [row.round for row in content.held_out]
     return *numbers, history.solved_datasets(), list(history.teachers())
 
@@ -206,7 +206,7 @@ def test_the_chart_of_very_many_rounds_reaches_back_to_the_first_also_after_they
             history.save_round(summary(number))
     for most in (30_000, 20_000):
         history.thin_out(most)
-        rounds = [row.round for row in history.points().rounds]
+        rounds = [row.round for row in history.chart_points().rounds]
         assert MAX_CHART_POINTS / 2 < len(rounds) <= MAX_CHART_POINTS
         assert rounds[0] < 10
         assert max(later - sooner for sooner, later in itertools.pairwise(rounds)) < 100
@@ -224,9 +224,9 @@ def test_what_is_to_be_written_at_once_is_not_written_in_part_however_many_round
 
     with pytest.raises(KeyError):
         keep_many_and_fail()
-    assert history.points().rounds == ()
+    assert history.chart_points().rounds == ()
     history.save_round(summary(7))
-    assert [row.round for row in History(tmp_path / "history.sqlite").points().rounds] == [7]
+    assert [row.round for row in History(tmp_path / "history.sqlite").chart_points().rounds] == [7]
 
 
 def test_a_history_that_cannot_be_opened_just_now_is_whole_and_stays_where_it_is(tmp_path):
@@ -239,7 +239,7 @@ def test_a_history_that_cannot_be_opened_just_now_is_whole_and_stays_where_it_is
             History(tmp_path / "history.sqlite")
     (tmp_path / "history.sqlite-wal").rmdir()
     reopened = History(tmp_path / "history.sqlite")
-    assert [row.round for row in reopened.points().rounds] == [7]
+    assert [row.round for row in reopened.chart_points().rounds] == [7]
 
 
 def test_a_long_row_of_scores_is_thinned_evenly_and_begins_with_the_first(tmp_path):
@@ -247,7 +247,7 @@ def test_a_long_row_of_scores_is_thinned_evenly_and_begins_with_the_first(tmp_pa
     with history.transaction():
         for number in range(2 * MAX_CHART_POINTS + 10):
             history.save_score(score(25 * number))
-    rounds = [row.round for row in history.points().held_out]
+    rounds = [row.round for row in history.chart_points().held_out]
     assert MAX_CHART_POINTS / 2 < len(rounds) <= MAX_CHART_POINTS
     assert rounds[0] == 0
     assert {later - sooner for sooner, later in itertools.pairwise(rounds)} <= {50, 75}
@@ -260,7 +260,7 @@ def test_very_many_scores_take_bounded_room_and_the_newer_ones_all_stay(tmp_path
             history.save_score(score(number))
     for most in (800, 600):
         history.thin_out(most)
-    rounds = [row.round for row in history.points().held_out]
+    rounds = [row.round for row in history.chart_points().held_out]
     assert len(rounds) == 900 - 200 - 150
     assert rounds[-400:] == list(range(500, 900))
     assert history.has_score(899)

@@ -1,4 +1,4 @@
-"""A damaged history: rebuilt from the record of events, of one model alone, whole or not at all."""
+"""Test that a damaged history is rebuilt from the record of events, of one model only, whole or not at all."""
 
 import os
 
@@ -7,7 +7,7 @@ import pytest
 from killing import killed_after
 from waggle.core.errors import HistoryError
 from waggle.core.settings import ModelSettings, Settings
-from waggle.engine.storage.history import History, days_of
+from waggle.engine.storage.history import History, read_days
 from waggle.engine.storage.history_recovery import open_or_rebuild
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State
@@ -34,7 +34,7 @@ def ready(model: str = "m", first: int = 0) -> events.Ready:
 
 
 def begun(model: ModelSettings, first: int = 0) -> list[events.EngineEvent]:
-    """What the engine tells before it plays with a model, from this round on."""
+    """The events of a start with this model from this round on."""
     return [events.SettingsChanged(settings=Settings(model=model)), ready(model.name, first)]
 
 
@@ -44,14 +44,14 @@ def rounds(*numbers: int, reward: float = 0.5) -> list[events.EngineEvent]:
 
 @pytest.fixture
 def home(tmp_path):
-    """With a damaged history."""
+    """A home with a damaged history."""
     (tmp_path / "events").mkdir()
     (tmp_path / "history.sqlite").write_bytes(b"this is no database, whatever its name says" * 100)
     return tmp_path
 
 
 def record(home, content, *, hour: int = 8, written: float = 1000.0) -> None:
-    """A record that was begun at this hour, as the clock of then had it, and written last at this moment."""
+    """A record whose name is of this hour, by the clock of then, and which was last written at this time."""
     path = home / "events" / f"20260101T{hour:02}0000-000000.jsonl"
     path.write_bytes(b"".join(map(json_lines.line, content)) + b'{"type":"Cut')
     os.utime(path, (written, written))
@@ -71,7 +71,7 @@ def test_all_that_is_on_record_comes_back_and_the_damaged_file_is_kept_aside(hom
     history.close()
     history, done = rebuilt(home)
     assert done is None, "it is whole"
-    content = history.points()
+    content = history.chart_points()
     assert [each.round for each in content.rounds] == [0, 1, 2, 3, 4]
     assert (content.held_out, content.ahas) == ((score(2),), (AHA,))
     assert history.solved_datasets() == ("binary_matrix",)
@@ -81,7 +81,7 @@ def test_without_a_record_a_new_history_begins(home):
     history, done = rebuilt(home)
     assert done.rounds == 0
     history.save_round(played(1))
-    assert len(history.points().rounds) == 1
+    assert len(history.chart_points().rounds) == 1
 
 
 def test_each_model_gets_back_its_own_rounds(home):
@@ -90,12 +90,12 @@ def test_each_model_gets_back_its_own_rounds(home):
     later = [*begun(STARTER, 3), *rounds(3, reward=0.9), chosen, *rounds(4, reward=0.9), *begun(OTHER, 2)]
     record(home, later, hour=9, written=2000.0)
     mine, _ = rebuilt(home)
-    assert [(each.round, each.reward) for each in mine.points().rounds] == [(number, 0.9) for number in range(5)]
+    assert [(each.round, each.reward) for each in mine.chart_points().rounds] == [(number, 0.9) for number in range(5)]
     other, _ = open_or_rebuild(home / "other.sqlite", home / "events", OTHER)
-    assert other.points().rounds == ()
+    assert other.chart_points().rounds == ()
     (home / "third.sqlite").write_bytes(b"damaged" * 1000)
     third, _ = open_or_rebuild(home / "third.sqlite", home / "events", OTHER)
-    assert [each.reward for each in third.points().rounds] == [0.1, 0.1]
+    assert [each.reward for each in third.chart_points().rounds] == [0.1, 0.1]
 
 
 def test_rounds_of_a_clock_that_was_ahead_come_back_where_they_belong(home):
@@ -103,20 +103,20 @@ def test_rounds_of_a_clock_that_was_ahead_come_back_where_they_belong(home):
     record(home, [*begun(STARTER, 2), *rounds(2, 3)], hour=9, written=2000.0)
     history, done = rebuilt(home)
     assert done.rounds == 4
-    assert [each.round for each in history.points().rounds] == [0, 1, 2, 3]
+    assert [each.round for each in history.chart_points().rounds] == [0, 1, 2, 3]
 
 
 def test_of_a_model_that_began_anew_the_rounds_before_come_back_into_the_days_alone(home):
     lived = [*rounds(0, 1, 2), events.AhaHappened(aha=AHA), events.HeldOutMeasured(score=score(2))]
     record(home, [*begun(STARTER), *lived, *begun(STARTER), *rounds(0, 1, reward=0.1)])
     history, _ = rebuilt(home)
-    content = history.points()
+    content = history.chart_points()
     assert ([(each.round, each.reward) for each in content.rounds], content.held_out, content.ahas) == (
         [(0, 0.1), (1, 0.1)],
         (),
         (),
     )
-    days, _newest = days_of(home / "history.sqlite")
+    days, _newest = read_days(home / "history.sqlite")
     assert [(day.rounds, day.answers) for day in days] == [(5, 5 * 64)]
 
 
@@ -124,7 +124,7 @@ def test_first_successes_whose_events_are_on_record_no_more_come_back_with_a_sna
     state = State(settings=Settings(), ready=ready(), rounds=(played(3),), held_out=(score(2),), ahas=(AHA,))
     record(home, [Snapshot(state=state), *rounds(4)])
     history, _ = rebuilt(home)
-    content = history.points()
+    content = history.chart_points()
     assert ([each.round for each in content.rounds], content.held_out, content.ahas) == ([3, 4], (score(2),), (AHA,))
     assert history.solved_datasets() == ("binary_matrix",)
 
@@ -134,7 +134,7 @@ def test_a_snapshot_from_before_another_model_is_ready_says_nothing_of_that(home
     state = State(settings=Settings(model=OTHER), ready=ready(), preparing=preparing, rounds=(played(3),))
     record(home, [Snapshot(state=state), ready("other"), *rounds(1)])
     history, _ = rebuilt(home, OTHER)
-    assert [each.round for each in history.points().rounds] == [1]
+    assert [each.round for each in history.chart_points().rounds] == [1]
 
 
 def test_a_rebuilding_that_fails_or_is_killed_is_begun_again(home):
@@ -145,7 +145,7 @@ def test_a_rebuilding_that_fails_or_is_killed_is_begun_again(home):
             rebuilt(home)
     (home / "history.rebuilding").rmdir()
     history, done = rebuilt(home)
-    assert (done.rounds, len(history.points().rounds)) == (2, 2)
+    assert (done.rounds, len(history.chart_points().rounds)) == (2, 2)
 
 
 def test_what_sqlite_had_beside_the_damaged_file_is_not_taken_for_that_of_the_new_one(home):
@@ -155,7 +155,7 @@ def test_what_sqlite_had_beside_the_damaged_file_is_not_taken_for_that_of_the_ne
     (home / "history.sqlite").rename(home / "history.damaged")  # and the next operation was a kill
     record(home, [*begun(STARTER), *rounds(0, 1)])
     history, _ = rebuilt(home)
-    assert [each.round for each in history.points().rounds] == [0, 1]
+    assert [each.round for each in history.chart_points().rounds] == [0, 1]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -164,7 +164,7 @@ def test_a_kill_between_any_two_operations_on_files_leaves_no_empty_history_behi
     damaged, kills = (home / "history.sqlite").read_bytes(), 0
     while killed_after(kills, lambda: rebuilt(home)[0].close()):
         history, _ = rebuilt(home)
-        assert [each.round for each in history.points().rounds] == [0, 1], f"at operation {kills}"
+        assert [each.round for each in history.chart_points().rounds] == [0, 1], f"at operation {kills}"
         history.close()
         kills += 1
         for path in home.glob("history*"):

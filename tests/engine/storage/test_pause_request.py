@@ -1,4 +1,4 @@
-"""What a person asked for outlives an engine that starts again, one that is killed, and one that is ended."""
+"""Test that a pause request survives a restart, a kill and an end of the engine."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ async def publisher(tmp_path):
 
 
 async def before(publisher, folder, request: PauseRequest, *asked_for: commands.AnyCommand) -> None:
-    """An engine that contributes, is asked for something, and is left for another."""
+    """An engine that contributes, gets commands, and is followed by another."""
     engine = Lifecycle(publisher, request=request)
     engine.start_contributing()
     engine.decide_again(HERE)
@@ -35,7 +35,7 @@ async def before(publisher, folder, request: PauseRequest, *asked_for: commands.
 
 
 async def then(publisher, folder, request: PauseRequest) -> Lifecycle:
-    """The one after it, ready to go on."""
+    """The engine after it, ready to continue."""
     publisher.publish(StartedAgain(reason="Going on with another model."))
     engine = Lifecycle(publisher, request=request)
     engine.start_contributing()

@@ -1,4 +1,4 @@
-"""Every round is kept, the disk is spared, and a kill between any two operations on files loses nothing."""
+"""Test that every round is stored, that writing is limited, and that a kill between any two file operations loses nothing."""
 
 import os
 import shutil
@@ -43,7 +43,7 @@ class Counting:
 
 
 class Node:
-    """A policy that plays rounds and keeps them, with a clock that is set by hand. It may be slow to learn again."""
+    """A policy that plays and saves rounds, with a clock that tests set. Its replay may be slow."""
 
     def __init__(self, root: Path, slow: "Slow | None" = None) -> None:
         self.policy, self.now = slow.policy if slow else Counting(), 0.0
@@ -245,7 +245,7 @@ def test_rounds_behind_a_damaged_one_are_set_aside_and_that_is_said(tmp_path):
 
 
 def test_rounds_behind_lost_ones_are_never_learned_on_top_of_others(tmp_path):
-    """Neither at once, nor when the rounds that are played instead have come as far."""
+    """Neither at once, nor after as many new rounds."""
     before = Node(tmp_path)
     for before.now in (0.0, 0.0, 0.0, 1.0 * DAY, *[1.0 * DAY] * 4, 2.0 * DAY, *[2.0 * DAY] * 4):
         before.play()
@@ -293,7 +293,7 @@ def test_what_the_journal_led_on_to_says_how_it_was_trained(tmp_path):
 
 
 class Slow:
-    """A clock that each of the first steps moves by so many seconds, and a person who stops after so many steps."""
+    """A clock that each of the first steps advances, and a person who stops the engine after some steps."""
 
     def __init__(self, policy: Counting, seconds: float, stops_after: int = 1 << 30, quick_after: int = 1 << 30) -> None:
         self.policy, self.now, self.reports = policy, 0.0, []

@@ -1,4 +1,4 @@
-"""The album keeps ever rarer pictures, without writing them a second time, and never a large one."""
+"""Test that the archive keeps ever fewer snapshots, without a second copy on disk, and no large ones."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ from waggle.engine.storage import snapshot_archive
 
 
 def play(checkpoints, pictures, number: int) -> None:
-    """A checkpoint is saved, and the one before is dropped."""
+    """Save a checkpoint, and remove the one before."""
     for old in checkpoints.glob("r*"):
         (old / "model.safetensors").unlink()
         old.rmdir()

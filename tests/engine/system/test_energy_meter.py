@@ -1,4 +1,4 @@
-"""The meter: what today took, from the history and from what is worked since, and nothing of yesterday."""
+"""Test that the meter adds today's work to the history's day, and nothing of yesterday."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Limits hold, and change while the engine runs."""
+"""Test that limits hold, and change while the engine runs."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ from waggle.rl.batch import nothing
 
 
 class Hours:
-    """A clock that each look moves by so many seconds."""
+    """A clock that each reading advances."""
 
     def __init__(self, step: float) -> None:
         self.now, self.step = 0.0, step
@@ -38,7 +38,7 @@ class Hours:
 
 
 def rests(percent: int, step: float, passes: int) -> list[float]:
-    """For how long a gate makes its caller wait, when each step of work takes so long."""
+    """The seconds that a gate makes its caller rest, when each step takes so long."""
     gate, percentages = PauseGate(nothing, clock=Hours(step)), []
     gate.set_percent(percent)
     gate._condition.wait_for = lambda _ends, seconds: percentages.append(seconds)

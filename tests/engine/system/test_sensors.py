@@ -1,4 +1,4 @@
-"""What the computer tells, on this very computer and from answers of others."""
+"""Test the sensors, on this computer and with recorded output of others."""
 
 import os
 import shutil
@@ -109,7 +109,7 @@ def test_idleness_that_nobody_asks_for_costs_hardly_a_process_and_is_none(tmp_pa
     read = SensorReader(clock=lambda: now[0])
 
     def readings(looks: int, rules: ScheduleSettings, *, until_away: bool = False) -> tuple[set[float | None], int]:
-        """What each look, two seconds after the one before, told, and how many processes all of them took."""
+        """The results of readings two seconds apart, and the number of processes that they started."""
         log.write_text("")
         idle = set()
         for _ in range(looks):

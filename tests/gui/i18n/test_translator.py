@@ -54,7 +54,7 @@ from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.inputs import ComboBox, NumberField
+from waggle.gui.widgets.controls.inputs import ComboBox, NumberField, Range
 from waggle.gui.widgets.painted import StageProgress
 from waggle.network.messages import handshake
 from waggle.network.messages.handshake import Handshake
@@ -347,7 +347,7 @@ def test_the_verdict_on_progress_is_german() -> None:
 def test_point_and_comma_both_stand_before_decimals(theme: Theme, qtbot: QtBot, spoken: Language, text: str) -> None:
     translator.use(spoken)
     for typed in ("0.35", "0,35"):
-        number = NumberField(theme, "Energy", 0, 1000, unit="kWh", whole=False)
+        number = NumberField(theme, "Energy", Range(minimum=0, maximum=1000, unit="kWh", whole=False))
         qtbot.addWidget(number)
         number.selectAll()
         qtbot.keyClicks(number, typed)
@@ -380,7 +380,7 @@ def test_the_mirrored_language_swaps_the_sides(qapp: QApplication, window_told: 
 
 
 def inked(widget: QWidget, colour: QColor) -> list[int]:
-    """The columns of a widget's picture that hold this colour."""
+    """The x positions of a widget's picture at which a pixel has this colour."""
     picture = widget.grab().toImage()
     return [x for x in range(picture.width()) if any(picture.pixelColor(x, y) == colour for y in range(picture.height()))]
 

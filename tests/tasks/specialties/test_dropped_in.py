@@ -62,11 +62,11 @@ from contextlib import closing
 from pathlib import Path
 
 from waggle.core import paths
-from waggle.core.settings import Settings, Swarm
+from waggle.core.settings import Settings, SwarmSettings
 from waggle.engine.services.swarms import SwarmService
 from waggle.gui.application.main import application
-from waggle.gui.pages.swarms.create_form import SwarmForm
-from waggle.gui.theme.theme import Look
+from waggle.gui.pages.swarms.create_form import CreateSwarmForm
+from waggle.gui.theme.theme import Theme
 from waggle.protocol.commands import CreateSwarm, ListSwarms
 from waggle.tasks import charter as charters
 from waggle.tasks.questions import split_of
@@ -80,14 +80,14 @@ def nothing(*_):
     raise AssertionError("no restart and no change of settings")
 
 home = paths.Home(Path("home")).prepare()
-service = SwarmService(home, Settings(swarm=Swarm(host="127.0.0.1")), nothing, nothing)
+service = SwarmService(home, Settings(swarm=SwarmSettings(host="127.0.0.1")), nothing, nothing)
 (listed,) = asyncio.run(service.obey(ListSwarms(id="1")))
 offer = next(offer for offer in listed.offers if offer.dataset == NAME)
 assert list(offer.samples) == ["easy", "standard", "hard"] and "Roman numerals?" in offer.samples["easy"], offer
 
 application()
-look = Look("light")
-form = SwarmForm(look)
+theme = Theme("light")
+form = CreateSwarmForm(theme)
 form.show_offers(listed.offers)
 assert "Roman numerals  \\u00b7  arithmetic" in [form._model.item(row).text() for row in range(form._model.rowCount())]
 

@@ -60,7 +60,7 @@ def refuse_follower(_writer: asyncio.StreamWriter) -> Callable[[], None]:
 
 
 @contextlib.asynccontextmanager
-async def serving(home: Home, obey: Obey, follow: Follow = refuse_follower) -> AsyncIterator[asyncio.Server]:
+async def serve(home: Home, obey: Obey, follow: Follow = refuse_follower) -> AsyncIterator[asyncio.Server]:
     """Listen for commands until the context ends; then let clients read the last events. The home must have been claimed.
 
     Raises EngineError where the folder takes no socket.
@@ -83,7 +83,7 @@ async def serving(home: Home, obey: Obey, follow: Follow = refuse_follower) -> A
                 return (events.CommandDone(id=command.id),)
 
             async def answer(line: bytes) -> None:
-                for event in await answers_to(line, obey_here):
+                for event in await answer_line(line, obey_here):
                     writer.write(json_lines.line(event))
 
             answering: set[asyncio.Task[None]] = set()  # a slow command must not delay the next
@@ -124,7 +124,7 @@ async def _listen(home: Home, handle: windows_loopback.HandleConnection) -> asyn
     return await asyncio.start_unix_server(handle, path=path, limit=json_lines.MAX_LINE)
 
 
-def claim(home: Home, seconds: float = 0.0) -> FileLock:
+def claim_home(home: Home, seconds: float = 0.0) -> FileLock:
     """Lock the home for this process, and wait up to `seconds` for it. Raises EngineError if another one has it, and OSError."""
     lock = FileLock(home.control / "engine.lock", thread_local=False)
     try:
@@ -137,7 +137,7 @@ def claim(home: Home, seconds: float = 0.0) -> FileLock:
     return lock
 
 
-async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
+async def answer_line(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
     """Obey one line; return the answers, or CommandRefused with the reason."""
     name = ""
     try:
@@ -156,7 +156,7 @@ async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
         )
 
 
-def runs(home: Home) -> bool:
+def is_running(home: Home) -> bool:
     """Whether an engine listens for this home. Raises OSError and EngineError if that cannot be found out."""
     try:
         connect(home, CONNECT_SECONDS).close()
@@ -167,7 +167,7 @@ def runs(home: Home) -> bool:
     return True
 
 
-def ask(home: Home, command: AnyCommand, seconds: float = ANSWER_SECONDS) -> list[AnyEvent]:
+def send_command(home: Home, command: AnyCommand, seconds: float = ANSWER_SECONDS) -> list[AnyEvent]:
     """Send one command and return the answers, CommandDone or CommandRefused last; raises EngineError."""
     try:
         with connect(home, seconds) as connection:

@@ -41,7 +41,7 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     before: ModelSettings | None = None
 
 
-async def find(
+async def find_model(
     chosen: ModelSettings, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event,
     examine: Callable[[Path], None] = lambda folder: None,
     *, limit: Callable[[], float] = lambda: 0.0, patient: bool = False, commit: str = "",

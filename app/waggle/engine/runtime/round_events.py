@@ -35,12 +35,12 @@ class Titles:
         return self._titles.get(dataset, dataset)
 
 
-def drawn(stage: stages.Drawn, titles: Titles, group_size: int) -> events.QuestionsDrawn:
+def questions_drawn(stage: stages.Drawn, titles: Titles, group_size: int) -> events.QuestionsDrawn:
     groups = tuple(_group(group, question, titles) for group, question in stage.groups)
     return events.QuestionsDrawn(round=stage.round, epoch=stage.epoch, groups=groups, group_size=group_size)
 
 
-def judged(stage: stages.Judged, titles: Titles) -> events.GroupsJudged:
+def groups_judged(stage: stages.Judged, titles: Titles) -> events.GroupsJudged:
     return events.GroupsJudged(round=stage.round, groups=judged_groups(stage.groups, titles))
 
 
@@ -80,13 +80,13 @@ def gathered(stage: stages.Gathered) -> events.GroupsGathered:
     )
 
 
-def learned(stage: stages.Learned, own: stages.Judged, step: int) -> events.PolicyUpdated:
+def policy_updated(stage: stages.Learned, own: stages.Judged, step: int) -> events.PolicyUpdated:
     """`own` are the local completions of the same round."""
     lessons = tuple(events.Lesson(key=key_of(lesson.group.group), effects=lesson.effects) for lesson in stage.lessons)
     return events.PolicyUpdated(round=stage.round, step=step, metrics=_metrics(stage, own), lessons=lessons)
 
 
-def summary(
+def round_summary(
     at: float, seconds: float, own: stages.Judged, gathered: stages.Gathered, stage: stages.Learned, titles: Titles
 ) -> events.RoundSummary:
     """The figures of one finished round."""
@@ -110,7 +110,7 @@ def summary(
     )
 
 
-def aha(first_success: FirstSuccess, at: float, titles: Titles) -> events.Aha:
+def first_success_event(first_success: FirstSuccess, at: float, titles: Titles) -> events.Aha:
     """A first success for an event."""
     specialty = titles[first_success.dataset]
     if first_success.learned_from is None:

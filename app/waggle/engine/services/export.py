@@ -5,7 +5,7 @@ from waggle.engine.runtime import model_source
 from waggle.models.storage import checkpoint, export
 
 
-def newest(home: paths.Home, chosen: settings.ModelSettings) -> export.ExportSource:
+def newest_trained(home: paths.Home, chosen: settings.ModelSettings) -> export.ExportSource:
     """The newest trained state of the chosen model. Raises WaggleError."""
     base = model_source.folder_of(chosen)
     folder, saved = checkpoint.newest(model_source.home_of(home, chosen).model.checkpoints, checkpoint.base_of(base))

@@ -9,7 +9,7 @@ from typing import assert_never
 from waggle.core import paths
 from waggle.core.errors import IdentityError
 from waggle.core.peer_id import text_of
-from waggle.engine.storage.history import days_of
+from waggle.engine.storage.history import read_days
 from waggle.network.identity import backup, keys
 from waggle.network.limits import reputation_file
 from waggle.protocol import commands, events_identity
@@ -64,8 +64,8 @@ class IdentityService:
         """The days of all models of this home, and the newest round of the current model that they include."""
         root = self._home.root
         others = {root / "history.sqlite", *root.glob("models/*/history.sqlite")} - {self._home.model.history}
-        own, newest = days_of(self._home.model.history)
-        return _merged([own, *(days_of(history)[0] for history in others)]), newest
+        own, newest = read_days(self._home.model.history)
+        return _merged([own, *(read_days(history)[0] for history in others)]), newest
 
     def _read(self, path: str, opened: backup.OpenedBackup) -> events_identity.BackupRead:
         mine = keys.load_or_create(self._home.identity).peer_id

@@ -173,7 +173,7 @@ class ModelService:
     def _export(self, folder: Path) -> events_models.ModelExported:
         if not folder.is_absolute():
             raise ExportError("The folder of an export is named by its whole path.")
-        trained = exporting.newest(self._home, self._chosen)
+        trained = exporting.newest_trained(self._home, self._chosen)
         export.write(trained, folder)
         return events_models.ModelExported(path=str(folder), rounds=trained.saved.round)
 

@@ -154,7 +154,7 @@ class History:
         """Whether the held-out score before this round was measured."""
         return self._database.execute("select 1 from held_out where round = ?", (number,)).fetchone() is not None
 
-    def points(self) -> events.HistoryTold:
+    def chart_points(self) -> events.HistoryTold:
         """All rounds and all held-out scores, each thinned evenly to at most `MAX_CHART_POINTS`, and every first success."""
         rows = self._database.execute(EVENLY_THINNED_SQL.format(column="summary", table="rounds"))
         scores = self._database.execute(EVENLY_THINNED_SQL.format(column="score", table="held_out"))
@@ -190,7 +190,7 @@ def _as_history_error() -> Iterator[None]:
         raise HistoryError(f"The history cannot be written: {error}.", "Make room on the disk, or mend its rights.") from error
 
 
-def days_of(path: Path) -> tuple[tuple[events_identity.Day, ...], tuple[int, float] | None]:
+def read_days(path: Path) -> tuple[tuple[events_identity.Day, ...], tuple[int, float] | None]:
     """The totals of each day of this computer's calendar, oldest first, and the newest round with its unix time.
 
     Reads only. A damaged history gives nothing; it is repaired when its model is trained again.
