@@ -313,7 +313,7 @@ def peers_to_skip(
 ) -> list[bytes]:
     """The origins not to ask at `now` (monotonic): those that rest, and afterwards those whose giver is not connected.
 
-    `here` holds the origins of which a giver is connected. An origin that offers another payload is asked in any case. p2pd waits
+    `here` holds the origins of which a giver is connected. An origin that offers another payload is always asked. p2pd waits
     longer after each failed call to a peer, up to minutes: without this, a swarm that was split would stay so as long when the
     parts can reach each other again.
     """

@@ -1,10 +1,10 @@
-"""Which reputations changed since the last look, so that the window is told of changes only."""
+"""Which reputations changed since the last look, so that the window gets only changes."""
 
 import msgspec
 
 from waggle.network.limits.reputation import PeerReputation, ReputationTable
 
-CONTACT_S = 15.0  # at most so often the window is told of a peer that was merely seen or pinged
+CONTACT_S = 15.0  # minimum between two reports of a peer that was merely seen or pinged
 
 
 class ReputationChanges:
