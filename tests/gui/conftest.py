@@ -1,4 +1,4 @@
-"""What the window's tests share: a platform without a screen, one look, a recorded run, a window that was told it."""
+"""What the window's tests share: a platform without a screen, one theme, a recorded run, a window that was told it."""
 
 import gc
 import os
@@ -20,6 +20,7 @@ from waggle.gui.application.main import application
 from waggle.gui.application.main_window import Window
 from waggle.gui.application.qt_application import Application
 from waggle.gui.i18n import translator
+from waggle.gui.pages.context import PageContext
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import events, json_lines
@@ -121,7 +122,7 @@ def window_told(qapp: Application, theme: Theme) -> Iterator[Told]:
     def make(story: Sequence[AnyEvent], width: int = 1280, height: int = 800) -> Window:
         current = StateStore()
         current.tell_time_by_events()
-        window = Window(theme, current)
+        window = Window(PageContext(theme, store=current))
         window.resize(width, height)
         for event in story:
             current.take(event)

@@ -23,12 +23,13 @@ from waggle.gui.charts.heat_map import NAMED, HeatMap, first_day
 from waggle.gui.charts.sparkline import Sparkline
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
+from waggle.gui.pages import PAGES
+from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.live.question_card import QuestionCard
 from waggle.gui.pages.live.round_stepper import BEHIND, BESIDE, CIRCLE, HERE, RoundStepper
 from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableView
 from waggle.gui.pages.swarms.page import SwarmsPage
-from waggle.gui.state.pages import PAGES
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Segments
@@ -146,7 +147,7 @@ def test_in_a_card_the_question_gives_way_before_its_specialty(theme: Theme, qtb
 def ask(window: Window) -> None:
     """A question is answered on the page Try it."""
     window.show_page("swarms")
-    window.swarms.show_trying()
+    window.pages.of(SwarmsPage).show_part("trying")
     reasons = ("no answer tag", "cut off", "could not be judged", "close")
     answers = tuple(
         Answered(rounds=place, completion=events.ShownCompletion(text="22", judged=True, reason=reason))
@@ -168,15 +169,15 @@ def the_days_stand_clear_of_their_names(you: QWidget, theme: Theme) -> None:
 
 
 def raced(swarms: SwarmsPage) -> None:
-    swarms.show_race()
+    swarms.show_part("race")
     for message in STORY:
         swarms.race.take(message)
 
 
 VIEWS: dict[str, Callable[[SwarmsPage], None]] = {
-    "join": SwarmsPage.show_join, "create": SwarmsPage._show_form, "invite": SwarmsPage.show_invitation,
-    "models": SwarmsPage.show_models,
-    "try": SwarmsPage.show_trying, "race": SwarmsPage.show_race, "raced": raced,
+    "join": SwarmsPage.show_join, "create": SwarmsPage._show_form, "invite": lambda swarms: swarms.show_part("invite"),
+    "models": lambda swarms: swarms.show_part("models"), "try": lambda swarms: swarms.show_part("trying"),
+    "race": lambda swarms: swarms.show_part("race"), "raced": raced,
 }  # fmt: skip
 
 
@@ -204,16 +205,16 @@ def test_no_view_of_swarms_is_cut(window_told: Told, story: list[AnyEvent], them
     window: Window = window_told(story, *SMALLEST)
     window.show_page("swarms")
     for view, show in VIEWS.items():
-        show(window.swarms)
+        show(window.pages.of(SwarmsPage))
         screenshot_when_still(window)
-        areas = [area for area in window.swarms.findChildren(QScrollArea) if area.isVisible()]
+        areas = [area for area in window.pages.of(SwarmsPage).findChildren(QScrollArea) if area.isVisible()]
         assert areas, view
         for area in areas:
             inner = area.widget()
             assert max(inner.width(), inner.minimumSizeHint().width()) <= area.viewport().width(), view
             assert not short_of_room(inner), view
             assert not overlapping(inner), view
-        whole = [one for one in window.swarms.findChildren(Segments) if one.isVisible()]
+        whole = [one for one in window.pages.of(SwarmsPage).findChildren(Segments) if one.isVisible()]
         assert all(one.width() >= one.sizeHint().width() for one in whole), view
 
 
@@ -221,9 +222,9 @@ def test_no_view_of_swarms_is_cut(window_told: Told, story: list[AnyEvent], them
 def test_home_says_how_many_cores_it_uses(window_told: Told, story: list[AnyEvent], theme: Theme, percent: int) -> None:
     theme.set_text(percent)
     window = window_told([*story, events.SettingsChanged(settings=Settings(), at=story[-1].at)], *SIZE)
-    assert window.home.hero.profile.isVisible()
+    assert window.pages.of(HomePage).hero.profile.isVisible()
     screenshot_when_still(window)
-    (says,) = (line for line in window.home.findChildren(Line) if " cores" in line.words() and line.isVisible())
+    (says,) = (line for line in window.pages.of(HomePage).findChildren(Line) if " cores" in line.words() and line.isVisible())
     assert says.width() >= QFontMetricsF(theme.font("small")).horizontalAdvance(says.words().split(". ")[0])
 
 

@@ -15,7 +15,7 @@ from pictures.screenshots import failed
 from waggle.gui.application.main_window import Window
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import figure
-from waggle.gui.pages.home.page import latest_good_answer
+from waggle.gui.pages.home.page import HomePage, latest_good_answer
 from waggle.gui.pages.live.page import LivePage
 from waggle.gui.pages.live.question_card import answer_chip, footer
 from waggle.gui.pages.live.round_stepper import step_progress, step_state
@@ -23,6 +23,7 @@ from waggle.gui.pages.peers.page import PeersPage, headline
 from waggle.gui.pages.peers.peer_table import PeerTableModel
 from waggle.gui.pages.progress.page import ProgressPage, score_headline
 from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableModel, RoundTableView, rows
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.pause_menu import tomorrow_morning
 from waggle.gui.widgets.question_text import gist
@@ -432,7 +433,7 @@ def test_peers_are_counted_in_a_sentence(written: list[AnyEvent]) -> None:
 
 def test_home_offers_to_invite_someone_where_nobody_is(window_told: Told) -> None:
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
-    swarm = window.home._swarm
+    swarm = window.pages.of(HomePage)._swarm
     for reach, offered in (("connecting", False), ("alone", True), ("connected", True), ("solo", False)):
         window._current.take(events.ReachChanged(reach=reach, peers=0))  # type: ignore[arg-type]
         window._current.flush()
@@ -440,7 +441,7 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: Told) -> Non
     window._current.take(events.ReachChanged(reach="alone", peers=0))
     window._current.flush()
     swarm._invite.click()
-    assert (window.page, window.swarms._invite_view.isVisible()) == ("swarms", True)
+    assert (window.page, window.pages.of(SwarmsPage)._invite_view.isVisible()) == ("swarms", True)
     window.show_page("home")
     window._current.take(events.PeerChanged(peer=PeerInfo(id="a", name="Brisk Otter", received=3)))
     window._current.flush()
@@ -450,16 +451,16 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: Told) -> Non
 @pytest.mark.parametrize(("reward", "right"), [(0.3, 0), (0.0, 30)])
 def test_what_is_said_of_a_beginner_gives_way_to_trying_it(window_told: Told, reward: float, right: int) -> None:
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
-    me = window.home._me
+    me = window.pages.of(HomePage)._me
     assert (me._note.isVisible(), me._try.isVisible()) == (True, False)
     window._current.take(events.HeldOutMeasured(score=HeldOutScore(round=1, at=1.0, right=right, total=100)))
     summary = events.RoundSummary(round=1, at=1.0, reward=reward, solved=reward, seconds=1.0, completions=64)
     window._current.take(events.RoundCompleted(summary=summary))
     window._current.flush()
     assert (me._note.isVisible(), me._try.isVisible()) == (False, True)
-    assert window.home._used._line.words() == "Nobody yet"
+    assert window.pages.of(HomePage)._used._line.words() == "Nobody yet"
     me._try.click()
-    assert (window.page, window.swarms.trying.isVisible()) == ("swarms", True)
+    assert (window.page, window.pages.of(SwarmsPage).trying.isVisible()) == ("swarms", True)
 
 
 @pytest.mark.parametrize("reach", ["connecting", "alone", "connected", "solo"])
@@ -481,7 +482,7 @@ def test_an_address_is_offered_only_where_somebody_is_connected(window_told: Tol
         told = events.ReachChanged(reach=reach, peers=0, address="/ip4/192.0.2.1/tcp/4001/p2p/12D3")  # type: ignore[arg-type]
         window._current.take(told)
         window._current.flush()
-        assert window.peers._reach._copy.isVisible() == offered
+        assert window.pages.of(PeersPage)._reach._copy.isVisible() == offered
 
 
 PUZZLES = (
@@ -506,7 +507,7 @@ def test_the_whole_of_a_question_is_in_the_tooltip_and_read_out(window_told: Tol
     shown = replace(card(1.0), question=question)
     window = window_told([ready(), Snapshot(state=State(phase="contributing", ready=ready(), cards=(shown,)))])
     window.grab()
-    line = window.home._good._question
+    line = window.pages.of(HomePage)._good._question
     assert (line.words(), line.accessibleName()) == (PUZZLES[1][1], " ".join(question.split()))
     assert "Use letters." in line.toolTip()
 
@@ -518,7 +519,7 @@ def test_the_latest_good_answer_is_the_newest_and_shortest() -> None:
 
 def test_a_good_answer_of_the_model_before_is_not_shown_as_this_ones(window_told: Told, written: list[AnyEvent]) -> None:
     window = window_told(written)
-    good = window.home._good
+    good = window.pages.of(HomePage)._good
     assert good._latest is not None
     window._current.take(ready(model="Another", base="ff"))
     window._current.flush()
@@ -593,7 +594,7 @@ def test_a_dead_engine_is_connected_to_nobody(window_told: Told, story: list[Any
 
 
 def test_a_head_that_is_too_long_keeps_its_beginning_and_says_the_rest(window_told: Told, written: list[AnyEvent]) -> None:
-    page = window_told(written).peers
+    page = window_told(written).pages.of(PeersPage)
     assert page._view.horizontalHeader().textElideMode() == Qt.TextElideMode.ElideRight
     for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
         assert page._model.headerData(6, Qt.Orientation.Horizontal, role) == "Mean reward"

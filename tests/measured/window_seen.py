@@ -25,7 +25,8 @@ from waggle.gui.application.garbage_collection import freeze_long_lived
 from waggle.gui.application.main import application
 from waggle.gui.application.main_window import Window
 from waggle.gui.engine_client.replay import Replay
-from waggle.gui.state.pages import PAGES
+from waggle.gui.pages import PAGES
+from waggle.gui.pages.context import PageContext
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
@@ -46,7 +47,7 @@ def start() -> object:
             super().paintEvent(event)
             QTimer.singleShot(0, lambda: QApplication.exit(0))
 
-    seen = Seen(_dressed(), StateStore())
+    seen = Seen(PageContext(_dressed()))
     seen.show()
     QApplication.exec()
     return True
@@ -54,7 +55,7 @@ def start() -> object:
 
 def idle() -> object:
     """Percent of a core while nothing happens, over twenty seconds."""
-    window = Window(_dressed(), StateStore())
+    window = Window(PageContext(_dressed()))
     window.show()
     marks: list[tuple[float, float]] = []
     QTimer.singleShot(3000, lambda: marks.append((time.monotonic(), time.process_time())))
@@ -83,7 +84,7 @@ class Shown:
 
     def __init__(self, seconds: float) -> None:
         self.current = StateStore()
-        self.window = Window(_dressed(), self.current)
+        self.window = Window(PageContext(_dressed(), store=self.current))
         self.window.show()
         self._noise = random.Random(7)
         self._pages = list(PAGES)

@@ -26,8 +26,8 @@ from waggle.gui.application.main_window import Window
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
+from waggle.gui.pages import PAGES
 from waggle.gui.pages.progress.page import ProgressPage
-from waggle.gui.state.pages import PAGES
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import events, json_lines
 
@@ -99,7 +99,7 @@ def readme(folder: Path) -> Path:
 def show(window: Window, view: str) -> None:
     """A page, or one seen in another way."""
     window.show_page("progress" if view == TABLE else view)
-    progress = window.pages.get("progress")
+    progress = window.pages.built.get("progress")
     if isinstance(progress, ProgressPage):
         progress.show_table(view == TABLE)
 

@@ -17,8 +17,10 @@ from PySide6.QtWidgets import QApplication
 from pictures import staged
 from waggle.gui.application.main import application
 from waggle.gui.application.main_window import Window
+from waggle.gui.pages import PAGES
+from waggle.gui.pages.context import EngineHost, PageContext
+from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.state.event_log import EventLog
-from waggle.gui.state.pages import PAGES
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import events, json_lines
@@ -122,7 +124,8 @@ def window_of(theme: Theme, told: Sequence[AnyEvent], *, replay: bool = True) ->
     """A window that has been told these events, by a recording or as if by an engine."""
     current, journal = StateStore(), EventLog()
     current.tell_time_by_events()
-    window = Window(theme, current, event_log=journal, can_start=lambda: current.state.problem is not None)
+    host = EngineHost(can_start=lambda: current.state.problem is not None)
+    window = Window(PageContext(theme, store=current, event_log=journal, engine=host))
     for event in told:
         current.take(event)
         journal.take(event)
@@ -163,11 +166,11 @@ def _standings(theme: Theme, told: Story, folder: Path) -> Iterator[Path]:
         window.resize(*size)
         for theme_name in THEMES:
             theme.use(theme_name)
-            window.peers.choose("12D3KooWBrisk Otter")
+            window.pages.of(PeersPage).choose("12D3KooWBrisk Otter")
             yield _take(window, "peers", folder / f"chosen-{theme_name}-{size[0]}x{size[1]}.png")
     theme.use("light")
     for name in STANDINGS:
-        window.peers.choose(f"12D3KooW{name}")
+        window.pages.of(PeersPage).choose(f"12D3KooW{name}")
         yield _take(window, "peers", folder / f"chosen-{name.split()[1].lower()}.png")
     window.hide()
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 
 from waggle.gui.application.main_window import Window
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.pages.swarms.playground.chat import ChatView
 from waggle.gui.pages.swarms.race import RaceView
 from waggle.protocol import events_chat, events_race
@@ -110,14 +111,14 @@ TALKS: Mapping[str, Callable[[Window, ChatView], None]] = {
 
 def show_race(window: Window, state: str) -> None:
     """The page Race in this state."""
-    window.show_race()
-    RACES[state](window.swarms.race)
+    window.show_page("swarms", "race")
+    RACES[state](window.pages.of(SwarmsPage).race)
 
 
 def show_talk(window: Window, state: str) -> None:
     """The page Chat in this state."""
     window.show_page("swarms")
-    window.swarms.show_trying()
-    window.swarms.trying.which.choose(1)
+    window.pages.of(SwarmsPage).show_part("trying")
+    window.pages.of(SwarmsPage).trying.which.choose(1)
     _tell(window, events_chat.TalkOffered(moments=MOMENTS, taught=False))
-    TALKS[state](window, window.swarms.trying.chat)
+    TALKS[state](window, window.pages.of(SwarmsPage).trying.chat)

@@ -10,6 +10,7 @@ from waggle.cli.outcome import stderr_is_read
 from waggle.core import paths
 from waggle.core.errors import WaggleError
 from waggle.core.hide_arguments import hide
+from waggle.gui.pages import PAGES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--speed", type=float, default=1.0, help="of the replay (default: as recorded)")
     parser.add_argument("--theme", choices=("system", "light", "dark", "high_contrast"))
-    parser.add_argument("--page", choices=("home", "live", "progress", "peers", "swarms", "you", "settings", "help"))
+    parser.add_argument("--page", choices=tuple(PAGES))
     parser.add_argument(
         "--screenshot", type=Path, metavar="FILE", help="with --replay: save a picture of the page at the end, then leave"
     )

@@ -30,6 +30,7 @@ from waggle.gui.application.tray import TrayIcon
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.pages.help.page import HelpPage
+from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.settings.cuda_download import CudaCard
 from waggle.gui.pages.settings.page import SettingsPage
 from waggle.gui.state.notifications import new_notices
@@ -114,7 +115,7 @@ def test_a_report_does_not_say_through_whom_another_computer_is_reached(theme: T
     window.show_page("help")
     help_page = window.pages["help"]
     assert isinstance(help_page, HelpPage)
-    for words in (window.home.hero.report(shell._current.state), help_page._report._text.toPlainText()):
+    for words in (window.pages.of(HomePage).context.report(shell._current.state), help_page._report._text.toPlainText()):
         assert "HOST cannot be reached by ssh." in words
         assert not [name for name in ("anna", "nas-kiel") if name in words]
     shiboken6.delete(shell)
@@ -131,7 +132,7 @@ def test_a_settings_file_that_cannot_be_used_is_set_aside_by_a_press_and_by_noth
     monkeypatch.setattr(engine, "start", lambda: starts.append(True))
     shell = Controller(theme, StateStore(), engine, SettingsStore(home.settings), home)
     shell.begin("home")
-    window, hero = shell.window, shell.window.home.hero
+    window, hero = shell.window, shell.window.pages.of(HomePage).hero
     engine.event_received.emit(
         events.EngineFailed(title="The settings file cannot be read.", advice="Mend that line, or rename the file.")
     )
@@ -446,7 +447,7 @@ def test_an_engine_that_died_is_not_told_again_what_was_changed_since_the_comman
 
 
 def offered(shell: Controller) -> list[str]:
-    return [button.text() for button in shell.window.home.hero.findChildren(Button) if button.isVisible()]
+    return [button.text() for button in shell.window.pages.of(HomePage).hero.findChildren(Button) if button.isVisible()]
 
 
 @pytest.fixture

@@ -22,11 +22,14 @@ from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import date_of
 from waggle.gui.i18n.translator import Language
+from waggle.gui.pages import PAGES
+from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.help.page import HelpPage
+from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.welcome.page import WelcomePage
+from waggle.gui.pages.you.page import YouPage
 from waggle.gui.state import shortcuts
 from waggle.gui.state.event_log import EventLog
-from waggle.gui.state.pages import PAGES
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -58,15 +61,15 @@ def test_what_was_now_is_in_the_past_some_time_later_though_nothing_is_told(
     monkeypatch.setattr("waggle.gui.state.store.MINUTE_MS", 20)
     moment = [START]
     current = StateStore(clock=lambda: moment[0])
-    window = Window(theme, current)
+    window = Window(PageContext(theme, store=current))
     qtbot.addWidget(window)
     current.take(events.PhaseChanged(at=START, phase="paused", round=3))
     current.take(events.Warned(at=START, title="The clock is slow.", advice="Set it."))
     current.flush()
     window.show()
-    assert window.home.hero._warning.text()
+    assert window.pages.of(HomePage).hero._warning.text()
     moment[0] += 9 * 3600
-    qtbot.waitUntil(lambda: not window.home.hero._warning.text())
+    qtbot.waitUntil(lambda: not window.pages.of(HomePage).hero._warning.text())
 
 
 def test_every_focusable_widget_has_a_name_and_every_label_is_plain_text(window_told: TellWindow, story: list[AnyEvent]) -> None:
@@ -104,7 +107,7 @@ def test_home_does_not_scroll_in_a_small_window(
     for width, height in ((1280, 784), (1264, 704), (1280, 632), (1024, 640)):
         window.resize(width, height)
         screenshot_when_still(window)
-        areas = window.home.findChildren(QScrollArea)
+        areas = window.pages.of(HomePage).findChildren(QScrollArea)
         assert [area.verticalScrollBar().maximum() for area in areas] == [0], f"{width}x{height}"
         assert window.rail.width() == window._theme.size["rail" if width > 1024 else "rail_compact"]
 
@@ -112,7 +115,7 @@ def test_home_does_not_scroll_in_a_small_window(
 def test_a_warning_stands_whole_on_home_and_takes_no_room_once_it_is_old(window_told: TellWindow, story: list[AnyEvent]) -> None:
     window = window_told(story, 1024, 640)
     screenshot_when_still(window)
-    hero, before = window.home.hero, window.home.hero.height()
+    hero, before = window.pages.of(HomePage).hero, window.pages.of(HomePage).hero.height()
     at = window._current.now()
     window._current.take(events.Warned(title="The hub has no model Qwen/Qwen2.5-0.5B.", advice="Check its name. " * 9, at=at))
     window._current.flush()
@@ -164,7 +167,7 @@ def test_what_has_nothing_to_say_yet_takes_no_room_and_a_link_begins_where_words
 ) -> None:
     window = window_told([], 1024, 640)
     screenshot_when_still(window)
-    hero, good, before = window.home.hero, window.home._good, window.home.hero.height()
+    hero, good, before = window.pages.of(HomePage).hero, window.pages.of(HomePage)._good, window.pages.of(HomePage).hero.height()
     assert not hero._below.isVisible()
     assert left_edge(good._race) + 5 == left_edge(good._question)  # a link's edge and padding
     window._current.take(events.Preparing(part="Starting the answer checker", done=0, parts=4))
@@ -174,15 +177,15 @@ def test_what_has_nothing_to_say_yet_takes_no_room_and_a_link_begins_where_words
     assert hero.height() > before
     window = window_told(story, 1024, 640)
     screenshot_when_still(window)
-    assert window.home.hero._below.isVisible()
-    assert left_edge(window.home._good._reward) == left_edge(window.home._good._question)
+    assert window.pages.of(HomePage).hero._below.isVisible()
+    assert left_edge(window.pages.of(HomePage)._good._reward) == left_edge(window.pages.of(HomePage)._good._question)
     window.cover(welcome := WelcomePage(theme))
     screenshot_when_still(window)
     assert left_edge(welcome._skip) + 5 == left_edge(welcome._steps)
 
 
 def figures(window: Window) -> list[str]:
-    cards = (window.home._answers, window.home._used, window.home._energy)
+    cards = (window.pages.of(HomePage)._answers, window.pages.of(HomePage)._used, window.pages.of(HomePage)._energy)
     return [f"{card._value.text()} {card._unit.text()}|{card._line.words()}" for card in cards]
 
 
@@ -236,7 +239,7 @@ def test_the_rail_changes_pages(window_told: TellWindow, written: list[AnyEvent]
 
 def test_a_page_that_is_opened_gives_the_focus_to_none_of_its_buttons(window_told: TellWindow, written: list[AnyEvent]) -> None:
     window = window_told(written)
-    window.home.hero._main.setFocus()
+    window.pages.of(HomePage).hero._main.setFocus()
     window.show_page("help")
     assert window.focusWidget() is window.pages["help"]
 
@@ -244,7 +247,7 @@ def test_a_page_that_is_opened_gives_the_focus_to_none_of_its_buttons(window_tol
 def test_only_the_seen_page_is_drawn(window_told: TellWindow, written: list[AnyEvent], monkeypatch: pytest.MonkeyPatch) -> None:
     window = window_told(written)
     drawn: list[str] = []
-    for name, page in window.pages.items():
+    for name, page in window.pages.built.items():
         monkeypatch.setattr(page, "show_state", lambda state, now, name=name: drawn.append(name))
     window.redraw()
     assert drawn == ["home"]
@@ -254,13 +257,13 @@ def test_pausing_for_an_hour_sends_a_moment(window_told: TellWindow, written: li
     window = window_told(written)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
-    window.home.hero._more.menu().actions()[0].trigger()
+    window.pages.of(HomePage).hero._more.menu().actions()[0].trigger()
     assert isinstance(sent[0], Pause)
     assert sent[0].until is not None
-    window.home.hero._main.click()
+    window.pages.of(HomePage).hero._main.click()
     assert len(sent) == 1, "one press is one command"
     window.refused("Not now.", "")
-    window.home.hero._main.click()
+    window.pages.of(HomePage).hero._main.click()
     assert len(sent) == 2
 
 
@@ -270,12 +273,12 @@ def test_a_pause_that_waits_for_a_step_is_said_and_can_be_taken_back(
     window = window_told([*written, events.PhaseChanged(phase="contributing", round=9, at=5.0)])
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
-    button = window.home.hero._main
+    button = window.pages.of(HomePage).hero._main
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     paused = decide(When(), Readings(), Wishes(paused=True), 0.0)
     window._current.take(events.RulesChecked(decision=paused, at=6.0))
     window._current.flush()
-    assert window.home.hero._says.text() == "Finishing this step, then pausing"
+    assert window.pages.of(HomePage).hero._says.text() == "Finishing this step, then pausing"
     assert button.text() == "Resume"
     qtbot.mouseDClick(button, Qt.MouseButton.LeftButton)  # the second of two quick clicks
     qtbot.mouseRelease(button, Qt.MouseButton.LeftButton)
@@ -304,7 +307,7 @@ def test_a_pause_that_was_taken_back_elsewhere_can_be_asked_for_again(
 def test_the_one_button_follows_the_phase(window_told: TellWindow, written: list[AnyEvent]) -> None:
     paused = events.PhaseChanged(phase="paused", round=9, at=5.0, seq=999_999)
     window = window_told([*written, paused])
-    button = window.home.hero._main
+    button = window.pages.of(HomePage).hero._main
     assert button.text() == "Resume"
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
@@ -322,7 +325,7 @@ def test_what_waits_for_a_better_moment_can_be_paused_by_the_key_and_for_a_while
     ])  # fmt: skip
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
-    hero, sent = window.home.hero, list[AnyCommand]()
+    hero, sent = window.pages.of(HomePage).hero, list[AnyCommand]()
     window.commanded.connect(sent.append)
     assert [button.text() for button in (hero._second, hero._main) if button.isVisible()] == ["Contribute anyway", "Pause"]
     assert hero._more.isVisible()
@@ -337,14 +340,14 @@ def test_what_waits_for_a_better_moment_can_be_paused_by_the_key_and_for_a_while
 def test_a_failure_can_be_copied(window_told: TellWindow, written: list[AnyEvent], qapp: QApplication) -> None:
     failed = events.EngineFailed(title="Out of memory.", advice="Close something.", detail="line one\nline two")
     window = window_told([*written, failed])
-    assert window.home.hero._main.text() == "Copy report"
-    window.home.hero._main.click()
+    assert window.pages.of(HomePage).hero._main.text() == "Copy report"
+    window.pages.of(HomePage).hero._main.click()
     assert {"Out of memory.", "Close something.", "line two"} <= set(qapp.clipboard().text().splitlines())
     window.redraw()
-    assert window.home.hero._main.text() == "Copied", "for a moment, whatever is told meanwhile"
-    window.home.hero._copied.setInterval(0)
+    assert window.pages.of(HomePage).hero._main.text() == "Copied", "for a moment, whatever is told meanwhile"
+    window.pages.of(HomePage).hero._copied.setInterval(0)
     qapp.processEvents()
-    assert window.home.hero._main.text() == "Copy report"
+    assert window.pages.of(HomePage).hero._main.text() == "Copy report"
 
 
 def test_progress_asks_for_history_once(window_told: TellWindow) -> None:
@@ -366,7 +369,7 @@ def test_home_shows_the_line_of_before_a_restart(window_told: TellWindow, writte
     window._current.flush()
     query_types = [type(command) for command in sent]
     assert query_types.count(QueryHistory) == 1
-    trend = window.home._trend
+    trend = window.pages.of(HomePage)._trend
     assert trend._empty.text() == "The rounds so far are being asked for."
     rounds = tuple(event.summary for event in written if isinstance(event, events.RoundCompleted))
     window._current.take(events.HistoryTold(rounds=rounds, held_out=()))
@@ -428,9 +431,9 @@ def test_an_engine_that_no_window_started_is_said_to_go_on_without_this_one(
 def test_starting_up_is_shown_in_words(window_told: TellWindow) -> None:
     story = list(Run(rounds=1).told())[:3]
     window = window_told(story)
-    assert window.home.hero._says.text() == "Loading the model"
-    assert window.home.hero._stage.words() == "Step 3 of 5"
-    assert window.home.hero._detail.text() == "Contribution starts by itself.", "the step is said beside it"
+    assert window.pages.of(HomePage).hero._says.text() == "Loading the model"
+    assert window.pages.of(HomePage).hero._stage.words() == "Step 3 of 5"
+    assert window.pages.of(HomePage).hero._detail.text() == "Contribution starts by itself.", "the step is said beside it"
     assert "Loading the model" in window.status._says.words()
 
 
@@ -446,7 +449,7 @@ def test_a_theme_changes_colours_and_no_face(
         button for button in window.findChildren(Button) if button.font() not in (theme.font("label"), theme.font("strong"))
     ] == []
     faces = {widget: widget.font() for widget in window.findChildren(QWidget)}
-    hints = {widget: widget.sizeHint() for widget in window.home.findChildren(QWidget)}
+    hints = {widget: widget.sizeHint() for widget in window.pages.of(HomePage).findChildren(QWidget)}
     theme.use("dark")
     assert [widget for widget, face in faces.items() if widget.font() != face] == []
     assert [widget for widget, hint in hints.items() if widget.sizeHint() != hint] == []
@@ -508,7 +511,7 @@ def test_whoever_listens_hears_which_page_was_opened(
     for name in ("live", "live", "swarms", "home"):
         window.show_page(name)
     assert announcements == ["Live", "Swarms", "Home"]
-    assert [page.accessibleName() for page in window.pages.values()] == ["Home", "Peers", "Swarms", "You", "Live"]
+    assert [page.accessibleName() for page in window.pages.built.values()] == ["Home", "Peers", "Swarms", "You", "Live"]
 
 
 def test_a_notice_takes_the_place_of_the_sentence_and_is_read_out(
@@ -540,9 +543,9 @@ def test_only_what_went_wrong_has_the_sign_of_a_warning(window_told: TellWindow,
     notice = window.status._notice
     window.refused("This round is the last.", "Pause now instead.")
     assert notice._content[1:] == ("accent", "warn")
-    window.you.save_card(tmp_path / "card.png")
+    window.pages.of(YouPage).save_card(tmp_path / "card.png")
     assert notice._content == (f"Saved to {tmp_path / 'card.png'}", "plain", "check")
-    window.you.save_card(tmp_path / "nowhere" / "card.png")
+    window.pages.of(YouPage).save_card(tmp_path / "nowhere" / "card.png")
     assert notice._content[1:] == ("accent", "warn")
     window.show_leaving()
     assert notice._content == ("Finishing this step, then closing.", "plain", "")
@@ -589,7 +592,7 @@ def test_a_minimised_window_costs_nothing_and_catches_up(
 ) -> None:
     window = window_told(written)
     drawn: list[str] = []
-    monkeypatch.setattr(window.home, "show_state", lambda state, now: drawn.append(state.phase))
+    monkeypatch.setattr(window.pages.of(HomePage), "show_state", lambda state, now: drawn.append(state.phase))
     window.showMinimized()
     window.redraw()
     assert drawn == []
@@ -652,7 +655,7 @@ def test_enter_presses_the_button_that_has_the_focus_and_a_held_key_presses_once
     window = window_told([*written, events.PhaseChanged(phase="contributing", round=9, at=5.0)])
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
-    hero, pressed = window.home.hero, list[bool]()
+    hero, pressed = window.pages.of(HomePage).hero, list[bool]()
     hero._main.clicked.connect(lambda: pressed.append(True))
     hero._main.setFocus()
     for repeated in (False, True, True):
@@ -676,14 +679,14 @@ def test_the_key_for_pausing_never_overwrites_what_was_copied(
 
 def test_the_report_on_home_is_that_of_help(theme: Theme, qapp: QApplication, qtbot: QtBot, tmp_path: Path) -> None:
     current, journal = StateStore(), EventLog()
-    window = Window(theme, current, event_log=journal, home=Home(tmp_path))
+    window = Window(PageContext(theme, store=current, event_log=journal, engine=EngineHost(home=Home(tmp_path))))
     qtbot.addWidget(window)
     window.show()
     event = events.EngineFailed(title="The folder cannot be written.", advice="Make room.", detail=f"in {tmp_path}/state", at=1.0)
     current.take(event)
     journal.take(event)
     current.flush()
-    window.home.hero._main.click()
+    window.pages.of(HomePage).hero._main.click()
     copied = qapp.clipboard().text()
     assert "Log, newest first:" in copied
     assert "Failed: The folder cannot be written." in copied

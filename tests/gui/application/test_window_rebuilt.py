@@ -19,9 +19,10 @@ from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import Window
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.pages.live.page import LivePage
-from waggle.gui.pages.swarms.page import CREATE, JOIN
+from waggle.gui.pages.peers.page import PeersPage
+from waggle.gui.pages.swarms.page import CREATE, JOIN, SwarmsPage
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreview
-from waggle.gui.pages.you.page import GOODBYE, IDENTITY
+from waggle.gui.pages.you.page import GOODBYE, IDENTITY, YouPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
@@ -81,8 +82,8 @@ def renew(shell: Controller, way: dict[str, str | int]) -> Window:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_form_that_is_being_filled_in_goes_on(shell: Controller, way: dict[str, str | int]) -> None:
     shell.window.show_page("swarms")
-    shell.window.swarms._new.click()
-    form = shell.window.swarms._form
+    shell.window.pages.of(SwarmsPage)._new.click()
+    form = shell.window.pages.of(SwarmsPage)._form
     form._name.setText("My class")
     form._hint.setText("Qwen")
     form._filter.setText("iv")
@@ -90,7 +91,7 @@ def test_a_form_that_is_being_filled_in_goes_on(shell: Controller, way: dict[str
     form._level.choose(2)
     chosen = form._items()[1]
     chosen.setCheckState(Qt.CheckState.Checked)
-    after = renew(shell, way).swarms
+    after = renew(shell, way).pages.of(SwarmsPage)
     assert after._views.currentIndex() == CREATE
     anew = after._form
     assert anew is not form
@@ -102,12 +103,12 @@ def test_a_form_that_is_being_filled_in_goes_on(shell: Controller, way: dict[str
 
 def test_a_form_whose_answer_is_waited_for_rests_and_the_answer_is_shown(shell: Controller) -> None:
     shell.window.show_page("swarms")
-    shell.window.swarms._new.click()
-    form = shell.window.swarms._form
+    shell.window.pages.of(SwarmsPage)._new.click()
+    form = shell.window.pages.of(SwarmsPage)._form
     form._name.setText("My class")
     form._items()[0].setCheckState(Qt.CheckState.Checked)
     form._create.click()
-    after = renew(shell, WAYS[0]).swarms
+    after = renew(shell, WAYS[0]).pages.of(SwarmsPage)
     assert not after._form._create.isEnabled()
     tell(shell, SwarmCreated(swarm=OTHER))
     assert is_previewing(after)
@@ -117,13 +118,13 @@ def test_a_form_whose_answer_is_waited_for_rests_and_the_answer_is_shown(shell: 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Controller, way: dict[str, str | int]) -> None:
     shell.window.show_join("waggle://join?charter=cd")
-    after = renew(shell, way).swarms
+    after = renew(shell, way).pages.of(SwarmsPage)
     assert after._views.currentIndex() == JOIN
     assert after.join_view._link.text() == "waggle://join?charter=cd"
     assert after.join_view._message.text().startswith("Die Computer" if "window.language" in way else "Asking the computers")
     tell(shell, InviteRead(swarm=OTHER, answered=True))
     assert is_previewing(after)
-    swarms = renew(shell, {"window.text_percent": 90}).swarms
+    swarms = renew(shell, {"window.text_percent": 90}).pages.of(SwarmsPage)
     assert is_previewing(swarms)
     (sheet,) = swarms.findChildren(SwarmPreview)
     assert "Two laptops" in [line.words() for line in sheet.findChildren(Line)]
@@ -132,15 +133,15 @@ def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Controller, way
 def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Controller) -> None:
     shell.window.show_join("waggle://join?charter=cd")
     after = renew(shell, WAYS[0])
-    after.refused("Nobody is there.", "", after.swarms.join_view._awaited)
-    assert after.swarms.join_view._message.text() == "Nobody is there."
+    after.refused("Nobody is there.", "", after.pages.of(SwarmsPage).join_view._awaited)
+    assert after.pages.of(SwarmsPage).join_view._message.text() == "Nobody is there."
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_message_and_what_was_guessed_go_on(shell: Controller, way: dict[str, str | int]) -> None:
     shell.window.show_page("swarms")
-    shell.window.swarms.show_trying()
-    trying = shell.window.swarms.trying
+    shell.window.pages.of(SwarmsPage).show_part("trying")
+    trying = shell.window.pages.of(SwarmsPage).trying
     trying.which.choose(1)
     trying.chat.blind.setChecked(True)
     tell(shell, OFFERED, TurnGrew(said="x", number=0, turn=turn()))
@@ -148,7 +149,7 @@ def test_a_message_and_what_was_guessed_go_on(shell: Controller, way: dict[str, 
     box._asks[0].click()
     tally, guess = trying.chat._tally.words(), box.guess
     trying.chat.message.setPlainText("a long draft")
-    anew = renew(shell, way).swarms.trying
+    anew = renew(shell, way).pages.of(SwarmsPage).trying
     assert (anew.which.index, anew._views.currentIndex()) == (1, 1)
     assert anew.chat.message.toPlainText() == "a long draft"
     assert anew.chat.blind.isChecked()
@@ -158,12 +159,12 @@ def test_a_message_and_what_was_guessed_go_on(shell: Controller, way: dict[str, 
 
 def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(shell: Controller) -> None:
     shell.window.show_page("swarms")
-    shell.window.swarms.show_trying()
-    shell.window.swarms.trying.which.choose(1)
+    shell.window.pages.of(SwarmsPage).show_part("trying")
+    shell.window.pages.of(SwarmsPage).trying.which.choose(1)
     tell(shell, OFFERED)
-    shell.window.swarms.trying.chat.message.setPlainText("Hello")
-    shell.window.swarms.trying.chat.button.click()
-    anew = renew(shell, WAYS[0]).swarms.trying.chat
+    shell.window.pages.of(SwarmsPage).trying.chat.message.setPlainText("Hello")
+    shell.window.pages.of(SwarmsPage).trying.chat.button.click()
+    anew = renew(shell, WAYS[0]).pages.of(SwarmsPage).trying.chat
     assert anew.button.text() == "Stop"
     assert len(anew._boxes) == 1
     shell.window.refused("It is thinking of something else.", "", anew._asked_by)
@@ -172,19 +173,19 @@ def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(sh
 
 def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Controller) -> None:
     shell.window.show_page("swarms")
-    shell.window.swarms.show_trying()
+    shell.window.pages.of(SwarmsPage).show_part("trying")
     tell(shell, QuestionPosed(specialty="chain_sum", title="Chain sum", number=9, question="What is 1 + 1?"))
-    ask_box = shell.window.swarms.trying.ask
+    ask_box = shell.window.pages.of(SwarmsPage).trying.ask
     ask_box._mine.setText("2")
     ask_box._go.click()
-    anew = renew(shell, WAYS[0]).swarms.trying.ask
+    anew = renew(shell, WAYS[0]).pages.of(SwarmsPage).trying.ask
     assert (anew._mine.text(), anew._question.text()) == ("2", "What is 1 + 1?")
     assert not anew._go.isEnabled()
     right = events.ShownCompletion(text="<answer>2</answer>", judged=True, reward=1.0, reason="right")
     answers = (Answered(rounds=0, completion=right), Answered(rounds=613, completion=right))
     tell(shell, QuestionAnswered(specialty="chain_sum", number=9, answers=answers))
     assert not anew._answers.isHidden()
-    new_ask_box = renew(shell, WAYS[1]).swarms.trying.ask
+    new_ask_box = renew(shell, WAYS[1]).pages.of(SwarmsPage).trying.ask
     assert not new_ask_box._answers.isHidden()
     assert new_ask_box._mine.text() == "2"
 
@@ -220,7 +221,7 @@ def test_a_feed_stays_frozen_and_filtered(shell: Controller, way: dict[str, str 
 def test_the_chosen_peer_the_table_and_what_is_looked_for_go_on(shell: Controller) -> None:
     tell(shell, *(events.PeerChanged(peer=events.PeerInfo(id=name, name=name, connection="direct")) for name in ("a", "b")))
     shell.window.show_page("peers")
-    shell.window.peers.choose("b")
+    shell.window.pages.of(PeersPage).choose("b")
     shell.window.show_page("help")
     shell.window.pages["help"]._log.search.setText("asked")  # type: ignore[attr-defined]
     shell.window.show_page("progress")
@@ -231,39 +232,43 @@ def test_the_chosen_peer_the_table_and_what_is_looked_for_go_on(shell: Controlle
     assert pages["progress"]._as_table.isChecked()  # type: ignore[attr-defined]
     assert pages["help"]._log.search.text() == "asked"  # type: ignore[attr-defined]
     shell.window.show_page("peers")
-    assert shell.window.peers._chosen == "b"
-    assert [row.row() for row in shell.window.peers._view.selectionModel().selectedRows()] == [1]
+    assert shell.window.pages.of(PeersPage)._chosen == "b"
+    assert [row.row() for row in shell.window.pages.of(PeersPage)._view.selectionModel().selectedRows()] == [1]
 
 
 def secrets(window: Window) -> list[str]:
-    return [field.text() for field in window.you.findChildren(QLineEdit) if field.echoMode() == QLineEdit.EchoMode.Password]
+    return [
+        field.text()
+        for field in window.pages.of(YouPage).findChildren(QLineEdit)
+        if field.echoMode() == QLineEdit.EchoMode.Password
+    ]
 
 
 def test_where_a_backup_lies_goes_on_and_its_passphrase_does_not(shell: Controller) -> None:
     shell.window.show_page("you")
-    shell.window.you._acts[0].click()
-    identity = shell.window.you._identity
+    shell.window.pages.of(YouPage)._acts[0].click()
+    identity = shell.window.pages.of(YouPage)._identity
     identity._path.setText("/somewhere/me.identity")
     for field in (identity._words, identity._repeated):
         field.setText("correct horse battery")
     identity._go.click()
     after = renew(shell, WAYS[0])
-    assert after.you._views.currentIndex() == IDENTITY
-    assert after.you._identity._path.text() == "/somewhere/me.identity"
+    assert after.pages.of(YouPage)._views.currentIndex() == IDENTITY
+    assert after.pages.of(YouPage)._identity._path.text() == "/somewhere/me.identity"
     assert secrets(after) == ["", ""]
     tell(shell, BackupWritten(path="/somewhere/me.identity"))
-    assert after.you._identity._message.text().startswith("Written to /somewhere/me.identity")
+    assert after.pages.of(YouPage)._identity._message.text().startswith("Written to /somewhere/me.identity")
 
 
 def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Controller, tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text("")
     shell.window.show_page("you")
-    shell.window.you.show_goodbye()
-    goodbye = shell.window.you._goodbye
+    shell.window.pages.of(YouPage).show_goodbye()
+    goodbye = shell.window.pages.of(YouPage)._goodbye
     goodbye._keeps[0].box.toggle()
     chosen = goodbye.chosen()
     goodbye._forward()
-    after = renew(shell, WAYS[0]).you
+    after = renew(shell, WAYS[0]).pages.of(YouPage)
     assert after._views.currentIndex() == GOODBYE
     assert after._goodbye.chosen() == chosen
     assert not after._goodbye._confirming
@@ -272,7 +277,7 @@ def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Control
 def test_whoever_changes_the_size_stays_there_whatever_is_open_elsewhere(shell: Controller) -> None:
     """A page that is not seen takes nobody's focus."""
     shell.window.show_page("you")
-    shell.window.you._acts[0].click()
+    shell.window.pages.of(YouPage)._acts[0].click()
     shell.window.show_join("waggle://join?charter=cd")
     tell(shell, InviteRead(swarm=OTHER, answered=True))
     for page in ("home", "settings"):

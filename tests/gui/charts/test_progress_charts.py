@@ -30,10 +30,10 @@ SCRIPT = """
 from PySide6.QtCore import Qt
 from waggle.gui.application.main import application
 from waggle.gui.charts.progress_charts import AnnotatedChart, PauseBand
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 
 app = application()
-chart = AnnotatedChart(Look("light"), "chart", shows_axis=True)
+chart = AnnotatedChart(Theme("light"), "chart", shows_axis=True)
 chart.resize(300, 200)
 chart.move(10, 10)
 chart.show()

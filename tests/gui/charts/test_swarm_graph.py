@@ -15,6 +15,7 @@ from waggle.gui.application.main_window import Window
 from waggle.gui.charts.swarm_graph import SwarmGraph
 from waggle.gui.charts.swarm_graph_layout import AROUND, MOST, most_active_peers, place_peers
 from waggle.gui.engine_client.replay import Replay
+from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.state.traffic_flow import Flow, flows
@@ -202,14 +203,14 @@ def test_an_avatar_and_the_arrow_keys_choose_the_row_of_a_peer(window_told: Tell
     window = window_told(MET)
     window.show_page("peers")
     QTest.qWait(0)
-    drawn = window.peers._picture
+    drawn = window.pages.of(PeersPage)._picture
     drawn.grab()
     where = {node.peer.id: node.place.toPoint() for node in drawn._around}
     qtbot.mouseClick(drawn, Qt.MouseButton.LeftButton, pos=where[WREN.id])
-    assert window.peers._chosen == WREN.id
+    assert window.pages.of(PeersPage)._chosen == WREN.id
     qtbot.mouseClick(drawn, Qt.MouseButton.LeftButton, pos=QPoint(2, 2))
     qtbot.keyClick(drawn, Qt.Key.Key_Right)
-    assert window.peers._chosen == OTTER.id
+    assert window.pages.of(PeersPage)._chosen == OTTER.id
     assert drawn._marked == OTTER.id
 
 

@@ -16,7 +16,9 @@ from waggle.gui.application.main import Arguments, run
 from waggle.gui.application.main_window import Window
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
+from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.live.page import LivePage
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
@@ -93,7 +95,7 @@ NO_SCREEN = pytest.mark.qt_log_ignore("systemTrayWindowChanged")  # the platform
 
 
 def offered(window: Window) -> list[str]:
-    return [button.text() for button in window.home.hero._buttons.findChildren(Button) if button.isVisible()]
+    return [button.text() for button in window.pages.of(HomePage).hero._buttons.findChildren(Button) if button.isVisible()]
 
 
 @NO_SCREEN
@@ -101,7 +103,7 @@ def test_a_recorded_run_says_that_it_has_ended_and_can_be_played_again(theme: Th
     replay = Replay(Run(rounds=3).write(tmp_path / "run.jsonl"), speed=1e9)
     shell = Controller(theme, StateStore(), replay, SettingsStore(None))
     shell.begin("home")
-    for begin in (shell.start, lambda: shell.window.home.hero._main.click()):
+    for begin in (shell.start, lambda: shell.window.pages.of(HomePage).hero._main.click()):
         with qtbot.waitSignal(replay.ended, timeout=20_000):
             begin()
             assert shell.window.windowTitle() == "Waggle: Replay of a recorded run"
@@ -226,10 +228,10 @@ def test_a_recorded_run_has_no_model_to_ask(theme: Theme, qtbot: QtBot, tmp_path
     shell = Controller(theme, StateStore(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), SettingsStore(None))
     shell._source.play_all()
     shell.begin("swarms")
-    swarms, words = shell.window.swarms, "This is a recorded run: there is no model to ask."
-    swarms.show_models()
+    swarms, words = shell.window.pages.of(SwarmsPage), "This is a recorded run: there is no model to ask."
+    swarms.show_part("models")
     assert (swarms._models._waiting.text(), swarms._models._use.isEnabled()) == (words, False)
-    swarms.show_trying()
+    swarms.show_part("trying")
     assert (swarms.trying.ask._about.words(), swarms.trying.ask._go.isEnabled()) == (words, False)
     swarms.trying.which.choose(1)
     assert (swarms.trying.chat._empty.text(), swarms.trying.chat.button.isEnabled()) == (words, False)

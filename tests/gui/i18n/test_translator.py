@@ -43,13 +43,13 @@ from waggle.gui.i18n.formatting import (
     whole_day,
 )
 from waggle.gui.i18n.translator import Language
+from waggle.gui.pages import PAGES
 from waggle.gui.pages.live import question_card
 from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.pages.peers.peer_table import COLUMNS, STANDING_CHIPS, STANDING_COLUMN, WIDTHS
 from waggle.gui.pages.progress.page import score_headline
 from waggle.gui.pages.settings.rows import SECTIONS, make_control
 from waggle.gui.state import shortcuts
-from waggle.gui.state.pages import PAGES
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme

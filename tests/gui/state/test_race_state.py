@@ -13,6 +13,8 @@ import waggle
 from gui.recorded import Run
 from waggle.gui.application.main_window import Window
 from waggle.gui.i18n import translator
+from waggle.gui.pages.home.page import HomePage
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.pages.swarms.race import RaceView
 from waggle.gui.state.race_state import Race, detail, fold, headline, solved_words, transfer_words, verdict
 from waggle.gui.theme.theme import Theme
@@ -80,22 +82,22 @@ def test_a_node_or_a_specialty_that_nobody_named_is_passed_over() -> None:
 
 def test_home_leads_to_the_race_until_something_was_solved_and_help_does_always(window_told: Make) -> None:
     window = window_told([])
-    link = window.home._good._race
+    link = window.pages.of(HomePage)._good._race
     assert link.isVisible()
     link.click()
-    assert (window.page, window.swarms.race.isVisible()) == ("swarms", True)
+    assert (window.page, window.pages.of(SwarmsPage).race.isVisible()) == ("swarms", True)
     window = window_told(list(Run(rounds=3).told()))
-    assert not window.home._good._race.isVisible()
+    assert not window.pages.of(HomePage)._good._race.isVisible()
     window.show_page("help")
     next(button for button in window.pages["help"].findChildren(QPushButton) if button.text() == "See the race").click()
-    assert (window.page, window.swarms.race.isVisible()) == ("swarms", True)
+    assert (window.page, window.pages.of(SwarmsPage).race.isVisible()) == ("swarms", True)
 
 
 def test_the_page_shows_a_race_and_offers_another_one(window_told: Make, qtbot: QtBot) -> None:
     window = window_told(list(Run(rounds=1).told()), 1024, 640)
     window.show_page("swarms")
-    window.swarms.show_race()
-    view = window.swarms.race
+    window.pages.of(SwarmsPage).show_part("race")
+    view = window.pages.of(SwarmsPage).race
     assert view.isVisible()
     assert view.button.text() == "Start the race"
     for message in STORY:

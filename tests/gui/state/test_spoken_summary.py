@@ -7,6 +7,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.gui.application.main_window import Window
+from waggle.gui.pages.context import PageContext
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.spoken_summary import last_minute_rounds, summary_text
 from waggle.gui.state.store import StateStore
@@ -87,7 +88,7 @@ def test_it_is_read_out_only_when_asked_once_a_minute_and_never_twice(
     current, choices = StateStore(), SettingsStore(None)
     now = [NOW]
     current._clock = lambda: now[0]
-    window = Window(theme, current, choices=choices)
+    window = Window(PageContext(theme, store=current, settings=choices))
     qtbot.addWidget(window)
     window.show()
     announcements.clear()

@@ -145,7 +145,7 @@ def test_a_chosen_theme_is_asked_of_the_systems_own_parts_and_given_back(
     theme = Theme("system")
     assert theme.mode == "light"
     theme.use("dark")
-    assert (theme.theme, theme.mode, system.scheme) == ("dark", "dark", Qt.ColorScheme.Dark)
+    assert (theme.name, theme.mode, system.scheme) == ("dark", "dark", Qt.ColorScheme.Dark)
     theme.use("system")
     assert (theme.mode, system.scheme) == ("light", Qt.ColorScheme.Light)
     system.own = Qt.ColorScheme.Dark

@@ -17,6 +17,7 @@ from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
+from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.welcome.page import WelcomePage
 from waggle.gui.pages.you.data_removal import RemovalScreen
 from waggle.gui.state import notifications
@@ -195,21 +196,21 @@ class Controller(QObject):
     def _new_window(self) -> Window:
         source = self._source
         can_start = (lambda: not source.running) if isinstance(source, EngineProcess) else (lambda: False)
+        host = EngineHost(home=None if self._host else self._home, name=self._host, can_start=can_start)
         window = Window(
-            self._theme, self._current, choices=self.choices, event_log=self.event_log, home=None if self._host else self._home,
-            can_start=can_start, host=self._host,
-        )  # fmt: skip
+            PageContext(self._theme, store=self._current, settings=self.choices, event_log=self.event_log, engine=host)
+        )
         window.commanded.connect(self.send)
         window.closing.connect(self._closed)
         window.leave_wanted.connect(self.leave)
-        window.goodbye_wanted.connect(self._remove_data)
-        window.example_wanted.connect(self.example_wanted)
+        window.requests.data_removal.connect(self._remove_data)
+        window.requests.example.connect(self.example_wanted)
         window.unseen.connect(self._say_by_tray)
         if isinstance(source, EngineProcess):
-            window.start_wanted.connect(self.start)
-            window.aside_wanted.connect(self._start_with_defaults)
+            window.requests.engine_start.connect(self.start)
+            window.requests.defaults.connect(self._start_with_defaults)
         else:
-            window.start_wanted.connect(self._play_again)
+            window.requests.engine_start.connect(self._play_again)
             window.show_replay(example=source.is_example, over=source.over)
         return window
 
@@ -291,7 +292,7 @@ class Controller(QObject):
     def _changed(self) -> None:
         before, self._shown_state = self._shown_state, self._current.state
         if self._shown_state.phase in GONE and before.phase not in GONE:
-            self.window.give_up(tr("The engine ended before it answered."))
+            self.window.pages.refused(tr("The engine ended before it answered."))
         self.choices.hear(self._shown_state)
         if not self._asking:
             self.tray.show_state(self._shown_state)
@@ -321,7 +322,7 @@ class Controller(QObject):
 
     def _play_again(self) -> None:
         """Play the recording from the beginning, in a new window."""
-        self.window.forget_run()
+        self.window.pages.forget_run()
         self._current.state = self._shown_state = State()
         self._source.start()
         self._renew()

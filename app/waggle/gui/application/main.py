@@ -25,6 +25,7 @@ from waggle.gui.engine_client.engine_process import EngineProcess, command_line,
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr, tr_sentence
+from waggle.gui.pages.context import PageContext
 from waggle.gui.state.event_log import EventLogHandler
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
@@ -99,7 +100,7 @@ def save_screenshot(theme: Theme, recording: Path, page: str, picture: Path) -> 
     """Play a recording to its end, show a page, and save the window as an image file; raises WaggleError."""
     current = StateStore()
     current.tell_time_by_events()
-    window = Window(theme, current)
+    window = Window(PageContext(theme, store=current))
     replay = Replay(recording)
     replay.event_received.connect(current.take)
     replay.ended.connect(window.show_replay)

@@ -1,17 +1,11 @@
 """The main window: pages, notices, and what happens to commands that no engine carries out."""
 
-from collections.abc import Callable
-
 from PySide6.QtCore import QEvent, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QShowEvent
 
-from waggle.core import paths
 from waggle.gui.application.page_window import SMALLEST, PageWindow
 from waggle.gui.i18n.formatting import tr, tr_sentence
-from waggle.gui.state.event_log import EventLog
-from waggle.gui.state.settings_store import SettingsStore
-from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Theme
+from waggle.gui.pages.context import PageContext
 from waggle.gui.widgets.text import announce
 from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory
 
@@ -27,11 +21,8 @@ class Window(PageWindow):
     closing = Signal()
     unseen = Signal(str)
 
-    def __init__(
-        self, theme: Theme, current: StateStore, *, choices: SettingsStore | None = None, event_log: EventLog | None = None,
-        home: paths.Home | None = None, can_start: Callable[[], bool] = lambda: False, host: str = "",
-    ) -> None:  # fmt: skip
-        super().__init__(theme, current, choices=choices, event_log=event_log, home=home, can_start=can_start, host=host)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
         self.leaving = False
         self._notice_end = QTimer(self)
         self._notice_end.setSingleShot(True)
@@ -64,40 +55,29 @@ class Window(PageWindow):
 
     def unheard(self, command: AnyCommand) -> None:
         """Show that no engine took the command; silent for the queries of pages, which repeat by themselves."""
-        if isinstance(command, AUTOMATIC_QUERIES) or (not self._replay and self.swarms.join_view.put_off(command.id)):
+        if isinstance(command, AUTOMATIC_QUERIES) or (not self._replay and self.pages.postpone(command.id)):
             return
         recorded, dead = tr("This is a recorded run: nothing was done."), tr("The engine is not running: nothing was done.")
         self._say_refused(recorded if self._replay else dead, command.id)
 
     def _say_refused(self, words: str, command: str) -> None:
         """Show it once: where the person asked, if that is visible, else as a notice."""
-        if self.give_up(words, command) and self.is_seen():
+        if self.pages.refused(words, command) and self.is_seen():
             announce(self, words)
         else:
             self.notice(words)
-
-    def give_up(self, words: str, command: str = "") -> bool:
-        """No answer will come to this command, or (empty) to any: the part that waits shows why, and can ask again.
-
-        Returns whether one of them shows it.
-        """
-        self.home.hero.refused(words, command)
-        self.peers.refused(words, command)
-        return any([self.swarms.refused(words, command), self.you.refused(words, command)])
 
     def show_replay(self, skipped: int = 0, *, example: bool = False, over: bool = False) -> None:
         """Mark the window as a replay for good; `over`: the recording has ended; `skipped`: lines of other versions."""
         if over:
             words = tr("Example, recorded: it has ended") if example else tr("Replay of a recorded run: it has ended")
-            self.home.hero.show_over()
         else:
             words = tr("Example: a real swarm of two, recorded") if example else tr("Replay of a recorded run")
         if skipped:
             words += tr(", %1 unknown lines skipped").replace("%1", str(skipped))
         self._replay = True
         self.status.mark(words)
-        self.peers.show_replay()
-        self.swarms.show_replay()
+        self.pages.show_replay(over=over)
         self.setWindowTitle(f"Waggle: {words}")
 
     def show_leaving(self) -> None:

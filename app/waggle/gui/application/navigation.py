@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QTo
 
 from waggle.gui.i18n.formatting import figure, plural, size, tr, tr_sentence
 from waggle.gui.i18n.translator import is_right_to_left
+from waggle.gui.pages import PAGES
 from waggle.gui.state.notifications import warning_words
-from waggle.gui.state.pages import AT_THE_FOOT, PAGES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, edges, restyle, row
@@ -84,13 +84,13 @@ class NavigationRail(QFrame):
         self._name = text(theme, "Waggle", "heading")
         self._buttons: dict[str, RailButton] = {}
         group = QButtonGroup(self)
-        for page, word in PAGES.items():
-            self._buttons[page] = button = RailButton(theme, page, tr(word))
+        for page, entry in PAGES.items():
+            self._buttons[page] = button = RailButton(theme, entry.icon or page, tr(entry.title))
             button.setCheckable(True)
             button.clicked.connect(self._chooser(page))
             group.addButton(button)
-        above = [button for page, button in self._buttons.items() if page not in AT_THE_FOOT]
-        below = [self._buttons[page] for page in AT_THE_FOOT]
+        above = [button for page, button in self._buttons.items() if not PAGES[page].at_foot]
+        below = [button for page, button in self._buttons.items() if PAGES[page].at_foot]
         self._head = row(Mark(theme, MARK), self._name, None, gap=10)
         self._box: QBoxLayout = column(self._head, 12, *above, None, *below)
         self.setLayout(self._box)

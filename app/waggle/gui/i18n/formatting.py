@@ -5,6 +5,7 @@ import html
 import time
 
 from waggle.gui.i18n import translator
+from waggle.gui.i18n.marker import later as later
 from waggle.protocol import events
 from waggle.protocol.json_lines import LONGEST_SHOWN
 
@@ -17,11 +18,6 @@ def tr(words: str) -> str:
 def tr_sentence(words: str) -> str:
     """Translate sentences of the engine, which contain numbers and names."""
     return translator.translate_sentence(words)
-
-
-def later(words: str) -> str:
-    """Marks words in a table for translation; `tr` translates them where they are shown."""
-    return words
 
 
 def plural(count: int, singular: str, many: str) -> str:

@@ -4,30 +4,54 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from waggle.gui.theme.theme import Theme
+from waggle.gui.pages.context import PageContext
 from waggle.gui.widgets.layout import WIDEST
 from waggle.protocol.state import State
 
 
 class Page(QWidget):
-    """Shows a State while it is visible; has a wide and a compact layout."""
+    """One page of the window: shows a State while it is visible, in a wide and a compact form.
 
-    commanded = Signal(object)  # a command for the engine
-    notice_posted = Signal(str, str)  # the outcome of what a person asked for, and its sign, as for `StatusBar.notice`
+    `commanded` carries a command for the engine, `notice_posted` the words and the icon of a notice (see `StatusBar.notice`).
+    """
 
-    def __init__(self, theme: Theme) -> None:
+    commanded = Signal(object)
+    notice_posted = Signal(str, str)
+
+    def __init__(self, context: PageContext) -> None:
         super().__init__()
-        self.theme = theme
+        self.context, self.theme = context, context.theme
         self.compact = False
         self._arranged: tuple[int, int, bool, bool] | None = None
 
     def show_state(self, state: State, now: float) -> None:
-        """Redraw what changed; "ago" is counted from unix time `now`."""
+        """Redraw what changed; `now` is the time from which "ago" is counted. Called only while the page is visible."""
         raise NotImplementedError
 
     def arrange(self, edge: int, gap: int) -> None:
-        """Lay out for `compact`, with `edge` pixels at the sides and `gap` pixels between cards."""
+        """Lay out in the form that `compact` names, with these pixels at the sides and between cards."""
         raise NotImplementedError
+
+    def show_part(self, part: str) -> None:
+        """Show a part of the page that another page leads to, such as the invitation of Swarms."""
+        raise NotImplementedError
+
+    def show_replay(self, *, over: bool) -> None:
+        """The window shows a recording, so no engine can be asked; `over`: it has ended."""
+
+    def forget_run(self) -> None:
+        """The recording starts again: drop what belongs to the run before."""
+
+    def refused(self, words: str, command: str) -> bool:
+        """Stop waiting for the answer to this command (an id), or to all of them if it is empty: it was refused, with `words`.
+
+        Returns whether the page shows that, visibly.
+        """
+        return False
+
+    def postpone(self, command: str) -> bool:
+        """No engine took this command (an id); returns whether the page sends it again by itself once one answers."""
+        return False
 
     def go_to_search(self) -> None:
         """Focus the search field, on a page that has one."""
@@ -41,7 +65,7 @@ class Page(QWidget):
         self._arrange()
 
     def is_tight(self) -> bool:
-        """Whether there is little height, too."""
+        """Whether there is little height for what stands one below the other."""
         return self.compact
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -13,7 +13,7 @@ from waggle.gui.widgets.drawing import chip_width, draw_avatar, draw_chip, draw_
 
 
 class Painted(QWidget):
-    """A widget that draws itself with a Look; subclasses fill in `draw`."""
+    """A widget that draws itself with a Theme; subclasses fill in `draw`."""
 
     def __init__(self, theme: Theme, size: QSize | None = None, name: str = "") -> None:
         super().__init__()

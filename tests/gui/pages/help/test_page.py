@@ -15,6 +15,7 @@ import waggle
 from gui.recorded import ready
 from waggle.core import paths
 from waggle.gui.i18n import translator
+from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.help.page import WORDS, HelpPage, LogCard
 from waggle.gui.state.event_log import MOST_ENTRIES, EventLog, EventLogHandler, EventLogModel
 from waggle.protocol.events import EngineFailed, EngineGone, EngineStopped, Preparing, ReachChanged, Warned
@@ -26,7 +27,7 @@ KNOWN = SwarmsTold(swarms=(SwarmShown(charter="ab" * 32, name="Anna's home", spe
 
 def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_answer_is_shown(theme, qtbot, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
-    page = HelpPage(theme, EventLog(), None)
+    page = HelpPage(PageContext(theme))
     qtbot.addWidget(page)
     asked = page.update_asked
     assert not asked.output
@@ -39,7 +40,7 @@ def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_ans
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a size
 def test_the_keyboard_waits_in_the_answer_while_its_button_rests(theme, qtbot, monkeypatch):
     monkeypatch.setattr(paths, "program", lambda _: [sys.executable, "-c", "print('Round 1.')"])
-    page = HelpPage(theme, EventLog(), None)
+    page = HelpPage(PageContext(theme))
     qtbot.addWidget(page)
     page.show()
     asked = page.self_test
@@ -52,7 +53,7 @@ def test_the_keyboard_waits_in_the_answer_while_its_button_rests(theme, qtbot, m
 
 def test_the_words_that_are_no_daily_ones_are_explained_first(theme, qtbot):
     translator.use("de")
-    page = HelpPage(theme, EventLog(), None)
+    page = HelpPage(PageContext(theme))
     qtbot.addWidget(page)
     said = [label.text() for label in page.findChildren(QLabel)]
     assert said.index("Was die Wörter bedeuten") < said.index("Gibt es ein neueres Waggle?")
@@ -72,7 +73,7 @@ def test_whether_there_is_a_newer_version_is_said_in_the_persons_language(theme,
     monkeypatch.setattr(paths, "program", lambda _: [sys.executable, "-c", says])
     translator.use("de")
     try:
-        page = HelpPage(theme, EventLog(), None)
+        page = HelpPage(PageContext(theme))
         qtbot.addWidget(page)
         with qtbot.waitSignal(page.update_asked.done, timeout=30_000):
             page.update_asked.ask()
@@ -87,7 +88,7 @@ def test_a_fault_of_the_window_reaches_the_report_whatever_is_looked_for_in_the_
     journal, log = EventLog(), logging.getLogger("waggle.gui.somewhere")
     notes = EventLogHandler(journal)
     logging.getLogger().addHandler(notes)
-    page = HelpPage(theme, journal, None)
+    page = HelpPage(PageContext(theme, event_log=journal))
     qtbot.addWidget(page)
     page.show_state(State(), 0.0)
     page._log.model.find("xyzzy")
@@ -115,7 +116,7 @@ def test_a_fault_of_the_window_reaches_the_report_whatever_is_looked_for_in_the_
 
 def test_what_was_asked_goes_with_the_window(theme, qtbot, qapp, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
-    page = HelpPage(theme, EventLog(), None)
+    page = HelpPage(PageContext(theme))
     qtbot.addWidget(page)
     asked = page.self_test
     asked.ask()
@@ -129,7 +130,7 @@ def test_a_line_of_the_log_that_is_cut_can_be_read_whole(theme, qtbot, qapp):
     journal = EventLog()
     journal.take(EngineFailed(title="The engine ran out of memory.", advice="Choose a smaller model. " * 20, at=1.0))
     journal.take(EngineStopped(round=7, at=2.0))
-    page = HelpPage(theme, journal, None)
+    page = HelpPage(PageContext(theme, event_log=journal))
     qtbot.addWidget(page)
     page.show()
     page.show_state(State(), 0.0)
@@ -156,7 +157,7 @@ def test_a_report_and_a_copied_log_name_neither_swarm_nor_node_nor_the_computer_
     for event in events:
         journal.take(event)
     journal.complain(f"{host}: Permission denied (publickey).")
-    page = HelpPage(theme, journal, None, host)
+    page = HelpPage(PageContext(theme, event_log=journal, engine=EngineHost(name=host)))
     qtbot.addWidget(page)
     said = []
     for state in (
@@ -186,7 +187,7 @@ def test_a_report_stays_while_it_is_read(theme, qtbot):
     journal = EventLog()
     for number in range(60):
         journal.complain(f"line {number}")
-    page, state = HelpPage(theme, journal, None), State(phase="contributing")
+    page, state = HelpPage(PageContext(theme, event_log=journal)), State(phase="contributing")
     qtbot.addWidget(page)
     page.resize(900, 640)
     page.show()

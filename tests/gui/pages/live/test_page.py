@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.gui.application.main_window import Window
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.status_card import progress_words
 from waggle.gui.pages.live.page import LivePage
 from waggle.gui.pages.live.question_card import QuestionCard
@@ -373,7 +374,7 @@ def test_what_is_held_says_where_it_stands_and_nothing_in_honey(theme: Theme, ph
     ],
 )
 def test_an_empty_feed_says_when_something_comes(theme: Theme, qtbot: QtBot, phase: events.Phase, round_: int, when: str) -> None:
-    live = LivePage(theme)
+    live = LivePage(PageContext(theme))
     qtbot.addWidget(live)
     live.show_state(State(phase=phase, round=round_, ready=ready(round=round_)), 0.0)
     assert live._feed._empty.text() == f"Questions and answers appear here {when}."

@@ -46,10 +46,10 @@ def met(*peers: PeerInfo) -> list[AnyEvent]:
 def page_of(window: Window, chosen: str = "") -> tuple[PeersPage, list[AnyCommand]]:
     """The page Peers with this peer chosen, and the commands that it sends from now on."""
     window.show_page("peers")
-    window.peers.choose(chosen)
+    window.pages.of(PeersPage).choose(chosen)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
-    return window.peers, sent
+    return window.pages.of(PeersPage), sent
 
 
 def tell(window: Window, *told: AnyEvent) -> None:
@@ -296,7 +296,7 @@ def test_the_window_as_it_opens_has_room_for_every_column(
     window.show_page("peers")
     for _ in range(3):
         qapp.processEvents()
-    view, model = window.peers._view, window.peers._model
+    view, model = window.pages.of(PeersPage)._view, window.pages.of(PeersPage)._model
     assert view.verticalScrollBar().isVisible()
     seen = [column for column in range(len(COLUMNS)) if not view.isColumnHidden(column)]
     assert len(seen) == {100: 10, 130: 8, 200: 4}[percent]
@@ -320,7 +320,7 @@ def test_in_the_smallest_window_too_larger_words_are_whole_and_all_is_reached(
     window.show_page("peers")
     for _ in range(3):
         qapp.processEvents()
-    page = window.peers
+    page = window.pages.of(PeersPage)
     assert (page._area.verticalScrollBar().maximum() > 0) == scrolls
     assert page._area.widget().width() == page._area.viewport().width(), "nothing stands beyond its side"
     assert page._view.viewport().height() >= 2 * theme.size["row"]

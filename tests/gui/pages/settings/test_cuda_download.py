@@ -11,6 +11,8 @@ from gui.recorded import ready
 from waggle.core import cuda_download
 from waggle.core.cuda_download import Pack
 from waggle.gui.application.main_window import Window
+from waggle.gui.pages.context import PageContext
+from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.settings.cuda_download import CudaCard
 from waggle.gui.pages.settings.page import SettingsPage
 from waggle.gui.state.settings_store import SettingsStore
@@ -84,12 +86,12 @@ def test_a_card_of_another_computer_is_not_offered_a_download_to_this_one(
 ) -> None:
     monkeypatch.setattr(cuda_download, "fits", lambda _pack: True)
     current = StateStore()
-    window = Window(theme, current, choices=SettingsStore(None, far=far))
+    window = Window(PageContext(theme, store=current, settings=SettingsStore(None, far=far)))
     qtbot.addWidget(window)
     current.take(ready(device_reason=cuda_download.OFFERED))
     window.show_page("settings")
     settings = window.pages["settings"]
     assert isinstance(settings, SettingsPage)
     assert (settings.cuda is None) == far
-    window.home.show_state(current.state, 0.0)
-    assert window.home.hero._fact.words().endswith(f". {offer}")
+    window.pages.of(HomePage).show_state(current.state, 0.0)
+    assert window.pages.of(HomePage).hero._fact.words().endswith(f". {offer}")

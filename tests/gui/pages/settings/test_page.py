@@ -18,7 +18,9 @@ from waggle.core.errors import SettingsError
 from waggle.gui.application.main_window import Window
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.help.page import LogCard
+from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.home.rules_popup import RulesPopup, unheld
 from waggle.gui.pages.settings.page import SettingRow, SettingsPage
 from waggle.gui.pages.settings.rows import SECTIONS
@@ -42,7 +44,7 @@ ROWS = {made.key: made for part in SECTIONS for made in part.rows}
 
 @pytest.fixture
 def page(theme: Theme, qtbot: QtBot, tmp_path: Path) -> SettingsPage:
-    made = SettingsPage(theme, SettingsStore(tmp_path / "settings.toml"))
+    made = SettingsPage(PageContext(theme, settings=SettingsStore(tmp_path / "settings.toml")))
     qtbot.addWidget(made)
     made.resize(1000, 800)
     made.show_state(State(), 0.0)
@@ -166,7 +168,7 @@ def test_opening_the_page_changes_nothing_that_was_set_by_hand(theme: Theme, qtb
     path.write_text(BY_HAND)
     choices, asked = SettingsStore(path), list[AnyCommand]()
     choices.ask = lambda command: asked.append(command) is not None
-    page = SettingsPage(theme, choices)
+    page = SettingsPage(PageContext(theme, settings=choices))
     qtbot.addWidget(page)
     choices.hear(State(settings=choices.settings, after_restart=("swarm.port",)))
     for number in page.findChildren(Number):
@@ -333,7 +335,7 @@ TOLD = tuple(replace(tick, passes=True) for tick in UNTOLD)
 def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_told: Callable[..., Window]) -> None:
     alone = [events.PhaseChanged(phase="contributing", round=3), events.ReachChanged(reach="alone", peers=0)]
     window = window_told([ready(swarm="First light"), *alone])
-    hero = window.home.hero
+    hero = window.pages.of(HomePage).hero
 
     def said(*ticks: Tick) -> list[str]:
         decision = Decision(standing="contributing", why=ticks)
@@ -405,7 +407,7 @@ def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[...,
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     for rule, key in (("program", "when.not_while"), ("week", "when.week")):
-        why = window.home.hero._why
+        why = window.pages.of(HomePage).hero._why
         why.show_ticks([Tick(rule=rule, passes=False, says="For some reason.")])  # type: ignore[arg-type]
         assert why._rows.findChildren(Switch) == []
         why._rows.findChildren(Button)[0].click()
@@ -487,7 +489,7 @@ def test_a_report_has_what_a_helper_needs(tmp_path: Path) -> None:
 def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     choices, asked = SettingsStore(tmp_path / "settings.toml", far=True), list[AnyCommand]()
     choices.ask = lambda command: asked.append(command) is None
-    page = SettingsPage(theme, choices)
+    page = SettingsPage(PageContext(theme, settings=choices))
     qtbot.addWidget(page)
     page.show_state(State(), 0.0)
     assert (page.profile.isHidden(), page._unknown.isHidden()) == (True, False)
@@ -504,7 +506,7 @@ def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(theme
 def test_whose_hours_a_week_has_is_said_where_the_engine_runs_on_another_computer(
     theme: Theme, qtbot: QtBot, *, far: bool
 ) -> None:
-    page = SettingsPage(theme, SettingsStore(None, far=far))
+    page = SettingsPage(PageContext(theme, settings=SettingsStore(None, far=far)))
     qtbot.addWidget(page)
     said = row_of(page, "when.week")._note.text()
     assert said.startswith("Filled hours may be used.")
@@ -528,7 +530,7 @@ def test_choices_survive_a_settings_file_that_is_broken(tmp_path: Path) -> None:
 def test_settings_that_are_not_those_of_the_file_say_so_and_are_closed(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text("[window")
-    page = SettingsPage(theme, choices := SettingsStore(path))
+    page = SettingsPage(PageContext(theme, settings=(choices := SettingsStore(path))))
     qtbot.addWidget(page)
     page.show_state(State(phase="problem"), 0.0)
     assert (page._broken.isHidden(), row_of(page, "when.week").isEnabled()) == (False, False)

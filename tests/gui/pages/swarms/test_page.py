@@ -20,6 +20,7 @@ from waggle.gui.application.main_window import Window
 from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
+from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.pages.swarms.create_form import TOPICS, closest_level
 from waggle.gui.pages.swarms.join_view import PREVIEW
 from waggle.gui.pages.swarms.models import ModelCard, ModelsView, model_summary
@@ -34,6 +35,7 @@ from waggle.gui.pages.swarms.playground.question import (
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.pages.swarms.swarm_facts import trains_on
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreview
+from waggle.gui.pages.you.page import YouPage
 from waggle.gui.state.invite_link import first_link_in_file
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import qr_code
@@ -85,7 +87,7 @@ def page(window_told: Told) -> tuple[Window, SwarmsPage, list[AnyCommand]]:
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("swarms")
-    return window, window.swarms, sent
+    return window, window.pages.of(SwarmsPage), sent
 
 
 Page = tuple[Window, SwarmsPage, list[AnyCommand]]
@@ -233,11 +235,9 @@ def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
 
 def test_each_view_has_its_own_title(page: Page) -> None:
     swarms = page[1]
-    for show, title in (
-        (swarms.show_models, "Models"), (swarms.show_trying, "Try it"), (swarms.show_race, "Race"), (swarms.show_list, "Swarms"),
-        (swarms.show_invitation, "Swarms"),
-    ):  # fmt: skip
-        show()
+    titles = {"models": "Models", "trying": "Try it", "race": "Race", "list": "Swarms", "invite": "Swarms"}
+    for part, title in titles.items():
+        swarms.show_part(part)
         assert swarms._top._title.text() == title
 
 
@@ -451,8 +451,9 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
     tell(window, InviteRead(swarm=replace(OTHER, name="<b>\u202eevil</b>", known=False), answered=True))
     (sheet,) = swarms.findChildren(SwarmPreview)
     assert sheet.join.text() == "Join <b>\ufffdevil</b>"
+    theme = window.pages.of(SwarmsPage).theme
     sheet = SwarmPreview(
-        window.swarms.theme, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
+        theme, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
     )  # fmt: skip
     assert sheet.join.text() == "Join Q&&A club", "which Qt shows as one sign"
     assert sheet.join.shortcut().isEmpty(), "a stranger's name is no key"
@@ -534,10 +535,10 @@ def test_an_export_is_offered_once_something_is_saved(models: Models) -> None:
     assert [type(command) for command in sent[asked:]] == [commands.ListModels]
     tell(window, replace(fresh, models=(STARTER,)))
     assert button_of(view, "Export what was learned").isEnabled()
-    window.swarms._which.choose(0)
+    window.pages.of(SwarmsPage)._which.choose(0)
     tell(window, events.CheckpointSaved(round=9, bytes=1))
     assert len(sent) == asked + 1, "while it is not seen nothing is asked"
-    window.swarms._which.choose(1)
+    window.pages.of(SwarmsPage)._which.choose(1)
     assert [type(command) for command in sent[asked + 1 :]] == [commands.ListModels]
 
 
@@ -866,7 +867,7 @@ def names(view: QuestionView) -> list[str]:
 def test_whoever_looks_at_the_peers_can_invite_one(page: Page) -> None:
     window, swarms, sent = page
     window.show_page("peers")
-    window.peers._invite.click()
+    window.pages.of(PeersPage)._invite.click()
     assert window.page == "swarms"
     assert swarms._views.currentIndex() == INVITE
     assert isinstance(sent[-1], commands.WriteInvite)
@@ -877,7 +878,7 @@ def test_an_invitation_stands_below_the_tab_of_swarms(page: Page) -> None:
     for other in (1, 2, 3):
         swarms._which.choose(other)
         window.show_page("peers")
-        window.peers._invite.click()
+        window.pages.of(PeersPage)._invite.click()
         assert [part.isChecked() for part in swarms._which.parts()] == [True, False, False, False]  # type: ignore[attr-defined]
         assert swarms._join.isVisible()
         assert swarms._line.words().startswith("You take part in")
@@ -948,7 +949,7 @@ def test_the_actions_stand_beside_the_title_in_german_too(window_told: Told, siz
         window = window_told(BEGUN, *size)
         window.show_page("swarms")
         screenshot_when_still(window)
-        (top,) = window.swarms.findChildren(Top)
+        (top,) = window.pages.of(SwarmsPage).findChildren(Top)
         assert top._actions.geometry().top() < top._title.geometry().bottom()
         assert all(button.width() >= button.sizeHint().width() for button in top.findChildren(Button))
     finally:
@@ -964,11 +965,15 @@ def test_the_tabs_stay_where_they_are_whatever_can_be_done_in_a_view(
     theme.set_text(text_percent)
     window = window_told(BEGUN)
     window.show_page("swarms")
-    swarms = window.swarms
+    swarms = window.pages.of(SwarmsPage)
     for size in ((1280, 800), (1024, 640), (900, 600)):
         window.resize(*size)
         found = set()
-        for show in (swarms.show_list, swarms.show_join, swarms.show_models, swarms.show_trying, swarms.show_race):
+        for show in (
+            swarms.show_list,
+            swarms.show_join,
+            *(partial(swarms.show_part, part) for part in ("models", "trying", "race")),
+        ):
             show()
             screenshot_when_still(window)
             found.add(swarms._which.mapTo(swarms, QPoint()).toTuple())
@@ -1002,11 +1007,11 @@ def test_files_of_a_person_are_looked_for_where_a_person_keeps_them(theme: Theme
 def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(window_told: Told) -> None:
     window = window_told([ready(at=1.0)])  # without a home
     window.show_page("swarms")
-    window.swarms._which.choose(1)
+    window.pages.of(SwarmsPage)._which.choose(1)
     window.show_page("you")
-    window.you._open("backup")
-    assert not window.you._identity._choose.isVisible()
-    assert window.you._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
-    window.swarms._models._export_wanted()
-    assert "waggle export" in window.swarms._models._message.text()
+    window.pages.of(YouPage)._open("backup")
+    assert not window.pages.of(YouPage)._identity._choose.isVisible()
+    assert window.pages.of(YouPage)._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
+    window.pages.of(SwarmsPage)._models._export_wanted()
+    assert "waggle export" in window.pages.of(SwarmsPage)._models._message.text()
     assert window.findChildren(QFileDialog) == []

@@ -26,6 +26,7 @@ from waggle.gui.application.main_window import SMALLEST
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.i18n import translator
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.pages.welcome.page import STEPS, SWARM, WelcomePage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
@@ -133,8 +134,8 @@ def test_an_invite_is_looked_at_not_joined(started: Controller, qtbot: QtBot) ->
     for _ in STEPS:
         welcome._next.click()
     assert started.window.page == "swarms"
-    assert started.window.swarms.join_view._link.text() == "waggle://join?charter=ab"
-    qtbot.waitUntil(lambda: is_previewing(started.window.swarms), timeout=20_000)
+    assert started.window.pages.of(SwarmsPage).join_view._link.text() == "waggle://join?charter=ab"
+    qtbot.waitUntil(lambda: is_previewing(started.window.pages.of(SwarmsPage)), timeout=20_000)
     assert not any(isinstance(command, ChooseSwarm) for command in asked)
 
 
@@ -146,7 +147,7 @@ def test_what_is_pasted_around_an_invite_is_left(started: Controller, qtbot: QtB
     welcome._link.setText(pasted)
     for _ in STEPS:
         welcome._next.click()
-    assert started.window.swarms.join_view._link.text() == pasted
+    assert started.window.pages.of(SwarmsPage).join_view._link.text() == pasted
     qtbot.waitUntil(lambda: [one.link for one in asked if isinstance(one, ReadInvite)] == asked_for, timeout=20_000)
 
 

@@ -16,10 +16,13 @@ from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import Window
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.i18n import translator
+from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.you.data_removal import NOTES, TITLES, DataRemovalView, RemovalScreen, chosen_words, done_words
+from waggle.gui.pages.you.page import YouPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
 
 FAKE = Path(__file__).parents[2] / "fake_engine.py"
 FOUND = (
@@ -114,18 +117,18 @@ def test_help_and_you_lead_there_and_a_replay_offers_none(theme: Theme, tmp_path
                                                           window_told: Callable[..., Window]) -> None:  # fmt: skip
     (tmp_path / "identity.key").write_bytes(b"x" * 68)
     current = StateStore()
-    window = Window(theme, current, home=paths.Home(tmp_path))
+    window = Window(PageContext(theme, store=current, engine=EngineHost(home=paths.Home(tmp_path))))
     qtbot.addWidget(window)
     window.show()
     window.show_page("help")
-    window.pages["help"].goodbye_wanted.emit()  # type: ignore[attr-defined]
+    next(button for button in window.pages["help"].findChildren(Button) if button.text() == "Say goodbye").click()
     assert window.page == "you"
-    assert next(keep.kind for keep in window.you._goodbye._keeps) == "identity"
-    window.you._goodbye.done.emit()
-    assert window.you._views.currentIndex() == 0
+    assert next(keep.kind for keep in window.pages.of(YouPage)._goodbye._keeps) == "identity"
+    window.pages.of(YouPage)._goodbye.done.emit()
+    assert window.pages.of(YouPage)._views.currentIndex() == 0
     without = window_told(list(Run(rounds=1).told()))
     without.show_page("you")
-    assert "Leaving?" not in {label.text() for label in without.you.findChildren(QLabel) if label.isVisible()}
+    assert "Leaving?" not in {label.text() for label in without.pages.of(YouPage).findChildren(QLabel) if label.isVisible()}
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")
@@ -146,7 +149,7 @@ def test_the_engine_stops_what_was_chosen_goes_and_nothing_is_written_afterwards
     left = list[bool]()
     shell.finished.connect(lambda: left.append(True))
     qtbot.waitUntil(lambda: source.running and shell._current.state.phase == "contributing", timeout=20_000)
-    shell.window.goodbye_wanted.emit(frozenset({"settings", "log"}))
+    shell.window.requests.data_removal.emit(frozenset({"settings", "log"}))
     assert shell._farewell is not None
     shell.leave()
     assert not left, "what is being removed is waited for"

@@ -15,6 +15,7 @@ from gui.recorded import START, ready
 from waggle.gui.application.main_window import Window
 from waggle.gui.charts.heat_map import day_words, first_day, level
 from waggle.gui.i18n.formatting import whole_day
+from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.you.page import YouPage, aha_words
 from waggle.gui.pages.you.share_card import SIZE, share_card_figures
 from waggle.protocol import commands, events
@@ -43,7 +44,7 @@ def page(window_told: Told) -> Page:
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("you")
-    return window, window.you, sent
+    return window, window.pages.of(YouPage), sent
 
 
 def tell(window: Window, event: object) -> None:
@@ -56,7 +57,7 @@ def test_totals_and_who_took_groups_are_said(page: Page) -> None:
     assert [type(command) for command in sent] == [commands.QueryDays, commands.QueryHistory]
     assert you._line.words() == "You contributed on 1 day; 3 peers took groups of yours"
     assert [made._value.text() for made in you._figures] == ["1,280", "320", "90", "3"]
-    for made in (you._figures[3], window.home._used):  # whether they learned from them, nobody here knows
+    for made in (you._figures[3], window.pages.of(HomePage)._used):  # whether they learned from them, nobody here knows
         assert [label.text() for label in made.findChildren(QLabel)][:2] == ["Taken by", "3"]
 
 
@@ -252,8 +253,8 @@ def test_the_share_card_is_a_picture_with_counts_and_a_made_up_name_only(page: P
 def test_before_there_is_anything_it_says_what_will_stand_here(window_told: Told) -> None:
     window = window_told([])
     window.show_page("you")
-    assert window.you._line.words() == "What your computer contributes is counted here from its first round on."
-    assert not window.you._acts[0].isEnabled()
+    assert window.pages.of(YouPage)._line.words() == "What your computer contributes is counted here from its first round on."
+    assert not window.pages.of(YouPage)._acts[0].isEnabled()
     assert share_card_figures(State())[0] == ("0", "answers tried")
 
 

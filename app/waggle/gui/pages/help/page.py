@@ -11,11 +11,12 @@ from waggle.core import paths
 from waggle.core.redaction import redacted
 from waggle.gui.engine_client.line_process import LineProcess
 from waggle.gui.i18n.formatting import later, tr, tr_sentence, visible
+from waggle.gui.pages import PAGES
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.state import shortcuts
 from waggle.gui.state.event_log import EventLog, EventLogModel
-from waggle.gui.state.pages import PAGES
-from waggle.gui.state.problem_report import replacement_names, report
+from waggle.gui.state.problem_report import replacement_names
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
@@ -238,20 +239,14 @@ class ReportCard(QFrame):
 
 
 class HelpPage(Page):
-    """`journal`: the log; `home` and `host`: names to leave out of reports.
+    """Help: explanations, the self-test, the log and the problem report."""
 
-    `race_wanted`: show the race; `goodbye_wanted`: show what can be removed.
-    """
-
-    race_wanted = Signal()
-    goodbye_wanted = Signal()
-
-    def __init__(self, theme: Theme, journal: EventLog, home: paths.Home | None, host: str = "") -> None:
-        super().__init__(theme)
-        self._home, self._host, self._journal = home.root if home is not None else None, host, journal
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme, self._journal = context.theme, context.event_log
         self._line = Line(theme, tr("Nothing is sent from here unless you press a button"), "small", "text_faint")
         self.self_test, self.update_asked = HelpQuestionPanel(theme, SELF_TEST), HelpQuestionPanel(theme, UPDATE)
-        self._log, self._report = LogCard(theme, journal), ReportCard(theme)
+        self._log, self._report = LogCard(theme, self._journal), ReportCard(theme)
         self._head = page_head(theme, tr("Help"), self._line)
         words = _explained(theme, tr("What the words mean"), [(tr(word), tr(meaning)) for word, meaning in WORDS], "label")
         panels = (self.self_test, self.update_asked)
@@ -267,16 +262,16 @@ class HelpPage(Page):
         about = text(self.theme, tr("Two practice swarms race on this computer, one alone and one sharing; about two minutes."),
                      "small", "soft", wrap=True)  # fmt: skip
         see = Button(self.theme, tr("See the race"), icon="play")
-        see.clicked.connect(self.race_wanted)
+        see.clicked.connect(lambda: self.context.requests.page.emit("swarms", "race"))
         return card(row((column(text(self.theme, tr("What is sharing good for?"), "heading"), about, gap=3), 1), see))
 
     def _leaving(self) -> QFrame:
         about = text(self.theme, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",
                      wrap=True)  # fmt: skip
         see = Button(self.theme, tr("Say goodbye"))
-        see.clicked.connect(self.goodbye_wanted)
+        see.clicked.connect(lambda: self.context.requests.page.emit("you", "goodbye"))
         leaving_card = card(row((column(text(self.theme, tr("Leaving?"), "heading"), about, gap=3), 1), see))
-        if self._home is None:
+        if self.context.engine.home is None:
             leaving_card.hide()
         return leaving_card
 
@@ -297,12 +292,12 @@ class HelpPage(Page):
 
     def show_state(self, state: State, now: float) -> None:
         self._log.catch_up()
-        self._log.names = replacement_names(state, self._host)
+        self._log.names = replacement_names(state, self.context.engine.name)
         newest = self._journal.entries[-1] if self._journal.entries else None
         ended, key = (state.phase, state.problem), (state.round, state.ready, newest)
         if ended != self._ended or (key != self._key and not self._report.is_read):
             self._ended, self._key = ended, key
-            self._report.show_report(report(state, self._journal.lines(), self._home, self._host))
+            self._report.show_report(self.context.report(state))
 
 
 def _keys(theme: Theme) -> QFrame:

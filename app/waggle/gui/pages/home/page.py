@@ -1,7 +1,5 @@
 """The page Home: the status card, three figures, the reward's trend, the swarm, the latest good answer, and your identity."""
 
-from collections.abc import Callable
-
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame
@@ -9,6 +7,7 @@ from PySide6.QtWidgets import QBoxLayout, QFrame
 from waggle.gui.charts.sparkline import Sparkline
 from waggle.gui.i18n.formatting import ago, date_of, figure, one_line, plural, reward, tr, tr_sentence
 from waggle.gui.i18n.placeholders import waiting_for_engine, why_unavailable
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.status_card import StatusCard
 from waggle.gui.pages.page import Page
 from waggle.gui.state import chart_series
@@ -258,20 +257,18 @@ class IdentityCard(QFrame):
 
 
 class HomePage(Page):
-    """`page_wanted` carries the id of a page, `start_wanted` asks for an engine, and the others open a part of another page."""
+    """The status card with the main action, and cards that lead to the other pages."""
 
-    page_wanted = Signal(str)
-    invite_wanted = Signal()
-    trying_wanted = Signal()
-    race_wanted = Signal()
-    start_wanted = Signal()
-
-    def __init__(self, theme: Theme, history: QuerySchedule, can_start: Callable[[], bool]) -> None:
-        super().__init__(theme)
-        self._history = history
-        self.hero = StatusCard(theme, can_start)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme, requests = context.theme, context.requests
+        self._history = context.history
+        self.hero = StatusCard(context)
         self.hero.commanded.connect(self.commanded)
-        self.hero.start_wanted.connect(self.start_wanted)
+        self.hero.start_wanted.connect(requests.engine_start)
+        self.hero.aside_wanted.connect(requests.defaults)
+        self.hero.setting_wanted.connect(lambda key: requests.page.emit("settings", key))
+        context.store.changed.connect(self._watch)
         self._answers = Figure(theme, "answer", tr("Answers today"))
         self._used = Figure(theme, "peers", tr("Taken by"))
         self._energy = Figure(theme, "bolt", tr("Energy today"))
@@ -282,10 +279,10 @@ class HomePage(Page):
             GoodAnswerCard(theme),
             IdentityCard(theme),
         )
-        self._trend.see_progress.connect(lambda: self.page_wanted.emit("progress"))
-        self._good.race_wanted.connect(self.race_wanted)
-        self._swarm.invite_wanted.connect(self.invite_wanted)
-        self._me.trying_wanted.connect(self.trying_wanted)
+        self._trend.see_progress.connect(lambda: requests.page.emit("progress", ""))
+        self._good.race_wanted.connect(lambda: requests.page.emit("swarms", "race"))
+        self._swarm.invite_wanted.connect(lambda: requests.page.emit("swarms", "invite"))
+        self._me.trying_wanted.connect(lambda: requests.page.emit("swarms", "trying"))
         self._figures = Even(self._answers, self._used, self._energy)
         self._rows: list[QBoxLayout] = [
             row((self._trend, 2), (self._swarm, 1)),
@@ -317,6 +314,23 @@ class HomePage(Page):
         ways = QBoxLayout.Direction
         for box in self._rows:
             box.setDirection(ways.LeftToRight if self.width() >= self.theme.px(FOLDED) else ways.TopToBottom)
+
+    def act(self) -> None:
+        """Do what the main button says now."""
+        self.hero.show_state(self.context.store.state, self.context.store.now())
+        self.hero.act()
+
+    def _watch(self) -> None:
+        """While another page is shown, too: an action that was done and undone can be done again."""
+        self.hero.watch(self.context.store.state)
+
+    def show_replay(self, *, over: bool) -> None:
+        if over:
+            self.hero.show_over()
+
+    def refused(self, words: str, command: str) -> bool:
+        self.hero.refused(words, command)
+        return False
 
     def show_state(self, state: State, now: float) -> None:
         self.hero.show_state(state, now)

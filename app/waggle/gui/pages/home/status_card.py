@@ -1,16 +1,14 @@
 """Home's first card: the status sentence, its action, and the progress of the round."""
 
-from collections.abc import Callable
-
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu
 
 from waggle.core import cuda_download
 from waggle.gui.i18n.formatting import figure, later, tr, tr_sentence
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.rules_popup import RulesPopup, unheld
 from waggle.gui.state.notifications import recent_warnings, warning_words
-from waggle.gui.state.problem_report import report
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls import pause_menu
@@ -65,15 +63,13 @@ class StatusCard(QFrame):
     setting_wanted = Signal(str)
     aside_wanted = Signal()
 
-    def __init__(self, theme: Theme, can_start: Callable[[], bool]) -> None:
+    def __init__(self, context: PageContext) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._can_start = can_start
+        theme = context.theme
+        self._context, self._can_start = context, context.engine.can_start
         self._over = False  # the recording has ended
         self._state = State()
-        self.report: Callable[[State], str] = report  # replaced by a window that has an event log
-        self.far = False  # the engine runs on another computer
-        self.broken: Callable[[], bool] = lambda: False  # whether the settings file cannot be used
         self._offers_aside = False
         self._copied = QTimer(self)  # how long the button says "Copied"
         self._copied.setSingleShot(True)
@@ -91,6 +87,7 @@ class StatusCard(QFrame):
         self._why_button = Button(theme, tr("Why?"), "link")
         self._why_button.clicked.connect(self._show_why)
         self.profile = Profile(theme)
+        self.profile.chosen.connect(context.settings.set)
         self._use = text(theme, tr("Use of this computer"), "small", "soft")
         self._warning = text(theme, "", "small", "soft", wrap=True)
         sign = column(1, Sign(theme, "warn", "text_soft"), None, gap=0)  # beside the first line of text
@@ -178,7 +175,8 @@ class StatusCard(QFrame):
 
     def _offered(self) -> str:
         """Where an unused graphics card can be put to use."""
-        return tr("There, waggle cuda --get uses the NVIDIA card" if self.far else "Settings offers to use your NVIDIA card")
+        far = self._context.settings.far
+        return tr("There, waggle cuda --get uses the NVIDIA card" if far else "Settings offers to use your NVIDIA card")
 
     def _show_profile(self, state: State) -> None:
         known = state.settings is not None and state.ready is not None
@@ -215,7 +213,7 @@ class StatusCard(QFrame):
             "anyway": (tr("Pause"), "pause"),  # a pause lasts longer than the rule that holds the engine back
             "copy_report": copies, "none": (tr("Start"), "play"),
         }[status.action]  # fmt: skip
-        self._offers_aside = status.action == "copy_report" and stopped and self.broken()
+        self._offers_aside = status.action == "copy_report" and stopped and self._context.settings.broken
         if self._offers_aside:
             words, icon = tr("Set it aside and start"), "play"
         failed, anyway, splits = status.action == "copy_report", status.action == "anyway", status.action in ("pause", "anyway")
@@ -253,7 +251,7 @@ class StatusCard(QFrame):
                     self.start_wanted.emit()
 
     def _copy_report(self) -> None:
-        QGuiApplication.clipboard().setText(self.report(self._state))
+        QGuiApplication.clipboard().setText(self._context.report(self._state))
         self._copied.start()
         self._show_action(sentence(self._state))
 

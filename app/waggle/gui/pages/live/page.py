@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QActionGroup, QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr, tr_sentence
 from waggle.gui.i18n.placeholders import why_unavailable
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.live.question_card import COLUMNS, NARROW, QuestionCard
 from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.pages.page import Page
@@ -100,12 +101,11 @@ class Feed(Scrolled):
 
 
 class LivePage(Page):
-    """For watching only: it has no primary button. `example_wanted`: open a recorded swarm, offered while there are no cards."""
+    """For watching only: it has no primary button. Offers a recorded example while there are no cards."""
 
-    example_wanted = Signal()
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__(theme)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme = context.theme
         self._state, self._now = State(), 0.0
         self._pace = FeedPacer()
         self._redraw_timer = QTimer(self)
@@ -125,7 +125,7 @@ class LivePage(Page):
         self._freeze.setCheckable(True)
         self._freeze.toggled.connect(self._freeze_changed)
         self._example = Button(theme, tr("Watch an example"), icon="play")
-        self._example.clicked.connect(self.example_wanted)
+        self._example.clicked.connect(context.requests.example)
         self._stepper, self._feed = RoundStepper(theme), Feed(theme)
         self._digest = text(theme, "", "small", "soft", wrap=True)
         self._digest.setTextInteractionFlags(
@@ -180,8 +180,8 @@ class LivePage(Page):
         self._say_specialty()
         self._freeze.setChecked(before._freeze.isChecked())
 
-    def thaw(self) -> None:
-        """Stop freezing: show newer cards."""
+    def forget_run(self) -> None:
+        """Drop the frozen cards."""
         self._freeze.setChecked(False)
 
     def hideEvent(self, event: QHideEvent) -> None:

@@ -1,13 +1,14 @@
 """The page Peers: a picture of the swarm, how others reach this computer, a table of peers, and the chosen peer."""
 
 from msgspec.structs import replace
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QStackedWidget, QWidget
 
 from waggle.gui.charts.swarm_graph import SwarmGraph
 from waggle.gui.i18n.formatting import one_line, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.peers.peer_details import PeerDetails
 from waggle.gui.pages.peers.peer_table import PeerTableModel, PeerTableView
@@ -183,14 +184,13 @@ class Legend(QWidget):
 class PeersPage(Page):
     """Picture, reach, table and the chosen peer; one sentence instead of the table before any peer was met."""
 
-    invite_wanted = Signal()
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__(theme)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme = context.theme
         self._state, self._now, self._chosen = State(), 0.0, ""
         self._line = Line(theme, role="small", tone="text_soft")
         self._invite, self._replay = Button(theme, tr("Invite someone"), "primary", "invite"), False
-        self._invite.clicked.connect(self.invite_wanted)
+        self._invite.clicked.connect(lambda: context.requests.page.emit("swarms", "invite"))
         self._picture, self._reach = SwarmGraph(theme), ReachPanel(theme)
         self._picture.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self._picture.chosen.connect(self.choose)
@@ -264,14 +264,13 @@ class PeersPage(Page):
         """Select this peer's row."""
         self._view.choose(identity)
 
-    def show_replay(self) -> None:
-        """Mark the page as a replay: there is no engine to command."""
+    def show_replay(self, *, over: bool) -> None:
         self._replay = True
         self._strip.show_replay()
 
-    def refused(self, _words: str, command: str) -> None:
-        """The command with this id, or (empty) every command, was refused."""
+    def refused(self, words: str, command: str) -> bool:
         self._strip.refused(command)
+        return False
 
     def _ask(self, command: ChoosePeer) -> None:
         """Send a command. Its button is disabled now, so the focus moves to the table, not to some other button."""

@@ -10,11 +10,11 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget
 
 from waggle.gui.i18n.formatting import decimal, figure, percent, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.progress.leaderboard import LeaderboardView
 from waggle.gui.pages.progress.round_table import RoundTableModel, RoundTableView, rows, save_csv
 from waggle.gui.state import chart_series
-from waggle.gui.state.daily_totals import QuerySchedule
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, Segments
 from waggle.gui.widgets.file_dialogs import ended, file_dialog, renamed, unused
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 DEFAULT_FILE_NAME = "waggle-progress.csv"  # not every system's dialog adapts the ending to the chosen kind
 ENDINGS = (".png", ".csv")
 FRAME_MS = 20
-ASK_AGAIN = 100  # rounds after which the history is queried again
 CHARTS, TABLE, EMPTY, COMPARED = range(4)
 
 
@@ -73,11 +72,12 @@ def _coming(state: State) -> bool:
 class ProgressPage(Page):
     """Creates its charts when it is first shown, so that pyqtgraph is not imported before."""
 
-    def __init__(self, theme: Theme, history: QuerySchedule) -> None:
-        super().__init__(theme)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme = context.theme
         self._state = State()
         self._drawn_state: object = None
-        self._due = history
+        self._due = context.history
         self._score_chart: HeldOutChart | None = None
         self._reward: RewardChart | None = None
         self._line = Line(theme, role="small", tone="text_soft")

@@ -9,6 +9,7 @@ from waggle.core import cuda_download
 from waggle.core.settings import Value
 from waggle.gui.i18n.formatting import plural, tr
 from waggle.gui.i18n.placeholders import waiting_for_engine
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.settings.cuda_download import CudaCard
 from waggle.gui.pages.settings.rows import SECTIONS, Section, Setting, is_wide, make_control
@@ -109,10 +110,11 @@ class SectionCard(QFrame):
 
 
 class SettingsPage(Page):
-    """All settings. `choices` reads and stores them."""
+    """All settings; `show_part` goes to the one with a key."""
 
-    def __init__(self, theme: Theme, choices: SettingsStore) -> None:
-        super().__init__(theme)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme, choices = context.theme, context.settings
         self._choices = choices
         self._line = Line(theme, tr("Changes apply at once"), "small", "text_faint")
         self._search = Field(theme, tr("Find a setting"), tr("Find a setting"))
@@ -184,10 +186,10 @@ class SettingsPage(Page):
         self.profile.show_settings(self._choices.settings, cores)
         self.privacy.show_state(state)
 
-    def show_setting(self, key: str) -> None:
-        """Scroll to the row of a setting and focus its control."""
+    def show_part(self, part: str) -> None:
+        """Scroll to the row of the setting with this key and focus its control."""
         self._search.clear()
-        target = next(setting_row for setting_row in self._rows() if setting_row.key == key)
+        target = next(setting_row for setting_row in self._rows() if setting_row.key == part)
         target.take_focus()
         QTimer.singleShot(0, target, lambda: self._area.ensureWidgetVisible(target, 0, ABOVE))  # after the layout
 

@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QStackedWidget
 
 from waggle.gui.i18n.formatting import one_line, plural, tr, tr_sentence
 from waggle.gui.i18n.placeholders import why_unavailable
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.swarms.create_form import CreateSwarmForm
 from waggle.gui.pages.swarms.invite_view import InviteView
@@ -15,7 +16,6 @@ from waggle.gui.pages.swarms.playground.view import PlaygroundView
 from waggle.gui.pages.swarms.race import RaceView
 from waggle.gui.pages.swarms.swarm_list import SwarmList
 from waggle.gui.pages.swarms.swarm_preview import created_words
-from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, Segments
 from waggle.gui.widgets.draft_text import take_along
 from waggle.gui.widgets.layout import column
@@ -36,8 +36,9 @@ def why_no_switch(state: State) -> str:
 class SwarmsPage(Page):
     """The list of swarms and the views that open from it. A view that is not in front waits for no answer."""
 
-    def __init__(self, theme: Theme, *, here: bool) -> None:
-        super().__init__(theme)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme = context.theme
         self._state = State()
         self._gap = 0  # between cards
         self._asked_of: object = None  # the Ready whose swarms were queried
@@ -48,10 +49,10 @@ class SwarmsPage(Page):
         self._new = Button(theme, tr("Create a swarm"), icon="swarms")
         self._new.clicked.connect(self._show_form)
         self._ask_others = Button(theme, tr("Invite someone"), "primary", "invite")
-        self._ask_others.clicked.connect(self.show_invitation)
+        self._ask_others.clicked.connect(lambda: self.show_part("invite"))
         self.join_view = JoinView(theme)
         self.join_view.commanded.connect(self.commanded)
-        self.join_view.opened.connect(lambda: self._open(JOIN))
+        self.join_view.opened.connect(self._open_join_view)
         self.join_view.closed.connect(self.show_list)
         self._form, self._invite_view = CreateSwarmForm(theme), InviteView(theme)
         self._form.submitted.connect(self._create)
@@ -59,11 +60,11 @@ class SwarmsPage(Page):
         self._invite_view.commanded.connect(self.commanded)
         self._invite_view.closed.connect(self.show_list)
         self._invite_view.notice_posted.connect(self.notice_posted)
-        self._models = ModelsView(theme, here=here)
+        self._models = ModelsView(theme, here=context.engine.home is not None)
         self._models.commanded.connect(self.commanded)
         self._names = (tr("Swarms"), tr("Models"), tr("Try it"), tr("Race"))
         self._which = Segments(theme, self._names, tr("What is shown"))
-        self._which.chosen.connect(lambda index: (self.show_list, self.show_models, self.show_trying, self.show_race)[index]())
+        self._which.chosen.connect(lambda index: self.show_part(("list", "models", "trying", "race")[index]))
         self.trying = PlaygroundView(theme)
         self.trying.commanded.connect(self.commanded)
         self.race = RaceView(theme)
@@ -130,9 +131,8 @@ class SwarmsPage(Page):
         self.show_list()
         self.join_view.show_link(link)
 
-    def _open(self, view: int) -> None:
-        """Show one of the views below the tab Swarms."""
-        self._turn_to(view)
+    def _open_join_view(self) -> None:
+        self._turn_to(JOIN)
         self._which.mark(0)
 
     def _turn_to(self, view: int) -> None:
@@ -159,17 +159,6 @@ class SwarmsPage(Page):
             self._which.choose(0)
         self.show_state(self._state, 0.0)
 
-    def show_trying(self) -> None:
-        self._turn_to(TRY)
-        self._which.mark(TRY - MODELS + 1)
-        self.show_state(self._state, 0.0)
-
-    def show_race(self) -> None:
-        """Show the race, which needs no engine."""
-        self._turn_to(RACE)
-        self._which.mark(RACE - MODELS + 1)
-        self.show_state(self._state, 0.0)
-
     def take_over(self, before: Page) -> None:
         """Take over the view, the text and the awaited answer."""
         assert isinstance(before, SwarmsPage)
@@ -185,14 +174,25 @@ class SwarmsPage(Page):
         self._invite_view.take_over(before._invite_view)
         self._creating = before._creating
 
-    def show_replay(self) -> None:
-        """Mark as a replay: there is no engine to command."""
+    def show_part(self, part: str) -> None:
+        """Show a view: list, invite, models, trying (the playground), or race, which needs no engine."""
+        if part == "list":
+            self.show_list()
+            return
+        view = {"invite": INVITE, "models": MODELS, "trying": TRY, "race": RACE}[part]
+        self._turn_to(view)
+        self._which.mark(max(0, view - MODELS + 1))
+        if view == INVITE:
+            self._invite_view.open()
+        self.show_state(self._state, 0.0)
+
+    def show_replay(self, *, over: bool) -> None:
         self._models.show_replay()
         self.trying.show_replay()
 
-    def show_models(self) -> None:
-        self._turn_to(MODELS)
-        self.show_state(self._state, 0.0)
+    def postpone(self, command: str) -> bool:
+        """Only reading a link is sent again."""
+        return self.join_view.put_off(command)
 
     def refused(self, words: str, command: str) -> bool:
         """The command with this id, or (empty) every command, was refused; returns whether a visible view shows the reason."""
@@ -230,8 +230,3 @@ class SwarmsPage(Page):
     def _give_up(self) -> None:
         self._form.reset()
         self.show_list()
-
-    def show_invitation(self) -> None:
-        self._open(INVITE)
-        self._invite_view.open()
-        self.show_state(self._state, 0.0)

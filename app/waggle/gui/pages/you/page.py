@@ -3,15 +3,15 @@
 import datetime
 from pathlib import Path
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QImageWriter, QKeyEvent
 from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 
-from waggle.core import paths
 from waggle.core.stored_data import kept_by_default
 from waggle.gui.charts.heat_map import HeatMap
 from waggle.gui.i18n.formatting import date_of, duration, figure, one_line, percent, plural, tr, tr_sentence, whole_day
 from waggle.gui.i18n.placeholders import waiting_for_engine, why_unavailable
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.you.data_removal import DataRemovalView, stored_in
 from waggle.gui.pages.you.identity_backup import IdentityAction, IdentityBackupView
@@ -57,15 +57,11 @@ def cells(day: Day) -> tuple[str, ...]:
 
 
 class YouPage(Page):
-    """Queries the days when it is first visible, and again after a while. `goodbye_wanted` carries the kinds of data to remove.
+    """Queries the days when it is first visible, and again after a while. Only data on this computer can be removed."""
 
-    `home`: the folder whose data can be removed; without one, as in a replay, that is not offered.
-    """
-
-    goodbye_wanted = Signal(object)
-
-    def __init__(self, theme: Theme, home: paths.Home | None = None) -> None:
-        super().__init__(theme)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme, home = context.theme, context.engine.home
         self._state, self._home, self._leaving = State(), home, False
         self._act: IdentityAction = "backup"  # the last action on the identity
         self._due, self._days = QuerySchedule(), totals(self._state)
@@ -81,7 +77,7 @@ class YouPage(Page):
         self._identity.commanded.connect(self.commanded)
         self._identity.done.connect(self._identity_done)
         self._goodbye = DataRemovalView(theme)
-        self._goodbye.confirmed.connect(self.goodbye_wanted)
+        self._goodbye.confirmed.connect(context.requests.data_removal)
         self._goodbye.done.connect(self.show_overview)
         self._goodbye.backup_wanted.connect(self._back_up_first)
         self._pairs = Even(*self._figures[:2]), Even(*self._figures[2:])
@@ -144,6 +140,10 @@ class YouPage(Page):
         self._leaving = False
         self._identity.forget()
         self._views.setCurrentIndex(OVERVIEW)
+
+    def show_part(self, part: str) -> None:
+        if part == "goodbye":
+            self.show_goodbye()
 
     def show_goodbye(self) -> None:
         """Show the stored data to choose what to remove."""

@@ -20,10 +20,13 @@ from waggle.gui.application.controller import Controller
 from waggle.gui.application.qt_application import Application
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
+from waggle.gui.pages import PAGES
+from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.swarms.create_form import CreateSwarmForm
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreview
 from waggle.gui.pages.you.identity_backup import IdentityBackupView
-from waggle.gui.state.pages import PAGES
+from waggle.gui.pages.you.page import YouPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
@@ -78,7 +81,7 @@ def test_the_key_that_pauses_and_resumes_does_so_on_every_page(begun: Begun, pag
 
 def test_whoever_pauses_by_keyboard_stays_on_the_button(begun: Begun, qtbot: QtBot) -> None:
     shell, asked = begun(), list[AnyCommand]()
-    hero = shell.window.home.hero
+    hero = shell.window.pages.of(HomePage).hero
     shell.window.commanded.connect(asked.append)
     shell.choices.ask = lambda command: asked.append(command) is None
     hero._more.setFocus()
@@ -94,14 +97,14 @@ def test_whoever_pauses_by_keyboard_stays_on_the_button(begun: Begun, qtbot: QtB
 
 
 def test_no_button_inherits_the_focus_of_one_that_goes(begun: Begun, qtbot: QtBot) -> None:
-    hero = begun().window.home.hero
+    hero = begun().window.pages.of(HomePage).hero
     hero._main.setFocus()
     hero.show_state(State(phase="preparing", ready=ready(), settings=Settings()), 0.0)
     assert hero.hasFocus()
 
 
 def test_since_when_names_the_day_where_it_is_not_today(begun: Begun) -> None:
-    hero, now = begun().window.home.hero, 1.7e9
+    hero, now = begun().window.pages.of(HomePage).hero, 1.7e9
     for since in (now, now - 2 * 86_400):
         hero.show_state(State(phase="paused", phase_since=since), now)
         assert hero._since.words() == f"since {moment(since, now)}"
@@ -110,8 +113,8 @@ def test_since_when_names_the_day_where_it_is_not_today(begun: Begun) -> None:
 def backing_up(shell: Controller) -> IdentityBackupView:
     """The person has just pressed Back up."""
     shell.window.show_page("you")
-    shell.window.you._open("backup")
-    form = shell.window.you._identity
+    shell.window.pages.of(YouPage)._open("backup")
+    form = shell.window.pages.of(YouPage)._identity
     form._path.setText("/tmp/me.identity")
     type_passphrase(form)
     form._go.click()
@@ -126,9 +129,9 @@ def type_passphrase(form: IdentityBackupView) -> None:
 def creating(shell: Controller, qtbot: QtBot) -> CreateSwarmForm:
     """The person has just pressed Create."""
     shell.window.show_page("swarms")
-    form = shell.window.swarms._form
+    form = shell.window.pages.of(SwarmsPage)._form
     qtbot.waitUntil(lambda: form._model.rowCount() > 0, timeout=20_000)
-    shell.window.swarms._new.click()
+    shell.window.pages.of(SwarmsPage)._new.click()
     form._name.setText("Ours")
     form._model.item(0).setCheckState(Qt.CheckState.Checked)
     form._create.click()
@@ -162,7 +165,7 @@ def test_a_swarm_that_was_being_made_when_the_engine_died_is_made_no_more(begun:
 def test_a_swarm_that_nobody_can_join_stays_on_the_sheet(begun: Begun, qtbot: QtBot) -> None:
     shell = begun()
     shell.open_invite("waggle://join?charter=ab")
-    swarms = shell.window.swarms
+    swarms = shell.window.pages.of(SwarmsPage)
     qtbot.waitUntil(lambda: is_previewing(swarms), timeout=20_000)
     shell._source._process.kill()  # type: ignore[union-attr]
     phase_is(shell, "problem", qtbot)
@@ -191,7 +194,7 @@ def test_a_recorded_run_says_that_nothing_was_done(theme: Theme, recording: Path
     shell.send(ChoosePeer(id="pressed", peer="12D3KooWUnknown", choice="muted"))
     assert shell.window.status._notice._content[0] == "This is a recorded run: nothing was done."
     shell.open_invite("waggle://join?charter=ab")
-    assert shell.window.swarms.join_view._message.text() == "This is a recorded run: nothing was done."
+    assert shell.window.pages.of(SwarmsPage).join_view._message.text() == "This is a recorded run: nothing was done."
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)

@@ -15,6 +15,7 @@ from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.i18n.translator import Language
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.pages.swarms.playground.blind_labels import TextBlock
 from waggle.gui.pages.swarms.playground.chat import ChatView, choices_summary, model_notice
 from waggle.gui.pages.swarms.playground.chat_turn import ChatTurn, Guess, ReplyTile
@@ -48,12 +49,12 @@ def chat(window_told: Make) -> Chat:
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("swarms")
-    window.swarms.show_trying()
-    window.swarms.trying.which.choose(1)
+    window.pages.of(SwarmsPage).show_part("trying")
+    window.pages.of(SwarmsPage).trying.which.choose(1)
     window.redraw()
     assert isinstance(sent[-1], commands.OfferTalk)
     tell(window, OFFERED)
-    return window, window.swarms.trying.chat, sent
+    return window, window.pages.of(SwarmsPage).trying.chat, sent
 
 
 def boxes(view: ChatView) -> list[ChatTurn]:
@@ -223,10 +224,10 @@ def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: 
     try:
         window = window_told((*RUNNING, OFFERED), 900, 600)
         window.show_page("swarms")
-        window.swarms.show_trying()
-        window.swarms.trying.which.choose(1)
+        window.pages.of(SwarmsPage).show_part("trying")
+        window.pages.of(SwarmsPage).trying.which.choose(1)
         screenshot_when_still(window)
-        chat = window.swarms.trying.chat
+        chat = window.pages.of(SwarmsPage).trying.chat
         for button in chat.tools.findChildren(QAbstractButton):
             assert button.width() >= button.sizeHint().width(), button.text()
         assert chat.tools.mapTo(window, chat.tools.rect().bottomRight()).x() <= window.width()
