@@ -38,7 +38,7 @@ NOT_YET: tuple[str, ...] = (
 
 # The end of a qualified name (module.Class.function.name) -> why it stays.
 ALLOWED: dict[str, str] = {
-    "Box.left": "a side of a rectangle, beside `top`, `right` and `bottom`",
+    "LabelBox.left": "a side of a rectangle, beside `top`, `right` and `bottom`",
     "Standing.taken": "a field of the file of standings, and of the peer's state in the window",
 }
 

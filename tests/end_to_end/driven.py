@@ -123,7 +123,7 @@ async def back_up_and_restore(path: Path) -> None:
     await until(path.is_file, "the backup")
     await click("Done")
     await click("Begin anew")
-    view = window().you
+    view = window().pages["you"]
     await until(lambda: find("Begin anew", within=view), "what it means")
     await press(await until(lambda: _main(view, "Begin anew"), "the button that does it"))
     await until(lambda: _node() not in ("", me) and runs(), "somebody new", LONG)

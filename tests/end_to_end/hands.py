@@ -19,17 +19,17 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from waggle.gui.application.main_window import Window
-from waggle.gui.widgets.text import Line
+from waggle.gui.application.main_window import MainWindow
+from waggle.gui.widgets.text import ElidedLabel
 
 Seen = TypeVar("Seen")
 LOOK = 0.03  # seconds between two looks
 PATIENCE = 180.0
 
 
-def window() -> Window:
+def window() -> MainWindow:
     """The one that is open, or hidden in the tray."""
-    made = [one for one in QApplication.allWidgets() if isinstance(one, Window)]
+    made = [one for one in QApplication.allWidgets() if isinstance(one, MainWindow)]
     return next((one for one in made if one.isVisible()), made[-1])
 
 
@@ -47,7 +47,7 @@ def words() -> str:
     """What can be read at the moment, for whoever asks why something was not found."""
     shown = [one for one in QApplication.allWidgets() if one.isVisible()]
     lines = [one.text() for one in shown if isinstance(one, QAbstractButton | QLabel)]
-    return " | ".join([*lines, *(one.words() for one in shown if isinstance(one, Line))])[:1500]
+    return " | ".join([*lines, *(one.words() for one in shown if isinstance(one, ElidedLabel))])[:1500]
 
 
 def find(name: str, kind: type[QWidget] = QAbstractButton, within: QWidget | None = None) -> QWidget | None:

@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, QPoint, Signal
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QListView
 
 from waggle.cli import main
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 
 
 class Watch(QObject):
@@ -38,7 +38,7 @@ class Watch(QObject):
             case {"picture": file}:
                 for _ in range(4):  # layouts settle in the second pass
                     QApplication.processEvents()
-                said = {"saved": next(each for each in shown(Window)).grab().save(file, quality=0)}
+                said = {"saved": next(each for each in shown(MainWindow)).grab().save(file, quality=0)}
         sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
 

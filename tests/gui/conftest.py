@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import REAL, Run
 from waggle.gui.application.garbage_collection import GarbageCollector, freeze_long_lived
 from waggle.gui.application.main import application
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.qt_application import Application
 from waggle.gui.i18n import translator
 from waggle.gui.pages.context import PageContext
@@ -56,7 +56,7 @@ def pytest_runtest_protocol() -> Iterator[object]:
 def _delete_windows() -> None:
     """Delete the windows of a test, as a theme styles every widget. A function, so that no variable keeps one alive."""
     for widget in QApplication.topLevelWidgets():
-        if isinstance(widget, Window) and shiboken6.isValid(widget):
+        if isinstance(widget, MainWindow) and shiboken6.isValid(widget):
             widget.deleteLater()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
@@ -111,18 +111,18 @@ def theme(qapp: Application) -> Theme:
     return made
 
 
-Told = Callable[[Sequence[AnyEvent]], Window]
+Told = Callable[[Sequence[AnyEvent]], MainWindow]
 
 
 @pytest.fixture
 def window_told(qapp: Application, theme: Theme) -> Iterator[Told]:
     """Makes a shown window that was told these events; all are taken away afterwards."""
-    made: list[Window] = []
+    made: list[MainWindow] = []
 
-    def make(story: Sequence[AnyEvent], width: int = 1280, height: int = 800) -> Window:
+    def make(story: Sequence[AnyEvent], width: int = 1280, height: int = 800) -> MainWindow:
         current = StateStore()
         current.tell_time_by_events()
-        window = Window(PageContext(theme, store=current))
+        window = MainWindow(PageContext(theme, store=current))
         window.resize(width, height)
         for event in story:
             current.take(event)

@@ -15,10 +15,10 @@ from gui.pages.progress.test_leaderboard import chosen, compared, opened, said
 from gui.state.test_race_state import STORY
 from pictures.matrix import SIZE
 from waggle.core.settings import Settings
-from waggle.gui.application.main_window import SMALLEST, Window
+from waggle.gui.application.main_window import SMALLEST, MainWindow
 from waggle.gui.application.navigation import RailButton
 from waggle.gui.application.screenshot import screenshot_when_still
-from waggle.gui.charts.chart import Chart
+from waggle.gui.charts.chart import LineChart
 from waggle.gui.charts.heat_map import NAMED, HeatMap, first_day
 from waggle.gui.charts.sparkline import Sparkline
 from waggle.gui.i18n import translator
@@ -32,10 +32,10 @@ from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableView
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.buttons import Segments
-from waggle.gui.widgets.page_header import Top
-from waggle.gui.widgets.painted import Chip, Mark
-from waggle.gui.widgets.text import LARGE, Line, text
+from waggle.gui.widgets.controls.buttons import SegmentedControl
+from waggle.gui.widgets.page_header import TitleRow
+from waggle.gui.widgets.painted import Chip, Logo
+from waggle.gui.widgets.text import LARGE, ElidedLabel, text
 from waggle.protocol import events
 from waggle.protocol.events_playground import Answered, QuestionAnswered, QuestionPosed
 from waggle.protocol.state import STAGES, AnyEvent, Card, State
@@ -54,7 +54,7 @@ def test_pages_can_be_chosen_whatever_the_size_of_their_names_and_the_mark_stand
     assert len(buttons) == len(PAGES)
     assert all(above.geometry().bottom() < below.geometry().top() for above, below in pairwise(buttons))
     assert buttons[-1].geometry().bottom() < window.rail.height()
-    (mark,) = window.rail.findChildren(Mark)
+    (mark,) = window.rail.findChildren(Logo)
     for button in buttons:
         alone = button.toolButtonStyle() == QToolButton().toolButtonStyle()  # the icon
         assert button.toolTip() == (button.accessibleName() if alone else "")
@@ -114,7 +114,7 @@ def test_models_are_compared_in_the_width_of_the_page_whatever_they_are_called(
 
 def nothing_is_cut(shown: QWidget, percent: int, where: tuple[tuple[int, int], str]) -> None:
     """Choices and chips have the width of their words, what is scrolled that of its place, and heads their height."""
-    whole = [one for kind in (Segments, Chip) for one in shown.findChildren(kind) if one.isVisible()]
+    whole = [one for kind in (SegmentedControl, Chip) for one in shown.findChildren(kind) if one.isVisible()]
     cut = [(one, one.width(), one.sizeHint().width()) for one in whole if one.width() < one.sizeHint().width()]
     assert not cut, where
     for chip in shown.findChildren(Chip):
@@ -122,7 +122,7 @@ def nothing_is_cut(shown: QWidget, percent: int, where: tuple[tuple[int, int], s
     areas = [area for area in shown.findChildren(QScrollArea) if area.isVisible()]
     over = [max(area.widget().width(), area.widget().minimumSizeHint().width()) - area.viewport().width() for area in areas]
     assert all(wider <= 0 for wider in over), (where, over)
-    heads = [top.height() - top.minimumSizeHint().height() for top in shown.findChildren(Top)]
+    heads = [top.height() - top.minimumSizeHint().height() for top in shown.findChildren(TitleRow)]
     assert all(higher >= 0 for higher in heads), (where, heads)
 
 
@@ -144,7 +144,7 @@ def test_in_a_card_the_question_gives_way_before_its_specialty(theme: Theme, qtb
     assert made._question.width() < made._question.sizeHint().width()
 
 
-def ask(window: Window) -> None:
+def ask(window: MainWindow) -> None:
     """A question is answered on the page Try it."""
     window.show_page("swarms")
     window.pages.of(SwarmsPage).show_part("trying")
@@ -164,7 +164,7 @@ def the_days_stand_clear_of_their_names(you: QWidget, theme: Theme) -> None:
     first, names = calendar.place_of(first_day(calendar._today)), QFontMetricsF(theme.font("caption"))
     assert max(names.horizontalAdvance(tr(name)) for name in NAMED.values()) < first.left()
     assert names.height() <= first.top()
-    (line,) = calendar.parentWidget().findChildren(Line)
+    (line,) = calendar.parentWidget().findChildren(ElidedLabel)
     assert first.bottom() + 6 * calendar._step() < line.y()
 
 
@@ -202,7 +202,7 @@ def overlapping(within: QWidget) -> list[tuple[QWidget, QWidget]]:
 @pytest.mark.parametrize("percent", [100, 150, 200])
 def test_no_view_of_swarms_is_cut(window_told: Told, story: list[AnyEvent], theme: Theme, percent: int) -> None:
     theme.set_text(percent)
-    window: Window = window_told(story, *SMALLEST)
+    window: MainWindow = window_told(story, *SMALLEST)
     window.show_page("swarms")
     for view, show in VIEWS.items():
         show(window.pages.of(SwarmsPage))
@@ -214,7 +214,7 @@ def test_no_view_of_swarms_is_cut(window_told: Told, story: list[AnyEvent], them
             assert max(inner.width(), inner.minimumSizeHint().width()) <= area.viewport().width(), view
             assert not short_of_room(inner), view
             assert not overlapping(inner), view
-        whole = [one for one in window.pages.of(SwarmsPage).findChildren(Segments) if one.isVisible()]
+        whole = [one for one in window.pages.of(SwarmsPage).findChildren(SegmentedControl) if one.isVisible()]
         assert all(one.width() >= one.sizeHint().width() for one in whole), view
 
 
@@ -224,7 +224,9 @@ def test_home_says_how_many_cores_it_uses(window_told: Told, story: list[AnyEven
     window = window_told([*story, events.SettingsChanged(settings=Settings(), at=story[-1].at)], *SIZE)
     assert window.pages.of(HomePage).hero.profile.isVisible()
     screenshot_when_still(window)
-    (says,) = (line for line in window.pages.of(HomePage).findChildren(Line) if " cores" in line.words() and line.isVisible())
+    (says,) = (
+        line for line in window.pages.of(HomePage).findChildren(ElidedLabel) if " cores" in line.words() and line.isVisible()
+    )
     assert says.width() >= QFontMetricsF(theme.font("small")).horizontalAdvance(says.words().split(". ")[0])
 
 
@@ -239,7 +241,7 @@ def inked(image: QImage, left: int, right: int) -> tuple[list[int], list[int]]:
 @pytest.mark.parametrize("role", ["hero", "display", "title", "heading", "body"])
 def test_the_dots_of_a_capital_are_whole(qapp: object, theme: Theme, percent: int, role: str) -> None:
     theme.set_text(percent)
-    for made in (text(theme, "Über", role), Line(theme, "Über", role)):
+    for made in (text(theme, "Über", role), ElidedLabel(theme, "Über", role)):
         rows = []
         for more in (0, 40):
             made.resize(made.sizeHint() + QSize(0, more))
@@ -292,7 +294,7 @@ def test_charts_keep_their_figures_and_names(window_told: Told, story: list[AnyE
     window = window_told(story)
     window.show_page("progress")
     screenshot_when_still(window)
-    for chart in window.pages["progress"].findChildren(Chart):
+    for chart in window.pages["progress"].findChildren(LineChart):
         image = chart.grab().toImage()
         _, rows = inked(image, 0, theme.px(40))
         figures = 1 + sum(after - before > 1 for before, after in pairwise(rows))

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import PEERS, ready
 from pictures.screenshots import failed
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import figure
 from waggle.gui.pages.home.page import HomePage, latest_good_answer
@@ -27,13 +27,13 @@ from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.pause_menu import tomorrow_morning
 from waggle.gui.widgets.question_text import gist
-from waggle.gui.widgets.text import Line
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import events
 from waggle.protocol.events import HeldOutScore, PeerInfo, ShownCompletion
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import AnyEvent, Card, Snapshot, State, apply
 
-Told = Callable[..., Window]
+Told = Callable[..., MainWindow]
 
 
 def state_of(story: list[AnyEvent]) -> State:
@@ -546,7 +546,7 @@ RESTORING = [events.Preparing(part="Restoring the last checkpoint", done=2, part
 def words_on(page: QWidget) -> str:
     """All that a page says in labels and lines."""
     labels = [label.text() for label in page.findChildren(QLabel) if not label.isHidden()]
-    return "\n".join([*labels, *(line.words() for line in page.findChildren(Line) if not line.isHidden())])
+    return "\n".join([*labels, *(line.words() for line in page.findChildren(ElidedLabel) if not line.isHidden())])
 
 
 def test_who_returns_does_not_read_that_all_is_lost(window_told: Told, qapp: QApplication) -> None:

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QWidget
 from waggle.core import paths
 from waggle.gui.application.garbage_collection import freeze_long_lived
 from waggle.gui.application.main import application
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.pages import PAGES
 from waggle.gui.pages.context import PageContext
@@ -42,7 +42,7 @@ FRUIT = 17  # what each coroutine of a soak brings back
 def start() -> object:
     """Ends when the window has been painted once."""
 
-    class Seen(Window):
+    class Seen(MainWindow):
         def paintEvent(self, event: QPaintEvent) -> None:
             super().paintEvent(event)
             QTimer.singleShot(0, lambda: QApplication.exit(0))
@@ -55,7 +55,7 @@ def start() -> object:
 
 def idle() -> object:
     """Percent of a core while nothing happens, over twenty seconds."""
-    window = Window(PageContext(_dressed()))
+    window = MainWindow(PageContext(_dressed()))
     window.show()
     marks: list[tuple[float, float]] = []
     QTimer.singleShot(3000, lambda: marks.append((time.monotonic(), time.process_time())))
@@ -84,7 +84,7 @@ class Shown:
 
     def __init__(self, seconds: float) -> None:
         self.current = StateStore()
-        self.window = Window(PageContext(_dressed(), store=self.current))
+        self.window = MainWindow(PageContext(_dressed(), store=self.current))
         self.window.show()
         self._noise = random.Random(7)
         self._pages = list(PAGES)
@@ -198,7 +198,7 @@ async def _errand() -> int:
     return FRUIT
 
 
-def _press_and_close(window: Window, done: dict[str, int]) -> None:
+def _press_and_close(window: MainWindow, done: dict[str, int]) -> None:
     """Close what is open; where nothing is, press one of the buttons that open something."""
     dialogs = [dialog for dialog in window.findChildren(QDialog) if dialog.isVisible()]
     for dialog in dialogs:

@@ -22,7 +22,7 @@ from pictures.screenshots import Story, failed, starting, window_of
 from waggle.core import paths
 from waggle.core.settings import Settings
 from waggle.gui.application.main import application
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
@@ -96,7 +96,7 @@ def readme(folder: Path) -> Path:
     return path
 
 
-def show(window: Window, view: str) -> None:
+def show(window: MainWindow, view: str) -> None:
     """A page, or one seen in another way."""
     window.show_page("progress" if view == TABLE else view)
     progress = window.pages.built.get("progress")

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 
 from pictures import staged
 from waggle.gui.application.main import application
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages import PAGES
 from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.peers.page import PeersPage
@@ -120,12 +120,12 @@ STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
 }
 
 
-def window_of(theme: Theme, told: Sequence[AnyEvent], *, replay: bool = True) -> Window:
+def window_of(theme: Theme, told: Sequence[AnyEvent], *, replay: bool = True) -> MainWindow:
     """A window that has been told these events, by a recording or as if by an engine."""
     current, journal = StateStore(), EventLog()
     current.tell_time_by_events()
     host = EngineHost(can_start=lambda: current.state.problem is not None)
-    window = Window(PageContext(theme, store=current, event_log=journal, engine=host))
+    window = MainWindow(PageContext(theme, store=current, event_log=journal, engine=host))
     for event in told:
         current.take(event)
         journal.take(event)
@@ -191,12 +191,12 @@ def _staged(theme: Theme, told: Story, folder: Path) -> Iterator[Path]:
                     window.hide()
 
 
-def _take(window: Window, page: str, path: Path) -> Path:
+def _take(window: MainWindow, page: str, path: Path) -> Path:
     window.show_page(page)
     return _grab(window, path)
 
 
-def _grab(window: Window, path: Path) -> Path:
+def _grab(window: MainWindow, path: Path) -> Path:
     for _ in range(4):  # layouts settle in the second pass
         QApplication.processEvents()
     scale = window.devicePixelRatio()

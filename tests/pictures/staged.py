@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.pages.swarms.playground.chat import ChatView
 from waggle.gui.pages.swarms.race import RaceView
@@ -68,7 +68,7 @@ def _turn(
     return events_chat.Turn(words=words, replies=replies, finished=finished, stopped=stopped, left_out=left_out)
 
 
-def _tell(window: Window, *events: AnyEvent) -> None:
+def _tell(window: MainWindow, *events: AnyEvent) -> None:
     for event in events:
         window._current.take(event)
     window._current.flush()
@@ -79,28 +79,28 @@ def _first(*, finished: bool = True) -> events_chat.TurnGrew:
     return events_chat.TurnGrew(number=0, turn=_turn("Simplify the fraction 36/84.", now, "3/7", finished=finished))
 
 
-def _grown(window: Window, _view: ChatView) -> None:
+def _grown(window: MainWindow, _view: ChatView) -> None:
     second = _turn("Hello, who are you?\nTell me about yourself.", "<answer>22</answer>", f"22 {LONG}", stopped=True, left_out=1)
     _tell(window, _first(), events_chat.TurnGrew(number=1, turn=second))
 
 
-def _writing(window: Window, view: ChatView) -> None:
+def _writing(window: MainWindow, view: ChatView) -> None:
     view.message.setPlainText(_first().turn.words)
     view.message.sent.emit()
     _tell(window, _first(finished=False))
 
 
-def _guessed(window: Window, view: ChatView) -> None:
+def _guessed(window: MainWindow, view: ChatView) -> None:
     view.blind.setChecked(True)
     _tell(window, _first())
 
 
-def _too_long(window: Window, view: ChatView) -> None:
+def _too_long(window: MainWindow, view: ChatView) -> None:
     _tell(window, _first())
     view.message.setPlainText("why " * 600)
 
 
-TALKS: Mapping[str, Callable[[Window, ChatView], None]] = {
+TALKS: Mapping[str, Callable[[MainWindow, ChatView], None]] = {
     "empty": lambda window, view: None,
     "writing": _writing,
     "turns": _grown,
@@ -109,13 +109,13 @@ TALKS: Mapping[str, Callable[[Window, ChatView], None]] = {
 }
 
 
-def show_race(window: Window, state: str) -> None:
+def show_race(window: MainWindow, state: str) -> None:
     """The page Race in this state."""
     window.show_page("swarms", "race")
     RACES[state](window.pages.of(SwarmsPage).race)
 
 
-def show_talk(window: Window, state: str) -> None:
+def show_talk(window: MainWindow, state: str) -> None:
     """The page Chat in this state."""
     window.show_page("swarms")
     window.pages.of(SwarmsPage).show_part("trying")

@@ -16,7 +16,7 @@ from gui.recorded import START, Run, ready
 from pictures.screenshots import failed
 from waggle.core.paths import Home
 from waggle.core.settings import Settings, When
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.navigation import NavigationRail, RailButton
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
@@ -39,7 +39,7 @@ from waggle.protocol.events_identity import Day, DaysTold
 from waggle.protocol.schedule import Decision, Readings, Wishes, decide
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
-TellWindow = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 
 
 def test_many_events_are_one_redraw(qtbot: QtBot) -> None:
@@ -61,7 +61,7 @@ def test_what_was_now_is_in_the_past_some_time_later_though_nothing_is_told(
     monkeypatch.setattr("waggle.gui.state.store.MINUTE_MS", 20)
     moment = [START]
     current = StateStore(clock=lambda: moment[0])
-    window = Window(PageContext(theme, store=current))
+    window = MainWindow(PageContext(theme, store=current))
     qtbot.addWidget(window)
     current.take(events.PhaseChanged(at=START, phase="paused", round=3))
     current.take(events.Warned(at=START, title="The clock is slow.", advice="Set it."))
@@ -184,7 +184,7 @@ def test_what_has_nothing_to_say_yet_takes_no_room_and_a_link_begins_where_words
     assert left_edge(welcome._skip) + 5 == left_edge(welcome._steps)
 
 
-def figures(window: Window) -> list[str]:
+def figures(window: MainWindow) -> list[str]:
     cards = (window.pages.of(HomePage)._answers, window.pages.of(HomePage)._used, window.pages.of(HomePage)._energy)
     return [f"{card._value.text()} {card._unit.text()}|{card._line.words()}" for card in cards]
 
@@ -679,7 +679,7 @@ def test_the_key_for_pausing_never_overwrites_what_was_copied(
 
 def test_the_report_on_home_is_that_of_help(theme: Theme, qapp: QApplication, qtbot: QtBot, tmp_path: Path) -> None:
     current, journal = StateStore(), EventLog()
-    window = Window(PageContext(theme, store=current, event_log=journal, engine=EngineHost(home=Home(tmp_path))))
+    window = MainWindow(PageContext(theme, store=current, event_log=journal, engine=EngineHost(home=Home(tmp_path))))
     qtbot.addWidget(window)
     window.show()
     event = events.EngineFailed(title="The folder cannot be written.", advice="Make room.", detail=f"in {tmp_path}/state", at=1.0)

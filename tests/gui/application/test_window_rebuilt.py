@@ -16,7 +16,7 @@ from gui.pages.swarms.test_page import EASY, HERE, OFFERS, OTHER, is_previewing
 from gui.recorded import ready
 from waggle.core.paths import Home
 from waggle.gui.application.controller import Controller
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.pages.live.page import LivePage
 from waggle.gui.pages.peers.page import PeersPage
@@ -26,7 +26,7 @@ from waggle.gui.pages.you.page import GOODBYE, IDENTITY, YouPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.text import Line
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import events
 from waggle.protocol.events_chat import TurnGrew
 from waggle.protocol.events_identity import BackupWritten
@@ -69,7 +69,7 @@ def tell(shell: Controller, *received: AnyEvent) -> None:
     shell._current.flush()
 
 
-def renew(shell: Controller, way: dict[str, str | int]) -> Window:
+def renew(shell: Controller, way: dict[str, str | int]) -> MainWindow:
     """As a person does: in Settings, whichever page they come from. And they go back to it."""
     before, came_from = shell.window, shell.window.page
     before.show_page("settings")
@@ -127,7 +127,7 @@ def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Controller, way
     swarms = renew(shell, {"window.text_percent": 90}).pages.of(SwarmsPage)
     assert is_previewing(swarms)
     (sheet,) = swarms.findChildren(SwarmPreview)
-    assert "Two laptops" in [line.words() for line in sheet.findChildren(Line)]
+    assert "Two laptops" in [line.words() for line in sheet.findChildren(ElidedLabel)]
 
 
 def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Controller) -> None:
@@ -236,7 +236,7 @@ def test_the_chosen_peer_the_table_and_what_is_looked_for_go_on(shell: Controlle
     assert [row.row() for row in shell.window.pages.of(PeersPage)._view.selectionModel().selectedRows()] == [1]
 
 
-def secrets(window: Window) -> list[str]:
+def secrets(window: MainWindow) -> list[str]:
     return [
         field.text()
         for field in window.pages.of(YouPage).findChildren(QLineEdit)

@@ -16,10 +16,10 @@ from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.recorded import START
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.charts import progress_charts
-from waggle.gui.charts.chart import Chart
+from waggle.gui.charts.chart import LineChart
 from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.state.chart_series import AXES
 from waggle.gui.theme.theme import Theme
@@ -89,7 +89,7 @@ AHAS = (
 @pytest.mark.parametrize("size", [(1280, 800), (1024, 640)])
 @pytest.mark.parametrize("axis", range(3))
 def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
-    window_told: Callable[..., Window], written: list[AnyEvent], qtbot: QtBot, size: tuple[int, int], axis: int
+    window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot, size: tuple[int, int], axis: int
 ) -> None:
     window = window_told([*written, *(events.AhaHappened(aha=aha) for aha in AHAS)], *size)
     window.show_page("progress")
@@ -118,7 +118,7 @@ def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
 
 
 def test_scores_on_other_questions_are_another_line_beyond_a_dashed_one(
-    window_told: Callable[..., Window], written: list[AnyEvent], qtbot: QtBot
+    window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot
 ) -> None:
     scores = [events.HeldOutScore(round=number, at=START - 1, right=number // 100, total=60) for number in (620, 624)]
     window = window_told([*written, *(events.HeldOutMeasured(score=score) for score in scores)])
@@ -134,7 +134,7 @@ def test_scores_on_other_questions_are_another_line_beyond_a_dashed_one(
 
 
 def test_ahas_newer_than_the_last_score_leave_its_label_alone(
-    window_told: Callable[..., Window], written: list[AnyEvent], qtbot: QtBot
+    window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot
 ) -> None:
     story = [event for event in written if not isinstance(event, events.HeldOutMeasured)]  # the last one is that of round 600
     ahas = [events.Aha(round=number, at=START, specialty=f"Logic {number}") for number in (590, 605, 620)]
@@ -159,7 +159,7 @@ def test_ahas_newer_than_the_last_score_leave_its_label_alone(
 
 @pytest.mark.parametrize("wide", [230, 260, 320, 400, 900])
 def test_words_below_a_chart_do_not_run_together_however_narrow_it_is(theme: Theme, qtbot: QtBot, wide: int) -> None:
-    chart = Chart(theme, "chart", shows_axis=True)
+    chart = LineChart(theme, "chart", shows_axis=True)
     qtbot.addWidget(chart)
     chart.resize(wide, 200)
     with qtbot.waitExposed(chart):

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.gui.application.controller import Controller
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.charts.swarm_graph import SwarmGraph
 from waggle.gui.charts.swarm_graph_layout import AROUND, MOST, most_active_peers, place_peers
 from waggle.gui.engine_client.replay import Replay
@@ -24,7 +24,7 @@ from waggle.protocol import events
 from waggle.protocol.events import PeerInfo, ShownCompletion, ShownGroup
 from waggle.protocol.state import AnyEvent, State, apply
 
-TellWindow = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 NOW = 1_790_000_000.0
 OTTER = PeerInfo(id="12D3KooWBriskOtter", name="Brisk Otter", received=12, used=3, taken=8, delay_ms=18.0, seen_at=NOW)
 WREN = PeerInfo(id="12D3KooWCleverWren", name="Clever Wren", connection="relay", received=2, delay_ms=90.0, seen_at=NOW)

@@ -13,7 +13,7 @@ from waggle.core.errors import WaggleError
 from waggle.gui.application import main as app
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.main import Arguments, run
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.pages.home.page import HomePage
@@ -94,7 +94,7 @@ def test_a_replay_can_be_held(tmp_path: Path, qtbot: QtBot) -> None:
 NO_SCREEN = pytest.mark.qt_log_ignore("systemTrayWindowChanged")  # the platform without a screen says so
 
 
-def offered(window: Window) -> list[str]:
+def offered(window: MainWindow) -> list[str]:
     return [button.text() for button in window.pages.of(HomePage).hero._buttons.findChildren(Button) if button.isVisible()]
 
 
@@ -217,7 +217,7 @@ def test_what_was_frozen_is_held_in_other_words_and_not_when_it_is_played_again(
     shiboken6.delete(window)
 
 
-def live_in(window: Window) -> LivePage:
+def live_in(window: MainWindow) -> LivePage:
     page = window.pages["live"]
     assert isinstance(page, LivePage)
     return page

@@ -23,9 +23,9 @@ from protocol.test_status_text import TABLE
 from waggle.core.errors import CharterError
 from waggle.core.settings import When
 from waggle.gui.application.controller import Controller
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.charts.axis import axis_ticks
-from waggle.gui.charts.chart import Chart
+from waggle.gui.charts.chart import LineChart
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import (
@@ -54,8 +54,8 @@ from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.inputs import Number, Picker
-from waggle.gui.widgets.painted import Stages
+from waggle.gui.widgets.controls.inputs import ComboBox, NumberField
+from waggle.gui.widgets.painted import StageProgress
 from waggle.network.messages import handshake
 from waggle.network.messages.handshake import Greeting
 from waggle.protocol.events import CheckpointSetAside, Downloading, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
@@ -68,7 +68,7 @@ from waggle.tasks.catalogue import shipped
 from waggle.tasks.charter import PROTOCOL
 
 ROOT = Path(__file__).resolve().parents[3]
-TellWindow = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 AS_IT_IS = ("No room.", "Make some.")  # the table's own words for a failure
 
 
@@ -235,7 +235,7 @@ def test_hundredths_are_written_as_is_the_custom(theme: Theme, qtbot: QtBot) -> 
             widget = make_control(theme, row)
             qtbot.addWidget(widget)
             widget.show_value(90)
-            assert (widget.currentText() if isinstance(widget, Picker) else widget.text()) == f"90{gap}%"
+            assert (widget.currentText() if isinstance(widget, ComboBox) else widget.text()) == f"90{gap}%"
 
 
 @pytest.mark.parametrize("answer", ["Monday", "3 days", "1,234", "5. Home", "It is plugged in.", "%1 or %2", "it is running."])
@@ -344,7 +344,7 @@ def test_the_verdict_on_progress_is_german() -> None:
 def test_point_and_comma_both_stand_before_decimals(theme: Theme, qtbot: QtBot, spoken: Language, text: str) -> None:
     translator.use(spoken)
     for typed in ("0.35", "0,35"):
-        number = Number(theme, "Energy", 0, 1000, unit="kWh", whole=False)
+        number = NumberField(theme, "Energy", 0, 1000, unit="kWh", whole=False)
         qtbot.addWidget(number)
         number.selectAll()
         qtbot.keyClicks(number, typed)
@@ -371,7 +371,7 @@ def test_the_mirrored_language_swaps_the_sides(qapp: QApplication, window_told: 
     for _ in range(3):
         qapp.processEvents()
     assert window.rail.property("side") == "right"
-    chart = window.findChildren(Chart)[0]
+    chart = window.findChildren(LineChart)[0]
     axes = [chart.getAxis("left").sceneBoundingRect().left(), chart.getViewBox().sceneBoundingRect().left()]
     assert axes == sorted(axes), "time runs from left to right all the same"
 
@@ -385,7 +385,7 @@ def inked(widget: QWidget, colour: QColor) -> list[int]:
 @pytest.mark.parametrize("spoken", ["en", "mirrored"])
 def test_what_is_painted_by_hand_begins_where_lines_begin(qapp: QApplication, theme: Theme, spoken: Language) -> None:
     translator.use(spoken)
-    stepper, stages = RoundStepper(theme), Stages(theme)
+    stepper, stages = RoundStepper(theme), StageProgress(theme)
     stepper.resize(800, 40)
     stepper.show_state(State(stage="draw"))
     stages.show_stage(1, 6)

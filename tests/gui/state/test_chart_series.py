@@ -60,7 +60,7 @@ def test_scores_stand_where_their_round_ended() -> None:
 
 def test_a_pause_is_found_between_neighbours_only() -> None:
     rounds = [summary(1, at=100), summary(2, at=1110), summary(9, at=9000)]
-    assert chart_series.pauses(rounds) == [chart_series.Pause(100, 1100)]
+    assert chart_series.pauses(rounds) == [chart_series.PauseSpan(100, 1100)]
 
 
 def test_peers_reward_is_weighted_by_groups() -> None:

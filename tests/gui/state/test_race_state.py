@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.recorded import Run
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.i18n import translator
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.swarms.page import SwarmsPage
@@ -21,7 +21,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.protocol import events_race
 from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, RaceEvent, Racer, RoundRaced
 
-Make = Callable[..., Window]
+Make = Callable[..., MainWindow]
 RACERS = (Racer(id="12D3KooWBriskOtter", name="Brisk Otter"), Racer(id="12D3KooWCleverWren", name="Clever Wren"))
 BEGAN = RaceBegan(rounds=4, racers=RACERS, specialties=("Fractions", "Logic"))
 STORY: tuple[RaceEvent, ...] = (

@@ -6,7 +6,7 @@ from PySide6.QtGui import QAccessible
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.context import PageContext
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.spoken_summary import last_minute_rounds, summary_text
@@ -88,7 +88,7 @@ def test_it_is_read_out_only_when_asked_once_a_minute_and_never_twice(
     current, choices = StateStore(), SettingsStore(None)
     now = [NOW]
     current._clock = lambda: now[0]
-    window = Window(PageContext(theme, store=current, settings=choices))
+    window = MainWindow(PageContext(theme, store=current, settings=choices))
     qtbot.addWidget(window)
     window.show()
     announcements.clear()

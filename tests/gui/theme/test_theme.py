@@ -15,7 +15,7 @@ from waggle.gui.pages.settings.rows import SECTIONS, make_control
 from waggle.gui.theme import reduced_motion
 from waggle.gui.theme.theme import Theme, ThemeName, load_fonts, tokens
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.inputs import Picker
+from waggle.gui.widgets.controls.inputs import ComboBox
 
 GROUNDS = ("window", "rail", "surface", "sunken")
 TINTED = ("accent_soft", "peer_soft", "match", "match_peer")
@@ -208,7 +208,7 @@ def test_motion_as_the_system_is_as_the_system(
     row = next(row for part in SECTIONS for row in part.rows if row.key == "window.less_motion")
     picker = make_control(theme, row)
     qtbot.addWidget(picker)
-    assert isinstance(picker, Picker)
+    assert isinstance(picker, ComboBox)
     picker.show_value("system")
     assert picker.currentText().startswith(words)
 

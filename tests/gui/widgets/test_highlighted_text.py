@@ -5,7 +5,7 @@ from PySide6.QtGui import QFontMetricsF
 
 from waggle.gui.i18n.formatting import tooltip_text
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.highlighted_text import SpanText, broken, fitted, span_layout, units
+from waggle.gui.widgets.highlighted_text import HighlightedText, broken, fitted, span_layout, units
 
 
 def test_short_text_is_left_alone() -> None:
@@ -56,7 +56,7 @@ def test_lines_break_after_a_space_or_before_a_tag(theme: Theme, text: str, seco
 
 
 def test_markup_stays_text(theme: Theme) -> None:
-    widget = SpanText(theme, 2)
+    widget = HighlightedText(theme, 2)
     widget.resize(300, 40)
     widget.say("<b>bold</b><img src='http://x/y.png'>\u202e", 3, 4)
     assert widget.accessibleName().startswith("<b>bold</b><img")
@@ -66,14 +66,14 @@ def test_markup_stays_text(theme: Theme) -> None:
 
 @pytest.mark.parametrize("text", ["", "\u0300" * 500, "\ud800", "a" * 5000, "\u05d0\u05d1 <answer>\u05d2</answer>", "\n" * 50])
 def test_no_text_breaks_the_painting(theme: Theme, text: str) -> None:
-    widget = SpanText(theme, 2)
+    widget = HighlightedText(theme, 2)
     widget.resize(120, 40)
     widget.say(text, 4900, 50)
     assert not widget.grab().isNull()
 
 
 def test_what_is_cut_is_whole_in_the_tooltip(theme: Theme) -> None:
-    made = SpanText(theme, 1)
+    made = HighlightedText(theme, 1)
     made.resize(300, made.height())
     long = "So it is <b>.\n" + "step by step " * 20 + "<answer>3/7</answer>"
     for text, told in ((long, tooltip_text(long)), ("<answer>3/7</answer>", "")):

@@ -11,7 +11,7 @@ from waggle.core.errors import SettingsError
 from waggle.core.settings import Settings, Value
 from waggle.core.stored_data import Kind
 from waggle.gui.application import window_state
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.tray import TrayIcon
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
@@ -193,11 +193,11 @@ class Controller(QObject):
         else:
             self.finished.emit()
 
-    def _new_window(self) -> Window:
+    def _new_window(self) -> MainWindow:
         source = self._source
         can_start = (lambda: not source.running) if isinstance(source, EngineProcess) else (lambda: False)
         host = EngineHost(home=None if self._host else self._home, name=self._host, can_start=can_start)
-        window = Window(
+        window = MainWindow(
             PageContext(self._theme, store=self._current, settings=self.choices, event_log=self.event_log, engine=host)
         )
         window.commanded.connect(self.send)

@@ -17,7 +17,7 @@ from waggle.core.errors import EngineError, WaggleError
 from waggle.gui.application import unix_signals
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.garbage_collection import GarbageCollector, freeze_long_lived
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.application.single_instance import SingleInstance
@@ -31,7 +31,7 @@ from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme import reduced_motion
 from waggle.gui.theme.theme import Theme, ThemeName
-from waggle.gui.widgets.system_tray import mark_icon
+from waggle.gui.widgets.system_tray import logo_icon
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def run(arguments: Arguments) -> int:
     translator.use(translator.language_of_setting(window_settings.language))
     theme = Theme(_theme_name(arguments.theme or window_settings.theme), text_percent=window_settings.text_percent)
     theme.dress()
-    app.setWindowIcon(mark_icon(theme))
+    app.setWindowIcon(logo_icon(theme))
     if arguments.screenshot is not None:
         if arguments.replay is None:
             raise WaggleError("A picture is taken of a recorded run.", "Name one with --replay, or leave --screenshot out.")
@@ -100,7 +100,7 @@ def save_screenshot(theme: Theme, recording: Path, page: str, picture: Path) -> 
     """Play a recording to its end, show a page, and save the window as an image file; raises WaggleError."""
     current = StateStore()
     current.tell_time_by_events()
-    window = Window(PageContext(theme, store=current))
+    window = MainWindow(PageContext(theme, store=current))
     replay = Replay(recording)
     replay.event_received.connect(current.take)
     replay.ended.connect(window.show_replay)
@@ -164,7 +164,7 @@ def needs_welcome(home: paths.Home, choices: SettingsStore, overrides: tuple[str
 def _run_event_loop(controller: Controller, arguments: Arguments, *, first: bool = False) -> int:
     import qasync
 
-    sys.excepthook = _Reporter(controller)
+    sys.excepthook = _ExceptionHook(controller)
     logging.getLogger().addHandler(EventLogHandler(controller.event_log))
     app = application()
     app.open_invite, app.leave = controller.open_invite, controller.leave_with_system
@@ -192,7 +192,7 @@ def _theme_name(name: str) -> ThemeName:
     return cast(ThemeName, name if name in get_args(ThemeName) else "system")
 
 
-class _Reporter:
+class _ExceptionHook:
     """Exception hook of the window process: an error in the window never ends the engine."""
 
     def __init__(self, controller: Controller) -> None:

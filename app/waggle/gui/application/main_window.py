@@ -9,13 +9,13 @@ from waggle.gui.pages.context import PageContext
 from waggle.gui.widgets.text import announce
 from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory
 
-__all__ = ["SMALLEST", "Window"]
+__all__ = ["SMALLEST", "MainWindow"]
 
 NOTICE_MS, LETTER_MS = 8000, 70  # the least time that a notice stays, and the time to read each of its letters
 AUTOMATIC_QUERIES = (ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory)  # pages send them again
 
 
-class Window(PageWindow):
+class MainWindow(PageWindow):
     """`closing`: the person closed the window; `unseen` carries a notice while the window is hidden."""
 
     closing = Signal()

@@ -13,8 +13,8 @@ from waggle.gui.state.notifications import warning_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, edges, restyle, row
-from waggle.gui.widgets.painted import Chip, Mark, Sign
-from waggle.gui.widgets.text import Line, set_tip, text
+from waggle.gui.widgets.painted import Chip, Icon, Logo
+from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.state import HELD, State
 from waggle.protocol.status_text import sentence
 
@@ -91,7 +91,7 @@ class NavigationRail(QFrame):
             group.addButton(button)
         above = [button for page, button in self._buttons.items() if not PAGES[page].at_foot]
         below = [button for page, button in self._buttons.items() if PAGES[page].at_foot]
-        self._head = row(Mark(theme, MARK), self._name, None, gap=10)
+        self._head = row(Logo(theme, MARK), self._name, None, gap=10)
         self._box: QBoxLayout = column(self._head, 12, *above, None, *below)
         self.setLayout(self._box)
         self.set_compact(False)
@@ -142,15 +142,15 @@ class StatusBar(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setObjectName("status")
-        self._sign = Sign(theme, "save", "text_soft", 14)
-        self._word = Line(theme, role="label")
+        self._sign = Icon(theme, "save", "text_soft", 14)
+        self._word = ElidedLabel(theme, role="label")
         self._word.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # the state is never cut
-        self._says = Line(theme, role="small", tone="text_soft")
+        self._says = ElidedLabel(theme, role="small", tone="text_soft")
         self._home = Button(theme, tr("Go to Home"), "link")
         self._home.clicked.connect(self.home_wanted)
         self._notice = Chip(theme)
         self._mark = Chip(theme, "", "peer", "play")
-        self._figures = Line(theme, role="small", tone="text_faint", right=True)
+        self._figures = ElidedLabel(theme, role="small", tone="text_faint", right=True)
         self._figures.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
         self._compact = self._problem = False
         self._page, self._warning = "home", ""
@@ -202,7 +202,7 @@ class StatusBar(QFrame):
         self._page, self._problem = page, status.action == "copy_report"
         self._warning = warning_words(state.warnings[0]) if state.warnings else ""
         self._show_way_home()
-        self._sign.show_sign(status.sign, SIGN_INK[status.tone])
+        self._sign.show_icon(status.sign, SIGN_INK[status.tone])
         self._word.say(tr_sentence(status.word))
         words = (
             f"{tr_sentence(status.says).removesuffix('.')}. {tr_sentence(status.detail)}"

@@ -4,13 +4,13 @@ from PySide6.QtCore import QThread
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.live.page import FRAME_MS
 
 ATTEMPTS = 40  # then take the image anyway: some animations never end
 
 
-def screenshot_when_still(window: Window) -> QImage:
+def screenshot_when_still(window: MainWindow) -> QImage:
     """Grab the window once two grabs in a row are equal: Live and Progress build their parts one after the other."""
     image = QImage()
     for _ in range(ATTEMPTS):

@@ -90,7 +90,7 @@ class SingleInstance(QObject):
             socket.disconnected.connect(socket.deleteLater)
 
 
-class _Listener:
+class _RequestReader:
     """Reads one request from a socket; aborts the connection if it is too long or malformed."""
 
     def __init__(self, instance: SingleInstance, socket: QLocalSocket) -> None:
@@ -112,8 +112,8 @@ class _Listener:
         self._instance.start_requested.emit(request.invite)
 
 
-def _listener(instance: SingleInstance, socket: QLocalSocket) -> _Listener:
-    return _Listener(instance, socket)
+def _listener(instance: SingleInstance, socket: QLocalSocket) -> _RequestReader:
+    return _RequestReader(instance, socket)
 
 
 def _name(folder: Path, which: str, *, make: bool = False) -> str:

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 from waggle.gui.i18n.formatting import tr, tr_sentence
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls import pause_menu
-from waggle.gui.widgets.system_tray import mark_icon
+from waggle.gui.widgets.system_tray import logo_icon
 from waggle.protocol.commands import Resume, new_id
 from waggle.protocol.state import State
 from waggle.protocol.status_text import sentence
@@ -27,7 +27,7 @@ class TrayIcon(QObject):
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._icons = {awake: mark_icon(theme, awake=awake) for awake in (True, False)}
+        self._icons = {awake: logo_icon(theme, awake=awake) for awake in (True, False)}
         self.icon = QSystemTrayIcon(self._icons[False], self)
         self.menu = QMenu()
         self._says = QAction(self.menu)

@@ -21,7 +21,7 @@ AXIS_WIDTH, BELOW, LOWEST = 44, 26, 90  # pixels for the words of both axes, and
 ABOVE_LINES = 1  # z value
 
 
-class Label(msgspec.Struct, frozen=True):
+class EndLabel(msgspec.Struct, frozen=True):
     """A name at the end of a line, in the coordinates of the data; `role` is a colour of the theme."""
 
     x: float
@@ -30,7 +30,7 @@ class Label(msgspec.Struct, frozen=True):
     role: str
 
 
-class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
+class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
     """One plot in the colours of the theme: `begin` clears it, then lines and labels are added."""
 
     def __init__(self, theme: Theme, name: str, *, shows_axis: bool) -> None:
@@ -46,7 +46,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self.setMouseEnabled(False, False)
         self.hideButtons()
         self._shows_axis = shows_axis
-        self._labels: list[tuple[pyqtgraph.TextItem, Label]] = []
+        self._labels: list[tuple[pyqtgraph.TextItem, EndLabel]] = []
         self._top, self._ends = 1.0, (0.0, 1.0)
         self._ticks: list[Tick] = []  # of the vertical axis
         self._places: list[Tick] = []  # of the horizontal axis
@@ -133,7 +133,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         scatter.setZValue(ABOVE_LINES + 1)  # above the background of the label, which begins at the middle of the dot
         self.addItem(scatter)
 
-    def label(self, label: Label) -> None:
+    def label(self, label: EndLabel) -> None:
         note = self._note(label.x, label.y, label.words, label.role)
         self._back(note)
         self._labels.append((note, label))

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QSizePolicy
 
 from waggle.gui.i18n.formatting import duration, figure, month, plural, tr, whole_day
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 from waggle.gui.widgets.text import announce
 from waggle.protocol.events_identity import Day
 
@@ -44,7 +44,7 @@ def day_words(date: datetime.date, day: Day | None) -> str:
     return f"{when}: {answers}, {rest}"
 
 
-class HeatMap(Painted):
+class HeatMap(PaintedWidget):
     """`read` carries the sentence about the day under the mouse or the keyboard cursor."""
 
     read = Signal(str)

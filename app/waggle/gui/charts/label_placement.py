@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 
-class Box(msgspec.Struct, frozen=True):
+class LabelBox(msgspec.Struct, frozen=True):
     """A rectangle in pixels, from the top left."""
 
     left: float
@@ -13,17 +13,19 @@ class Box(msgspec.Struct, frozen=True):
     right: float
     bottom: float
 
-    def meets(self, other: "Box") -> bool:
+    def meets(self, other: "LabelBox") -> bool:
         return self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
 
 
-def place_labels(lines: Sequence[tuple[float, float]], room: Box, high: float, curve: Sequence[Box]) -> list[Box | None]:
+def place_labels(
+    lines: Sequence[tuple[float, float]], room: LabelBox, high: float, curve: Sequence[LabelBox]
+) -> list[LabelBox | None]:
     """A box for each label, or None without room; `lines` are (x of the line, width of the label), the first chooses first.
 
     Prefers left of the line to right, above to below, and covering the curve to nothing. `high`: height of a label.
     """
-    occupied: list[Box] = []
-    boxes: list[Box | None] = []
+    occupied: list[LabelBox] = []
+    boxes: list[LabelBox | None] = []
     for x, wide in lines:
         free = [box for box in _candidate_boxes(x, wide, room, high) if not any(box.meets(other) for other in occupied)]
         best = next((box for box in free if not any(box.meets(part) for part in curve)), free[0] if free else None)
@@ -32,8 +34,8 @@ def place_labels(lines: Sequence[tuple[float, float]], room: Box, high: float, c
     return boxes
 
 
-def _candidate_boxes(x: float, wide: float, room: Box, high: float) -> Iterator[Box]:
+def _candidate_boxes(x: float, wide: float, room: LabelBox, high: float) -> Iterator[LabelBox]:
     for x_left in (x - wide, x):
         if room.left <= x_left and x_left + wide <= room.right:
             for row in range(int((room.bottom - room.top) // high)):
-                yield Box(x_left, room.top + row * high, x_left + wide, room.top + (row + 1) * high)
+                yield LabelBox(x_left, room.top + row * high, x_left + wide, room.top + (row + 1) * high)

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.charts.chart import Chart, Label
+from waggle.gui.charts.chart import EndLabel, LineChart
 from waggle.gui.i18n.formatting import percent, tr
 from waggle.gui.theme.theme import Theme
 from waggle.protocol.events_leaderboard import ScoreCurve
 
 
-class LeaderboardChart(Chart):
+class LeaderboardChart(LineChart):
     """Blue: trained with peers; grey and dashed: the reference, trained alone."""
 
     def __init__(self, theme: Theme) -> None:
@@ -39,7 +39,7 @@ class LeaderboardChart(Chart):
             style = Qt.PenStyle.SolidLine if curve.together else Qt.PenStyle.DashLine
             self.line(x, y, role, style, width=2.4, dots=True)
             name = tr("With peers") if curve.together else tr("Alone")
-            self.label(Label(x[-1], y[-1], f"  {name}  {percent(y[-1])}", ink))
+            self.label(EndLabel(x[-1], y[-1], f"  {name}  {percent(y[-1])}", ink))
         self.spread_labels()
 
     def whiskers(self, x: Sequence[float], spans: Sequence[tuple[float, float]], role: str) -> None:

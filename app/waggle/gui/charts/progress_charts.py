@@ -12,7 +12,7 @@ from PySide6.QtGui import QFontMetricsF
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.charts import label_placement
 from waggle.gui.charts.axis import round_words
-from waggle.gui.charts.chart import ABOVE_LINES, APART, Chart, Label
+from waggle.gui.charts.chart import ABOVE_LINES, APART, EndLabel, LineChart
 from waggle.gui.i18n.formatting import decimal, duration, one_line, percent, tr, tr_sentence
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
@@ -40,7 +40,7 @@ class EventMark(msgspec.Struct, frozen=True):
     round: int
 
 
-class AnnotatedChart(Chart):
+class AnnotatedChart(LineChart):
     """A chart with pauses, ahas, changes of questions and intervals, and their notes placed clear of everything else."""
 
     def __init__(self, theme: Theme, name: str, *, shows_axis: bool) -> None:
@@ -102,13 +102,13 @@ class AnnotatedChart(Chart):
         parts = []
         for curve in self._intervals:
             points = [((x - first) * wide, (high - upper) * tall, (high - lower) * tall) for x, lower, upper in curve]
-            parts += [label_placement.Box(a[0], min(a[1], b[1]), b[0], max(a[2], b[2])) for a, b in pairwise(points)]
+            parts += [label_placement.LabelBox(a[0], min(a[1], b[1]), b[0], max(a[2], b[2])) for a, b in pairwise(points)]
         for label, at in self._labels:
             x_left, middle, size = (at.x - first) * wide, (high - at.y) * tall, label.boundingRect()
             parts.append(
-                label_placement.Box(x_left, middle - size.height() / 2, x_left + size.width(), middle + size.height() / 2)
+                label_placement.LabelBox(x_left, middle - size.height() / 2, x_left + size.width(), middle + size.height() / 2)
             )
-        room = label_placement.Box(
+        room = label_placement.LabelBox(
             0, 0, (self._ends[1] - first) * wide, (high - self._top * 0.06) * tall - self.theme.px(APART) / 2
         )
         lines = [((x - first) * wide, note.boundingRect().width() + 2 * ASIDE) for note, x in self._notes]
@@ -163,11 +163,11 @@ class HeldOutChart(AnnotatedChart):
                 if exam.x[0] <= mark.x <= exam.x[-1]:
                     self.cell(mark.x, float(np.interp(mark.x, exam.x, exam.shares)))
         newest, share = exams[-1].x[-1], exams[-1].shares[-1]
-        self.label(Label(newest, share, f"   {tr('You')}  {percent(share, 1)}", "accent_text"))
+        self.label(EndLabel(newest, share, f"   {tr('You')}  {percent(share, 1)}", "accent_text"))
         self.place_notes()
 
 
-class ScoreCurve(msgspec.Struct, frozen=True):
+class ScoreSeries(msgspec.Struct, frozen=True):
     """Scores on the same questions: x position, share of right answers and 95% interval of each."""
 
     round: int  # of the first score
@@ -177,13 +177,13 @@ class ScoreCurve(msgspec.Struct, frozen=True):
     high: list[float]
 
 
-def _curve_of(scores: Sequence[HeldOutScore], x: list[float]) -> ScoreCurve:
+def _curve_of(scores: Sequence[HeldOutScore], x: list[float]) -> ScoreSeries:
     shares = [score.right / score.total if score.total else 0.0 for score in scores]
     low, high = zip(*(interval_of(score.right, score.total) for score in scores), strict=True)
-    return ScoreCurve(scores[0].round, x, shares, list(low), list(high))
+    return ScoreSeries(scores[0].round, x, shares, list(low), list(high))
 
 
-def _changes(exams: Sequence[ScoreCurve]) -> list[EventMark]:
+def _changes(exams: Sequence[ScoreSeries]) -> list[EventMark]:
     """A mark between the last score on some questions and the first on others, newest first."""
     words = tr("The questions change here")
     return [EventMark((before.x[-1] + after.x[0]) / 2, words, after.round) for before, after in pairwise(exams)][::-1]
@@ -211,9 +211,9 @@ class RewardChart(AnnotatedChart):
         self.faint(x[::every], raw[::every])
         if peers is not None:
             self.line([x[0], x[-1]], [peers, peers], "peer", Qt.PenStyle.DashLine, width=2, dots=False)
-            self.label(Label(x[-1], peers, f"   {tr('Peers')}  {decimal(peers, 2)}", "peer"))
+            self.label(EndLabel(x[-1], peers, f"   {tr('Peers')}  {decimal(peers, 2)}", "peer"))
         self.line(x, mine, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=False)
-        self.label(Label(x[-1], mine[-1], f"   {tr('You')}  {decimal(mine[-1], 2)}", "accent_text"))
+        self.label(EndLabel(x[-1], mine[-1], f"   {tr('You')}  {decimal(mine[-1], 2)}", "accent_text"))
         self.spread_labels()
 
 

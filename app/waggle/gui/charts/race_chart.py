@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QSize, Qt
 
-from waggle.gui.charts.chart import Chart, Label
+from waggle.gui.charts.chart import EndLabel, LineChart
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.state.race_state import Race, recent_score, trend
 from waggle.gui.theme.theme import Theme
@@ -10,7 +10,7 @@ from waggle.gui.theme.theme import Theme
 LOWEST_TOP = 0.1
 
 
-class RaceChart(Chart):
+class RaceChart(LineChart):
     """Right answers by round; the axis has the length of the whole race from the start."""
 
     def __init__(self, theme: Theme) -> None:
@@ -28,6 +28,6 @@ class RaceChart(Chart):
         x = [float(number) for number in range(1, race.played + 1)]
         self.line(x, alone, "reference", Qt.PenStyle.DotLine, width=2.2, dots=False)
         self.line(x, sharing, "peer", Qt.PenStyle.SolidLine, width=2.6, dots=False)
-        self.label(Label(x[-1], sharing[-1], f"  {tr('Sharing')}  {recent_score(race.sharing)}", "peer"))
-        self.label(Label(x[-1], alone[-1], f"  {tr('Alone')}  {recent_score(race.alone)}", "text_soft"))
+        self.label(EndLabel(x[-1], sharing[-1], f"  {tr('Sharing')}  {recent_score(race.sharing)}", "peer"))
+        self.label(EndLabel(x[-1], alone[-1], f"  {tr('Alone')}  {recent_score(race.alone)}", "text_soft"))
         self.spread_labels()

@@ -12,14 +12,14 @@ from waggle.gui.i18n.formatting import tooltip_text, tr, tr_sentence, visible
 from waggle.gui.state.race_state import Race, solved_words
 from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import draw_avatar, hexagon
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 from waggle.protocol.events_race import Lane
 
 ROW, CELL, FIRST = 25, 9.0, 34.0
 FRAME_MS = 16
 
 
-class RaceGrid(Painted):
+class RaceGrid(PaintedWidget):
     """Empty: not solved yet; honey: solved alone; blue: solved after learning from a node that had."""
 
     def __init__(self, theme: Theme, lane: Lane, clock: Callable[[], float] = time.monotonic) -> None:

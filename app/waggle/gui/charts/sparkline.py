@@ -8,14 +8,14 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 from waggle.gui.i18n.formatting import decimal, figure, tr
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 from waggle.gui.widgets.text import set_tip
 from waggle.protocol.events import RoundSummary
 
 LINE = 18  # pixels of a line of text, before text scaling; also the least distance of two labels
 
 
-class Sparkline(Painted):
+class Sparkline(PaintedWidget):
     """Draws nothing until there are two rounds."""
 
     def __init__(self, theme: Theme) -> None:

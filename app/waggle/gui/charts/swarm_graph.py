@@ -29,7 +29,7 @@ from waggle.gui.i18n.formatting import one_line, plural, tooltip_text, tr, tr_se
 from waggle.gui.state.traffic_flow import Direction, Flow, flows
 from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import draw_avatar, draw_cell, hexagon
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.peer_text import about
 from waggle.protocol.state import State
@@ -65,7 +65,7 @@ def flow_words(flow: Flow, state: State) -> str:
     return words.replace("%2", groups).replace("%1", name)
 
 
-class SwarmGraph(Painted):
+class SwarmGraph(PaintedWidget):
     """Painted from consecutive States. `chosen` carries the id of the peer that was clicked or reached by an arrow key."""
 
     chosen = Signal(str)

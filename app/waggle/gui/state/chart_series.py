@@ -17,7 +17,7 @@ TIME_STEPS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14
 SHORTEST_PAUSE = 120.0  # seconds between two rounds that count as a pause
 
 
-class Pause(msgspec.Struct, frozen=True):
+class PauseSpan(msgspec.Struct, frozen=True):
     """A time without rounds; start and end in seconds since the epoch."""
 
     start: float
@@ -107,13 +107,13 @@ def event_positions(items: Sequence[HeldOutScore | Aha], summaries: Sequence[Rou
             return [worked[min(bisect_left(numbers, item.round + 1), len(worked) - 1)] for item in items]
 
 
-def pauses(summaries: Sequence[RoundSummary]) -> list[Pause]:
+def pauses(summaries: Sequence[RoundSummary]) -> list[PauseSpan]:
     """Pauses between consecutive rounds."""
     gaps = []
     for before, after in pairwise(summaries):
         start, end = before.at, after.at - after.seconds
         if after.round == before.round + 1 and end - start > SHORTEST_PAUSE:
-            gaps.append(Pause(start, end))
+            gaps.append(PauseSpan(start, end))
     return gaps
 
 

@@ -39,7 +39,7 @@ class TypeRole(msgspec.Struct, frozen=True):
     tabular: bool
 
 
-class Tokens(msgspec.Struct, frozen=True):
+class DesignTokens(msgspec.Struct, frozen=True):
     """The design tokens, as in tokens.toml."""
 
     colour: dict[Mode, dict[str, str]]
@@ -52,9 +52,9 @@ class Tokens(msgspec.Struct, frozen=True):
 
 
 @cache
-def tokens() -> Tokens:
+def tokens() -> DesignTokens:
     """The tokens of resources/look/tokens.toml, read once; raises msgspec.ValidationError if the file lacks any."""
-    return msgspec.convert(tomllib.loads((paths.resources() / "look" / "tokens.toml").read_text()), Tokens)
+    return msgspec.convert(tomllib.loads((paths.resources() / "look" / "tokens.toml").read_text()), DesignTokens)
 
 
 @cache

@@ -3,7 +3,7 @@
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 
-def take_along(mine: QWidget, before: QWidget) -> None:
+def copy_drafts(mine: QWidget, before: QWidget) -> None:
     """Fill the fields of a widget as those of the same widget were before. A secret has to be typed again."""
     fields, others = (widget.findChildren(QLineEdit) for widget in (mine, before))
     for field, other in zip(fields, others, strict=True):

@@ -91,7 +91,7 @@ def draw_cell(painter: QPainter, theme: Theme, centre: QPointF, radius: float, a
         painter.drawPolygon(hexagon(x, y, radius * 0.45))
 
 
-def draw_mark(painter: QPainter, theme: Theme, centre: QPointF, radius: float) -> None:
+def draw_logo(painter: QPainter, theme: Theme, centre: QPointF, radius: float) -> None:
     """A cell of comb and the waggle run."""
     x, y = centre.x(), centre.y()
     edge = QPen(theme.colour("accent"), radius * 0.14)

@@ -10,7 +10,7 @@ from waggle.gui.state.daily_totals import day_on, totals
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.usage_profile import threads_now
 from waggle.gui.widgets.layout import column, row
-from waggle.gui.widgets.painted import Sign
+from waggle.gui.widgets.painted import Icon
 from waggle.gui.widgets.text import text
 from waggle.protocol.energy_estimate import formula, kwh, watts
 from waggle.protocol.state import State
@@ -74,7 +74,7 @@ class EnergyCard(QFrame):
         self._lines = [
             text(theme, "", role, tone, wrap=True) for role, tone in (("body", "text"), ("small", "soft"), ("small", "soft"))
         ]
-        head = row(Sign(theme, "bolt", "accent_text", 18), text(theme, tr("Energy"), "heading"), None, gap=8)
+        head = row(Icon(theme, "bolt", "accent_text", 18), text(theme, tr("Energy"), "heading"), None, gap=8)
         hint = text(theme, tr("Your own watts, a price and a day's budget are chosen in Settings."), "small", "faint", wrap=True)
         self.setLayout(column(head, *self._lines, hint, gap=4, margins=(20, 14, 20, 14)))
 

@@ -5,19 +5,19 @@ from PySide6.QtWidgets import QFrame
 from waggle.gui.i18n.formatting import figure
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import column, row
-from waggle.gui.widgets.painted import Sign
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.text import ElidedLabel, text
 
 
-class Figure(QFrame):
+class FigureCard(QFrame):
     """One number, its unit, and a line that makes it mean something."""
 
     def __init__(self, theme: Theme, icon: str, title: str) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self._value, self._unit = text(theme, "0", "figure"), text(theme, "", "small", "soft")
-        self._line = Line(theme, role="caption", tone="text_faint")
-        head = row(Sign(theme, icon, "accent_text"), text(theme, title, "label", "soft"), None)
+        self._line = ElidedLabel(theme, role="caption", tone="text_faint")
+        head = row(Icon(theme, icon, "accent_text"), text(theme, title, "label", "soft"), None)
         number = row(self._value, column(None, self._unit, 5, gap=0), None, gap=6)
         self.setLayout(column(head, number, self._line, gap=2, margins=(20, 14, 16, 14)))
 

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QSizePolicy
 from waggle.gui.i18n.formatting import visible, visible_lines
 from waggle.gui.i18n.translator import is_right_to_left
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 from waggle.gui.widgets.text import set_tip
 
 TAGS = ("<answer>", "</answer>")
@@ -83,7 +83,7 @@ def _range(text: str, start: int, length: int, ink: QColor, ground: QColor | Non
     return span
 
 
-def draw_span_text(
+def draw_highlighted_text(
     painter: QPainter, theme: Theme, place: QRectF, text: str, *,
     start: int = 0, length: int = 0, lines: int = 2, role: str = "mono", tone: str = "text", match: str = "match",
     tail: bool = False,
@@ -171,7 +171,7 @@ def _ended(theme: Theme, text: str, width: float, lines: int, role: str) -> str:
     return f"{shortened[:word] if word > max(2, len(shortened) - WORD) else shortened} {CUT}"
 
 
-class SpanText(Painted):
+class HighlightedText(PaintedWidget):
     """One text, wrapped and clipped to whole lines; where it does not fit, all of it is in its tooltip."""
 
     def __init__(self, theme: Theme, lines: int, *, role: str = "mono", tone: str = "text") -> None:
@@ -197,7 +197,7 @@ class SpanText(Painted):
         return QSize(200, self.height())
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        whole = draw_span_text(
+        whole = draw_highlighted_text(
             painter,
             self.theme,
             place,

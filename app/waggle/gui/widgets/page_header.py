@@ -13,7 +13,7 @@ from waggle.gui.widgets.text import text
 BELOW = 6  # between actions that stand below the title and the sentence
 
 
-class Top(QWidget):
+class TitleRow(QWidget):
     """Title and actions on one line; where words are large and the window is not, actions stand below, on two if need be."""
 
     def __init__(self, title: QLabel, *actions: QWidget) -> None:
@@ -72,18 +72,18 @@ def _width(part: QWidget) -> int:
     return part.sizeHint().expandedTo(part.minimumSize()).boundedTo(part.maximumSize()).width()
 
 
-def page_head(theme: Theme, title: str, line: QWidget, *actions: QWidget) -> QVBoxLayout:
+def page_header(theme: Theme, title: str, line: QWidget, *actions: QWidget) -> QVBoxLayout:
     """Title and actions on one line; what the page says in a sentence has all of the next one."""
-    return column(titled(theme, title, *actions), line, gap=0)
+    return column(title_row(theme, title, *actions), line, gap=0)
 
 
-def titled(theme: Theme, title: str, *actions: QWidget) -> Top:
+def title_row(theme: Theme, title: str, *actions: QWidget) -> TitleRow:
     """The first of the two lines, for whoever changes the title."""
     name = text(theme, title, "title")
     name.setFixedHeight(theme.px(40))
-    return Top(name, *actions)
+    return TitleRow(name, *actions)
 
 
-def head_edges(edge: int, *, compact: bool, below: int = 0) -> Edges:
+def header_margins(edge: int, *, compact: bool, below: int = 0) -> Edges:
     """Room around a page's head."""
     return edge, 12 if compact else 22, edge, below

@@ -9,10 +9,10 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from waggle.gui.i18n.formatting import tooltip_text
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.drawing import chip_width, draw_avatar, draw_chip, draw_mark, hexagon, sided
+from waggle.gui.widgets.drawing import chip_width, draw_avatar, draw_chip, draw_logo, hexagon, sided
 
 
-class Painted(QWidget):
+class PaintedWidget(QWidget):
     """A widget that draws itself with a Theme; subclasses fill in `draw`."""
 
     def __init__(self, theme: Theme, size: QSize | None = None, name: str = "") -> None:
@@ -33,14 +33,14 @@ class Painted(QWidget):
         raise NotImplementedError
 
 
-class Sign(Painted):
+class Icon(PaintedWidget):
     """One icon from the set, tinted."""
 
     def __init__(self, theme: Theme, name: str, role: str, size: int = 16) -> None:
         super().__init__(theme, QSize(theme.px(size), theme.px(size)))
         self._icon = (name, role)
 
-    def show_sign(self, name: str, role: str) -> None:
+    def show_icon(self, name: str, role: str) -> None:
         if self._icon != (name, role):
             self._icon = (name, role)
             self.update()
@@ -49,17 +49,17 @@ class Sign(Painted):
         self.theme.draw_icon(painter, *self._icon, place)
 
 
-class Mark(Painted):
+class Logo(PaintedWidget):
     """Waggle's own sign."""
 
     def __init__(self, theme: Theme, size: int) -> None:
         super().__init__(theme, QSize(size, size), "Waggle")
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        draw_mark(painter, self.theme, place.center(), place.width() / 2)
+        draw_logo(painter, self.theme, place.center(), place.width() / 2)
 
 
-class Avatar(Painted):
+class Avatar(PaintedWidget):
     """One identity's cells; nothing while there is no identity."""
 
     def __init__(self, theme: Theme, size: int) -> None:
@@ -80,7 +80,7 @@ class Avatar(Painted):
             draw_avatar(painter, self.theme, identity, place.center(), place.width() / 2, mine=mine)
 
 
-class Faces(Painted):
+class AvatarRow(PaintedWidget):
     """Some members, side by side."""
 
     def __init__(self, theme: Theme, size: int = 28) -> None:
@@ -107,7 +107,7 @@ class Faces(Painted):
             draw_avatar(painter, self.theme, identity, centre, self._size / 2)
 
 
-class Chip(Painted):
+class Chip(PaintedWidget):
     """A small word on a tinted ground; where it is cut, the whole is in its tooltip, unless that says something else."""
 
     def __init__(self, theme: Theme, words: str = "", tone: str = "plain", icon: str = "") -> None:
@@ -142,7 +142,7 @@ class Chip(Painted):
             self._whole = whole
 
 
-class Stages(Painted):
+class StageProgress(PaintedWidget):
     """Where the round stands, as six cells; where start-up stands, as many as it has parts."""
 
     CELL = 13

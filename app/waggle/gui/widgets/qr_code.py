@@ -4,7 +4,7 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter
 
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 
 QUIET = 4  # modules of white around it, as the standard asks
 
@@ -22,7 +22,7 @@ def modules(words: str) -> tuple[tuple[bool, ...], ...]:
     return tuple(tuple(bool(dark) for dark in line) for line in code.matrix)
 
 
-class QrCode(Painted):
+class QrCode(PaintedWidget):
     """Shows one link, about `side` wide: the size is what whole pixels make of it. Blank while there is none."""
 
     def __init__(self, theme: Theme, side: int, name: str) -> None:

@@ -3,7 +3,7 @@
 import re
 
 from waggle.gui.i18n.formatting import one_line
-from waggle.gui.widgets.text import Line, set_tip
+from waggle.gui.widgets.text import ElidedLabel, set_tip
 from waggle.protocol.json_lines import LONGEST_SHOWN
 
 ASKED_FOR = re.compile(r"(?:Respond|Provide|Return|Give|Reply|Specify)\b[^:]*\Z")  # a paragraph on how to answer, and no more
@@ -20,7 +20,7 @@ def gist(question: str) -> str:
     return summary if one_line(question).startswith(summary) else f"…{summary}"
 
 
-def say_question(line: Line, question: str) -> None:
+def say_question(line: ElidedLabel, question: str) -> None:
     """Its gist, with the whole in the tooltip and for whoever hears it."""
     line.say(gist(question))
     line.setAccessibleName(one_line(question))

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QBoxLayout, QWidget
 from waggle.gui.widgets.layout import row
 
 
-class Folding(QWidget):
+class ResponsiveRow(QWidget):
     """Each part is as wide as it wants to be."""
 
     def __init__(self, *parts: QWidget) -> None:
@@ -50,7 +50,7 @@ class Folding(QWidget):
         return self._box.spacing() * (len(self._parts) - 1)
 
 
-class Shares(Folding):
+class StretchRow(ResponsiveRow):
     """Each part has its share of the width; one whose share is nothing is as wide as it wants to be."""
 
     def __init__(self, *parts: tuple[QWidget, int], gap: int = 8) -> None:
@@ -63,7 +63,7 @@ class Shares(Folding):
         return row(*self._parts)
 
 
-class Even(Folding):
+class EvenRow(ResponsiveRow):
     """All parts are as wide as each other, and fill the width."""
 
     def _laid_out(self) -> QBoxLayout:
@@ -74,4 +74,4 @@ class Even(Folding):
 
 
 def _across(part: QWidget) -> int:
-    return part.across() if isinstance(part, Folding) else part.minimumSizeHint().width()
+    return part.across() if isinstance(part, ResponsiveRow) else part.minimumSizeHint().width()

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QFrame, QLayout, QScrollArea, QWidget
 from waggle.gui.widgets.layout import edges
 
 
-class Scrolled(QScrollArea):
+class ScrollArea(QScrollArea):
     """What is higher than the page, to be moved up and down; it ends where the page's head ends, scroll bar or none.
 
     `ground` is what lies behind it: the window's, or a card's "surface".
@@ -32,7 +32,7 @@ class Scrolled(QScrollArea):
         self._edges = edge, below
         self._keep_edges()
 
-    def stand_as(self, other: "Scrolled") -> None:
+    def scroll_like(self, other: "ScrollArea") -> None:
         """As far down as the other, whose words may be of another size."""
         mine, there = self.verticalScrollBar(), other.verticalScrollBar()
         mine.setValue(round(there.value() * mine.maximum() / max(1, there.maximum())))

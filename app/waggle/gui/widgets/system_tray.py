@@ -4,7 +4,7 @@ from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QSystemTrayIcon
 
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.painted import Mark
+from waggle.gui.widgets.painted import Logo
 
 
 def available() -> bool:
@@ -12,11 +12,11 @@ def available() -> bool:
     return QSystemTrayIcon.isSystemTrayAvailable()
 
 
-def mark_icon(theme: Theme, *, awake: bool = True) -> QIcon:
+def logo_icon(theme: Theme, *, awake: bool = True) -> QIcon:
     """Waggle's sign; half of its colour while nothing is contributed."""
     icon = QIcon()
     for side in (22, 32, 64, 256):
-        mark, pixmap = Mark(theme, side), QPixmap(side, side)
+        mark, pixmap = Logo(theme, side), QPixmap(side, side)
         pixmap.fill("transparent")
         painter = QPainter(pixmap)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

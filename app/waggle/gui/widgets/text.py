@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 from waggle.gui.i18n.formatting import tooltip_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import restyle
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 
 LARGE = ("hero", "display", "title")  # the roles of words in Inter Display
 
@@ -49,7 +49,7 @@ def set_tip(widget: QWidget, words: str) -> None:
     widget.setToolTip(tooltip_text(words))
 
 
-class Line(Painted):
+class ElidedLabel(PaintedWidget):
     """One line of plain text, closed with an ellipsis where it does not fit; the whole is in its tooltip then."""
 
     def __init__(self, theme: Theme, words: str = "", role: str = "body", tone: str = "text", *, right: bool = False) -> None:

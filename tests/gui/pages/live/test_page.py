@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.status_card import progress_words
 from waggle.gui.pages.live.page import LivePage
@@ -21,20 +21,20 @@ from waggle.gui.state.feed_pacing import LINGER, SHORTEST_STAY
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.highlighted_text import lines_of
-from waggle.gui.widgets.painted import Painted, Stages
+from waggle.gui.widgets.painted import PaintedWidget, StageProgress
 from waggle.protocol import events
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import STAGES, Card, Stage, State
 
 LONG = "step by step " * 200
 AWAY = QPoint(20, 20)  # from the feed
-Told = Callable[..., Window]
+Told = Callable[..., MainWindow]
 
 
 class Swift:
     """A window on Live that gets whole rounds of eight questions; `later` moves the clock that paces the feed."""
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: MainWindow) -> None:
         self.window, self.time, self.round = window, 0.0, 0
         window.show_page("live")
         live = window.pages["live"]
@@ -103,7 +103,7 @@ def swift(window_told: Told, qtbot: QtBot) -> Swift:
     return made
 
 
-def rest_on(window: Window, place: QPoint) -> None:
+def rest_on(window: MainWindow, place: QPoint) -> None:
     """Move the pointer there, as a hand does."""
     QTest.mouseMove(window.windowHandle(), place)
     QApplication.processEvents()
@@ -342,7 +342,7 @@ def test_reading_all_is_offered_and_withdrawn_as_a_card_is_made_narrower_and_wid
         assert (is_cut(card), card._reader.isVisible()) == (cut, cut)
 
 
-def is_honey(widget: Painted) -> bool:
+def is_honey(widget: PaintedWidget) -> bool:
     picture, honey = widget.grab().toImage(), widget.theme.colour("accent")
     return any(picture.pixelColor(x, y) == honey for x in range(picture.width()) for y in range(picture.height()))
 
@@ -354,7 +354,7 @@ def test_what_is_held_says_where_it_stands_and_nothing_in_honey(theme: Theme, ph
     held = replace(going, phase=phase)
     assert progress_words(held)[0].startswith(f"Stopped at: {TITLES[stage]}")
     assert progress_words(held)[1:] == progress_words(going)[1:]
-    stepper, cells = RoundStepper(theme), Stages(theme)
+    stepper, cells = RoundStepper(theme), StageProgress(theme)
     stepper.resize(900, 40)
     for state in (going, held):
         stepper.show_state(state)

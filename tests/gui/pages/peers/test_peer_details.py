@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 import waggle
 from gui.recorded import ready
 from pictures.screenshots import with_peers
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
@@ -30,7 +30,7 @@ from waggle.protocol.events import Choice, PeerInfo
 from waggle.protocol.state import AnyEvent
 from waggle.sapo.selection import Reason
 
-Told = Callable[..., Window]
+Told = Callable[..., MainWindow]
 NOW = 1_790_000_000.0
 FAKE = Path(__file__).parents[2] / "fake_engine.py"
 OTTER = PeerInfo(id="12D3KooWOtter", name="Brisk Otter", received=40, useful=12, used=10, taken=9, trusted=True, seen_at=NOW)
@@ -43,7 +43,7 @@ def met(*peers: PeerInfo) -> list[AnyEvent]:
     return [ready(), running, *(events.PeerChanged(peer=peer, at=NOW) for peer in peers)]
 
 
-def page_of(window: Window, chosen: str = "") -> tuple[PeersPage, list[AnyCommand]]:
+def page_of(window: MainWindow, chosen: str = "") -> tuple[PeersPage, list[AnyCommand]]:
     """The page Peers with this peer chosen, and the commands that it sends from now on."""
     window.show_page("peers")
     window.pages.of(PeersPage).choose(chosen)
@@ -52,7 +52,7 @@ def page_of(window: Window, chosen: str = "") -> tuple[PeersPage, list[AnyComman
     return window.pages.of(PeersPage), sent
 
 
-def tell(window: Window, *told: AnyEvent) -> None:
+def tell(window: MainWindow, *told: AnyEvent) -> None:
     for event in told:
         window._current.take(event)
     window._current.flush()

@@ -5,11 +5,11 @@ from PySide6.QtWidgets import QLabel
 
 from gui.conftest import Told
 from waggle.core.settings import Settings, Swarm
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.charts.leaderboard_chart import LeaderboardChart
 from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.text import Line
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol.commands import ChangeSettings
 from waggle.protocol.events import SettingsChanged
 from waggle.protocol.events_leaderboard import Entrant, ModelsCompared, ScoreCurve, ScorePoint
@@ -31,7 +31,7 @@ def chosen(*, on: bool = True, solo: bool = False) -> SettingsChanged:
     return SettingsChanged(settings=Settings(swarm=Swarm(leaderboard=on, solo=solo)))
 
 
-def opened(window: Window) -> ProgressPage:
+def opened(window: MainWindow) -> ProgressPage:
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, ProgressPage)
@@ -40,7 +40,7 @@ def opened(window: Window) -> ProgressPage:
 
 
 def said(page: ProgressPage) -> str:
-    labels, lines = page._comparison.findChildren(QLabel), page._comparison.findChildren(Line)
+    labels, lines = page._comparison.findChildren(QLabel), page._comparison.findChildren(ElidedLabel)
     shown = [(label, label.text()) for label in labels] + [(line, line.words()) for line in lines]
     return "\n".join(words for one, words in shown if one.isVisibleTo(page))
 

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import ready
 from waggle.core import cuda_download
 from waggle.core.cuda_download import Pack
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.settings.cuda_download import CudaCard
@@ -86,7 +86,7 @@ def test_a_card_of_another_computer_is_not_offered_a_download_to_this_one(
 ) -> None:
     monkeypatch.setattr(cuda_download, "fits", lambda _pack: True)
     current = StateStore()
-    window = Window(PageContext(theme, store=current, settings=SettingsStore(None, far=far)))
+    window = MainWindow(PageContext(theme, store=current, settings=SettingsStore(None, far=far)))
     qtbot.addWidget(window)
     current.take(ready(device_reason=cuda_download.OFFERED))
     window.show_page("settings")

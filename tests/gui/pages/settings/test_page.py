@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import ready
 from waggle.core import settings
 from waggle.core.errors import SettingsError
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.context import PageContext
@@ -30,8 +30,8 @@ from waggle.gui.state.problem_report import report
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.inputs import Field, Number, Picker, Switch
-from waggle.gui.widgets.controls.week_schedule import ALWAYS, Week
+from waggle.gui.widgets.controls.inputs import ComboBox, NumberField, Switch, TextField
+from waggle.gui.widgets.controls.week_schedule import ALWAYS, WeekSchedule
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChangeSettings, QuerySent, Resume
 from waggle.protocol.events_outbox import SentMessage
@@ -67,7 +67,7 @@ def test_the_window_offers_the_sharing_strategies_that_a_live_swarm_can_serve(th
     page = SettingsPage(theme, SettingsStore(path))
     qtbot.addWidget(page)
     picker = row_of(page, "learning.sharing")._control
-    assert isinstance(picker, Picker)
+    assert isinstance(picker, ComboBox)
     assert {"plain", "own_probability"} < set(settings.LIVE_SHARING_STRATEGIES)
     assert picker._values == [*(name for name, _ in ROWS["learning.sharing"].kind.options), "truncated_importance"]  # type: ignore[union-attr]
     assert sorted(picker._values[:-1]) == sorted(settings.LIVE_SHARING_STRATEGIES)
@@ -109,13 +109,13 @@ def test_what_has_no_limit_at_zero_says_so(page: SettingsPage) -> None:
         (0.0, "No limit", "Saved states and models take as much as they need."),
     ):
         page._choices.set({"computer.disk_gb": room})
-        assert isinstance(made._control, Number)
+        assert isinstance(made._control, NumberField)
         assert (made._control.text(), made._note.text()) == (shown, words)
 
 
 def test_a_number_is_meant_when_it_is_finished(page: SettingsPage, qtbot: QtBot, tmp_path: Path) -> None:
     made = row_of(page, "computer.cpu_percent")
-    assert isinstance(made._control, Number)
+    assert isinstance(made._control, NumberField)
     made._control.selectAll()
     qtbot.keyClicks(made._control, "65")
     assert not (tmp_path / "settings.toml").exists()
@@ -128,7 +128,7 @@ def test_a_line_of_words_that_is_only_stood_in_changes_nothing_and_one_that_is_t
     page: SettingsPage, qtbot: QtBot
 ) -> None:
     field = row_of(page, "swarm.seeds")._control
-    assert isinstance(field, Field)
+    assert isinstance(field, TextField)
     page._choices.set({"swarm.seeds": ["/ip4/192.0.2.1/tcp/1"]})
     page.show()
     page.activateWindow()
@@ -146,7 +146,7 @@ def test_a_line_of_words_that_is_only_stood_in_changes_nothing_and_one_that_is_t
 
 
 def test_a_value_set_by_hand_is_shown_as_itself(theme: Theme, qtbot: QtBot) -> None:
-    picker = Picker(theme, "Theme", [("a", "A")])
+    picker = ComboBox(theme, "Theme", [("a", "A")])
     qtbot.addWidget(picker)
     picker.show_value("b")
     assert picker.currentText() == "b"
@@ -171,11 +171,11 @@ def test_opening_the_page_changes_nothing_that_was_set_by_hand(theme: Theme, qtb
     page = SettingsPage(PageContext(theme, settings=choices))
     qtbot.addWidget(page)
     choices.hear(State(settings=choices.settings, after_restart=("swarm.port",)))
-    for number in page.findChildren(Number):
+    for number in page.findChildren(NumberField):
         number.interpretText()  # as when one goes through the fields with Tab
     assert (path.read_text(), asked) == (BY_HAND, [])
     keys = ("computer.price_kwh", "computer.memory_gb", "computer.traffic_kb", "computer.disk_gb", "learning.held_out_every")
-    shown = [made.text() for key in keys if isinstance(made := row_of(page, key)._control, Number)]
+    shown = [made.text() for key in keys if isinstance(made := row_of(page, key)._control, NumberField)]
     assert shown == ["0.2785", "7.25 GB", "2000000 kB/s", "0.5 GB", "20000"]
 
 
@@ -184,7 +184,7 @@ def test_every_number_that_may_be_set_can_be_shown(page: SettingsPage) -> None:
         for field in msgspec.structs.fields(type(section.default)):
             bounds = next((meta for meta in getattr(field.type, "__metadata__", ()) if meta.ge is not None), None)
             key = f"{section.name}.{field.name}"
-            if bounds is not None and key in ROWS and isinstance(made := row_of(page, key)._control, Number):
+            if bounds is not None and key in ROWS and isinstance(made := row_of(page, key)._control, NumberField):
                 assert made.minimum() == bounds.ge, key
                 assert bounds.le is None or made.maximum() == bounds.le, key
 
@@ -195,7 +195,7 @@ def test_a_change_that_is_refused_is_taken_back(page: SettingsPage, qtbot: QtBot
     page._choices.refused.connect(lambda title, advice: said.append(title))
     made._set(64)
     assert said == ["learning.local is 64, but only 8 questions are drawn."]
-    assert isinstance(made._control, Number)
+    assert isinstance(made._control, NumberField)
     assert made._control.value() == 4
 
 
@@ -279,7 +279,7 @@ def test_a_profile_is_one_word_for_many_settings(page: SettingsPage, tmp_path: P
 
 
 def test_the_week_is_set_by_keyboard(theme: Theme, qtbot: QtBot) -> None:
-    week, told = Week(theme, "Your week"), list[object]()
+    week, told = WeekSchedule(theme, "Your week"), list[object]()
     qtbot.addWidget(week)
     week.changed.connect(told.append)
     week.show_value(())
@@ -294,7 +294,7 @@ def test_the_week_is_set_by_keyboard(theme: Theme, qtbot: QtBot) -> None:
 
 
 def test_the_week_is_set_by_the_left_button_and_only_where_an_hour_was_pressed(theme: Theme, qtbot: QtBot) -> None:
-    week, told = Week(theme, "Your week"), list[object]()
+    week, told = WeekSchedule(theme, "Your week"), list[object]()
     qtbot.addWidget(week)
     week.resize(600, week.height())
     week.changed.connect(told.append)
@@ -332,7 +332,7 @@ UNTOLD = (
 TOLD = tuple(replace(tick, passes=True) for tick in UNTOLD)
 
 
-def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_told: Callable[..., Window]) -> None:
+def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_told: Callable[..., MainWindow]) -> None:
     alone = [events.PhaseChanged(phase="contributing", round=3), events.ReachChanged(reach="alone", peers=0)]
     window = window_told([ready(swarm="First light"), *alone])
     hero = window.pages.of(HomePage).hero
@@ -401,7 +401,7 @@ def test_a_rule_stays_under_the_finger_while_its_degrees_change(theme: Theme, qt
     assert len(why._rows.findChildren(Button)) == 1
 
 
-def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[..., Window], qtbot: QtBot) -> None:
+def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[..., MainWindow], qtbot: QtBot) -> None:
     """The rules on the week and on programs link to their settings, because switching them off would erase them."""
     window = window_told([events.PhaseChanged(phase="waiting", round=3)], 1024, 640)
     sent: list[AnyCommand] = []

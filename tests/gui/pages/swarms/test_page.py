@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import ready
 from waggle.core.settings import Settings
 from waggle.core.settings import Swarm as SwarmSettings
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
@@ -40,12 +40,12 @@ from waggle.gui.state.invite_link import first_link_in_file
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import qr_code
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.confirm_button import SureLink
+from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.file_dialogs import file_dialog
-from waggle.gui.widgets.highlighted_text import SpanText
-from waggle.gui.widgets.page_header import Top
+from waggle.gui.widgets.highlighted_text import HighlightedText
+from waggle.gui.widgets.page_header import TitleRow
 from waggle.gui.widgets.painted import Chip
-from waggle.gui.widgets.text import Line
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events import ShownCompletion
@@ -64,7 +64,7 @@ from waggle.protocol.events_swarms import (
 from waggle.protocol.state import State
 from waggle.tasks.catalogue import shipped
 
-Told = Callable[..., Window]
+Told = Callable[..., MainWindow]
 HERE, THERE = "ab" * 32, "cd" * 32
 LINK = f"waggle://join?charter={THERE}&seed=/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW"
 EASY = SpecialtyShown(title="Fractions", difficulty="easy", sample="Simplify 36/84.")
@@ -82,7 +82,7 @@ BEGUN = [
 
 
 @pytest.fixture
-def page(window_told: Told) -> tuple[Window, SwarmsPage, list[AnyCommand]]:
+def page(window_told: Told) -> tuple[MainWindow, SwarmsPage, list[AnyCommand]]:
     window = window_told(BEGUN)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
@@ -90,7 +90,7 @@ def page(window_told: Told) -> tuple[Window, SwarmsPage, list[AnyCommand]]:
     return window, window.pages.of(SwarmsPage), sent
 
 
-Page = tuple[Window, SwarmsPage, list[AnyCommand]]
+Page = tuple[MainWindow, SwarmsPage, list[AnyCommand]]
 
 
 def is_previewing(swarms: SwarmsPage) -> bool:
@@ -104,7 +104,7 @@ def press_again(qtbot: QtBot, button: QWidget) -> None:
     qtbot.mouseRelease(button, Qt.MouseButton.LeftButton)
 
 
-def tell(window: Window, *told: object) -> None:
+def tell(window: MainWindow, *told: object) -> None:
     for event in told:
         window._current.take(event)  # type: ignore[arg-type]
     window._current.flush()
@@ -483,14 +483,14 @@ HALF = ModelShown(kind="hub", name="Qwen/Half", bytes=400_000_000, finished=Fals
 
 
 @pytest.fixture
-def models(page: Page) -> tuple[Window, ModelsView, list[AnyCommand]]:
+def models(page: Page) -> tuple[MainWindow, ModelsView, list[AnyCommand]]:
     window, swarms, sent = page
     swarms._which.choose(1)
     tell(window, ModelsTold(models=(STARTER, QWEN, HALF), cache="/cache", free=50_000_000_000))
     return window, swarms._models, sent
 
 
-Models = tuple[Window, ModelsView, list[AnyCommand]]
+Models = tuple[MainWindow, ModelsView, list[AnyCommand]]
 
 
 def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Models) -> None:
@@ -624,7 +624,7 @@ TRIED = QuestionAnswered(
     specialty="simple_fractions", number=7, mine=WRONG,
     answers=(Answered(rounds=0, completion=WRONG), Answered(rounds=64, completion=GOOD), Answered(rounds=600, completion=GOOD)),
 )  # fmt: skip
-Trying = tuple[Window, QuestionView, list[AnyCommand]]
+Trying = tuple[MainWindow, QuestionView, list[AnyCommand]]
 
 
 @pytest.fixture
@@ -667,7 +667,7 @@ def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(trying: Trying, qa
     assert not any(chip.isVisible() for row in rows(view) for chip in row.findChildren(Chip))
     guesses = [one for row in rows(view) for one in row.findChildren(QPushButton) if one.isVisible()]
     assert len(guesses) == 3, "one's own answer is nobody's secret"
-    order = [row.findChild(SpanText).accessibleName() for row in rows(view)]  # type: ignore[union-attr]
+    order = [row.findChild(HighlightedText).accessibleName() for row in rows(view)]  # type: ignore[union-attr]
     guesses[next(place for place, words in enumerate(order) if "9" in words)].click()  # that of before, the only wrong one
     qapp.processEvents()
     assert names(view)[0] == "Before any training", "after a guess all is told"
@@ -861,7 +861,7 @@ def rows(view: QuestionView) -> list[AnswerRow]:
 
 
 def names(view: QuestionView) -> list[str]:
-    return [row.findChild(Line).words() for row in rows(view)]  # type: ignore[union-attr]
+    return [row.findChild(ElidedLabel).words() for row in rows(view)]  # type: ignore[union-attr]
 
 
 def test_whoever_looks_at_the_peers_can_invite_one(page: Page) -> None:
@@ -908,7 +908,7 @@ def test_a_link_that_was_left_is_not_asked_about_once_the_engine_is_there(page: 
 
 def test_a_swarm_that_others_can_name_again_is_forgotten_at_a_press(page: Page) -> None:
     _, swarms, sent = page
-    swarms.findChildren(SureLink)[-1].click()
+    swarms.findChildren(ConfirmLink)[-1].click()
     assert sent[-1] == commands.ForgetSwarm(id=sent[-1].id, charter=THERE)
 
 
@@ -920,7 +920,7 @@ def test_the_only_way_back_is_not_forgotten_at_one_press(page: Page, qtbot: QtBo
     tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, **kind)), offers=OFFERS))
     window.activateWindow()
     screenshot_when_still(window)
-    (forget,) = (one for one in swarms.findChildren(SureLink) if one.isVisible())
+    (forget,) = (one for one in swarms.findChildren(ConfirmLink) if one.isVisible())
     known = len(sent)
 
     def shown() -> tuple[str, bool]:
@@ -949,7 +949,7 @@ def test_the_actions_stand_beside_the_title_in_german_too(window_told: Told, siz
         window = window_told(BEGUN, *size)
         window.show_page("swarms")
         screenshot_when_still(window)
-        (top,) = window.pages.of(SwarmsPage).findChildren(Top)
+        (top,) = window.pages.of(SwarmsPage).findChildren(TitleRow)
         assert top._actions.geometry().top() < top._title.geometry().bottom()
         assert all(button.width() >= button.sizeHint().width() for button in top.findChildren(Button))
     finally:

@@ -32,7 +32,7 @@ from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import system_tray
-from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.network.messages import invite
 from waggle.protocol.commands import AnyCommand, ChooseSwarm, ReadInvite
 from waggle.tasks.charter import first_swarm
@@ -234,7 +234,7 @@ def test_no_words_are_cut_in_the_smallest_window(
         welcome._go(step)
         screenshot_when_still(welcome)
         page = welcome._pages.currentWidget()
-        assert isinstance(page, Scrolled)
+        assert isinstance(page, ScrollArea)
         wrapped = [label for label in page.findChildren(QLabel) if label.isVisible() and label.wordWrap()]
         assert [label.text() for label in wrapped if label.height() < label.heightForWidth(label.width())] == []
         assert text_percent > 100 or page.verticalScrollBar().maximum() == 0

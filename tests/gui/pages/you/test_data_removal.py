@@ -13,7 +13,7 @@ from gui.recorded import Run
 from waggle.core import paths
 from waggle.core.stored_data import KINDS, Belonging, Kind, Removed, Spared
 from waggle.gui.application.controller import Controller
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.i18n import translator
 from waggle.gui.pages.context import EngineHost, PageContext
@@ -114,10 +114,10 @@ def test_a_goodbye_that_is_refused_says_so_in_the_persons_language(
 
 
 def test_help_and_you_lead_there_and_a_replay_offers_none(theme: Theme, tmp_path: Path, qtbot: QtBot,
-                                                          window_told: Callable[..., Window]) -> None:  # fmt: skip
+                                                          window_told: Callable[..., MainWindow]) -> None:  # fmt: skip
     (tmp_path / "identity.key").write_bytes(b"x" * 68)
     current = StateStore()
-    window = Window(PageContext(theme, store=current, engine=EngineHost(home=paths.Home(tmp_path))))
+    window = MainWindow(PageContext(theme, store=current, engine=EngineHost(home=paths.Home(tmp_path))))
     qtbot.addWidget(window)
     window.show()
     window.show_page("help")

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QTableView
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import START, ready
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.charts.heat_map import day_words, first_day, level
 from waggle.gui.i18n.formatting import whole_day
 from waggle.gui.pages.home.page import HomePage
@@ -23,7 +23,7 @@ from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events_identity import BackupRead, BackupWritten, Day, DaysTold
 from waggle.protocol.state import State
 
-Told = Callable[..., Window]
+Told = Callable[..., MainWindow]
 WORDS = "correct horse battery"
 TODAY = datetime.datetime.fromtimestamp(START, datetime.UTC).astimezone().date()
 YESTERDAY = TODAY - datetime.timedelta(days=1)
@@ -35,7 +35,7 @@ DAYS = DaysTold(
     at=START,
 )
 BEGUN = [ready(), events.PhaseChanged(phase="contributing", round=613, at=START), DAYS]
-Page = tuple[Window, YouPage, list[AnyCommand]]
+Page = tuple[MainWindow, YouPage, list[AnyCommand]]
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def page(window_told: Told) -> Page:
     return window, window.pages.of(YouPage), sent
 
 
-def tell(window: Window, event: object) -> None:
+def tell(window: MainWindow, event: object) -> None:
     window._current.take(event)  # type: ignore[arg-type]
     window._current.flush()
 
@@ -192,7 +192,7 @@ def test_nobody_becomes_another_than_was_shown(page: Page, field: str) -> None:
 
 @pytest.mark.parametrize("leave", [lambda window: window.rail.chosen.emit("home"), lambda window: window.hide()])
 def test_a_passphrase_is_forgotten_however_the_view_is_left_and_so_is_what_was_found_with_it(
-    page: Page, leave: Callable[[Window], None]
+    page: Page, leave: Callable[[MainWindow], None]
 ) -> None:
     window, you, _sent = page
     you._acts[2].click()

@@ -20,12 +20,12 @@ from waggle.gui.state.problem_report import replacement_names
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
-from waggle.gui.widgets.controls.inputs import Field
+from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.layout import card, column, row
-from waggle.gui.widgets.page_header import head_edges, page_head
-from waggle.gui.widgets.scroll_anchor import Place, being_read
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.page_header import header_margins, page_header
+from waggle.gui.widgets.scroll_anchor import ScrollAnchor, is_being_read
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import State
 
 KEYS = (
@@ -164,7 +164,7 @@ class LogCard(QFrame):
         self.model = EventLogModel(journal, self)
         self._journal, self._stale = journal, False
         self.names: Mapping[str, str] = {}  # names to leave out of a copy, and their replacements
-        search = Field(theme, tr("Find in the log"), tr("Find in the log"))
+        search = TextField(theme, tr("Find in the log"), tr("Find in the log"))
         search.setClearButtonEnabled(True)
         search.setMinimumWidth(theme.px(180))  # its row has a title and a button, too
         search.textChanged.connect(self.model.find)
@@ -183,7 +183,7 @@ class LogCard(QFrame):
         self._view.setLayout(column(self._none, None, margins=(8, 6, 8, 6)))
         self.model.modelReset.connect(self._say_what_is_there)
         self.model.rowsInserted.connect(self._say_what_is_there)
-        Place(self._view)
+        ScrollAnchor(self._view)
         self._say_what_is_there()
         journal.added.connect(self._grown)
         head = row((text(theme, tr("Log"), "heading"), 1), search, self._copy)
@@ -226,7 +226,7 @@ class ReportCard(QFrame):
 
     @property
     def is_read(self) -> bool:
-        return being_read(self._text)
+        return is_being_read(self._text)
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
@@ -244,15 +244,15 @@ class HelpPage(Page):
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)
         theme, self._journal = context.theme, context.event_log
-        self._line = Line(theme, tr("Nothing is sent from here unless you press a button"), "small", "text_faint")
+        self._line = ElidedLabel(theme, tr("Nothing is sent from here unless you press a button"), "small", "text_faint")
         self.self_test, self.update_asked = HelpQuestionPanel(theme, SELF_TEST), HelpQuestionPanel(theme, UPDATE)
         self._log, self._report = LogCard(theme, self._journal), ReportCard(theme)
-        self._head = page_head(theme, tr("Help"), self._line)
+        self._head = page_header(theme, tr("Help"), self._line)
         words = _explained(theme, tr("What the words mean"), [(tr(word), tr(meaning)) for word, meaning in WORDS], "label")
         panels = (self.self_test, self.update_asked)
         parts = (words, self._racing(), *panels, self._log, self._report, _keys(theme), self._leaving())
         self._box = column(*parts, None, gap=16)
-        self._area = Scrolled(self._box)
+        self._area = ScrollArea(self._box)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
         self._ended: object = None  # phase and problem: the report changes with them even while it is being read
         self._key: object = None  # what the report depends on otherwise: it does not change then while it is being read
@@ -286,7 +286,7 @@ class HelpPage(Page):
         self._log.search.setFocus()
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         self._area.set_edges(edge, edge)
         self._box.setSpacing(gap)
 

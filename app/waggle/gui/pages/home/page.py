@@ -15,14 +15,14 @@ from waggle.gui.state.daily_totals import QuerySchedule, day_on, taken_words, to
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.energy import of_today
-from waggle.gui.widgets.figure import Figure
-from waggle.gui.widgets.highlighted_text import SpanText
+from waggle.gui.widgets.figure import FigureCard
+from waggle.gui.widgets.highlighted_text import HighlightedText
 from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, row
-from waggle.gui.widgets.painted import Avatar, Chip, Faces, Sign
+from waggle.gui.widgets.painted import Avatar, AvatarRow, Chip, Icon
 from waggle.gui.widgets.question_text import say_question
-from waggle.gui.widgets.responsive_row import Even
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.responsive_row import EvenRow
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.activity_text import weather
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id
 from waggle.protocol.events import RIGHT, RoundSummary, ShownCompletion
@@ -53,7 +53,7 @@ class RewardTrend(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._span = Line(theme, role="small", tone="text_faint")
+        self._span = ElidedLabel(theme, role="small", tone="text_faint")
         self._line = Sparkline(theme)
         self._empty = text(theme, "", "small", "faint")
         link = Button(theme, tr("See progress"), "link")
@@ -81,17 +81,17 @@ class SwarmSummary(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._name, self._chip = Line(theme, role="heading"), Chip(theme)
+        self._name, self._chip = ElidedLabel(theme, role="heading"), Chip(theme)
         self._weather = text(theme, "", "small", "soft", wrap=True)
-        self._facts = [Line(theme, role="label", right=True) for _ in range(3)]
+        self._facts = [ElidedLabel(theme, role="label", right=True) for _ in range(3)]
         titles = (tr("Members now"), tr("Model"), tr("Specialties"))
         lines = [
             as_widget(row(text(theme, title, "small", "soft"), 8, (fact, 1)))
             for title, fact in zip(titles, self._facts, strict=True)
         ]
         self._first, self._third = lines[0], lines[2]
-        self._faces, self._more = Faces(theme), Line(theme, role="small", tone="text_faint")
-        head = row(Sign(theme, "swarms", "accent_text", 20), (self._name, 1), self._chip)
+        self._faces, self._more = AvatarRow(theme), ElidedLabel(theme, role="small", tone="text_faint")
+        head = row(Icon(theme, "swarms", "accent_text", 20), (self._name, 1), self._chip)
         self._invite = Button(theme, tr("Invite someone"), "link")
         self._invite.clicked.connect(self.invite_wanted)
         self._crowd, lonely = as_widget(row(self._faces, (self._more, 1))), row(FLUSH, self._invite, None)
@@ -145,9 +145,9 @@ class GoodAnswerCard(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._when = Line(theme, role="small", tone="text_faint", right=True)
-        self._question = Line(theme, role="body", tone="text_soft")
-        self._answer = SpanText(theme, 1)
+        self._when = ElidedLabel(theme, role="small", tone="text_faint", right=True)
+        self._question = ElidedLabel(theme, role="body", tone="text_soft")
+        self._answer = HighlightedText(theme, 1)
         self._reward, self._who = Chip(theme), Chip(theme)
         self._race = Button(theme, tr("Meanwhile, see what sharing is good for: a race"), "link")
         self._race.clicked.connect(self.race_wanted)
@@ -227,9 +227,9 @@ class IdentityCard(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         self._face = Avatar(theme, 44)
-        self._name = Line(theme, role="heading")
-        self._line = Line(theme, "", "small", "text_soft")
-        self._note = SpanText(theme, 4, role="caption", tone="text_soft")
+        self._name = ElidedLabel(theme, role="heading")
+        self._line = ElidedLabel(theme, "", "small", "text_soft")
+        self._note = HighlightedText(theme, 4, role="caption", tone="text_soft")
         words = column(None, self._name, self._line, None, gap=1)
         self._try = Button(theme, tr("Try your model"), "link")
         self._try.clicked.connect(self.trying_wanted)
@@ -269,9 +269,9 @@ class HomePage(Page):
         self.hero.aside_wanted.connect(requests.defaults)
         self.hero.setting_wanted.connect(lambda key: requests.page.emit("settings", key))
         context.store.changed.connect(self._watch)
-        self._answers = Figure(theme, "answer", tr("Answers today"))
-        self._used = Figure(theme, "peers", tr("Taken by"))
-        self._energy = Figure(theme, "bolt", tr("Energy today"))
+        self._answers = FigureCard(theme, "answer", tr("Answers today"))
+        self._used = FigureCard(theme, "peers", tr("Taken by"))
+        self._energy = FigureCard(theme, "bolt", tr("Energy today"))
         self._due = QuerySchedule()
         self._trend, self._swarm, self._good, self._me = (
             RewardTrend(theme),
@@ -283,7 +283,7 @@ class HomePage(Page):
         self._good.race_wanted.connect(lambda: requests.page.emit("swarms", "race"))
         self._swarm.invite_wanted.connect(lambda: requests.page.emit("swarms", "invite"))
         self._me.trying_wanted.connect(lambda: requests.page.emit("swarms", "trying"))
-        self._figures = Even(self._answers, self._used, self._energy)
+        self._figures = EvenRow(self._answers, self._used, self._energy)
         self._rows: list[QBoxLayout] = [
             row((self._trend, 2), (self._swarm, 1)),
             row((self._good, 2), (self._me, 1)),
@@ -291,7 +291,7 @@ class HomePage(Page):
         for low in (self._good, self._me):
             low.setMaximumHeight(theme.px(LOWEST))  # the rest of the height is the chart's
         self._box = column(self.hero, self._figures, (self._rows[0], 3), (self._rows[1], 2))
-        self.area = Scrolled(self._box)
+        self.area = ScrollArea(self._box)
         self.setLayout(column(self.area))
         self.set_compact(False)
 

@@ -14,7 +14,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import Switch
 from waggle.gui.widgets.layout import as_widget, column, frame, row
-from waggle.gui.widgets.painted import Sign
+from waggle.gui.widgets.painted import Icon
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import ChangeSettings, Resume, new_id
 from waggle.protocol.schedule import Rule, Tick
@@ -63,7 +63,7 @@ class RuleRow(QWidget):
         self._ends = text(theme, "", "small", "soft", wrap=True)
         if not tick.ends:
             self._ends.hide()
-        badge = frame("badge" if tick.passes is False else "plainbadge", row(None, Sign(theme, icon, ink, 16), None))
+        badge = frame("badge" if tick.passes is False else "plainbadge", row(None, Icon(theme, icon, ink, 16), None))
         badge.setFixedSize(BADGE, BADGE)
         badge.setAccessibleName(tr(MEANINGS[bool(tick.passes)]))
         above = max(0, BADGE - self._says.fontMetrics().height()) // 2  # aligns the first line with the sign

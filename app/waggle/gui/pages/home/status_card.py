@@ -13,12 +13,12 @@ from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls import pause_menu
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.confirm_button import OnceButton
+from waggle.gui.widgets.controls.confirm_button import SingleClickButton
 from waggle.gui.widgets.controls.copy_button import SAID_MS
-from waggle.gui.widgets.controls.usage_profile import Profile, threads_now
+from waggle.gui.widgets.controls.usage_profile import UsageProfile, threads_now
 from waggle.gui.widgets.layout import as_widget, column, restyle, row, rule
-from waggle.gui.widgets.painted import Chip, Sign, Stages
-from waggle.gui.widgets.text import Line, set_tip, text
+from waggle.gui.widgets.painted import Chip, Icon, StageProgress
+from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import Pause, Resume, new_id
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import HELD, STAGES, State
@@ -78,7 +78,7 @@ class StatusCard(QFrame):
         self._pressed_for: tuple[str, float, str] | None = None  # the `pending_action` when a button was pressed
         self._asked_by = ""  # the id of the command that the press sent
         self._chip = Chip(theme)
-        self._since = Line(theme, role="small", tone="text_faint")
+        self._since = ElidedLabel(theme, role="small", tone="text_faint")
         self._says = text(theme, "", "display", wrap=True)
         self._detail = text(theme, "", "body", "soft", wrap=True)
         self._why = RulesPopup(theme, self)
@@ -86,15 +86,15 @@ class StatusCard(QFrame):
         self._why.setting_wanted.connect(self.setting_wanted)
         self._why_button = Button(theme, tr("Why?"), "link")
         self._why_button.clicked.connect(self._show_why)
-        self.profile = Profile(theme)
+        self.profile = UsageProfile(theme)
         self.profile.chosen.connect(context.settings.set)
         self._use = text(theme, tr("Use of this computer"), "small", "soft")
         self._warning = text(theme, "", "small", "soft", wrap=True)
-        sign = column(1, Sign(theme, "warn", "text_soft"), None, gap=0)  # beside the first line of text
+        sign = column(1, Icon(theme, "warn", "text_soft"), None, gap=0)  # beside the first line of text
         self._warned = as_widget(row(sign, (self._warning, 1), margins=(0, 8, 0, 0)))
-        self._fact = Line(theme, role="small", tone="text_soft")
-        self._stage = Line(theme, role="small", tone="text_soft", right=True)
-        self._cells = Stages(theme)
+        self._fact = ElidedLabel(theme, role="small", tone="text_soft")
+        self._stage = ElidedLabel(theme, role="small", tone="text_soft", right=True)
+        self._cells = StageProgress(theme)
         self._make_buttons(theme)
         self._theme = theme
         head = row(self._chip, self._since, self._why_button, None, gap=10)
@@ -108,7 +108,7 @@ class StatusCard(QFrame):
         self.set_compact(False)
 
     def _make_buttons(self, theme: Theme) -> None:
-        self._main = OnceButton(theme, tr("Pause"), "primary", "pause", join="left")
+        self._main = SingleClickButton(theme, tr("Pause"), "primary", "pause", join="left")
         self._main.clicked.connect(self.act)
         self._more = Button(theme, "", "primary", "down", join="right").named(tr("Pause for a while"))
         self._more.setMenu(self._pause_menu())

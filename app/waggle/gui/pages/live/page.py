@@ -16,11 +16,11 @@ from waggle.gui.pages.page import Page
 from waggle.gui.state.feed_pacing import FeedPacer
 from waggle.gui.state.spoken_summary import summary_text
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.buttons import Button, Segments, menu_button
+from waggle.gui.widgets.controls.buttons import Button, SegmentedControl, menu_button
 from waggle.gui.widgets.layout import card, column
-from waggle.gui.widgets.page_header import head_edges, page_head
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.page_header import header_margins, page_header
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import SPECIALTIES, Card, State
 from waggle.protocol.status_text import DOING, sentence
 
@@ -30,7 +30,7 @@ MADE_AT_ONCE, FRAME_MS = 2, 20
 AGAIN_MS = 250  # between two checks whether waiting cards may be shown
 
 
-class Feed(Scrolled):
+class Feed(ScrollArea):
     """At most MOST cards, newest on top; the widgets are reused."""
 
     def __init__(self, theme: Theme) -> None:
@@ -114,8 +114,8 @@ class LivePage(Page):
         self._redraw_timer.timeout.connect(self._look_again)
         self._specialty = ""
         self._titles: tuple[str, ...] | None = None
-        self._line = Line(theme, role="small", tone="text_soft")
-        self._whose = Segments(theme, (tr("All"), tr("Mine"), tr("Peers")), tr("Whose questions"))
+        self._line = ElidedLabel(theme, role="small", tone="text_soft")
+        self._whose = SegmentedControl(theme, (tr("All"), tr("Mine"), tr("Peers")), tr("Whose questions"))
         self._whose.chosen.connect(lambda _index: self._redraw())
         self._menu_button = menu_button(theme, tr("All specialties"))
         self._menu = QMenu(self._menu_button)
@@ -133,7 +133,7 @@ class LivePage(Page):
         )
         self._digest.hide()
         self._head = column(
-            page_head(theme, tr("Live"), self._line, self._example, self._whose, self._menu_button, self._freeze),
+            page_header(theme, tr("Live"), self._line, self._example, self._whose, self._menu_button, self._freeze),
             card(self._stepper, self._digest, pad=18, gap=10),
         )
         self._box = column(self._head, (self._feed, 1), gap=0)
@@ -142,7 +142,7 @@ class LivePage(Page):
         self.set_compact(False)
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         self._head.setSpacing(gap)
         self._feed.set_margins(edge, gap)
 

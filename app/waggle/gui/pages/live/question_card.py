@@ -8,11 +8,11 @@ from waggle.gui.i18n.formatting import ago, decimal, figure, one_line, plural, r
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import draw_chip
-from waggle.gui.widgets.highlighted_text import CARET, draw_span_text, line_height, lines_of
+from waggle.gui.widgets.highlighted_text import CARET, draw_highlighted_text, line_height, lines_of
 from waggle.gui.widgets.layout import column, row
-from waggle.gui.widgets.painted import Avatar, Chip, Painted, Sign
+from waggle.gui.widgets.painted import Avatar, Chip, Icon, PaintedWidget
 from waggle.gui.widgets.question_text import say_question
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.json_lines import LONGEST_SHOWN
 from waggle.protocol.state import HELD, Card, State
@@ -41,7 +41,7 @@ def answer_chip(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]
     return (tr("writing"), "bare", "pen") if going else (tr("not finished"), "bare", "cut")
 
 
-class AnswerTile(Painted):
+class AnswerTile(PaintedWidget):
     """One answer: a chip, two lines of text, and an arrow for the effect of learning."""
 
     pressed = Signal()
@@ -98,7 +98,7 @@ class AnswerTile(Painted):
         draw_chip(painter, self.theme, inner.topLeft() + QPointF(0, -1), words, tone, sign, room=inner.width() - 20)
         self._arrow(painter, inner)
         below = inner.adjusted(0, self.theme.size["chip"] + 5, 0, 0)
-        draw_span_text(
+        draw_highlighted_text(
             painter, self.theme, below, self._words(),
             start=self._answer.start, length=self._answer.length if self._answer.judged else 0, lines=self._lines,
             tone="text_soft" if self._effect == 0 and not self._mine else "text",
@@ -164,11 +164,11 @@ class QuestionCard(QFrame):
         self._going = True
         self._opened = opened
         self._columns = COLUMNS
-        self._face, self._who = Avatar(theme, 24), Line(theme, role="label")
-        self._specialty, self._question = Chip(theme), Line(theme, role="strong")
-        self._when = Line(theme, role="small", tone="text_faint", right=True)
-        self._sign, self._foot = Sign(theme, "pen", "text_faint"), Line(theme, role="small", tone="text_soft")
-        self._mean = Line(theme, role="small", tone="text_faint", right=True)
+        self._face, self._who = Avatar(theme, 24), ElidedLabel(theme, role="label")
+        self._specialty, self._question = Chip(theme), ElidedLabel(theme, role="strong")
+        self._when = ElidedLabel(theme, role="small", tone="text_faint", right=True)
+        self._sign, self._foot = Icon(theme, "pen", "text_faint"), ElidedLabel(theme, role="small", tone="text_soft")
+        self._mean = ElidedLabel(theme, role="small", tone="text_faint", right=True)
         self._reader = Button(theme, tr("Read all"), "link")
         self._reader.clicked.connect(self._toggle)
         self._more = Button(theme, "", "link", "more").named(tr("More"))
@@ -193,7 +193,7 @@ class QuestionCard(QFrame):
             self._show_head(card, state)
         self._when.say(_when(card, state, now))
         sign, ink, words = footer(card, state)
-        self._sign.show_sign(sign, ink)
+        self._sign.show_icon(sign, ink)
         self._foot.say(words)
         going = is_unfinished(card, state)
         if card is self._card and going == self._going:

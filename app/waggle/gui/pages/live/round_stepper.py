@@ -9,7 +9,7 @@ from waggle.gui.i18n.formatting import figure, plural, tr
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import sided
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 from waggle.gui.widgets.text import set_tip
 from waggle.protocol.state import HELD, STAGES, Stage, State
 
@@ -55,7 +55,7 @@ def step_progress(stage: Stage, state: State) -> str:
             return tr("%1 yours, %2 theirs").replace("%1", figure(state.local)).replace("%2", figure(state.external))
 
 
-class RoundStepper(Painted):
+class RoundStepper(PaintedWidget):
     """Paints the steps of a State; its accessible name says the same."""
 
     def __init__(self, theme: Theme) -> None:

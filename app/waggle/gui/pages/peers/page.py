@@ -18,10 +18,10 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.drawing import draw_cell
 from waggle.gui.widgets.layout import as_widget, card, column, frame, row
-from waggle.gui.widgets.page_header import head_edges, page_head
-from waggle.gui.widgets.painted import Painted, Sign
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, set_tip, text
+from waggle.gui.widgets.page_header import header_margins, page_header
+from waggle.gui.widgets.painted import Icon, PaintedWidget
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChoosePeer
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
@@ -95,11 +95,11 @@ class ReachPanel(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._sign, self._head = Sign(theme, "live", "text_soft", 18), Line(theme, role="heading")
+        self._sign, self._head = Icon(theme, "live", "text_soft", 18), ElidedLabel(theme, role="heading")
         self._words = text(theme, "", "small", "soft", wrap=True)
-        self._lines = {kind: Line(theme, role="small") for kind, _tone in KINDS}
-        self._rows = {kind: as_widget(row(Sign(theme, kind, tone), (self._lines[kind], 1))) for kind, tone in KINDS}
-        self._rejected = Line(theme, role="caption", tone="text_faint")
+        self._lines = {kind: ElidedLabel(theme, role="small") for kind, _tone in KINDS}
+        self._rows = {kind: as_widget(row(Icon(theme, kind, tone), (self._lines[kind], 1))) for kind, tone in KINDS}
+        self._rejected = ElidedLabel(theme, role="caption", tone="text_faint")
         self._copy = CopyButton(theme, tr("Copy address"), small=True)
         head, copy = row(self._sign, (self._head, 1)), row(self._copy, None)
         self.setLayout(column(head, self._words, 4, *self._rows.values(), None, self._rejected, copy, gap=6))
@@ -108,7 +108,7 @@ class ReachPanel(QWidget):
         resting = why_unavailable(state) and state.reach != "solo"
         words, icon, ink = NOT_CONNECTED if resting else HEADS[state.reach]
         self._head.say(tr(words))
-        self._sign.show_sign(icon, ink)
+        self._sign.show_icon(icon, ink)
         self._words.setText(reach_words(state))
         for kind, line in self._lines.items():
             count = sum(peer.connection == kind for peer in state.peers.values())
@@ -134,7 +134,7 @@ def _way(kind: str, count: int) -> str:
             return plural(count, "%n gone", "%n gone")
 
 
-class LegendCell(Painted):
+class LegendCell(PaintedWidget):
     """A group, drawn as in the picture."""
 
     def __init__(self, theme: Theme, *, mine: bool) -> None:
@@ -157,11 +157,11 @@ class Legend(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         out, back = self._kinds = (
-            Line(theme, tr("your group, going out"), "caption", "text_soft"),
-            Line(theme, tr("a peer's group, coming in"), "caption", "text_soft"),
+            ElidedLabel(theme, tr("your group, going out"), "caption", "text_soft"),
+            ElidedLabel(theme, tr("a peer's group, coming in"), "caption", "text_soft"),
         )
         self._cell = LegendCell(theme, mine=False)
-        self._words = Line(theme, tr("nearer is faster, dashed is a relay"), "caption", "text_faint")
+        self._words = ElidedLabel(theme, tr("nearer is faster, dashed is a relay"), "caption", "text_faint")
         self._cell.hide()
         kinds = (row(LegendCell(theme, mine=True), out, gap=4), row(LegendCell(theme, mine=False), back, gap=4))
         self.setLayout(row(*kinds, row(self._cell, (self._words, 1), gap=4), gap=16))
@@ -188,7 +188,7 @@ class PeersPage(Page):
         super().__init__(context)
         theme = context.theme
         self._state, self._now, self._chosen = State(), 0.0, ""
-        self._line = Line(theme, role="small", tone="text_soft")
+        self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._invite, self._replay = Button(theme, tr("Invite someone"), "primary", "invite"), False
         self._invite.clicked.connect(lambda: context.requests.page.emit("swarms", "invite"))
         self._picture, self._reach = SwarmGraph(theme), ReachPanel(theme)
@@ -209,14 +209,14 @@ class PeersPage(Page):
         self._below = QStackedWidget()
         self._below.addWidget(self._table)
         self._below.addWidget(as_widget(column(card(self._empty), None)))
-        self._page_head = page_head(theme, tr("Peers"), self._line, self._invite)
+        self._page_head = page_header(theme, tr("Peers"), self._line, self._invite)
         self._box = column(self._band, (self._below, 1))
-        self._area = Scrolled(self._box)  # with large text the parts may be higher than the window
+        self._area = ScrollArea(self._box)  # with large text the parts may be higher than the window
         self.setLayout(column(self._page_head, (self._area, 1), gap=0))
         self.set_compact(False)
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._page_head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._page_head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         self._area.set_edges(edge, 20 if self.compact else 24)
         self._box.setSpacing(gap)
         self._fold()

@@ -15,7 +15,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.painted import Avatar, Chip
-from waggle.gui.widgets.text import Line, set_tip, text
+from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChoosePeer, new_id
 from waggle.protocol.events import Choice, PeerInfo
 from waggle.protocol.peer_text import about, standing
@@ -47,8 +47,8 @@ class PeerDetails(QFrame):
         self._pending: dict[str, ChoosePeer] = {}  # by peer: commands whose effect is not in the State yet
         self._why_not = ""
         self._replay = False
-        self._avatar, self._name = Avatar(theme, 28), Line(theme, role="heading")
-        self._sign, self._hindrance = Chip(theme), Line(theme, role="caption", tone="text_faint")
+        self._avatar, self._name = Avatar(theme, 28), ElidedLabel(theme, role="heading")
+        self._sign, self._hindrance = Chip(theme), ElidedLabel(theme, role="caption", tone="text_faint")
         self._says = text(theme, tr(HINT), "small", "soft", wrap=True)
         self._refusals = text(theme, "", "small", "faint", wrap=True)
         self._refusals.hide()

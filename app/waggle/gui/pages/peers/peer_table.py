@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledIte
 from waggle.gui.i18n.formatting import decimal, figure, one_line, short_ago, tooltip_text, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, sided
-from waggle.gui.widgets.scroll_anchor import dress
+from waggle.gui.widgets.table import style_table
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.peer_text import Standing, about, standing
 
@@ -200,7 +200,7 @@ class PeerTableView(QTableView):
         self.setAccessibleName(tr("Peers"))
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        head = dress(self, theme, theme.size["row"])
+        head = style_table(self, theme, theme.size["row"])
         head.setFixedHeight(theme.px(34))
         self.setMinimumHeight(theme.px(38) + 2 * theme.size["row"])
         head.setTextElideMode(Qt.TextElideMode.ElideRight)

@@ -11,8 +11,8 @@ from waggle.gui.i18n.formatting import figure, one_line, percent, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import ChangeSettings, new_id
 from waggle.protocol.events_leaderboard import Entrant, ModelsCompared, ScoreCurve
 from waggle.protocol.state import State
@@ -31,7 +31,7 @@ DROPPED = (4, 3, 0)  # columns hidden in this order where the width is too small
 LEAST, MOST_LEAST = 90, 130  # pixels of a name that are always visible, at a text size of 100%, and at most
 
 
-class LeaderboardView(Scrolled):
+class LeaderboardView(ScrollArea):
     """Creates its charts when there is something to compare, so that pyqtgraph is not imported before."""
 
     commanded = Signal(object)
@@ -131,8 +131,8 @@ class LeaderboardView(Scrolled):
         self._table.setHorizontalSpacing(20)
         self._table.setVerticalSpacing(8)
 
-    def _named(self, name: str, role: str, tone: str, *, gives_way: bool) -> Line:
-        name_line = Line(self.theme, name, role, tone if tone == "text" else f"text_{tone}")
+    def _named(self, name: str, role: str, tone: str, *, gives_way: bool) -> ElidedLabel:
+        name_line = ElidedLabel(self.theme, name, role, tone if tone == "text" else f"text_{tone}")
         name_line.setMinimumWidth(min(self.theme.px(LEAST), MOST_LEAST, name_line.sizeHint().width()))
         if gives_way:  # it gets the width that other columns leave
             name_line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -160,7 +160,7 @@ class _ModelCard(QFrame):
         super().__init__()
         self.theme = theme
         self.setProperty("kind", "card")
-        self._name = Line(theme, role="heading")
+        self._name = ElidedLabel(theme, role="heading")
         self._says = text(theme, "", "small", "soft", wrap=True)
         self._room = column()
         self._chart: LeaderboardChart | None = None

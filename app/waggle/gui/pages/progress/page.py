@@ -16,12 +16,12 @@ from waggle.gui.pages.progress.leaderboard import LeaderboardView
 from waggle.gui.pages.progress.round_table import RoundTableModel, RoundTableView, rows, save_csv
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.buttons import Button, Segments
+from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.file_dialogs import ended, file_dialog, renamed, unused
 from waggle.gui.widgets.layout import card, column, frame, row
-from waggle.gui.widgets.page_header import head_edges, page_head
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.page_header import header_margins, page_header
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import QueryHistory, new_id
 from waggle.protocol.events import HeldOutScore
 from waggle.protocol.state import State
@@ -80,8 +80,8 @@ class ProgressPage(Page):
         self._due = context.history
         self._score_chart: HeldOutChart | None = None
         self._reward: RewardChart | None = None
-        self._line = Line(theme, role="small", tone="text_soft")
-        self._axis = Segments(theme, (tr("Round"), tr("Elapsed"), tr("Clock")), tr("What the axis counts"))
+        self._line = ElidedLabel(theme, role="small", tone="text_soft")
+        self._axis = SegmentedControl(theme, (tr("Round"), tr("Elapsed"), tr("Clock")), tr("What the axis counts"))
         self._axis.chosen.connect(lambda _index: self._draw())
         self._as_table = Button(theme, tr("Show as table"), icon="table")
         self._as_table.setCheckable(True)
@@ -99,10 +99,10 @@ class ProgressPage(Page):
         table = frame("card", column((self._table_view, 1), margins=(8, 4, 8, 8)))
         self._pages = QStackedWidget()
         self._chart_box = column((self._held_card, 6), (self._reward_card, 5))
-        self._charts = Scrolled(self._chart_box)  # with large text both may be higher than the window
+        self._charts = ScrollArea(self._chart_box)  # with large text both may be higher than the window
         for part in (self._charts, table, self._empty_page(theme), self._comparison):
             self._pages.addWidget(part)
-        head = page_head(theme, tr("Progress"), self._line, self._axis, self._as_table, self._compared, self._save)
+        head = page_header(theme, tr("Progress"), self._line, self._axis, self._as_table, self._compared, self._save)
         self._pages.setMinimumHeight(1)  # so that the header's buttons keep their size
         self._box = column(head, (self._pages, 1))
         self.setLayout(self._box)
@@ -110,9 +110,9 @@ class ProgressPage(Page):
         self.set_compact(False)
 
     def _make_cards(self, theme: Theme) -> None:
-        self._about_held = Line(theme, role="small", tone="text_soft")
+        self._about_held = ElidedLabel(theme, role="small", tone="text_soft")
         self._figure = text(theme, "", "figure")
-        self._about_reward = Line(theme, role="small", tone="text_soft")
+        self._about_reward = ElidedLabel(theme, role="small", tone="text_soft")
         score_head = row((column(text(theme, tr("Held-out score"), "heading"), self._about_held, gap=2), 1), self._figure, gap=14)
         reward = column(text(theme, tr("Reward"), "heading"), self._about_reward, gap=2)
         self._held_room, self._reward_room = column(), column()
@@ -127,7 +127,7 @@ class ProgressPage(Page):
         return frame("plain", column(card(self._empty), None))
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._box.setContentsMargins(*head_edges(edge, compact=self.compact, below=20 if self.compact else 24))
+        self._box.setContentsMargins(*header_margins(edge, compact=self.compact, below=20 if self.compact else 24))
         self._name_table()
         self._box.setSpacing(gap)
         self._chart_box.setSpacing(gap)
@@ -254,7 +254,7 @@ class ProgressPage(Page):
         try:
             if path.suffix.lower() == ".png":
                 view = self._pages.currentWidget()
-                whole = view.widget() if isinstance(view, Scrolled) else view  # including what is scrolled out of sight
+                whole = view.widget() if isinstance(view, ScrollArea) else view  # including what is scrolled out of sight
                 assert whole is not None
                 if not whole.grab().save(str(path)):
                     raise OSError(tr("the picture could not be written"))

@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QHeaderView, QTableView
 from waggle.gui.i18n.formatting import clock, date_of, day, decimal, figure, tr
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.scroll_anchor import Place, Rows, dress
+from waggle.gui.widgets.scroll_anchor import ScrollAnchor
+from waggle.gui.widgets.table import RowsModel, style_table
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.state import State
 
@@ -71,7 +72,7 @@ def save_csv(state: State, path: Path) -> None:
         writer.writerows(cells(summary, score) for summary, score in reversed(rows(state)))
 
 
-class RoundTableModel(Rows[Row]):
+class RoundTableModel(RowsModel[Row]):
     """The rows of the table; new rounds are inserted at the top."""
 
     def __init__(self, theme: Theme) -> None:
@@ -86,7 +87,7 @@ class RoundTableView(QTableView):
         self.setModel(model)
         self.setAccessibleName(tr("All rounds as a table"))
         self.setWordWrap(False)
-        head = dress(self, theme, theme.px(32))
+        head = style_table(self, theme, theme.px(32))
         head.setFixedHeight(theme.px(34))
         head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         head.setTextElideMode(Qt.TextElideMode.ElideRight)
@@ -96,7 +97,7 @@ class RoundTableView(QTableView):
             self._widths[place] = max(theme.px(width), self._widths[place])
             head.setSectionResizeMode(place, QHeaderView.ResizeMode.Fixed)
             self.setColumnWidth(place, self._widths[place])
-        Place(self)
+        ScrollAnchor(self)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         shared = [place for place, name in enumerate(COLUMNS) if name not in FIXED]

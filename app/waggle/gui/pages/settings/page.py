@@ -17,13 +17,13 @@ from waggle.gui.pages.settings.sent_messages import PrivacyCard
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.inputs import Field
-from waggle.gui.widgets.controls.usage_profile import Profile
+from waggle.gui.widgets.controls.inputs import TextField
+from waggle.gui.widgets.controls.usage_profile import UsageProfile
 from waggle.gui.widgets.layout import as_widget, card, column, row, rule
-from waggle.gui.widgets.page_header import head_edges, page_head
-from waggle.gui.widgets.painted import Sign
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.page_header import header_margins, page_header
+from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import State
 
 ABOVE = 60  # pixels kept above and below a row that is scrolled to
@@ -116,11 +116,11 @@ class SettingsPage(Page):
         super().__init__(context)
         theme, choices = context.theme, context.settings
         self._choices = choices
-        self._line = Line(theme, tr("Changes apply at once"), "small", "text_faint")
-        self._search = Field(theme, tr("Find a setting"), tr("Find a setting"))
+        self._line = ElidedLabel(theme, tr("Changes apply at once"), "small", "text_faint")
+        self._search = TextField(theme, tr("Find a setting"), tr("Find a setting"))
         self._search.setClearButtonEnabled(True)
         self._search.textChanged.connect(self._find)
-        self.profile = Profile(theme)
+        self.profile = UsageProfile(theme)
         self.profile.chosen.connect(choices.set)
         self._cards = [SectionCard(theme, part, choices, self._first(part)) for part in SECTIONS]
         self.privacy = PrivacyCard(theme)
@@ -130,14 +130,14 @@ class SettingsPage(Page):
         self.cuda = CudaCard(theme, pack, cuda_download.root()) if offers else None
         self._none = text(theme, "", "body", "soft")
         words = tr("The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.")
-        self._broken = card(row(Sign(theme, "warn", "bad"), (text(theme, words, "body", wrap=True), 1)), pad=16)
+        self._broken = card(row(Icon(theme, "warn", "bad"), (text(theme, words, "body", wrap=True), 1)), pad=16)
         self._broken.hide()
         if self.cuda is not None:
             self.cuda.hide()
         first = self._cards[:2] if self.cuda is None else [*self._cards[:2], self.cuda]
         self._box = column(self._broken, *first, self._cards[2], self.privacy, *self._cards[3:], self._none, None, gap=16)
-        self._area = Scrolled(self._box)
-        self._head = page_head(theme, tr("Settings"), self._line, self._search)
+        self._area = ScrollArea(self._box)
+        self._head = page_header(theme, tr("Settings"), self._line, self._search)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
         choices.changed.connect(self._show_values)
         self._find("")
@@ -153,7 +153,7 @@ class SettingsPage(Page):
         """Take over the search, the scroll position and the focused control."""
         assert isinstance(before, SettingsPage)
         self._search.setText(before._search.text())
-        self._area.stand_as(before._area)
+        self._area.scroll_like(before._area)
         for mine, other in zip(self._rows(), before._rows(), strict=True):
             if other.focused:
                 mine.take_focus()
@@ -168,7 +168,7 @@ class SettingsPage(Page):
         self._search.setFocus()
 
     def arrange(self, edge: int, gap: int) -> None:
-        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         self._area.set_edges(edge, edge)
         self._box.setSpacing(gap)
 

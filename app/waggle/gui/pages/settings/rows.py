@@ -9,8 +9,8 @@ from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.i18n.translator import NAMES, number_format
 from waggle.gui.theme import reduced_motion
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.inputs import Field, Number, Picker, Switch
-from waggle.gui.widgets.controls.week_schedule import Week
+from waggle.gui.widgets.controls.inputs import ComboBox, NumberField, Switch, TextField
+from waggle.gui.widgets.controls.week_schedule import WeekSchedule
 
 
 class Toggle(msgspec.Struct, frozen=True):
@@ -197,7 +197,7 @@ ADVANCED = Section("advanced", later("Advanced"), (
 ))  # fmt: skip
 SECTIONS = (WHEN, HOW_MUCH, APPEARANCE, NOTIFICATIONS, NETWORK, ADVANCED)
 
-Control = Switch | Picker | Number | Field | Week
+Control = Switch | ComboBox | NumberField | TextField | WeekSchedule
 
 
 def make_control(theme: Theme, row: Setting) -> Control:
@@ -207,16 +207,18 @@ def make_control(theme: Theme, row: Setting) -> Control:
         case Toggle():
             return Switch(theme, name)
         case Options(options) if row.key == MOTION and reduced_motion.is_reduced() is None:
-            return Picker(theme, name, [(value, tr(UNSAID if value == "system" else words)) for value, words in options])
+            return ComboBox(theme, name, [(value, tr(UNSAID if value == "system" else words)) for value, words in options])
         case Options(options):
             sign = number_format().percent
-            return Picker(theme, name, [(value, tr(words).replace("%", sign)) for value, words in options])
+            return ComboBox(theme, name, [(value, tr(words).replace("%", sign)) for value, words in options])
         case Amount() as kind:
-            return Number(theme, name, kind.low, kind.high, step=kind.step, unit=kind.unit, zero=tr(kind.zero), whole=kind.whole)
+            return NumberField(
+                theme, name, kind.low, kind.high, step=kind.step, unit=kind.unit, zero=tr(kind.zero), whole=kind.whole
+            )
         case TextLine() as kind:
-            return Field(theme, name, tr(kind.hint), several=kind.several)
+            return TextField(theme, name, tr(kind.hint), several=kind.several)
         case WeekHours():
-            return Week(theme, name)
+            return WeekSchedule(theme, name)
 
 
 def is_wide(row: Setting) -> bool:

@@ -6,12 +6,12 @@ from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QCheckBox, QFrame, 
 
 from waggle.gui.i18n.formatting import later, plural, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.buttons import Button, Segments
-from waggle.gui.widgets.draft_text import take_along
+from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
+from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.layout import as_widget, column, frame, row
-from waggle.gui.widgets.responsive_row import Shares
-from waggle.gui.widgets.scroll_anchor import in_sight
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.responsive_row import StretchRow
+from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import CreateSwarm, new_id
 from waggle.protocol.events_swarms import SpecialtyOffer
 from waggle.protocol.state import SPECIALTIES
@@ -49,18 +49,18 @@ class CreateSwarmForm(QFrame):
         self._private = QCheckBox(tr("Private: only with your invite"))
         self._private.setFont(theme.font("body"))
         self._private.setAccessibleName(self._private.text())
-        self._level = Segments(theme, (tr("Easy"), tr("Standard"), tr("Hard")), tr("Difficulty"))
+        self._level = SegmentedControl(theme, (tr("Easy"), tr("Standard"), tr("Hard")), tr("Difficulty"))
         self._level.chosen.connect(lambda _index: self._show_sample())
         self._filter = self._field(tr("Find a specialty"), tr("Find"), 40)
         self._make_list()
-        self._about, self._sample = Line(theme, role="label"), text(theme, "", "mono", wrap=True)
+        self._about, self._sample = ElidedLabel(theme, role="label"), text(theme, "", "mono", wrap=True)
         self._sample.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._problem = text(theme, "", "small", "bad", wrap=True)
         self._create = Button(theme, tr("Create"), "primary")
         self._create.clicked.connect(self._ask)
         no = Button(theme, tr("Cancel"))
         no.clicked.connect(self.declined)
-        self._count = Line(theme, role="small", tone="text_soft")
+        self._count = ElidedLabel(theme, role="small", tone="text_soft")
         self.setLayout(self._arranged(no))
         self._name.textChanged.connect(self._changed)
         self._changed()
@@ -78,7 +78,7 @@ class CreateSwarmForm(QFrame):
         right = column(row((text(theme, tr("What it asks"), "label"), 1), self._filter), (self._list, 1), sample_box, gap=8)
         foot = row((self._count, 1), no, self._create, gap=8)
         title = text(theme, tr("Create a swarm"), "title")
-        asks = Shares((as_widget(left_column), 2), (as_widget(right), 3), gap=28)
+        asks = StretchRow((as_widget(left_column), 2), (as_widget(right), 3), gap=28)
         return column(title, 4, (asks, 1), self._problem, foot, gap=8, margins=(24, 18, 24, 18))
 
     def _field(self, name: str, hint: str, longest: int) -> QLineEdit:
@@ -127,12 +127,12 @@ class CreateSwarmForm(QFrame):
         self._waiting = False
         self._problem.setText(visible(words))
         self._changed()
-        return in_sight(self._problem)
+        return is_in_view(self._problem)
 
     def take_over(self, before: "CreateSwarmForm") -> None:
         """Take over what was filled in, and whether an answer is awaited."""
         self.show_offers(before._offers)
-        take_along(self, before)
+        copy_drafts(self, before)
         self._private.setChecked(before._private.isChecked())
         self._level.choose(before._level.index)
         chosen, current_offer = before._chosen(), before._list.currentIndex().data(OFFER)

@@ -15,7 +15,7 @@ from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.qr_code import QrCode
-from waggle.gui.widgets.responsive_row import Folding, Shares
+from waggle.gui.widgets.responsive_row import ResponsiveRow, StretchRow
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import WriteInvite, new_id
 from waggle.protocol.events_swarms import InviteWritten
@@ -50,11 +50,11 @@ class InviteView(QFrame):
         back.clicked.connect(self.closed)
         self._how = text(theme, "", wrap=True)
         words = column(
-            self._title, self._how, 8, self._field, Folding(self._copy, self._save), 8, self._reach, self._warning, None,
+            self._title, self._how, 8, self._field, ResponsiveRow(self._copy, self._save), 8, self._reach, self._warning, None,
             as_widget(row(None, back)), gap=8,
         )  # fmt: skip
         self._scanned = as_widget(column(row(self._code, None), None))
-        self.setLayout(column(Shares((self._scanned, 0), (as_widget(words), 1), gap=28), margins=(24, 24, 24, 20)))
+        self.setLayout(column(StretchRow((self._scanned, 0), (as_widget(words), 1), gap=28), margins=(24, 24, 24, 20)))
 
     def open(self) -> None:
         """Request an invite and keep it up to date until `leave`."""

@@ -15,8 +15,8 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
-from waggle.gui.widgets.scroll_anchor import in_sight
-from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import say_in, text
 from waggle.protocol.commands import ChooseSwarm, ReadInvite, new_id
 from waggle.protocol.events_swarms import SwarmShown
@@ -45,8 +45,8 @@ class JoinView(QStackedWidget):
         self._is_deferred = False  # a link was entered before there was an engine to ask
         self._previewed: tuple[SwarmShown, Callable[[], str]] | None = None  # the swarm, and the words on who is there
         self._previews = column()
-        self._link_form = Scrolled(column(self._card(), None))
-        self._preview_area = Scrolled(self._previews)
+        self._link_form = ScrollArea(column(self._card(), None))
+        self._preview_area = ScrollArea(self._previews)
         self.addWidget(self._link_form)
         self.addWidget(self._preview_area)
 
@@ -152,7 +152,7 @@ class JoinView(QStackedWidget):
             return False
         self._awaited = ""
         self._say(words)
-        return in_sight(self._message)
+        return is_in_view(self._message)
 
     def _add_preview(self, swarm: SwarmShown, members_words: Callable[[], str]) -> SwarmPreview:
         self._previewed = swarm, members_words

@@ -10,12 +10,12 @@ from waggle.gui.i18n.formatting import one_line, plural, size, tr, tr_sentence, 
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.confirm_button import SureLink
+from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
-from waggle.gui.widgets.painted import Chip, Sign
-from waggle.gui.widgets.scroll_anchor import in_sight
-from waggle.gui.widgets.text import Line, say_in, set_tip, text
+from waggle.gui.widgets.painted import Chip, Icon
+from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.text import ElidedLabel, say_in, set_tip, text
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel, new_id
 from waggle.protocol.events_models import ModelShown
 from waggle.protocol.state import State
@@ -62,10 +62,10 @@ class ModelCard(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         title = model_name(model)
-        head = row((Line(theme, title, "heading"), 1))
+        head = row((ElidedLabel(theme, title, "heading"), 1))
         if model.active:
             head.addWidget(Chip(theme, tr("Trained now"), "accent", "on"))
-        self._about, self._fit = Line(theme, "", "small", "text_soft"), text(theme, "", "small", "soft", wrap=True)
+        self._about, self._fit = ElidedLabel(theme, "", "small", "text_soft"), text(theme, "", "small", "soft", wrap=True)
         self._fit.setVisible(bool(model.fit))
         if model.active:
             self._act = Button(theme, tr("Export what was learned"), small=True, icon="share")
@@ -78,10 +78,10 @@ class ModelCard(QFrame):
         lines = (head, self._about, self._fit, row(*acts, None, margins=(0, 4, 0, 0)))
         self.setLayout(column(*lines, gap=5, margins=(20, 12, 20, 12)))
 
-    def _remover(self, theme: Theme, model: ModelShown) -> SureLink:
+    def _remover(self, theme: Theme, model: ModelShown) -> ConfirmLink:
         name = tr("Remove %1 from this computer").replace("%1", model_name(model))
         sure = tr("Remove %1").replace("%1", size(model.bytes))
-        button = SureLink(theme, tr("Remove"), name, sure=sure, sure_name=f"{name}: {size(model.bytes)}")
+        button = ConfirmLink(theme, tr("Remove"), name, sure=sure, sure_name=f"{name}: {size(model.bytes)}")
         button.meant.connect(lambda: self.removed.emit(model))
         return button
 
@@ -109,12 +109,12 @@ class ModelsView(QWidget):
         self._model_cards: list[ModelCard] = []
         self._asked_of: object = None
         self._asked_by, self._writing = "", False  # the id of the person's last command; whether an export is running
-        self._storage, self._message = Line(theme, role="small", tone="text_soft"), text(theme, "", "small", wrap=True)
-        self._bar, self._came = QProgressBar(), Line(theme, role="small", tone="text_soft")
+        self._storage, self._message = ElidedLabel(theme, role="small", tone="text_soft"), text(theme, "", "small", wrap=True)
+        self._bar, self._came = QProgressBar(), ElidedLabel(theme, role="small", tone="text_soft")
         self._bar.setTextVisible(False)
         self._bar.setFixedHeight(8)
         self._bar.setAccessibleName(tr("Download of the model"))
-        self._loading = card(row(Sign(theme, "save", "text_soft"), (self._came, 1)), self._bar, gap=8)
+        self._loading = card(row(Icon(theme, "save", "text_soft"), (self._came, 1)), self._bar, gap=8)
         self._waiting, self._cards = text(theme, "", "body", "soft"), column(gap=12)
         self._empty = card(self._waiting)
         self.setLayout(column(self._loading, self._empty, self._cards, self._adding(), self._storage, None, gap=12))
@@ -181,7 +181,7 @@ class ModelsView(QWidget):
             return False
         self._asked_by, self._writing = "", False
         self._say(visible(words), "bad")
-        return in_sight(self._message)
+        return is_in_view(self._message)
 
     def _show_download(self) -> None:
         coming = self._state.downloading if self._state.phase in ("preparing", "paused") else None

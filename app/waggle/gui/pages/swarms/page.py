@@ -16,12 +16,12 @@ from waggle.gui.pages.swarms.playground.view import PlaygroundView
 from waggle.gui.pages.swarms.race import RaceView
 from waggle.gui.pages.swarms.swarm_list import SwarmList
 from waggle.gui.pages.swarms.swarm_preview import created_words
-from waggle.gui.widgets.controls.buttons import Button, Segments
-from waggle.gui.widgets.draft_text import take_along
+from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
+from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.layout import column
-from waggle.gui.widgets.page_header import head_edges, titled
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line
+from waggle.gui.widgets.page_header import header_margins, title_row
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol.commands import CreateSwarm, ForgetSwarm, ListSwarms, new_id
 from waggle.protocol.state import State
 
@@ -43,7 +43,7 @@ class SwarmsPage(Page):
         self._gap = 0  # between cards
         self._asked_of: object = None  # the Ready whose swarms were queried
         self._creating = ""  # the id of the CreateSwarm whose answer is awaited
-        self._line = Line(theme, role="small", tone="text_soft")
+        self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._join = Button(theme, tr("Join by a link"), icon="gather")
         self._join.clicked.connect(lambda: self.show_join())
         self._new = Button(theme, tr("Create a swarm"), icon="swarms")
@@ -63,7 +63,7 @@ class SwarmsPage(Page):
         self._models = ModelsView(theme, here=context.engine.home is not None)
         self._models.commanded.connect(self.commanded)
         self._names = (tr("Swarms"), tr("Models"), tr("Try it"), tr("Race"))
-        self._which = Segments(theme, self._names, tr("What is shown"))
+        self._which = SegmentedControl(theme, self._names, tr("What is shown"))
         self._which.chosen.connect(lambda index: self.show_part(("list", "models", "trying", "race")[index]))
         self.trying = PlaygroundView(theme)
         self.trying.commanded.connect(self.commanded)
@@ -73,13 +73,13 @@ class SwarmsPage(Page):
         self._list.chosen.connect(self.join_view.preview_known)
         self._list.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=new_id(), charter=charter)))
         views = (
-            Scrolled(column(self._list)), self.join_view, Scrolled(column((self._form, 1))),
-            Scrolled(column(self._invite_view, None)), Scrolled(column(self._models)), self.trying,
-            Scrolled(column((self.race, 1))),
+            ScrollArea(column(self._list)), self.join_view, ScrollArea(column((self._form, 1))),
+            ScrollArea(column(self._invite_view, None)), ScrollArea(column(self._models)), self.trying,
+            ScrollArea(column((self.race, 1))),
         )  # fmt: skip
         for view in views:
             self._views.addWidget(view)
-        self._top = titled(theme, self._names[0], self._which, self._join, self._new, self._ask_others)
+        self._top = title_row(theme, self._names[0], self._which, self._join, self._new, self._ask_others)
         self._head = column(self._top, self._line, gap=0)
         self._views.setMinimumHeight(1)  # each view scrolls, so that the header's buttons keep their size
         self.setLayout(column(self._head, (self._views, 1), gap=0))
@@ -93,10 +93,10 @@ class SwarmsPage(Page):
 
     def arrange(self, edge: int, gap: int) -> None:
         below = 20 if self.compact else 24
-        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         for place in range(self._views.count()):
             view = self._views.widget(place)
-            assert isinstance(view, Scrolled | JoinView | PlaygroundView)
+            assert isinstance(view, ScrollArea | JoinView | PlaygroundView)
             view.set_edges(edge, below)
         self._gap = gap
         self.trying.chat.set_compact(self.compact)
@@ -166,7 +166,7 @@ class SwarmsPage(Page):
         self._form.take_over(before._form)
         self.trying.take_over(before.trying)
         self.race.take_over(before.race)
-        take_along(self._models, before._models)
+        copy_drafts(self._models, before._models)
         view = before._views.currentIndex()
         self._turn_to(view)
         self._which.mark(max(0, view - MODELS + 1))

@@ -15,16 +15,16 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import hexagon
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
-from waggle.gui.widgets.painted import Painted
-from waggle.gui.widgets.responsive_row import Shares
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.painted import PaintedWidget
+from waggle.gui.widgets.responsive_row import StretchRow
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_race import Lane, RaceEvent
 
 if TYPE_CHECKING:
     from waggle.gui.charts.race_chart import RaceChart
 
 
-class LegendCell(Painted):
+class LegendCell(PaintedWidget):
     """A sample cell for the legend."""
 
     def __init__(self, theme: Theme, fill: str, edge: str) -> None:
@@ -40,7 +40,7 @@ class LegendCell(Painted):
 SOLID, DOTTED = Qt.PenStyle.SolidLine, Qt.PenStyle.DotLine
 
 
-class LegendLine(Painted):
+class LegendLine(PaintedWidget):
     """A sample of a curve for the legend."""
 
     def __init__(self, theme: Theme, role: str, style: Qt.PenStyle) -> None:
@@ -59,9 +59,9 @@ class LaneBox(QWidget):
     def __init__(self, theme: Theme, lane: Lane, name: str, about: str, key: LegendLine) -> None:
         super().__init__()
         self._lane: Lane = lane
-        self._figure, self._solved = text(theme, "–", "title"), Line(theme, "", "caption", "text_faint")
+        self._figure, self._solved = text(theme, "–", "title"), ElidedLabel(theme, "", "caption", "text_faint")
         self.comb = RaceGrid(theme, lane)
-        words = Line(theme, about, "caption", "text_faint")
+        words = ElidedLabel(theme, about, "caption", "text_faint")
         head = row(key, text(theme, name, "heading"), (words, 1), self._figure, gap=8)
         self.setLayout(column(head, self.comb, self._solved, gap=4))
 
@@ -85,12 +85,12 @@ class RaceView(QWidget):
         self.button = Button(theme, tr("Start the race"), "primary", "play")
         self.button.clicked.connect(self._act)
         says, button = as_widget(column(self._says, self._more, gap=4)), as_widget(column(self.button, None))
-        self._top = card(Shares((says, 1), (button, 0), gap=24))
+        self._top = card(StretchRow((says, 1), (button, 0), gap=24))
         self._chart: RaceChart | None = None
         self._room = column()
-        self._jump = Line(theme, "", "small", "text_soft")
+        self._jump = ElidedLabel(theme, "", "small", "text_soft")
         curve = text(theme, tr("Right answers"), "heading")
-        about = Line(theme, tr("share of all answers in a round, as a trend"), "caption", "text_faint")
+        about = ElidedLabel(theme, tr("share of all answers in a round, as a trend"), "caption", "text_faint")
         self._curves = card(row(curve, (about, 1)), (self._room, 1), self._jump, gap=6)
         self._lanes: dict[Lane, LaneBox] = {
             "sharing": LaneBox(theme, "sharing", tr("Sharing"), tr("right lately"), LegendLine(theme, "peer", SOLID)),
@@ -99,7 +99,7 @@ class RaceView(QWidget):
         own_find = row(LegendCell(theme, "accent", "accent_line"), text(theme, tr("found by itself"), "caption", "soft"), gap=4)
         passed = row(LegendCell(theme, "peer", "peer"), text(theme, tr("after learning from another"), "caption", "soft"), gap=4)
         self._side: QFrame = card(*self._lanes.values(), None, row(own_find, passed, None, gap=12), gap=10)
-        self._arena = Shares((self._curves, 1), (self._side, 0), gap=12)
+        self._arena = StretchRow((self._curves, 1), (self._side, 0), gap=12)
         self.setLayout(column(self._top, (self._arena, 100), None, gap=12))
         theme.changed.connect(self._draw)
         self._draw()

@@ -7,20 +7,20 @@ from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.pages.swarms.swarm_facts import SHARED, Fact, chips, members_words, sample_questions, trains_on
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.confirm_button import SureLink
+from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.layout import as_widget, column, row
-from waggle.gui.widgets.painted import Sign
-from waggle.gui.widgets.text import Line, say_in, text
+from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.events_swarms import SwarmShown
 
 
-def forget_link(theme: Theme, swarm: SwarmShown) -> SureLink:
+def forget_link(theme: Theme, swarm: SwarmShown) -> ConfirmLink:
     """The link that forgets a swarm; it asks twice if nobody else can invite back to it."""
     title, sure = one_line(swarm.name), ""
     if swarm.private or swarm.created:
         sure = tr("Forget its key for good") if swarm.private else tr("Forget it for good")
     name = tr("Forget %1").replace("%1", title)
-    return SureLink(theme, tr("Forget"), name, sure=sure, sure_name=f"{sure}: {title}")
+    return ConfirmLink(theme, tr("Forget"), name, sure=sure, sure_name=f"{sure}: {title}")
 
 
 class SwarmCard(QFrame):
@@ -33,8 +33,8 @@ class SwarmCard(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         self._swarm, self._members = swarm, Fact(theme, tr("Members"), members_words(swarm, None))
-        name = Line(theme, one_line(swarm.name), "heading")
-        head = row(Sign(theme, "swarms", "accent_text" if swarm.active else "text_soft", 20), (name, 1), *chips(theme, swarm))
+        name = ElidedLabel(theme, one_line(swarm.name), "heading")
+        head = row(Icon(theme, "swarms", "accent_text" if swarm.active else "text_soft", 20), (name, 1), *chips(theme, swarm))
         facts = [Fact(theme, tr("It trains on"), trains_on(swarm)), self._members]
         if swarm.model_hint:
             facts.append(Fact(theme, tr("Meant for"), one_line(swarm.model_hint)))

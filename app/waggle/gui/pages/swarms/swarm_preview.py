@@ -7,10 +7,10 @@ from waggle.gui.i18n.formatting import one_line, plural, tr
 from waggle.gui.pages.swarms.swarm_facts import SHARED, STAYS, Fact, chips, sample_questions, trains_on
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.confirm_button import OnceButton
+from waggle.gui.widgets.controls.confirm_button import SingleClickButton
 from waggle.gui.widgets.layout import as_widget, column, row, rule
-from waggle.gui.widgets.painted import Sign
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_swarms import InviteRead, SwarmShown
 
 
@@ -49,7 +49,7 @@ class SwarmPreview(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         title = one_line(swarm.name)
-        head = row(Sign(theme, "swarms", "accent_text", 24), (Line(theme, title, "title"), 1), *chips(theme, swarm))
+        head = row(Icon(theme, "swarms", "accent_text", 24), (ElidedLabel(theme, title, "title"), 1), *chips(theme, swarm))
         introduction = tr("You are in this swarm already.") if swarm.active else about
         parts: list[QWidget | int | None] = [as_widget(head), text(theme, introduction, "body", "soft", wrap=True), 4]
         parts.append(Fact(theme, tr("It trains on"), trains_on(swarm)))
@@ -64,7 +64,7 @@ class SwarmPreview(QFrame):
         parts += [4, rule()]
         if not swarm.active:
             parts += [2, text(theme, self._what_happens(swarm, leaving, round_), "small", "soft", wrap=True)]
-        hindrance = Line(theme, "" if swarm.active else why_not, "small", "text_soft")
+        hindrance = ElidedLabel(theme, "" if swarm.active else why_not, "small", "text_soft")
         parts.append(as_widget(row((hindrance, 1), *self._buttons(theme, swarm, why_not), gap=8, margins=(0, 6, 0, 0))))
         self.setLayout(column(*parts, gap=7, margins=(24, 20, 24, 20)))
 
@@ -74,7 +74,7 @@ class SwarmPreview(QFrame):
         if swarm.active:
             return (self.no,)
         words = tr("Join %1") if not swarm.known else tr("Go to %1")
-        self.join = OnceButton(theme, words.replace("%1", one_line(swarm.name)[:40]), "primary")
+        self.join = SingleClickButton(theme, words.replace("%1", one_line(swarm.name)[:40]), "primary")
         self.join.setEnabled(not why_not)
         self.join.setToolTip(why_not)
         self.join.clicked.connect(lambda: self.accepted.emit(swarm.charter))

@@ -16,12 +16,12 @@ from waggle.gui.state import shortcuts
 from waggle.gui.state.invite_link import is_invite
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import system_tray
-from waggle.gui.widgets.controls.buttons import Button, Segments
-from waggle.gui.widgets.controls.inputs import Field, Switch
+from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
+from waggle.gui.widgets.controls.inputs import Switch, TextField
 from waggle.gui.widgets.controls.usage_profile import PROFILE_WORDS, PROFILES
 from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, restyle, row
-from waggle.gui.widgets.painted import Painted, Sign
-from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.painted import Icon, PaintedWidget
+from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import announce, say_in, text
 
 STEPS = (later("What it does"), later("This computer"), later("Swarm"), later("Start"))
@@ -31,7 +31,7 @@ LEAST_FOR_PICTURE, LEAST_FOR_AIR = 1100, 640  # pixels of the window's width and
 AIR = 20  # pixels above a title
 
 
-class StepIndicator(Painted):
+class StepIndicator(PaintedWidget):
     """The steps in a row: a tick for a past step, a filled circle for the present one, a number for those to come."""
 
     def __init__(self, theme: Theme) -> None:
@@ -86,10 +86,10 @@ class WelcomePage(QWidget):
         self.setObjectName("window")
         self._theme = theme
         self._steps, self._pages = StepIndicator(theme), QStackedWidget()
-        self._profile, self._swarm_chosen = Segments(theme, [tr(words) for words in PROFILES.values()], tr("How much")), 0
+        self._profile, self._swarm_chosen = SegmentedControl(theme, [tr(words) for words in PROFILES.values()], tr("How much")), 0
         self._power = Switch(theme, tr("Not on battery"))
         self._power.setChecked(True)
-        self._link = Field(theme, tr("Invite link"), tr("waggle://join?…"))
+        self._link = TextField(theme, tr("Invite link"), tr("waggle://join?…"))
         self._refused = text(theme, "", "small", "bad", wrap=True)
         self._refused.hide()
         self._summary = [text(theme, "", "body", "soft", wrap=True) for _ in range(3)]
@@ -193,7 +193,7 @@ class WelcomePage(QWidget):
     def _start(self) -> QWidget:
         theme = self._theme
         pairs = zip(("home", "bolt", "swarms"), self._summary, strict=True)
-        lines = [row(Sign(theme, icon, "accent_text", 20), (words, 1), gap=14) for icon, words in pairs]
+        lines = [row(Icon(theme, icon, "accent_text", 20), (words, 1), gap=14) for icon, words in pairs]
         begins = tr("The first round begins in a few seconds. It goes on while the window is closed.")
         if not system_tray.available():  # without a tray, closing the window ends Waggle
             begins = tr("The first round begins in a few seconds.")
@@ -291,9 +291,9 @@ class SwarmChoice(QFrame):
         self._button.setCheckable(True)
         self._button.setAccessibleDescription(line)
         self._button.clicked.connect(self.chosen)
-        self._tick, self._more = Sign(theme, "check", "accent_text"), None  # type: tuple[Sign, QWidget | None]
+        self._tick, self._more = Icon(theme, "check", "accent_text"), None  # type: tuple[Icon, QWidget | None]
         self._box = column(
-            row(Sign(theme, icon, "accent_text", 20), self._button, None, self._tick, gap=10),
+            row(Icon(theme, icon, "accent_text", 20), self._button, None, self._tick, gap=10),
             row(34, (text(theme, line, "small", "soft", wrap=True), 1), gap=0), gap=2, margins=(16, 10, 16, 12),
         )  # fmt: skip
         self.setLayout(self._box)
@@ -317,11 +317,11 @@ class SwarmChoice(QFrame):
 def _page(theme: Theme, title: str, line: str, *parts: QWidget | int) -> QWidget:
     """One step. Titles of all steps stand at the same height; a step that is too high scrolls."""
     head = text(theme, title, "hero", wrap=True)
-    return Scrolled(column(head, text(theme, line, "body", "soft", wrap=True), 10, *parts, None, gap=14), "surface")
+    return ScrollArea(column(head, text(theme, line, "body", "soft", wrap=True), 10, *parts, None, gap=14), "surface")
 
 
 def _point(theme: Theme, icon: str, title: str, line: str) -> QWidget:
-    badge = frame("badge", row(None, Sign(theme, icon, "accent_text", 20), None))
+    badge = frame("badge", row(None, Icon(theme, icon, "accent_text", 20), None))
     badge.setFixedSize(40, 40)
     return as_widget(
         row(badge, (column(text(theme, title, "heading"), text(theme, line, "body", "soft", wrap=True), gap=2), 1), gap=16)
@@ -329,5 +329,5 @@ def _point(theme: Theme, icon: str, title: str, line: str) -> QWidget:
 
 
 def _listed(theme: Theme, title: str, tone: str, icon: str, lines: Sequence[str]) -> QWidget:
-    rows = [row(Sign(theme, icon, tone, 16), (text(theme, line, "small", "soft", wrap=True), 1)) for line in lines]
+    rows = [row(Icon(theme, icon, tone, 16), (text(theme, line, "small", "soft", wrap=True), 1)) for line in lines]
     return as_widget(column(text(theme, title, "label"), *rows, None, gap=6))

@@ -8,7 +8,7 @@ from PySide6.QtGui import QPainter, QPainterPath, QPen
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import draw_avatar, hexagon
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 
 CELL, LOOP = 44.0, 112.0
 HONEY = {
@@ -19,7 +19,7 @@ WATCHERS = (("Brisk Otter", -142, -12, 22), ("Clever Wren", 142, 8, 22), ("Mossy
             ("Tall Juniper", -112, -160, 18))  # fmt: skip
 
 
-class WaggleDance(Painted):
+class WaggleDance(PaintedWidget):
     """The dancing bee, its path, and four bees that watch."""
 
     def __init__(self, theme: Theme) -> None:

@@ -14,9 +14,9 @@ from waggle.gui.i18n.formatting import later, plural, size, tr, tr_sentence, vis
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, empty, frame, row, rule
-from waggle.gui.widgets.painted import Sign
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, say_in, text
+from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, say_in, text
 
 TITLES: dict[Kind, str] = {
     "identity": later("Who you are"), "settings": later("Settings"), "checkpoints": later("What your models learned"),
@@ -66,8 +66,8 @@ class DataKindRow(QWidget):
         self.box.setAccessibleDescription(tr(NOTES[stored.kind]))
         self.box.setChecked(goes)
         self.box.setFixedWidth(theme.px(230))
-        note = Line(theme, tr(NOTES[stored.kind]), "small", "text_soft")
-        amount = Line(theme, size(stored.size), "label", right=True)
+        note = ElidedLabel(theme, tr(NOTES[stored.kind]), "small", "text_soft")
+        amount = ElidedLabel(theme, size(stored.size), "label", right=True)
         amount.setFixedWidth(theme.px(80))
         self.setLayout(row(self.box, (note, 1), amount, gap=12))
 
@@ -90,7 +90,7 @@ class DataRemovalView(QFrame):
         first = text(theme, tr("First: a backup lets you come back as who you are, here or elsewhere."), "small", wrap=True)
         self._first = frame("well", row((first, 1), self._backup, margins=(14, 8, 10, 8)))
         self._rows = column(gap=7)
-        self._sum, self._warning = Line(theme, role="label"), text(theme, "", "small", "bad", wrap=True)
+        self._sum, self._warning = ElidedLabel(theme, role="label"), text(theme, "", "small", "bad", wrap=True)
         self._cancel, self._go = Button(theme, tr("Keep everything")), Button(theme, tr("Remove these"))
         self._cancel.clicked.connect(self._back)
         self._go.clicked.connect(self._forward)
@@ -165,7 +165,7 @@ class RemovalScreen(QWidget):
         self.setObjectName("window")
         self._theme, self._home, self._kinds = theme, home, kinds
         self.over = False
-        self._title = Line(theme, tr("Stopping the engine"), "title")
+        self._title = ElidedLabel(theme, tr("Stopping the engine"), "title")
         self._about = text(theme, tr("It finishes its step first."), "body", "soft", wrap=True)
         self._rows = column(gap=8)
         self._close = Button(theme, tr("Close Waggle"), "primary")
@@ -175,7 +175,7 @@ class RemovalScreen(QWidget):
         box = frame("card", inner)
         box.setFixedWidth(theme.px(680))
         box.setMinimumHeight(theme.px(320))
-        self.setLayout(column(Scrolled(column(None, row(None, box, None), None))))
+        self.setLayout(column(ScrollArea(column(None, row(None, box, None), None))))
         self._process = QProcess(self)
         self._process.finished.connect(self._finished)
         self._process.errorOccurred.connect(self._not_started)
@@ -214,7 +214,7 @@ class RemovalScreen(QWidget):
             self._add("check", "good", text(self._theme, done_words(removed), wrap=True))
         spared = [each for removed in done for each in removed.spared]
         for each in spared[:MOST_SPARED]:
-            self._add("warn", "bad", Line(self._theme, f"{visible(each.reason)}: {visible(each.path)}"))
+            self._add("warn", "bad", ElidedLabel(self._theme, f"{visible(each.reason)}: {visible(each.path)}"))
         self._title.say(plural(len(spared), "%n file could not be removed", "%n files could not be removed") if spared
                         else tr("Goodbye, and thank you"))  # fmt: skip
         identity_note = tr("The key that makes you who you are is still here.") if "identity" not in self._kinds else ""
@@ -222,7 +222,7 @@ class RemovalScreen(QWidget):
         self._end(self._title.words(), f"{identity_note} {token}".strip())
 
     def _add(self, icon: str, tone: str, words: QWidget) -> None:
-        self._rows.addWidget(as_widget(row(Sign(self._theme, icon, tone, 18), (words, 1), gap=10)))
+        self._rows.addWidget(as_widget(row(Icon(self._theme, icon, tone, 18), (words, 1), gap=10)))
 
     def _end(self, title: str, words: str) -> None:
         self.over = True

@@ -12,8 +12,8 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.layout import as_widget, column, row
-from waggle.gui.widgets.scroll_anchor import in_sight
-from waggle.gui.widgets.text import Line, say_in, text
+from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.commands import BackUpIdentity, CheckBackup, RenewIdentity, RestoreIdentity, new_id
 from waggle.protocol.events_identity import BackupRead, BackupWritten
 
@@ -50,7 +50,7 @@ class IdentityBackupView(QFrame):
         self._of = ""  # the path of the backup that is being read; empty once something is typed
         self._act: IdentityAction = "backup"
         self._mine = ""
-        self._title, self._about = Line(theme, role="title"), text(theme, "", "body", "soft", wrap=True)
+        self._title, self._about = ElidedLabel(theme, role="title"), text(theme, "", "body", "soft", wrap=True)
         lies = tr("Where the backup lies") if here else tr("Its whole path on the computer that the engine runs on")
         self._path = self._field(tr("The file of the backup"), lies)
         self._choose = Button(theme, tr("Choose"))
@@ -129,7 +129,7 @@ class IdentityBackupView(QFrame):
         self._waiting = False
         self.say(visible(words), "bad")
         self._changed()
-        return in_sight(self._message)
+        return is_in_view(self._message)
 
     def say(self, words: str, tone: str = "text") -> None:
         say_in(self._message, words, tone)

@@ -19,17 +19,18 @@ from waggle.gui.pages.you.share_card import share_card
 from waggle.gui.state.daily_totals import QuerySchedule, taken_words, totals
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.draft_text import take_along
+from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.energy import EnergyCard
-from waggle.gui.widgets.figure import Figure
+from waggle.gui.widgets.figure import FigureCard
 from waggle.gui.widgets.file_dialogs import ended, file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
-from waggle.gui.widgets.page_header import head_edges, page_head
-from waggle.gui.widgets.painted import Avatar, Sign
-from waggle.gui.widgets.responsive_row import Even, Folding
-from waggle.gui.widgets.scroll_anchor import Place, Rows, dress
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.page_header import header_margins, page_header
+from waggle.gui.widgets.painted import Avatar, Icon
+from waggle.gui.widgets.responsive_row import EvenRow, ResponsiveRow
+from waggle.gui.widgets.scroll_anchor import ScrollAnchor
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.table import RowsModel, style_table
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id
 from waggle.protocol.events import Aha
 from waggle.protocol.events_identity import Day
@@ -66,12 +67,12 @@ class YouPage(Page):
         self._act: IdentityAction = "backup"  # the last action on the identity
         self._due, self._days = QuerySchedule(), totals(self._state)
         self._ahas: tuple[Aha, ...] | None = None
-        self._line = Line(theme, role="small", tone="text_soft")
+        self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._share = Button(theme, tr("Save a share card"), icon="share")
         self._share.clicked.connect(self._share_wanted)
         self._figures = [
-            Figure(theme, "answer", tr("Answers")), Figure(theme, "check", tr("Right")),
-            Figure(theme, "gather", tr("Learned from others")), Figure(theme, "peers", tr("Taken by")),
+            FigureCard(theme, "answer", tr("Answers")), FigureCard(theme, "check", tr("Right")),
+            FigureCard(theme, "gather", tr("Learned from others")), FigureCard(theme, "peers", tr("Taken by")),
         ]  # fmt: skip
         self._identity = IdentityBackupView(theme, here=home is not None)
         self._identity.commanded.connect(self.commanded)
@@ -80,24 +81,24 @@ class YouPage(Page):
         self._goodbye.confirmed.connect(context.requests.data_removal)
         self._goodbye.done.connect(self.show_overview)
         self._goodbye.backup_wanted.connect(self._back_up_first)
-        self._pairs = Even(*self._figures[:2]), Even(*self._figures[2:])
-        self._top = Even(*self._pairs)
+        self._pairs = EvenRow(*self._figures[:2]), EvenRow(*self._figures[2:])
+        self._top = EvenRow(*self._pairs)
         self._ahas_box = column(gap=8)
-        self._low = Even(self._aha_card(), self._me_card())
+        self._low = EvenRow(self._aha_card(), self._me_card())
         self._energy = EnergyCard(theme)
         self._body = column(self._top, self._calendar_card(), self._low, self._energy, self._leave_card(), None)
         self._views = QStackedWidget()
-        self._area, self._alone = Scrolled(self._body), column(self._identity, None)
-        self._last = Scrolled(column(self._goodbye, None))
+        self._area, self._alone = ScrollArea(self._body), column(self._identity, None)
+        self._last = ScrollArea(column(self._goodbye, None))
         for view in (self._area, as_widget(self._alone), self._last):
             self._views.addWidget(view)
-        self._head = page_head(theme, tr("You"), self._line, self._share)
+        self._head = page_header(theme, tr("You"), self._line, self._share)
         self.setLayout(column(self._head, (self._views, 1), gap=0))
         self.set_compact(False)
 
     def arrange(self, edge: int, gap: int) -> None:
         below = 20 if self.compact else 24
-        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         self._area.set_edges(edge, below)
         self._last.set_edges(edge, below)
         self._alone.setContentsMargins(edge, 0, edge, below)
@@ -198,8 +199,11 @@ class YouPage(Page):
 
     def _me_card(self) -> QWidget:
         theme = self.theme
-        self._face, self._name = Avatar(theme, 56), Line(theme, role="heading")
-        self._key, self._as_seen = Line(theme, role="mono", tone="text_faint"), Line(theme, "", "small", "text_soft")
+        self._face, self._name = Avatar(theme, 56), ElidedLabel(theme, role="heading")
+        self._key, self._as_seen = (
+            ElidedLabel(theme, role="mono", tone="text_faint"),
+            ElidedLabel(theme, "", "small", "text_soft"),
+        )
         words = column(None, self._name, self._as_seen, None, gap=1)
         acts: tuple[tuple[str, IdentityAction], ...] = (
             (tr("Back up"), "backup"), (tr("Check a backup"), "check"), (tr("Restore or move here"), "restore"),
@@ -210,17 +214,17 @@ class YouPage(Page):
             button.clicked.connect(lambda _checked=False, act=act: self._open(act))
         about = text(theme, tr("Name and picture come from your key. A backup lets you stay who you are on another computer."),
                      "small", "soft", wrap=True)  # fmt: skip
-        first, second = Folding(*self._acts[:2]), Folding(*self._acts[2:])
+        first, second = ResponsiveRow(*self._acts[:2]), ResponsiveRow(*self._acts[2:])
         return card(row(self._face, (words, 1), gap=14), self._key, about, first, second, None, gap=8)
 
     def _calendar_card(self) -> QWidget:
         theme = self.theme
         self._map = HeatMap(theme)
-        self._day = Line(theme, tr("Point at a day, or use the arrow keys."), "small", "text_soft")
+        self._day = ElidedLabel(theme, tr("Point at a day, or use the arrow keys."), "small", "text_soft")
         self._map.read.connect(self._day.say)
         self._as_table = Button(theme, tr("Show as table"), icon="table", small=True)
         self._as_table.setCheckable(True)
-        self._rows = Rows(theme, [tr(name) for name in COLUMNS], lambda day: day.date, cells, text_columns=1)
+        self._rows = RowsModel(theme, [tr(name) for name in COLUMNS], lambda day: day.date, cells, text_columns=1)
         table = _table(theme, self._rows)
         stack = QStackedWidget()
         calendar = as_widget(column(self._map, self._day, None, gap=6))
@@ -235,7 +239,7 @@ class YouPage(Page):
         return frame("card", column(head, stack, gap=6, margins=(20, 12, 20, 12)))
 
     def _aha_card(self) -> QWidget:
-        head = row(Sign(self.theme, "on", "accent_line", 18), (text(self.theme, tr("Aha: first right answers"), "heading"), 1))
+        head = row(Icon(self.theme, "on", "accent_line", 18), (text(self.theme, tr("Aha: first right answers"), "heading"), 1))
         return card(head, self._ahas_box, None, gap=10)
 
     def _leave_card(self) -> QWidget:
@@ -256,9 +260,9 @@ class YouPage(Page):
         empty(self._ahas_box)
         for aha in list(reversed(ahas))[:MOST_AHAS]:
             description, whose = aha_words(aha)
-            sign = Sign(self.theme, "peers" if aha.origin else "on", "peer" if aha.origin else "accent_line", 16)
-            line = Line(self.theme, whose, "small", "text_soft", right=True)
-            self._ahas_box.addWidget(as_widget(row(sign, (Line(self.theme, description, "body"), 1), line, gap=10)))
+            sign = Icon(self.theme, "peers" if aha.origin else "on", "peer" if aha.origin else "accent_line", 16)
+            line = ElidedLabel(self.theme, whose, "small", "text_soft", right=True)
+            self._ahas_box.addWidget(as_widget(row(sign, (ElidedLabel(self.theme, description, "body"), 1), line, gap=10)))
         if not ahas:
             words = tr("The first right answer in each specialty appears here, with the peer it was learned from.")
             self._ahas_box.addWidget(text(self.theme, words, "body", "soft", wrap=True))
@@ -271,7 +275,7 @@ class YouPage(Page):
         view = before._views.currentIndex()
         if view == IDENTITY:
             self._open(before._act)
-            take_along(self._identity, before._identity)
+            copy_drafts(self._identity, before._identity)
         elif view == GOODBYE:
             self.show_goodbye()
             self._goodbye.take_over(before._goodbye)
@@ -296,11 +300,11 @@ class YouPage(Page):
         return QSize(900, 600)
 
 
-def _table(theme: Theme, model: Rows[Day]) -> QTableView:
+def _table(theme: Theme, model: RowsModel[Day]) -> QTableView:
     view = QTableView()
     view.setModel(model)
     view.setAccessibleName(tr("The last year as a table, newest day first"))
-    head = dress(view, theme, theme.px(28))
+    head = style_table(view, theme, theme.px(28))
     head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-    Place(view)
+    ScrollAnchor(view)
     return view

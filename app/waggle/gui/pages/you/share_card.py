@@ -6,7 +6,7 @@ from PySide6.QtGui import QFont, QImage, QPainter, QPen
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr
 from waggle.gui.state.daily_totals import totals
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.drawing import draw_avatar, draw_mark
+from waggle.gui.widgets.drawing import draw_avatar, draw_logo
 from waggle.protocol.state import State
 
 SIZE = QSize(1200, 630)  # pixels, the size of link previews
@@ -41,7 +41,7 @@ def share_card(theme: Theme, state: State) -> QImage:
         x = EDGE + i * 360
         _write(painter, theme, "figure", 66, "accent_text" if i == 0 else "text", QRectF(x, 352, 350, 84), number)
         _write(painter, theme, "body", 26, "text_soft", QRectF(x, 436, 350, 40), words)
-    draw_mark(painter, theme, QPointF(EDGE + 24, 556), 26)
+    draw_logo(painter, theme, QPointF(EDGE + 24, 556), 26)
     line = tr("Waggle: ordinary computers learn together, peer to peer")
     _write(painter, theme, "heading", 26, "text", QRectF(EDGE + 66, 534, 990, 44), line)
     painter.end()

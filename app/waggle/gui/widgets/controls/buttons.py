@@ -77,7 +77,7 @@ def menu_button(theme: Theme, words: str, *, small: bool = False) -> Button:
     return button
 
 
-class Segments(QFrame):
+class SegmentedControl(QFrame):
     """Two to four fixed choices; the chosen one is raised."""
 
     chosen = Signal(int)

@@ -7,14 +7,14 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 
 
-class OnceButton(Button):
+class SingleClickButton(Button):
     """A double click is one press: the second would take back what the first did, or do what nobody has read yet."""
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         event.accept()
 
 
-class SureLink(OnceButton):
+class ConfirmLink(SingleClickButton):
     """`meant` follows a press; where there are words for `sure`, only a second one, until the focus or the page leaves.
 
     Each name is the button's for a screen reader.

@@ -48,7 +48,7 @@ class Switch(QAbstractButton):
         painter.end()
 
 
-class Picker(QComboBox):
+class ComboBox(QComboBox):
     """One of a few values, each with its words. The wheel scrolls the page, not the choice."""
 
     changed = Signal(object)
@@ -88,7 +88,7 @@ class Picker(QComboBox):
         event.ignore()
 
 
-class Number(QDoubleSpinBox):
+class NumberField(QDoubleSpinBox):
     """A number with its unit; `zero` is what 0 means, in words."""
 
     changed = Signal(object)
@@ -153,7 +153,7 @@ class Number(QDoubleSpinBox):
         event.ignore()
 
 
-class Field(QLineEdit):
+class TextField(QLineEdit):
     """A line of words, or several with commas between them where the setting is a list."""
 
     changed = Signal(object)

@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QWidget
 from waggle.core.settings import Settings, profile_of, profiles
 from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.buttons import Segments
+from waggle.gui.widgets.controls.buttons import SegmentedControl
 from waggle.gui.widgets.layout import row
-from waggle.gui.widgets.text import Line, set_tip
+from waggle.gui.widgets.text import ElidedLabel, set_tip
 from waggle.protocol.state import State
 
 PROFILES = {"quiet": later("Quiet"), "balanced": later("Balanced"), "full": later("Full")}
@@ -33,7 +33,7 @@ def threads_now(state: State) -> int:
     return threads_of(state.settings, state.ready.cores) if state.settings else state.ready.threads
 
 
-class Profile(QWidget):
+class UsageProfile(QWidget):
     """`chosen` carries the settings that a profile stands for."""
 
     chosen = Signal(object)
@@ -41,11 +41,11 @@ class Profile(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._cores = os.cpu_count() or 1
-        self._segments = Segments(theme, [tr(words) for words in PROFILES.values()], tr("Use of this computer"))
+        self._segments = SegmentedControl(theme, [tr(words) for words in PROFILES.values()], tr("Use of this computer"))
         for name, part in zip(PROFILES, self._segments.parts(), strict=True):
             set_tip(part, tr(PROFILE_WORDS[name]))
         self._segments.chosen.connect(self._choose)
-        self._by_hand = Line(theme, "", "small", "text_faint")
+        self._by_hand = ElidedLabel(theme, "", "small", "text_faint")
         self._by_hand.hide()
         self.setLayout(row(self._by_hand, self._segments, gap=10))
 

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QSizePolicy
 from waggle.core.settings import Value
 from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 
 DAYS = (later("Monday"), later("Tuesday"), later("Wednesday"), later("Thursday"), later("Friday"), later("Saturday"),
         later("Sunday"))  # fmt: skip
@@ -15,7 +15,7 @@ ALWAYS = ("#" * 24,) * 7
 STEPS = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)}
 
 
-class Week(Painted):
+class WeekSchedule(PaintedWidget):
     """A filled cell may be used. Empty as a setting means always."""
 
     changed = Signal(object)

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QMenu, QWidget
 
 from gui.recorded import ready
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
@@ -25,10 +25,10 @@ from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, TalkCleared, TalkOffered, Turn, TurnGrew
 from waggle.protocol.state import AnyEvent, State
 
-Make = Callable[..., Window]
+Make = Callable[..., MainWindow]
 OFFERED = TalkOffered(moments=(0, 64, 613), taught=True)
 RUNNING: tuple[AnyEvent, ...] = (ready(), events.PhaseChanged(phase="paused", round=613))
-Chat = tuple[Window, ChatView, list[AnyCommand]]
+Chat = tuple[MainWindow, ChatView, list[AnyCommand]]
 
 
 def turn(words: str = "Hello", now: str = "Hi.", before: str = "22", **fields: object) -> Turn:
@@ -36,7 +36,7 @@ def turn(words: str = "Hello", now: str = "Hi.", before: str = "22", **fields: o
     return replace(Turn(words=words, replies=replies, finished=True), **fields)
 
 
-def tell(window: Window, *told: AnyEvent) -> None:
+def tell(window: MainWindow, *told: AnyEvent) -> None:
     for event in told:
         window._current.take(event)
     window._current.flush()

@@ -13,9 +13,9 @@ from waggle.gui.pages.swarms.playground.chat_turn import ChatTurn, Guess
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row, rule
-from waggle.gui.widgets.scroll_anchor import in_sight
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, announce, text
+from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, announce, text
 from waggle.protocol.commands import ClearTalk, Hush, OfferTalk, Say, new_id
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, Turn
 from waggle.protocol.state import State
@@ -90,10 +90,10 @@ class ChatView(QWidget):
         self._clear = Button(theme, tr("Clear"), small=True)
         self._clear.clicked.connect(self._forget)
         self.tools = as_widget(row(self._moments, self.blind, self._clear, gap=12))
-        self._about = Line(theme, "", "small", "text_soft")
-        self._tally = Line(theme, "", "small", "text_soft")
+        self._about = ElidedLabel(theme, "", "small", "text_soft")
+        self._tally = ElidedLabel(theme, "", "small", "text_soft")
         self._turns = column(None, gap=16)
-        self._room = Scrolled(self._turns, "surface")
+        self._room = ScrollArea(self._turns, "surface")
         bar = self._room.verticalScrollBar()
         self._follows = True
         bar.valueChanged.connect(lambda value: self._look_on(value >= bar.maximum() - 4))
@@ -107,7 +107,7 @@ class ChatView(QWidget):
         self.message.textChanged.connect(self._draw_length)
         self.button = Button(theme, tr("Send"), "primary")
         self.button.clicked.connect(self._act)
-        self._message = Line(theme, "", "small")
+        self._message = ElidedLabel(theme, "", "small")
         writing = row((self.message, 1), column(self.button, None), gap=12)
         chat_card = card(
             self._about, (self._empty, 1), (self._room, 1), rule(), writing, row((self._message, 1), self._tally), gap=10
@@ -175,7 +175,7 @@ class ChatView(QWidget):
         self._end_waiting(lost=True)
         self._draw()
         self._complain(visible(words))
-        return in_sight(self._message)
+        return is_in_view(self._message)
 
     def _answered(self) -> bool:
         return bool(self.state.talk) and self.state.talk[-1].finished

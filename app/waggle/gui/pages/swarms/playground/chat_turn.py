@@ -10,7 +10,7 @@ from waggle.gui.pages.swarms.playground.blind_labels import TextBlock, answer_la
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_chat import Reply, Turn
 
 
@@ -37,7 +37,10 @@ class ReplyTile(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "well")
-        self._who, self._state = Line(theme, "", "label", "text_soft"), Line(theme, "", "caption", "text_faint", right=True)
+        self._who, self._state = (
+            ElidedLabel(theme, "", "label", "text_soft"),
+            ElidedLabel(theme, "", "caption", "text_faint", right=True),
+        )
         self._words = TextBlock(theme, "mono")
         self.setLayout(
             column(row((self._who, 1), self._state, margins=(2, 0, 2, 0)), self._words, None, gap=4, margins=(12, 10, 12, 8))
@@ -65,10 +68,10 @@ class ChatTurn(QWidget):
         self.guess, self._revealed = guess, False
         self._turn: Turn | None = None
         self._prompt = TextBlock(theme, "body")
-        you = Line(theme, tr("You"), "label", "accent_text")
+        you = ElidedLabel(theme, tr("You"), "label", "accent_text")
         you.setFixedWidth(theme.px(40))
         self._tiles = (ReplyTile(theme), ReplyTile(theme))
-        self._note = Line(theme, "", "caption", "text_faint")
+        self._note = ElidedLabel(theme, "", "caption", "text_faint")
         self._asks = [Button(theme, words, small=True) for words in (answer_label(0), answer_label(1), tr("Neither"))]
         for place, ask in enumerate(self._asks):
             ask.clicked.connect(lambda _on=False, place=place: self._choose(place if place < 2 else -1))

@@ -12,12 +12,12 @@ from waggle.gui.pages.swarms.playground.blind_labels import answer_label, hide_n
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.controls.copy_button import CopyButton
-from waggle.gui.widgets.draft_text import take_along
-from waggle.gui.widgets.highlighted_text import SpanText
+from waggle.gui.widgets.draft_text import copy_drafts
+from waggle.gui.widgets.highlighted_text import HighlightedText
 from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
-from waggle.gui.widgets.painted import Chip, Sign
-from waggle.gui.widgets.scroll_anchor import in_sight
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.painted import Chip, Icon
+from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed
@@ -71,9 +71,9 @@ class AnswerRow(QWidget):
 
     def __init__(self, theme: Theme, who: str, completion: ShownCompletion, *, hidden: bool, by_model: bool = False) -> None:
         super().__init__()
-        name = Line(theme, who, "label")
+        name = ElidedLabel(theme, who, "label")
         name.setFixedWidth(min(theme.px(160), 240))  # with the largest text the answer needs some width, too
-        words = SpanText(theme, 1)
+        words = HighlightedText(theme, 1)
         words.say(completion.text, completion.start, completion.length, match="match")
         words.setAccessibleName(f"{who}: {visible(completion.text)}")
         good, judged = completion.reward >= RIGHT, reward(completion)
@@ -117,7 +117,7 @@ class QuestionView(QWidget):
         self._next.clicked.connect(self._another)
         self._question, self._about = (
             text(theme, "", "mono", wrap=True),
-            Line(theme, tr("It appears here when the engine runs"), "small", "text_soft"),
+            ElidedLabel(theme, tr("It appears here when the engine runs"), "small", "text_soft"),
         )
         self._mine = QLineEdit()
         self._mine.setFont(theme.font("mono"))
@@ -130,9 +130,9 @@ class QuestionView(QWidget):
         self._go.clicked.connect(self._ask)
         self._blind = hide_names_box(theme)
         self._blind.toggled.connect(lambda _on: self._draw())
-        self._verdict, self._message = Line(theme, role="heading"), text(theme, "", "small", "bad", wrap=True)
+        self._verdict, self._message = ElidedLabel(theme, role="heading"), text(theme, "", "small", "bad", wrap=True)
         self._rows = column(gap=8)
-        self._title = Line(theme, tr("A question it never trains on"), "heading")
+        self._title = ElidedLabel(theme, tr("A question it never trains on"), "heading")
         head = row((self._title, 1), self._menu, self._next)
         self._well = frame("well", column(self._question, margins=(14, 10, 14, 10)))
         self._well.hide()
@@ -176,7 +176,7 @@ class QuestionView(QWidget):
         self._specialty, self._number, self._denied = before._specialty, before._number, before._denied
         self._menu.say(self._titles.get(self._specialty, tr("Specialty")), "down")
         self._waiting, self._asked_by = before._waiting, before._asked_by
-        take_along(self, before)
+        copy_drafts(self, before)
         self._message.setText(before._message.text())
         self._message.setVisible(not before._message.isHidden())
         self._blind.setChecked(before._blind.isChecked())
@@ -207,7 +207,7 @@ class QuestionView(QWidget):
         self._message.setText(visible(words))
         self._message.show()
         self.show_state(self._state)
-        return in_sight(self._message)
+        return is_in_view(self._message)
 
     def _sharing_row(self) -> QWidget:
         """The note below the answer's field, visible while answers are shared."""
@@ -215,7 +215,7 @@ class QuestionView(QWidget):
         keep = Button(self._theme, tr("Keep my answers here"), "link")
         keep.clicked.connect(lambda: self._set_sharing("no"))
         self._sharing = as_widget(
-            row(Sign(self._theme, "share", "accent_text", 16), (text(self._theme, words, "small", wrap=True), 1), keep)
+            row(Icon(self._theme, "share", "accent_text", 16), (text(self._theme, words, "small", wrap=True), 1), keep)
         )
         self._sharing.hide()
         return self._sharing

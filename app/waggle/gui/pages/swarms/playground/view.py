@@ -7,9 +7,9 @@ from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.swarms.playground.chat import ChatView
 from waggle.gui.pages.swarms.playground.question import QuestionView
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.buttons import Segments
+from waggle.gui.widgets.controls.buttons import SegmentedControl
 from waggle.gui.widgets.layout import column, row
-from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.protocol.state import State
 
 
@@ -21,10 +21,10 @@ class PlaygroundView(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.ask, self.chat = QuestionView(theme), ChatView(theme)
-        self.which = Segments(theme, (tr("A question"), tr("Chat")), tr("How to try it"))
+        self.which = SegmentedControl(theme, (tr("A question"), tr("Chat")), tr("How to try it"))
         self.which.chosen.connect(self._choose)
         self._views = QStackedWidget()
-        self._scrolled = Scrolled(column(self.ask))
+        self._scrolled = ScrollArea(column(self.ask))
         self._views.addWidget(self._scrolled)
         self._views.addWidget(self.chat)
         for view in (self.ask, self.chat):
