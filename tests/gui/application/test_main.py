@@ -22,7 +22,7 @@ from waggle.gui.application import controller, main as app, main_window, single_
 single_instance.ANSWER_MS = 60_000  # the first window may still be laying itself out
 
 def close(waits=False):
-    made = [top for top in QApplication.allWidgets() if isinstance(top, main_window.Window)][0]
+    made = [top for top in QApplication.allWidgets() if isinstance(top, main_window.MainWindow)][0]
     if waits and made._current.state.phase == "preparing":
         QTimer.singleShot(100, lambda: close(waits))
         return

@@ -29,7 +29,7 @@ from waggle.protocol.state import AnyEvent
 SCRIPT = """
 from PySide6.QtCore import Qt
 from waggle.gui.application.main import application
-from waggle.gui.charts.progress_charts import AnnotatedChart, PauseBand
+from waggle.gui.charts.annotated_chart import AnnotatedChart, PauseBand
 from waggle.gui.theme.theme import Theme
 
 app = application()

@@ -54,7 +54,7 @@ from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.inputs import ComboBox, NumberField
+from waggle.gui.widgets.controls.inputs import ComboBox, NumberField, Range
 from waggle.gui.widgets.painted import StageProgress
 from waggle.network.messages import handshake
 from waggle.network.messages.handshake import Greeting
@@ -344,7 +344,7 @@ def test_the_verdict_on_progress_is_german() -> None:
 def test_point_and_comma_both_stand_before_decimals(theme: Theme, qtbot: QtBot, spoken: Language, text: str) -> None:
     translator.use(spoken)
     for typed in ("0.35", "0,35"):
-        number = NumberField(theme, "Energy", 0, 1000, unit="kWh", whole=False)
+        number = NumberField(theme, "Energy", Range(minimum=0, maximum=1000, unit="kWh", whole=False))
         qtbot.addWidget(number)
         number.selectAll()
         qtbot.keyClicks(number, typed)

@@ -5,14 +5,12 @@ from itertools import pairwise
 
 import msgspec
 import numpy as np
-import pyqtgraph
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontMetricsF
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.charts import label_placement
+from waggle.gui.charts.annotated_chart import AnnotatedChart, EventMark, PauseBand
 from waggle.gui.charts.axis import round_words
-from waggle.gui.charts.chart import ABOVE_LINES, APART, EndLabel, LineChart
+from waggle.gui.charts.chart import EndLabel
 from waggle.gui.i18n.formatting import decimal, duration, one_line, percent, tr, tr_sentence
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
@@ -21,115 +19,7 @@ from waggle.protocol.events import Aha, HeldOutScore
 from waggle.protocol.state import State
 
 MOST_POINTS = 1500
-AHAS, AHA_WIDTH, ASIDE = 3, 300, 6  # how many; pixels for the words of each, and between them and its line
-
-
-class PauseBand(msgspec.Struct, frozen=True):
-    """A pause on the clock axis."""
-
-    start: float
-    end: float
-    words: str
-
-
-class EventMark(msgspec.Struct, frozen=True):
-    """An aha, or a change of the held-out questions: its x position, its words and its round."""
-
-    x: float
-    words: str
-    round: int
-
-
-class AnnotatedChart(LineChart):
-    """A chart with pauses, ahas, changes of questions and intervals, and their notes placed clear of everything else."""
-
-    def __init__(self, theme: Theme, name: str, *, shows_axis: bool) -> None:
-        self._notes: list[tuple[pyqtgraph.TextItem, float]] = []  # of ahas, newest first, each with its x
-        self._intervals: list[list[tuple[float, float, float]]] = []  # for each curve: x, low and high of its points
-        super().__init__(theme, name, shows_axis=shows_axis)
-
-    def begin(self, top: float, *, shares: bool, x: tuple[float, float], axis: Axis) -> None:
-        self._notes, self._intervals = [], []
-        super().begin(top, shares=shares, x=x, axis=axis)
-
-    def _fit(self, *_resized: object) -> None:
-        super()._fit()
-        self.place_notes()
-
-    def band(self, band: PauseBand, *, named: bool) -> None:
-        region = pyqtgraph.LinearRegionItem(
-            (band.start, band.end),
-            movable=False,
-            brush=self.theme.colour("sunken"),
-            pen=self.pen(self.theme.colour("border")),
-        )
-        region.setZValue(-5)
-        self.addItem(region)
-        if named:
-            self._note(band.end, self._top * 0.06, f" {band.words}", "text_faint")
-
-    def aha(self, mark: EventMark, *, named: bool) -> None:
-        self._upright(mark, "accent_line", "accent_text", named=named)
-
-    def change(self, mark: EventMark) -> None:
-        """Mark a change of the questions: scores on both sides cannot be compared."""
-        self._upright(mark, "control", "text_faint", named=True)
-
-    def _upright(self, mark: EventMark, ink: str, role: str, *, named: bool) -> None:
-        """Draw a dashed vertical line; `place_notes` places its words."""
-        self.addItem(pyqtgraph.InfiniteLine(mark.x, pen=self.pen(self.theme.colour(ink), 1, Qt.PenStyle.DashLine)))
-        if named:
-            metrics = QFontMetricsF(self.theme.font("tag"))
-            words = metrics.elidedText(mark.words, Qt.TextElideMode.ElideRight, self.theme.px(AHA_WIDTH))
-            note = self._note(mark.x, self._top, words, role)
-            self._back(note)
-            self._notes.append((note, mark.x))
-
-    def cell(self, x: float, y: float) -> None:
-        """Mark an aha on the curve with a hexagon."""
-        edge, fill = self.pen(self.theme.colour("surface"), 2), self.theme.colour("accent")
-        dot = pyqtgraph.ScatterPlotItem([x], [y], symbol="h", size=13, pen=edge, brush=fill)
-        dot.setZValue(ABOVE_LINES + 1)
-        self.addItem(dot)
-
-    def place_notes(self) -> None:
-        """Place the notes clear of each other, of the curve, of its label, and of the words below."""
-        box = self.getViewBox()
-        (first, last), (low, high) = box.viewRange()
-        wide, tall = box.width() / (last - first), box.height() / (high - low)
-        if not self._notes or min(wide, tall) <= 0:
-            return
-        parts = []
-        for curve in self._intervals:
-            points = [((x - first) * wide, (high - upper) * tall, (high - lower) * tall) for x, lower, upper in curve]
-            parts += [label_placement.LabelBox(a[0], min(a[1], b[1]), b[0], max(a[2], b[2])) for a, b in pairwise(points)]
-        for label, at in self._labels:
-            x_left, middle, size = (at.x - first) * wide, (high - at.y) * tall, label.boundingRect()
-            parts.append(
-                label_placement.LabelBox(x_left, middle - size.height() / 2, x_left + size.width(), middle + size.height() / 2)
-            )
-        room = label_placement.LabelBox(
-            0, 0, (self._ends[1] - first) * wide, (high - self._top * 0.06) * tall - self.theme.px(APART) / 2
-        )
-        lines = [((x - first) * wide, note.boundingRect().width() + 2 * ASIDE) for note, x in self._notes]
-        places = label_placement.place_labels(lines, room, self.theme.px(APART), parts)
-        for (note, _), place in zip(self._notes, places, strict=True):
-            note.setVisible(place is not None)
-            if place is not None:
-                note.setPos(first + (place.left + ASIDE) / wide, high - (place.top + place.bottom) / 2 / tall)
-
-    def interval(self, x: Sequence[float], low: Sequence[float], high: Sequence[float]) -> None:
-        self._intervals.append(list(zip(x, low, high, strict=True)))
-        faint = self.theme.colour("accent_line")
-        faint.setAlphaF(0.16)
-        clear = pyqtgraph.mkPen(0, 0, 0, 0)
-        edges = [self.curve(x, edge, clear) for edge in (low, high)]
-        self.addItem(pyqtgraph.FillBetweenItem(*edges, brush=faint))
-
-    def faint(self, x: Sequence[float], y: Sequence[float]) -> None:
-        ink = self.theme.colour("accent_line")
-        ink.setAlphaF(0.28)
-        self.curve(x, y, self.pen(ink))
+AHAS = 3  # that are marked: the newest
 
 
 class HeldOutChart(AnnotatedChart):

@@ -9,7 +9,7 @@ from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.i18n.translator import NAMES, number_format
 from waggle.gui.theme import reduced_motion
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.controls.inputs import ComboBox, NumberField, Switch, TextField
+from waggle.gui.widgets.controls.inputs import ComboBox, NumberField, Range, Switch, TextField
 from waggle.gui.widgets.controls.week_schedule import WeekSchedule
 
 
@@ -23,17 +23,6 @@ class Options(msgspec.Struct, frozen=True):
     options: tuple[tuple[Value, str], ...]
 
 
-class Amount(msgspec.Struct, frozen=True, kw_only=True):
-    """A number in a range, with its unit; `zero`: what 0 means."""
-
-    low: float
-    high: float
-    step: float = 1
-    unit: str = ""
-    zero: str = ""
-    whole: bool = True
-
-
 class TextLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line of text; `several`: a list of items with commas between them."""
 
@@ -45,7 +34,7 @@ class WeekHours(msgspec.Struct, frozen=True):
     """The hours of a week."""
 
 
-Kind = Toggle | Options | Amount | TextLine | WeekHours
+Kind = Toggle | Options | Range | TextLine | WeekHours
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -107,9 +96,10 @@ WHEN = Section("when", later("When"), (
     Setting("when.not_while", later("Not while these programs run"), later("Names of programs, with commas between them."),
         TextLine(hint=later("for example blender, steam"), several=True)),
     Setting("when.below_celsius", later("Not when it is hot"), later("Waits until the processor is cooler than this."),
-        Amount(low=0, high=110, unit="°C", zero=later("However warm")), at_zero=later("Does not wait, however warm it is.")),
+        Range(minimum=0, maximum=110, unit="°C", zero=later("However warm")),
+        at_zero=later("Does not wait, however warm it is.")),
     Setting("when.kwh_a_day", later("A day's energy"), later("Waits until midnight once so much was used, as estimated."),
-        Amount(low=0, high=100, step=0.05, unit="kWh", zero=later("No limit"), whole=False),
+        Range(minimum=0, maximum=100, step=0.05, unit="kWh", zero=later("No limit"), whole=False),
         at_zero=later("Does not wait, however much is used.")),
     Setting("when.week", later("Your week"),
         later("Filled hours may be used. Drag, or use the arrow keys and space."), WeekHours(),
@@ -117,26 +107,26 @@ WHEN = Section("when", later("When"), (
 ))  # fmt: skip
 HOW_MUCH = Section("how_much", later("How much"), (
     Setting("computer.threads", later("Processor cores"), later("How many it may keep busy."),
-        Amount(low=0, high=1024, zero=later("A quarter of them"))),
+        Range(minimum=0, maximum=1024, zero=later("A quarter of them"))),
     Setting("computer.cpu_percent", later("Share of the processor's time"), later("Below 100% it rests between steps."),
-        Amount(low=5, high=100, step=5, unit="%")),
+        Range(minimum=5, maximum=100, step=5, unit="%")),
     Setting("computer.priority", later("Who goes first"), later("When other programs want the processor too."),
         Options((("lowest", later("All others")), ("low", later("Most others")), ("normal", later("As they come"))))),
     Setting("computer.gpu_percent", later("Share of the graphics processor"), later("A screen it draws may stutter above 50%."),
-        Amount(low=5, high=100, step=5, unit="%")),
+        Range(minimum=5, maximum=100, step=5, unit="%")),
     Setting("computer.watts", later("Watts while it contributes"),
         later("If you measured them. Else they are estimated from what is busy; the page You shows the formula."),
-        Amount(low=0, high=5000, unit="W", zero=later("Estimated"), whole=False)),
+        Range(minimum=0, maximum=5000, unit="W", zero=later("Estimated"), whole=False)),
     Setting("computer.price_kwh", later("Price of a kWh"),
         later("In your own currency: the page You then says what it comes to."),
-        Amount(low=0, high=1000, step=0.01, zero=later("Not known"), whole=False)),
+        Range(minimum=0, maximum=1000, step=0.01, zero=later("Not known"), whole=False)),
     Setting("computer.memory_gb", later("Memory"), later("The most it may take."),
-        Amount(low=0, high=4096, step=0.5, unit="GB", zero=later("What the model needs"), whole=False)),
+        Range(minimum=0, maximum=4096, step=0.5, unit="GB", zero=later("What the model needs"), whole=False)),
     Setting("computer.traffic_kb", later("Network"), later("The most it may send and receive, each."),
-        Amount(low=0, high=1_000_000, step=100, unit="kB/s", zero=later("What there is"))),
+        Range(minimum=0, maximum=1_000_000, step=100, unit="kB/s", zero=later("What there is"))),
     Setting("computer.disk_gb", later("Disk"),
         later("For saved states and models. The oldest go first, the last good one never."),
-        Amount(low=0, high=10_000, unit="GB", zero=later("No limit"), whole=False),
+        Range(minimum=0, maximum=10_000, unit="GB", zero=later("No limit"), whole=False),
         at_zero=later("Saved states and models take as much as they need.")),
 ))  # fmt: skip
 APPEARANCE = Section("appearance", later("Appearance"), (
@@ -165,7 +155,7 @@ NETWORK = Section("network", later("Network"), (
         later("What you answer on Try it may teach other models. It travels marked human, for everybody to read."),
         Options((("ask", later("Stay here, until asked")), ("no", later("Stay here")), ("yes", later("Are shared"))))),
     Setting("swarm.port", later("Port"), later("Where others reach this computer. A fixed one can be opened in a router."),
-        Amount(low=0, high=65535, zero=later("Any free one"))),
+        Range(minimum=0, maximum=65535, zero=later("Any free one"))),
     Setting("swarm.seeds", later("Seeds"), later("Addresses to begin with, with commas between them."),
         TextLine(hint="/ip4/192.0.2.1/tcp/4001/p2p/12D3…", several=True)),
     Setting("swarm.lan", later("Find computers nearby"),
@@ -188,12 +178,12 @@ ADVANCED = Section("advanced", later("Advanced"), (
         later("Which groups of peers your model learns from, and how strongly."),
         Options(_choices(LIVE_SHARING_STRATEGIES, STRATEGY_NAMES))),
     Setting("learning.questions", later("Questions a round"), later("How many your model answers before it learns once."),
-        Amount(low=1, high=64)),
-    Setting("learning.local", later("Own groups to learn from"), later("Of each round."), Amount(low=0, high=64)),
+        Range(minimum=1, maximum=64)),
+    Setting("learning.local", later("Own groups to learn from"), later("Of each round."), Range(minimum=0, maximum=64)),
     Setting("learning.external", later("Peers' groups to learn from"), later("Of each round, where there are so many."),
-        Amount(low=0, high=64)),
+        Range(minimum=0, maximum=64)),
     Setting("learning.held_out_every", later("Rounds between two honest scores"), later("Scoring takes a few seconds."),
-        Amount(low=1, high=10_000)),
+        Range(minimum=1, maximum=10_000)),
 ))  # fmt: skip
 SECTIONS = (WHEN, HOW_MUCH, APPEARANCE, NOTIFICATIONS, NETWORK, ADVANCED)
 
@@ -211,10 +201,8 @@ def make_control(theme: Theme, row: Setting) -> Control:
         case Options(options):
             sign = number_format().percent
             return ComboBox(theme, name, [(value, tr(words).replace("%", sign)) for value, words in options])
-        case Amount() as kind:
-            return NumberField(
-                theme, name, kind.low, kind.high, step=kind.step, unit=kind.unit, zero=tr(kind.zero), whole=kind.whole
-            )
+        case Range() as kind:
+            return NumberField(theme, name, kind)
         case TextLine() as kind:
             return TextField(theme, name, tr(kind.hint), several=kind.several)
         case WeekHours():

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+import msgspec
 from PySide6.QtCore import QLocale, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen, QValidator, QWheelEvent
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QDoubleSpinBox, QLineEdit, QSizePolicy
 
 from waggle.core.settings import Value
 from waggle.gui.i18n import translator
+from waggle.gui.i18n.formatting import tr
 from waggle.gui.theme.theme import Theme
 
 CLOSED = 0.4  # of its colours has what cannot be changed now
@@ -88,33 +90,34 @@ class ComboBox(QComboBox):
         event.ignore()
 
 
+class Range(msgspec.Struct, frozen=True, kw_only=True):
+    """Which numbers a field accepts, and how it shows them. `zero` is what 0 means, in words that the field translates."""
+
+    minimum: float
+    maximum: float
+    step: float = 1
+    unit: str = ""
+    zero: str = ""
+    whole: bool = True
+
+
 class NumberField(QDoubleSpinBox):
-    """A number with its unit; `zero` is what 0 means, in words."""
+    """A number with its unit, in the number format of the window's language."""
 
     changed = Signal(object)
 
-    def __init__(
-        self,
-        theme: Theme,
-        name: str,
-        low: float,
-        high: float,
-        *,
-        step: float = 1,
-        unit: str = "",
-        zero: str = "",
-        whole: bool = True,
-    ) -> None:
+    def __init__(self, theme: Theme, name: str, limits: Range) -> None:
         super().__init__()
-        self._whole = whole
+        self._whole = limits.whole
         spoken = QLocale(translator.current_language())
-        self._marks = str.maketrans({} if whole else dict.fromkeys(".,", spoken.decimalPoint()))
+        self._marks = str.maketrans({} if limits.whole else dict.fromkeys(".,", spoken.decimalPoint()))
         self.setLocale(spoken)
-        self.setDecimals(0 if whole else 6)
-        self.setRange(low, high)
-        self.setSingleStep(step)
+        self.setDecimals(0 if limits.whole else 6)
+        self.setRange(limits.minimum, limits.maximum)
+        self.setSingleStep(limits.step)
+        unit = limits.unit
         self.setSuffix(translator.number_format().percent if unit == "%" else f" {unit}" if unit else "")
-        self.setSpecialValueText(zero)
+        self.setSpecialValueText(tr(limits.zero))
         self.setFont(theme.font("label"))
         self.setAccessibleName(name)
         self.setFixedHeight(theme.size["control"])
