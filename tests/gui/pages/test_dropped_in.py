@@ -17,7 +17,7 @@ OPEN = """
 import sys
 from waggle.cli.main import parsed
 from waggle.gui.application.main import application
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.context import PageContext
 from waggle.gui.theme.theme import Theme
 from waggle.protocol.state import State
@@ -25,7 +25,7 @@ from waggle.protocol.state import State
 (name,) = sys.argv[1:]
 assert parsed(["--page", name]).page == name
 application()
-window = Window(PageContext(Theme("light")))
+window = MainWindow(PageContext(Theme("light")))
 window.rail.chosen.emit(name)
 window.pages[name].show_state(State(round=217), 0.0)
 print(window.page, window.pages[name].accessibleName(), window.pages[name]._rounds.text())
