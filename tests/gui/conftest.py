@@ -1,4 +1,4 @@
-"""What the window's tests share: a platform without a screen, one theme, a recorded run, a window that was told it."""
+"""Fixtures of the window's tests: offscreen platform, theme, a recorded run, and a window that shows it."""
 
 import gc
 import os
@@ -31,7 +31,7 @@ PATIENCE_MS = 60_000
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Modules and tests live as long as the process: searching them for garbage after each test would take long."""
+    """Exempt modules and tests from garbage collection: they live as long as the process, and scanning them is slow."""
     gc.collect()
     freeze_long_lived()
 
@@ -54,7 +54,7 @@ def pytest_runtest_protocol() -> Iterator[object]:
 
 
 def _delete_windows() -> None:
-    """Delete the windows of a test, as a theme styles every widget. A function, so that no variable keeps one alive."""
+    """Delete the windows of a test, because a theme styles every widget. A function, so that no variable keeps one alive."""
     for widget in QApplication.topLevelWidgets():
         if isinstance(widget, MainWindow) and shiboken6.isValid(widget):
             widget.deleteLater()
@@ -63,7 +63,7 @@ def _delete_windows() -> None:
 
 @pytest.fixture(scope="session")
 def qapp() -> Application:
-    """Python's collector is off from here on. The window's own is deleted: its timer would fire within a test."""
+    """Switch off Python's collector, and delete the window's own, whose timer would fire within a test."""
     app = application()
     shiboken6.delete(app.findChild(GarbageCollector))
     return app
@@ -71,7 +71,7 @@ def qapp() -> Application:
 
 @pytest.fixture
 def qtbot(qtbot: QtBot) -> QtBot:
-    """On a busy computer signals come late: no wait gives up before a minute has passed."""
+    """Wait for signals for at least a minute: on a busy computer they come late."""
     for name in ("waitActive", "waitExposed", "waitSignal", "waitSignals", "waitUntil"):
         setattr(qtbot, name, _patient(getattr(qtbot, name)))
     return qtbot
@@ -89,13 +89,13 @@ def english_again(qapp: Application) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real recorded run where there is one, else the written one."""
+    """A real recorded run if one exists, else the written one."""
     return REAL if REAL.exists() else Run().write(tmp_path_factory.mktemp("recorded") / "run.jsonl")
 
 
 @pytest.fixture(scope="session")
 def written() -> tuple[AnyEvent, ...]:
-    """The written run: short, and known in every figure."""
+    """The written run: short, with known figures."""
     return tuple(Run(rounds=12).told())
 
 
@@ -116,7 +116,7 @@ Told = Callable[[Sequence[AnyEvent]], MainWindow]
 
 @pytest.fixture
 def window_told(qapp: Application, theme: Theme) -> Iterator[Told]:
-    """Makes a shown window that was told these events; all are taken away afterwards."""
+    """Make windows that show these events; they are deleted after the test."""
     made: list[MainWindow] = []
 
     def make(story: Sequence[AnyEvent], width: int = 1280, height: int = 800) -> MainWindow:

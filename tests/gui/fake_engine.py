@@ -1,4 +1,4 @@
-"""Speaks the engine's protocol without an engine: `python fake_engine.py KIND`, KIND being what goes wrong, or `well`."""
+"""A fake engine that speaks the protocol: `python fake_engine.py KIND`. KIND says what goes wrong, or is `well`."""
 
 import itertools
 import sys

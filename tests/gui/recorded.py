@@ -1,4 +1,4 @@
-"""A small run written down as plain protocol events, for tests and pictures; a real recording is preferred where there is one."""
+"""A small run as plain protocol events, for tests and pictures; a real recording is preferred if one exists."""
 
 import math
 import random
@@ -28,7 +28,7 @@ G = 8
 
 
 def ready(**changes: object) -> events.Ready:
-    """What an engine says once all is loaded."""
+    """The Ready event of an engine."""
     values: dict[str, object] = {
         "protocol": PROTOCOL, "version": "0.1.0", "node": "12D3KooWAmberFinch", "name": "Amber Finch", "swarm": "Maths swarm",
         "charter": "ab" * 32, "specialties": tuple(events.SpecialtyInfo(dataset=d, title=t) for d, t in SPECIALTIES),
@@ -71,7 +71,7 @@ def skill_at(number: int) -> float:
 
 
 def lesson(group: events.ShownGroup, *, external: bool = False) -> events.Lesson:
-    """Likelier where better than the group; a peer's misses are left alone."""
+    """The change of likelihood: up for completions better than their group; wrong ones of peers do not count."""
     mean = sum(answer.reward for answer in group.completions) / len(group.completions)
     spread = max(answer.reward for answer in group.completions) - min(answer.reward for answer in group.completions)
     signs = [0 if spread < 0.2 else 1 if answer.reward > mean else 0 if external else -1 for answer in group.completions]
@@ -79,7 +79,7 @@ def lesson(group: events.ShownGroup, *, external: bool = False) -> events.Lesson
 
 
 class Run:
-    """Writes a run: start-up, `rounds` whole rounds, and one more that stands in the middle of answering."""
+    """Writes a run: start, `rounds` whole rounds, and one more that is still answering."""
 
     def __init__(self, rounds: int = 200, first: int = 613, peers: int = len(PEERS)) -> None:
         self._rounds, self._first, self._peers = rounds, first, PEERS[:peers]

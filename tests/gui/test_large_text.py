@@ -1,4 +1,4 @@
-"""Words of any size that Settings offer, in the smallest window that everything must fit into."""
+"""Every text size of Settings fits into the smallest window."""
 
 from collections.abc import Callable, Iterator
 from itertools import combinations, pairwise
@@ -78,7 +78,7 @@ def test_the_name_of_a_page_stands_clear_of_the_edge_of_its_tile(window_told: To
 @pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", PERCENTS)
 def test_on_no_page_anything_is_cut_or_out_of_sight(window_told: Told, story: list[AnyEvent], theme: Theme, percent: int) -> None:
-    """Not even in the smallest window there is: what is scrolled moves up and down only, so what is wider could never be seen."""
+    """Also in the smallest window. Pages scroll vertically only, so nothing may be wider than the window."""
     theme.set_text(percent)
     window = window_told([*story, events.SettingsChanged(settings=Settings(), at=story[-1].at)], *SMALLEST)
     assert window.size().toTuple() == SMALLEST
@@ -113,7 +113,7 @@ def test_models_are_compared_in_the_width_of_the_page_whatever_they_are_called(
 
 
 def nothing_is_cut(shown: QWidget, percent: int, where: tuple[tuple[int, int], str]) -> None:
-    """Choices and chips have the width of their words, what is scrolled that of its place, and heads their height."""
+    """Widgets that are smaller than they need: segments and chips in width, scrolled content in width, headers in height."""
     whole = [one for kind in (SegmentedControl, Chip) for one in shown.findChildren(kind) if one.isVisible()]
     cut = [(one, one.width(), one.sizeHint().width()) for one in whole if one.width() < one.sizeHint().width()]
     assert not cut, where
@@ -145,7 +145,7 @@ def test_in_a_card_the_question_gives_way_before_its_specialty(theme: Theme, qtb
 
 
 def ask(window: MainWindow) -> None:
-    """A question is answered on the page Try it."""
+    """Open Try it with an answered question."""
     window.show_page("swarms")
     window.pages.of(SwarmsPage).show_part("trying")
     reasons = ("no answer tag", "cut off", "could not be judged", "close")
@@ -182,7 +182,7 @@ VIEWS: dict[str, Callable[[SwarmsPage], None]] = {
 
 
 def short_of_room(within: QWidget) -> list[tuple[str, int, int]]:
-    """Words, fields and buttons that stand there lower than they are, and how high they are and would be."""
+    """Visible labels, fields and buttons that are lower than they need to be, with both heights."""
     kinds: tuple[type[QWidget], ...] = (QLabel, QLineEdit, QPushButton)
     seen = [one for kind in kinds for one in within.findChildren(kind) if one.isVisibleTo(within)]
     high = [(one, one.heightForWidth(one.width()) if one.hasHeightForWidth() else one.minimumSizeHint().height()) for one in seen]
@@ -231,7 +231,7 @@ def test_home_says_how_many_cores_it_uses(window_told: Told, story: list[AnyEven
 
 
 def inked(image: QImage, left: int, right: int) -> tuple[list[int], list[int]]:
-    """The columns and the rows between two columns in which something is painted."""
+    """The x positions, and between two of them the y positions, at which something is painted."""
     ground = image.pixel(0, 0)
     found = [(x, y) for x in range(left, right) for y in range(image.height()) if image.pixel(x, y) != ground]
     return sorted({x for x, _y in found}), sorted({y for _x, y in found})

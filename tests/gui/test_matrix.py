@@ -1,4 +1,4 @@
-"""The pictures that are judged: true pages, and sheets without a trace of anything else."""
+"""The pictures for review show real pages, and nothing else."""
 
 import time
 from pathlib import Path
@@ -65,7 +65,7 @@ def test_the_readme_shows_home_as_it_is_now(tmp_path: Path):
 
 
 def _seen_from_afar(path: Path) -> NDArray[np.float64]:
-    """Grey, one cell for 16 x 16 dots: an hour told in another time zone changes next to nothing."""
+    """Greyscale, one value for 16 x 16 pixels: a time in another time zone changes almost nothing."""
     small = QImage(str(path)).convertToFormat(QImage.Format.Format_Grayscale8)
     small = small.scaled(small.size() / 16, mode=Qt.TransformationMode.SmoothTransformation)
     return np.array([[small.pixelColor(x, y).value() for x in range(small.width())] for y in range(small.height())], np.float64)

@@ -1,4 +1,4 @@
-"""Live, Progress and Peers show what the State says, and say so when there is nothing."""
+"""Live, Progress and Peers show the State, and say so when it is empty."""
 
 import csv
 from collections.abc import Callable
@@ -328,7 +328,7 @@ def test_what_is_chosen_in_the_table_stays_chosen_when_a_round_ends(theme: Theme
 
 
 def test_what_is_read_in_a_long_history_keeps_its_place_when_a_round_ends(theme: Theme, qapp: QApplication, qtbot: QtBot) -> None:
-    """Of a long history every second round is told, and of the recent ones all: as a round comes, one of these goes."""
+    """A long history has every second round, the recent ones all: each new round pushes one out."""
     played = [events.RoundSummary(round=n, at=float(n), reward=0.4, solved=0.3, seconds=2.0) for n in range(1300)]
     table, told = RoundTableModel(theme), tuple(played[:1200:2])
     view = RoundTableView(theme, table)
@@ -544,7 +544,7 @@ RESTORING = [events.Preparing(part="Restoring the last checkpoint", done=2, part
 
 
 def words_on(page: QWidget) -> str:
-    """All that a page says in labels and lines."""
+    """All words in the labels of a page."""
     labels = [label.text() for label in page.findChildren(QLabel) if not label.isHidden()]
     return "\n".join([*labels, *(line.words() for line in page.findChildren(ElidedLabel) if not line.isHidden())])
 

@@ -388,7 +388,7 @@ def test_closing_goes_to_the_tray_only_where_there_is_one(
 def test_starting_is_offered_once_the_process_is_gone(
     theme: Theme, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
 ) -> None:
-    """However long it takes to go after it said why: until then no start could be carried out."""
+    """While a failed engine is still ending, no start is offered."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     current, process = StateStore(), EngineProcess([sys.executable, str(FAKE), kind], backoff=())
     shell = Controller(theme, current, process, SettingsStore(tmp_path / "settings.toml"))
@@ -477,11 +477,11 @@ def test_what_nobody_sees_is_said_by_the_tray_and_still_stands_there(shell: Cont
     window.hide()
     window.refused(words, "")
     assert messages == [("Waggle", words)]
-    window._notice_end.timeout.emit()
+    window.notices._end.timeout.emit()
     assert window.status._notice._content[0] == words
     shell.raise_window()
-    assert window._notice_end.isActive()
-    window._notice_end.timeout.emit()
+    assert window.notices._end.isActive()
+    window.notices._end.timeout.emit()
     assert window.status._notice._content[0] == ""
 
 
@@ -497,7 +497,7 @@ def tell(shell: Controller, *received: AnyEvent) -> None:
 @NO_SCREEN
 def test_a_choice_that_failed_is_said_where_it_was_made(shell: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[str] = []
-    monkeypatch.setattr(shell.window, "notice", messages.append)
+    monkeypatch.setattr(shell.window.notices, "show", messages.append)
     shell.window.show_page("swarms")
     old = replace(NO_MODEL, at=1000.0)  # of an engine that was there before
     tell(shell, Snapshot(state=State(warnings=(old,)), at=4990.0))
@@ -549,7 +549,7 @@ def test_a_maximised_window_stays_maximised(shell: Controller, qtbot: QtBot) -> 
 @NO_SCREEN
 def test_whoever_changes_the_size_of_words_stays_at_that_row(shell: Controller, qtbot: QtBot) -> None:
     def row_state() -> tuple[bool, float]:
-        """Whether the row's control has the focus and is seen, and how far down the page stands."""
+        """Whether the row's control has the focus and is visible, and the scroll position of the page."""
         page = shell.window.pages["settings"]
         assert isinstance(page, SettingsPage)
         (row,) = (setting_row for setting_row in page._rows() if setting_row.key == "window.text_percent")
@@ -635,7 +635,7 @@ def test_the_dock_brings_a_closed_window_back(
 def test_the_end_of_a_session_is_no_end_until_the_system_says_so_and_leaves_the_engine_its_time(
     theme: Theme, qapp: Application, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At its commit another program may still call it off; and the system asks as often as it likes."""
+    """Another program can still cancel the end of a session, and the system may ask more than once."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     engine, received = EngineProcess([sys.executable, str(FAKE), "well"]), list[AnyEvent]()
     engine.event_received.connect(received.append)

@@ -83,7 +83,7 @@ def test_another_thread_makes_more_than_any_threshold():
 
 
 def _output(script: str) -> str:
-    """What it prints; nobody complains, and nothing crashes."""
+    """Run a program; returns its output, and fails if it crashes or writes to stderr."""
     environment = dict(os.environ, PYTHONPATH=str(Path(waggle.__file__).parents[1]))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")

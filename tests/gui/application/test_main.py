@@ -43,14 +43,14 @@ ENVIRONMENT = {
 
 
 def command(kind: str, home: Path, *more: str) -> list[str]:
-    """A window that asks no questions: somebody chose settings before."""
+    """The command of a window without welcome questions: its home has settings already."""
     (home / "settings.toml").touch()
     return [sys.executable, "-c", PROGRAM, str(FAKE), kind, str(home), *more]
 
 
 @pytest.fixture
 def first(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A window that stays until it is called."""
+    """A window that stays open until a second start calls it."""
     process = subprocess.Popen(command("well", tmp_path, "stays"), stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
     yield process
     process.kill()

@@ -134,7 +134,7 @@ def test_a_warning_that_is_cut_leads_to_where_it_stands_whole(window_told: TellW
     window.show_page("peers")
 
     def leads_home(words: str) -> bool:
-        window.notice(words)
+        window.notices.show(words)
         screenshot_when_still(window)
         return window.status._home.isVisible()
 
@@ -190,7 +190,7 @@ def figures(window: MainWindow) -> list[str]:
 
 
 def test_a_restart_takes_nothing_from_what_home_counts(window_told: TellWindow) -> None:
-    """The days as the engine told them, the rounds since, and the days again as soon as an engine is ready."""
+    """The days as the engine sent them, with the rounds since, and queried again once an engine is ready."""
     noon = START - START % 86_400 + 43_200
     today = Day(date=date_of(noon).isoformat(), rounds=2, answers=128, right=32, seconds=3600.0)
     days = DaysTold(days=(today,), all=replace(today, date="2026-01-05", answers=1280), used_by=3, taken=41, met=9, at=noon)
@@ -318,7 +318,7 @@ def test_the_one_button_follows_the_phase(window_told: TellWindow, written: list
 def test_what_waits_for_a_better_moment_can_be_paused_by_the_key_and_for_a_while(
     window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot
 ) -> None:
-    """The key never sends the rules away: that is a button of its own."""
+    """The pause key never overrides the rules; a button of its own does."""
     on_battery = decide(When(only_on_power=True), Readings(on_power=False), Wishes(), 0.0)
     window = window_told([
         *written, events.RulesChecked(decision=on_battery, at=5.0), events.PhaseChanged(phase="waiting", round=9, at=5.0),
@@ -521,18 +521,18 @@ def test_a_notice_takes_the_place_of_the_sentence_and_is_read_out(
     window = window_told(story, 1024, 640)
     monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
     monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: announcements.append(event.message()))
-    window.notice(REFUSAL)
+    window.notices.show(REFUSAL)
     qapp.processEvents()
     status = window.status
     assert status._notice.width() == status._notice.sizeHint().width(), "all of it is seen in the smallest window"
     assert not status._says.isVisible()
     assert announcements == [REFUSAL]
-    assert window._notice_end.interval() > 10_000, "so many words need their time"
-    window.notice(REFUSAL * 2)
+    assert window.notices._end.interval() > 10_000, "so many words need their time"
+    window.notices.show(REFUSAL * 2)
     qapp.processEvents()
     window.grab()
     assert REFUSAL * 2 in status._notice.toolTip(), "what is cut can be read all the same"
-    window._end_notice()
+    window.notices._hide()
     qapp.processEvents()
     assert status._says.isVisible()
     assert not status._notice.isVisible()
@@ -552,7 +552,7 @@ def test_only_what_went_wrong_has_the_sign_of_a_warning(window_told: TellWindow,
 
 
 class Laid(QObject):
-    """Which widgets were laid out or painted."""
+    """Records which widgets were laid out or painted."""
 
     def __init__(self) -> None:
         super().__init__()

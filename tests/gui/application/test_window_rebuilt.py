@@ -70,7 +70,7 @@ def tell(shell: Controller, *received: AnyEvent) -> None:
 
 
 def renew(shell: Controller, way: dict[str, str | int]) -> MainWindow:
-    """As a person does: in Settings, whichever page they come from. And they go back to it."""
+    """Change a setting as a person does: open Settings from a page, and go back to it."""
     before, came_from = shell.window, shell.window.page
     before.show_page("settings")
     shell.choices.set(way)
@@ -117,7 +117,7 @@ def test_a_form_whose_answer_is_waited_for_rests_and_the_answer_is_shown(shell: 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Controller, way: dict[str, str | int]) -> None:
-    shell.window.show_join("waggle://join?charter=cd")
+    shell.window.show_invite("waggle://join?charter=cd")
     after = renew(shell, way).pages.of(SwarmsPage)
     assert after._views.currentIndex() == JOIN
     assert after.join_view._link.text() == "waggle://join?charter=cd"
@@ -131,7 +131,7 @@ def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Controller, way
 
 
 def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Controller) -> None:
-    shell.window.show_join("waggle://join?charter=cd")
+    shell.window.show_invite("waggle://join?charter=cd")
     after = renew(shell, WAYS[0])
     after.refused("Nobody is there.", "", after.pages.of(SwarmsPage).join_view._awaited)
     assert after.pages.of(SwarmsPage).join_view._message.text() == "Nobody is there."
@@ -275,10 +275,10 @@ def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Control
 
 
 def test_whoever_changes_the_size_stays_there_whatever_is_open_elsewhere(shell: Controller) -> None:
-    """A page that is not seen takes nobody's focus."""
+    """A hidden page does not take the focus."""
     shell.window.show_page("you")
     shell.window.pages.of(YouPage)._acts[0].click()
-    shell.window.show_join("waggle://join?charter=cd")
+    shell.window.show_invite("waggle://join?charter=cd")
     tell(shell, InviteRead(swarm=OTHER, answered=True))
     for page in ("home", "settings"):
         shell.window.show_page(page)

@@ -51,7 +51,7 @@ def state_of(*story: AnyEvent) -> State:
 
 
 class Counted(SwarmGraph):
-    """Counts how often it was painted; its clock stands until a test moves it."""
+    """A graph that counts its paints; only a test moves its clock."""
 
     def __init__(self, theme: Theme) -> None:
         self.painted, self.now = 0, 100.0
@@ -131,7 +131,7 @@ def test_the_same_state_again_paints_nothing(picture: Counted, qtbot: QtBot) -> 
 
 
 def test_others_are_painted_in_a_turn_of_their_own(picture: Counted, qtbot: QtBot) -> None:
-    """Hundreds of peers are much to paint: whoever clicks meanwhile does not wait for that and for the page."""
+    """Painting hundreds of peers takes long, so a click is handled before the graph is painted."""
     qtbot.waitUntil(lambda: not picture.changed.isActive())
     before = picture.grab().toImage()
     picture.show_state(state_of(*MET, events.PeerChanged(peer=replace(WREN, id="12D3KooWThird", delay_ms=4.0), at=NOW)), NOW)

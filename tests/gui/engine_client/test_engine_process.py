@@ -23,7 +23,7 @@ StartedEngine = tuple[EngineProcess, list[AnyEvent]]
 
 @pytest.fixture
 def engine(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], StartedEngine]]:
-    """Starts a fake engine of a kind, and collects what it tells."""
+    """Start a fake engine of a kind, and collect its events."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     processes: list[EngineProcess] = []
 
@@ -153,7 +153,7 @@ def test_an_engine_that_will_not_leave_is_ended(engine: Callable[[str], StartedE
 def test_an_engine_on_another_computer_is_driven_through_ssh_as_if_it_were_here(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Our ssh and our far waggle are scripts: one runs what it is given, as a shell would; the other is where pipx puts it."""
+    """Fake ssh runs its command in a local shell; a fake waggle lies where pipx installs it."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     (tmp_path / ".local/bin").mkdir(parents=True)
     for name, body in (
@@ -178,7 +178,7 @@ Far = Callable[[str], StartedEngine]
 
 @pytest.fixture
 def far(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Far]:
-    """Starts an engine on `box`, where ssh is a script of these lines; without any there is no ssh."""
+    """Start an engine on host `box`; ssh is a script of these lines, or missing if there are none."""
     monkeypatch.setenv("PATH", str(tmp_path))
     processes: list[EngineProcess] = []
 

@@ -377,7 +377,7 @@ def test_the_mirrored_language_swaps_the_sides(qapp: QApplication, window_told: 
 
 
 def inked(widget: QWidget, colour: QColor) -> list[int]:
-    """The columns of a widget's picture that hold this colour."""
+    """The x positions of a widget's picture at which a pixel has this colour."""
     picture = widget.grab().toImage()
     return [x for x in range(picture.width()) if any(picture.pixelColor(x, y) == colour for y in range(picture.height()))]
 

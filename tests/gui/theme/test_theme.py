@@ -109,7 +109,7 @@ def test_the_primary_button_that_has_the_focus_has_a_ring_in_its_own_fill(theme:
 
 
 class System(QObject):
-    """A system that was set to be light or dark: none can be had in a test."""
+    """Fake style hints of a system whose colour scheme the test sets."""
 
     colorSchemeChanged = Signal(object)  # noqa: N815
     contrastPreferenceChanged = Signal(object)  # noqa: N815
@@ -170,7 +170,7 @@ def test_less_motion_is_what_the_desktop_says(answers: list[str], unwanted: bool
 def test_the_window_does_not_wait_for_what_the_desktop_says(
     theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """It hears it while it asks a program that answers only once it may."""
+    """The answer comes late: the desktop program blocks until the test lets it go on."""
     bus, may = tmp_path / "busctl", tmp_path / "may"
     os.mkfifo(may)
     door = os.open(may, os.O_RDWR)

@@ -1,4 +1,4 @@
-"""The footprint in words: today, in all, the formula, the price; and nothing claimed before there is anything."""
+"""Energy in words: today, in total, the formula, the price; and no claim before the first round."""
 
 import pytest
 from msgspec.structs import replace

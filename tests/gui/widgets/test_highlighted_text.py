@@ -1,4 +1,4 @@
-"""Strangers' text is painted as plain text, with its span where it belongs."""
+"""Text of strangers is painted as plain text, with the right span highlighted."""
 
 import pytest
 from PySide6.QtGui import QFontMetricsF

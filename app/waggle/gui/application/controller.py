@@ -12,12 +12,14 @@ from waggle.core.settings import Settings, Value
 from waggle.core.stored_data import Kind
 from waggle.gui.application import window_state
 from waggle.gui.application.main_window import MainWindow
+from waggle.gui.application.notices import is_on_screen
 from waggle.gui.application.tray import TrayIcon
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.context import EngineHost, PageContext
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.pages.welcome.page import WelcomePage
 from waggle.gui.pages.you.data_removal import RemovalScreen
 from waggle.gui.state import notifications
@@ -116,7 +118,8 @@ class Controller(QObject):
         self._source.start()
         self._current.flush()  # the first drawing came before the engine ran, and offered to start one
         if self._invite:
-            self.window.show_join(self._invite)
+            self.window.show_page("swarms")
+            self.window.pages.of(SwarmsPage).show_join(self._invite)
             self._invite = ""
 
     def _start_with_defaults(self) -> None:
@@ -128,7 +131,7 @@ class Controller(QObject):
             return
         self.start()
         if set_aside_path is not None:
-            self.window.notice(
+            self.window.notices.show(
                 tr("Your settings of before are in %1; all is set as it ships.").replace("%1", str(set_aside_path)), "check"
             )
 
@@ -205,7 +208,7 @@ class Controller(QObject):
         window.leave_wanted.connect(self.leave)
         window.requests.data_removal.connect(self._remove_data)
         window.requests.example.connect(self.example_wanted)
-        window.unseen.connect(self._say_by_tray)
+        window.notices.unseen.connect(self._say_by_tray)
         if isinstance(source, EngineProcess):
             window.requests.engine_start.connect(self.start)
             window.requests.defaults.connect(self._start_with_defaults)
@@ -279,7 +282,8 @@ class Controller(QObject):
         self.window.setWindowState(old.windowState() & ~Qt.WindowState.WindowActive)
         self.window.show_page(old.page)
         self.window.setVisible(was_visible)
-        self.window.take_over(old)
+        self.window.pages.take_over(old.pages, self.window.page)
+        self.window.redraw()
         old.closing.disconnect()
         old.hide()
         old.deleteLater()
@@ -301,14 +305,14 @@ class Controller(QObject):
         for notice in news:
             if window_settings.notify_problems if notice.kind == "problems" else window_settings.notify_discoveries:
                 self.tray.say(notice.title, notice.words)
-        if self.window.is_seen() or window_settings.notify_problems:
+        if is_on_screen(self.window) or window_settings.notify_problems:
             self._say_warnings(before)
 
     def _say_warnings(self, before: State) -> None:
         """Show new warnings on any page: a failed choice comes back as a warning, too."""
         for warned in reversed(notifications.recent_warnings(self._shown_state, self._current.now())):
             if warned not in before.warnings:
-                self.window.notice(notifications.warning_words(warned))
+                self.window.notices.show(notifications.warning_words(warned))
 
     def _refused(self, title: str, advice: str, command: str) -> None:
         self.window.refused(title, advice, command)

@@ -200,4 +200,4 @@ class _ExceptionHook:
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         log.error("fault in the window", exc_info=(kind, error, trace))
-        self._shell.window.notice(tr("Something in the window went wrong: %1").replace("%1", kind.__name__))
+        self._shell.window.notices.show(tr("Something in the window went wrong: %1").replace("%1", kind.__name__))

@@ -1,53 +1,152 @@
-"""The main window: pages, notices, and what happens to commands that no engine carries out."""
+"""The main window: navigation rail, pages and status bar, drawn from one State."""
 
-from PySide6.QtCore import QEvent, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QShowEvent
+from pathlib import Path
 
-from waggle.gui.application.page_window import SMALLEST, PageWindow
+from PySide6.QtCore import QEvent, Qt, QUrl, Signal
+from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtWidgets import QStackedWidget, QWidget
+
+from waggle.gui.application.navigation import NavigationRail, StatusBar
+from waggle.gui.application.notices import Notices, is_on_screen
+from waggle.gui.application.page_stack import PageStack
 from waggle.gui.i18n.formatting import tr, tr_sentence
+from waggle.gui.pages import PAGES
 from waggle.gui.pages.context import PageContext
+from waggle.gui.pages.home.page import HomePage
+from waggle.gui.pages.swarms.page import SwarmsPage
+from waggle.gui.state import shortcuts
+from waggle.gui.state.spoken_summary import MINUTE, summary_text
+from waggle.gui.theme.theme import style_sheet_suspended
+from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import announce
 from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory
+from waggle.protocol.status_text import sentence
 
-__all__ = ["SMALLEST", "MainWindow"]
-
-NOTICE_MS, LETTER_MS = 8000, 70  # the least time that a notice stays, and the time to read each of its letters
+SMALLEST = (900, 600)  # pixels
 AUTOMATIC_QUERIES = (ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory)  # pages send them again
 
 
-class MainWindow(PageWindow):
-    """`closing`: the person closed the window; `unseen` carries a notice while the window is hidden."""
+class MainWindow(QWidget):
+    """Draws only the visible page. What happens to commands that no engine carries out is shown here, too.
 
+    `commanded` carries a command for the engine; `leave_wanted`: quit; `closing`: the person closed the window. What else pages
+    ask for comes from `requests`.
+    """
+
+    commanded = Signal(object)
+    leave_wanted = Signal()
     closing = Signal()
-    unseen = Signal(str)
 
     def __init__(self, context: PageContext) -> None:
-        super().__init__(context)
-        self.leaving = False
-        self._notice_end = QTimer(self)
-        self._notice_end.setSingleShot(True)
-        self._notice_end.timeout.connect(self._end_notice)
-        self.noticed.connect(self.notice)
-        self._choices.refused.connect(self.refused)
+        super().__init__()
+        self.setObjectName("window")
+        self.setWindowTitle("Waggle")
+        self.setMinimumSize(*SMALLEST)
+        self._theme, self._current, self._settings = context.theme, context.store, context.settings
+        self.requests = context.requests
+        self._compact: bool | None = None
+        self._announced, self._read_out = "", ("", 0.0)
+        self._replay = self.leaving = False
+        self.page = "home"
+        with style_sheet_suspended():
+            self.pages = PageStack(context)
+            self.rail, self.status = NavigationRail(context.theme), StatusBar(context.theme)
+            self._all = QStackedWidget()
+            self._all.addWidget(as_widget(column((row(self.rail, (self.pages, 1), gap=0), 1), self.status, gap=0)))
+            self.setLayout(column(self._all))
+        self.notices = Notices(self, self.status)
+        self.pages.commanded.connect(self.commanded)
+        self.pages.notice_posted.connect(self.notices.show)
+        self.rail.chosen.connect(self.show_page)
+        self.status.home_wanted.connect(lambda: self.show_page("home"))
+        self.requests.page.connect(self.show_page)
+        context.store.changed.connect(self.redraw)
+        context.settings.refused.connect(self.refused)
+        self._add_keys()
+        self.show_page("home")
+        self.resize(1280, 800)
+        self.setFocus()  # no widget of a page has the focus at first
 
-    def notice(self, words: str, sign: str = "warn") -> None:
-        """Show a notice in the status bar for as long as it takes to read; `sign` as in `StatusBar.notice`."""
-        self.status.notice(words, sign)
-        announce(self, words)
-        self._notice_end.start(max(NOTICE_MS, LETTER_MS * len(words)))
-        if not self.is_seen():
-            self.unseen.emit(words)
+    def _add_keys(self) -> None:
+        QShortcut(QKeySequence(shortcuts.QUIT), self, self.leave_wanted.emit)  # a system with keys of its own for these
+        QShortcut(QKeySequence(shortcuts.CLOSE), self, self.close)  # sends the window the same
+        QShortcut(QKeySequence(shortcuts.PAUSE), self, self._pause_or_resume)
+        QShortcut(QKeySequence(shortcuts.FIND), self, lambda: self.pages[self.page].go_to_search())
+        for place, name in enumerate(PAGES, 1):
+            QShortcut(QKeySequence(shortcuts.page(place)), self, lambda name=name: self.show_page(name))
+        for shortcut in self.findChildren(QShortcut, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            shortcut.setAutoRepeat(False)  # a second quit kills the engine, and a second pause resumes
 
-    def _end_notice(self) -> None:
-        if self.status.is_read():
-            self._notice_end.start(NOTICE_MS)
-        elif self.is_seen():
-            self.status.notice("")
+    def _pause_or_resume(self) -> None:
+        """Do what Home's main button does now, on any page; not during the welcome questions, which have buttons of their own."""
+        state = self._current.state
+        if self._all.currentIndex() == 0 and sentence(state).action != "copy_report":
+            self.pages.of(HomePage).act()
 
-    def _show_notice_again(self) -> None:
-        """A notice from while the window was hidden stays for the usual time from now."""
-        if not self.leaving:
-            self._notice_end.start(NOTICE_MS)
+    def show_page(self, name: str, part: str = "") -> None:
+        """Show a page (an unknown name is Home), or a part of it, and draw it: hidden pages are not kept up to date."""
+        self.page = name = name if name in PAGES else "home"
+        self.rail.show_chosen(name)
+        page, before, focused = self.pages[name], self.pages.currentWidget(), self.focusWidget()
+        if before is not None and focused is not None and before.isAncestorOf(focused):
+            page.setFocus()  # else Qt focuses some button of the page, and Space would press it
+        self.pages.setCurrentWidget(page)
+        if page is not before:
+            announce(self, page.accessibleName())
+        self.redraw()
+        if part:
+            page.show_part(part)
+
+    def cover(self, widget: QWidget) -> None:
+        """Show a widget instead of rail, pages and status bar, until `uncover`."""
+        self._all.addWidget(widget)
+        self._all.setCurrentWidget(widget)
+        widget.setFocus()
+
+    def uncover(self) -> None:
+        while (widget := self._all.widget(1)) is not None:
+            self._all.removeWidget(widget)
+            widget.deleteLater()
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Draw the visible page and the status bar; a hidden window draws nothing."""
+        state = self._current.state
+        if self._announced and not is_on_screen(self):
+            return
+        self.pages[self.page].show_state(state, self._current.now())
+        self.status.show_state(state, self.page)
+        if not self._replay:
+            self.status.show_service(state.service)
+        self._announce(tr_sentence(sentence(state).word))
+        self._announce_digest()
+
+    def _announce(self, word: str) -> None:
+        """Announce a new state to screen readers, but not each round."""
+        if word != self._announced:
+            self._announced = word
+            announce(self, tr_sentence(sentence(self._current.state).says))
+
+    def _announce_digest(self) -> None:
+        """Announce the summary if the setting is on, at most once a minute, and never the same twice."""
+        last_words, at = self._read_out
+        now = self._current.now()
+        if not self._settings.settings.window.read_out or now - at < MINUTE:
+            return
+        words = summary_text(self._current.state, now)
+        if words and words != last_words:
+            self._read_out = words, now
+            announce(self, words)
+
+    def show_invite(self, link: str) -> None:
+        """Preview an invite link, or a file with one (path or URL), from outside Waggle; joining is left to the person."""
+        self.show_page("swarms")
+        swarms = self.pages.of(SwarmsPage)
+        if link.startswith("waggle:"):
+            swarms.show_join(link)
+        else:
+            swarms.show_join()
+            swarms.join_view.open_file(Path(QUrl(link).toLocalFile() if link.startswith("file:") else link))
 
     def refused(self, title: str, advice: str, command: str = "") -> None:
         """Show that the command with this id was refused."""
@@ -62,10 +161,10 @@ class MainWindow(PageWindow):
 
     def _say_refused(self, words: str, command: str) -> None:
         """Show it once: where the person asked, if that is visible, else as a notice."""
-        if self.pages.refused(words, command) and self.is_seen():
+        if self.pages.refused(words, command) and is_on_screen(self):
             announce(self, words)
         else:
-            self.notice(words)
+            self.notices.show(words)
 
     def show_replay(self, skipped: int = 0, *, example: bool = False, over: bool = False) -> None:
         """Mark the window as a replay for good; `over`: the recording has ended; `skipped`: lines of other versions."""
@@ -85,18 +184,26 @@ class MainWindow(PageWindow):
         self.leaving = True
         self.setWindowTitle(tr("Waggle: closing"))
         goes_on = self._current.state.service and not self._replay
-        self.notice(tr("Closing; the engine goes on.") if goes_on else tr("Finishing this step, then closing."), "")
-        self._notice_end.stop()
+        self.notices.show_permanent(tr("Closing; the engine goes on.") if goes_on else tr("Finishing this step, then closing."))
 
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self._show_notice_again()
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
+    def event(self, event: QEvent) -> bool:
+        """Draw again and restart the notice when the window comes back: while it was away, nothing was drawn."""
+        accepted = super().event(event)
         if event.type() == QEvent.Type.WindowStateChange:
-            self.redraw()  # no longer minimised: catch up
-            self._show_notice_again()
+            self.redraw()
+        if event.type() in (QEvent.Type.WindowStateChange, QEvent.Type.Show):
+            self.notices.restart()
+        return accepted
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        compact = self.width() < self._theme.size["compact_below"]
+        if compact != self._compact:
+            self._compact = compact
+            self.rail.set_compact(compact)
+            self.status.set_compact(compact)
+            self.pages.set_compact(compact)
+            self.redraw()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """The controller decides what closing means: hide in the tray, or shut down after the engine has stopped."""

@@ -54,7 +54,7 @@ class HeatMap(PaintedWidget):
         self._days: dict[datetime.date, Day] = {}
         self._today = datetime.date(2026, 1, 1)  # until `show_days`
         self._at: datetime.date | None = None
-        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as in every chart
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs left to right in every language
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)

@@ -1,4 +1,4 @@
-"""First successes in a race: a row for each node, a cell for each specialty; what is passed on moves between two rows."""
+"""First successes in a race: a row for each node, a cell for each specialty; a success that is learned moves between rows."""
 
 import math
 import time

@@ -20,7 +20,7 @@ class Sparkline(PaintedWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, name=tr("Reward of the last rounds"))
-        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs so in every chart
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs left to right in every language
         self._rounds: Sequence[RoundSummary] = ()
         self._peers: float | None = None
         self.setMinimumHeight(theme.px(70))

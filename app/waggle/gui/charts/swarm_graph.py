@@ -35,11 +35,9 @@ from waggle.protocol.peer_text import about
 from waggle.protocol.state import State
 
 MOST_CELLS, MOST_OF_ONE = 120, 12  # moving at once, and of one flow: a peer may take hundreds of groups at once
-FRAME_MS, APART, HELD_MS = (
-    16,
-    0.28,
-    4000,
-)  # APART: seconds between two groups of one flow; HELD_MS: a count stays, with reduced motion
+FRAME_MS = 16
+APART = 0.28  # seconds between two groups of one flow
+COUNT_MS = 4000  # how long a count stays, with reduced motion
 STEP = {Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1}
 
 
@@ -87,7 +85,7 @@ class SwarmGraph(PaintedWidget):
         self.frames.setTimerType(Qt.TimerType.PreciseTimer)
         self.frames.timeout.connect(self._frame)
         self.hold.setSingleShot(True)
-        self.hold.setInterval(HELD_MS)
+        self.hold.setInterval(COUNT_MS)
         self.hold.timeout.connect(self._rest)
         self.changed.setSingleShot(True)  # at once, but in an event of its own: hundreds of peers take long to paint
         self.changed.timeout.connect(self._renew)

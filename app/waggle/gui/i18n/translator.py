@@ -17,9 +17,7 @@ from PySide6.QtGui import QGuiApplication
 
 from waggle.core import paths
 
-Language = Literal[
-    "en", "de", "pseudo", "mirrored"
-]  # the last two, for tests, show words that are too long and sides that are not mirrored
+Language = Literal["en", "de", "pseudo", "mirrored"]  # the last two find words that do not fit and sides that are not mirrored
 NAMES: dict[str, str] = {"en": "English", "de": "Deutsch"}  # each in its own language
 THIN = "\u202f"  # narrow no-break space: cannot be mistaken for a decimal sign
 ACCENTS = str.maketrans("aeiouyncAEIOUNC", "áéíóúýñçÁÉÍÓÚÑÇ")
@@ -72,9 +70,7 @@ class ActiveLanguage:
         self.language: Language = "en"
         self.book = MessageCatalog()
         self.manner = NumberFormat()
-        self.patterns: tuple[
-            tuple[re.Pattern[str], str, bool], ...
-        ] = ()  # with its translation, and whether values are translated
+        self.patterns: tuple[tuple[re.Pattern[str], str, bool], ...] = ()  # pattern, translation, whether values are translated
         self.qt = QTranslator()
 
 

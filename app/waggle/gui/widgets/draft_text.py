@@ -1,10 +1,10 @@
-"""What a person has typed and nobody has read yet: it goes along to the same fields of a window that is made anew."""
+"""Text that a person typed and did not submit yet: a rebuilt window takes it over."""
 
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 
 def copy_drafts(mine: QWidget, before: QWidget) -> None:
-    """Fill the fields of a widget as those of the same widget were before. A secret has to be typed again."""
+    """Copy the text of all fields from the same widget of the window before. Secrets are not copied."""
     fields, others = (widget.findChildren(QLineEdit) for widget in (mine, before))
     for field, other in zip(fields, others, strict=True):
         if other.echoMode() == QLineEdit.EchoMode.Normal:

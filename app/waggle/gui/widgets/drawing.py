@@ -1,4 +1,4 @@
-"""What is drawn by hand: cells, the mark, avatars and chips."""
+"""Painting functions: hexagons, the logo, avatars and chips."""
 
 import hashlib
 import math
@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen, Q
 
 from waggle.gui.theme.theme import Theme
 
-# Peers' own hues; honey is never among them: it is kept for oneself.
+# Hues of peers. Honey is not among them: it is reserved for this node.
 BRIGHT = ("#8CC3DF", "#86CFA6", "#DDA3BE", "#B9ABE3", "#C0C983", "#84CFCB")
 
 
@@ -26,7 +26,7 @@ def hexagon(x: float, y: float, radius: float) -> QPolygonF:
 
 
 def seven_cells(identity: str) -> tuple[int, ...]:
-    """Which of the seven cells are lit, then the hue: from the digest of an identity."""
+    """Seven bits (which cells are lit) and the index of a hue, from the digest of an identity."""
     digest = hashlib.sha256(identity.encode("utf-8", "replace")).digest()
     lit = digest[1] | digest[2] & 0x2A
     return (*(lit >> i & 1 for i in range(7)), digest[21] % 6)
@@ -35,7 +35,7 @@ def seven_cells(identity: str) -> tuple[int, ...]:
 def draw_avatar(
     painter: QPainter, theme: Theme, identity: str, centre: QPointF, radius: float, *, mine: bool = False, gone: bool = False
 ) -> None:
-    """Six cells around one: recognisable at 24 px, no photograph needed. Drawn once: a swarm shows hundreds at a time."""
+    """Draw an identity as seven hexagons, recognisable from 24 px on. Cached: a swarm shows hundreds of them."""
     device = painter.device()
     ratio = device.devicePixelRatioF() if device else 1.0
     key = f"avatar {theme.mode} {radius:g} {ratio:g} {mine:d}{gone:d} {identity}"
@@ -79,7 +79,7 @@ def _faded(colour: QColor, alpha: float) -> QColor:
 
 
 def draw_cell(painter: QPainter, theme: Theme, centre: QPointF, radius: float, about: int, *, mine: bool) -> None:
-    """One group: its hue says what it is about, from the seventh specialty on with a hole in it; mine has a honey edge."""
+    """Draw a group as a hexagon in the hue of specialty `about`, with a hole from the seventh on; `mine` has a honey edge."""
     x, y = centre.x(), centre.y()
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(theme.colour("accent" if mine else "surface"))
@@ -92,7 +92,7 @@ def draw_cell(painter: QPainter, theme: Theme, centre: QPointF, radius: float, a
 
 
 def draw_logo(painter: QPainter, theme: Theme, centre: QPointF, radius: float) -> None:
-    """A cell of comb and the waggle run."""
+    """Draw the logo: a cell of a honeycomb, with the path of a waggle run."""
     x, y = centre.x(), centre.y()
     edge = QPen(theme.colour("accent"), radius * 0.14)
     edge.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
@@ -111,7 +111,7 @@ def draw_logo(painter: QPainter, theme: Theme, centre: QPointF, radius: float) -
 
 
 def sided(painter: QPainter, box: QRectF, within: QRectF) -> QRectF:
-    """A box as it stands where lines begin at the right: as far from that side of `within` as else from the left."""
+    """Mirror a box inside `within` if the painter lays out from right to left; otherwise unchanged."""
     if painter.layoutDirection() == Qt.LayoutDirection.LeftToRight:
         return box
     return QRectF(within.left() + within.right() - box.right(), box.top(), box.width(), box.height())
@@ -126,7 +126,7 @@ def chip_width(theme: Theme, words: str, *, icon: bool, bare: bool = False) -> f
 def draw_chip(
     painter: QPainter, theme: Theme, corner: QPointF, words: str, tone: str, icon: str = "", *, room: float = 1e4
 ) -> float:
-    """Sign, number, reason on a tinted ground; tone "bare" has none. Returns the width used, at most `room`."""
+    """Draw an icon and words on a tinted background; tone "bare" has none. Returns the width used, at most `room` (pixels)."""
     bare, ink = tone == "bare", CHIP_INK.get(tone, "text_soft")
     width = min(room, chip_width(theme, words, icon=bool(icon), bare=bare))
     x, y, height = corner.x(), corner.y(), theme.size["chip"]

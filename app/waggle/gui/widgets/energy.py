@@ -1,4 +1,4 @@
-"""The footprint in the window: energy of today and in all, its formula, and what it costs at a person's own price."""
+"""Energy used today and in total: the estimate, its formula, and its cost at the price in the settings."""
 
 import datetime
 
@@ -19,14 +19,14 @@ LAPTOP_WATTS = 30.0
 
 
 def energy(number: float) -> str:
-    """ "0.21 kWh", "12 Wh" where a kWh would be all zeros, "<1 Wh" where that would be 0."""
+    """kWh in words: "0.21 kWh", "12 Wh" below 0.1 kWh, "<1 Wh" where that would round to 0."""
     if number >= 0.1:
         return f"{decimal(number, 2)} kWh"
     return "<1 Wh" if 0 < number < 0.0005 else f"{number * 1000:.0f} Wh"
 
 
 def of_today(state: State, date: str) -> tuple[str, str, str]:
-    """A figure, its unit and a comparison, for a date; the figure is empty where the computer is not known yet."""
+    """Figure, unit and a comparison for a date; empty until the engine is ready."""
     if state.ready is None:
         return "", "", ""
     power = watts((state.settings or Settings()).computer, threads_now(state), state.ready.device)
@@ -37,7 +37,7 @@ def of_today(state: State, date: str) -> tuple[str, str, str]:
 
 
 def footprint(state: State, date: str) -> tuple[str, str, str]:
-    """Three sentences: how much, how that is worked out, and what it costs; the last one is empty without a price or a budget."""
+    """Three texts: how much, how it is estimated, and cost and budget (empty without a price and a budget)."""
     days = totals(state)
     if state.ready is None or state.days is None or not days.all.rounds:
         return tr("Worked out from the first round on."), "", ""
@@ -66,7 +66,7 @@ def _budget(settings: Settings) -> str:
 
 
 class EnergyCard(QFrame):
-    """What contributing took; watts, price and budget are chosen in Settings."""
+    """Energy used by contributing; power, price and budget are set in Settings."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""One number as a card, with its unit and what it means."""
+"""A card with one number, its unit and an explanation."""
 
 from PySide6.QtWidgets import QFrame
 
@@ -10,7 +10,7 @@ from waggle.gui.widgets.text import ElidedLabel, text
 
 
 class FigureCard(QFrame):
-    """One number, its unit, and a line that makes it mean something."""
+    """A card with one number."""
 
     def __init__(self, theme: Theme, icon: str, title: str) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class FigureCard(QFrame):
         self.setLayout(column(head, number, self._line, gap=2, margins=(20, 14, 16, 14)))
 
     def say(self, value: int | str, unit: str, line: str) -> None:
-        """`value` is empty where it is not known yet."""
+        """Show a value with its unit and one line about it; an empty `value` is shown as a dash."""
         self._value.setText(figure(value) if isinstance(value, int) else value or "–")
         self._unit.setText(unit)
         self._line.say(line)

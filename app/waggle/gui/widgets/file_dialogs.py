@@ -1,4 +1,4 @@
-"""Files that a person chooses, and names for them that overwrite nothing which nobody was asked about."""
+"""File dialogs, and file names that overwrite nothing without a question."""
 
 from collections.abc import Callable, Collection
 from itertools import chain, count
@@ -9,10 +9,10 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 
 def file_dialog(parent: QWidget, title: str, then: Callable[[str], object], *, saves: str = "") -> QFileDialog:
-    """To be opened, without a nested loop: `then` hears the path that is chosen. `saves` is the name offered for a new file."""
+    """A dialog for the caller to open (no nested event loop); `then` gets the path. `saves` suggests the name of a new file."""
     dialog = QFileDialog(parent, title)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    if dialog.directory() == QDir.current():  # no dialog was open before, and where Waggle was started nobody keeps files
+    if dialog.directory() == QDir.current():  # the first dialog of this process: the working directory is no place for documents
         dialog.setDirectory(_own_files())
     if saves:
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
@@ -28,17 +28,17 @@ def _own_files() -> str:
 
 
 def renamed(path: Path, ending: str, known: Collection[str]) -> Path:
-    """The file with this ending instead of its own, where that is one of those known: a full stop may be a name's or a date's."""
+    """Replace a known suffix by `ending`; append it otherwise, because "v1.2" or a date has a full stop, too."""
     stem = path.stem if path.suffix.lower() in known else path.name
     return path.with_name(stem + ending)
 
 
 def ended(path: Path, ending: str, known: Collection[str]) -> Path:
-    """A name that a person wrote, with this ending where it has none of those known."""
+    """Append `ending` to a typed name without a known suffix, choosing a name that is free."""
     return path if path.suffix.lower() in known else unused(renamed(path, ending, known))
 
 
 def unused(path: Path) -> Path:
-    """This path, or one with a number where such a file is there: for a name that no dialog has asked about."""
+    """The path, or with a number if it exists: the dialog did not ask about overwriting this name."""
     numbered = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
     return next(candidate for candidate in chain((path,), numbered) if not candidate.exists())

@@ -1,4 +1,4 @@
-"""Plain text with the judged span tinted: painted by QTextLayout, so that nothing in it is ever read as markup."""
+"""Plain text with a highlighted span. Painted with QTextLayout, so nothing in it is parsed as markup."""
 
 import re
 
@@ -23,29 +23,29 @@ from waggle.gui.widgets.text import set_tip
 
 TAGS = ("<answer>", "</answer>")
 ANY_TAG = re.compile("|".join(TAGS))
-HALF = re.compile(r"<[^>]{0,8}$")  # a tag that was cut
+HALF = re.compile(r"<[^>]{0,8}$")  # a tag that is cut off
 WHOLE = re.compile(r"(?<= )\S|<")  # where a word or a tag begins
 CARET = "\u258d"
 CUT = "\u2026"
-LEADING, CLOSE = 1.5, 1.32  # of the size
-WORD = 12  # characters that are given up so as not to cut a word
-SHORTEST = 0.45  # of a line: what may be left of it by breaking at a space
+LEADING, CLOSE = 1.5, 1.32  # line height as a multiple of the font size: of models' text, and of our own
+WORD = 12  # characters that may be dropped to end at a space instead of inside a word
+SHORTEST = 0.45  # least share of a line that breaking at a space may leave filled
 
 
 def units(text: str) -> int:
-    """The length as Qt counts it: characters beyond the basic plane count twice."""
+    """Length in UTF-16 code units, as Qt counts."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
 def line_height(font: QFont, *, mono: bool = True) -> int:
-    """Generous for what a model wrote, tighter for our own words."""
+    """Line height in pixels: more for text of models (`mono`) than for our own."""
     return round(font.pixelSize() * (LEADING if mono else CLOSE))
 
 
 def fitted(text: str, start: int, length: int, capacity: int, *, tail: bool) -> tuple[str, int]:
-    """The part of the text to show in about `capacity` characters, and where the span now starts.
+    """The excerpt of about `capacity` characters, and the start of the span in it.
 
-    The beginning, unless the span lies behind it or the `tail` is wanted: then the end of it.
+    Shows the beginning; or the end of the span if that is further behind, or the end of the text if `tail`.
     """
     close = start + length + (len(TAGS[1]) if length else 0)
     if len(text) <= capacity or not (tail or (length and close > capacity)):
@@ -58,10 +58,10 @@ def fitted(text: str, start: int, length: int, capacity: int, *, tail: bool) -> 
 
 
 def span_layout(theme: Theme, text: str, start: int, length: int, *, role: str, match: str) -> QTextLayout:
-    """The text with its tags dimmed and the span on its ground, not yet broken into lines; a model's words begin at the left."""
+    """Layout with dimmed tags and a highlighted span, not broken into lines. Text of models is always left-to-right."""
     layout = QTextLayout(text, theme.font(role))
     option = QTextOption()
-    option.setWrapMode(QTextOption.WrapMode.WrapAnywhere)  # `broken` knows better
+    option.setWrapMode(QTextOption.WrapMode.WrapAnywhere)  # `broken` chooses the places
     away = role != "mono" and is_right_to_left()
     option.setTextDirection(Qt.LayoutDirection.RightToLeft if away else Qt.LayoutDirection.LeftToRight)
     option.setAlignment(Qt.AlignmentFlag.AlignRight if away else Qt.AlignmentFlag.AlignLeft)
@@ -88,8 +88,10 @@ def draw_highlighted_text(
     start: int = 0, length: int = 0, lines: int = 2, role: str = "mono", tone: str = "text", match: str = "match",
     tail: bool = False,
 ) -> bool:  # fmt: skip
-    """At most `lines` whole lines from the top of `place`, and whether that is all of it; in "mono" of text from a stranger, else
-    of our own."""
+    """Draw at most `lines` lines from the top of `place`; returns whether that is the whole text.
+
+    Role "mono" is for text of strangers, whose invisible characters are made visible.
+    """
     font, mono = theme.font(role), role == "mono"
     leading, displayed = line_height(font, mono=mono), visible(text) if mono else text
     whole = _ended(theme, displayed, place.width(), lines, role) == displayed
@@ -108,8 +110,8 @@ def draw_highlighted_text(
 
 
 def broken(layout: QTextLayout, text: str, width: float, lines: int, leading: int) -> int:
-    """Break into at most so many lines, after a space or before a tag; returns where the last one ends, as Qt counts."""
-    flat = "".join(sign if sign <= "\uffff" else sign + "\0" for sign in text)  # one character for each that Qt counts
+    """Break a layout into at most `lines` lines, after a space or before a tag; returns the end of the last (UTF-16 units)."""
+    flat = "".join(sign if sign <= "\uffff" else sign + "\0" for sign in text)  # one character for each UTF-16 unit
     end = 0
     layout.beginLayout()
     for i in range(lines):
@@ -128,9 +130,9 @@ def broken(layout: QTextLayout, text: str, width: float, lines: int, leading: in
 
 
 def lines_of(theme: Theme, text: str, width: float, most: int) -> int:
-    """How many lines of such a width what a model wrote takes, as it is drawn; counted up to `most`.
+    """How many lines a model's text takes at this width, counted up to `most`.
 
-    Most texts are far longer or shorter: only one whose lines have to be seen is laid out.
+    Only a text near that limit is laid out; of most texts the length is enough.
     """
     per_line = max(1, int(width / max(1.0, QFontMetricsF(theme.font("mono")).averageCharWidth())))
     if len(text) > per_line * (most - 1):
@@ -144,7 +146,7 @@ def lines_of(theme: Theme, text: str, width: float, most: int) -> int:
 
 
 def _break_before(flat: str, start: int, end: int) -> int:
-    """Where a line from `start` that has room until `end` is broken best."""
+    """The best position to break a line that starts at `start` and has room until `end`."""
     if end >= len(flat) or flat[end] == " ":
         return end
     cut = next((tag.start() for tag in ANY_TAG.finditer(flat, start) if start < tag.start() < end < tag.end()), end)
@@ -153,13 +155,13 @@ def _break_before(flat: str, start: int, end: int) -> int:
 
 
 def _left_of(line: QTextLine, position: int) -> float:
-    """Where a character begins; Qt for Python answers with the position as well."""
+    """The x position of a character. PySide returns a tuple (x, position), although its type says float."""
     position_in_line: object = line.cursorToX(position)
     return float(position_in_line[0]) if isinstance(position_in_line, tuple) else float(position_in_line)  # type: ignore[arg-type]
 
 
 def _ended(theme: Theme, text: str, width: float, lines: int, role: str) -> str:
-    """The text closed with an ellipsis when it needs more lines than there are."""
+    """The text, ended with an ellipsis if it needs more than `lines` lines."""
     layout = span_layout(theme, text, 0, 0, role=role, match="match")
     used = broken(layout, text, width, lines, 1)
     encoded = text.encode("utf-16-le", "replace")
@@ -172,7 +174,7 @@ def _ended(theme: Theme, text: str, width: float, lines: int, role: str) -> str:
 
 
 class HighlightedText(PaintedWidget):
-    """One text, wrapped and clipped to whole lines; where it does not fit, all of it is in its tooltip."""
+    """A text wrapped and cut to whole lines; if it is cut, the tooltip has all of it."""
 
     def __init__(self, theme: Theme, lines: int, *, role: str = "mono", tone: str = "text") -> None:
         super().__init__(theme)

@@ -1,4 +1,4 @@
-"""The small parts every page is made of: rows, cards, text, buttons, segments."""
+"""Layout helpers: rows, columns, cards, and properties for the style sheet."""
 
 from collections.abc import Sequence
 
@@ -14,12 +14,12 @@ from PySide6.QtWidgets import (
 
 from waggle.gui.i18n.translator import is_right_to_left
 
-Piece = QWidget | QLayout | int | None  # an int is a fixed space, None a stretch
-Part = Piece | tuple[QWidget | QLayout, int]  # with its stretch
+Piece = QWidget | QLayout | int | None  # an int is a fixed space in pixels, None a stretch
+Part = Piece | tuple[QWidget | QLayout, int]  # with a stretch factor
 Edges = tuple[int, int, int, int]
 NONE: Edges = (0, 0, 0, 0)
-WIDEST = 1200
-FLUSH = -5  # before a link where lines begin: its word stands below other words, and what shows that it has focus around it
+WIDEST = 1200  # pixels: the content of a page is not wider
+FLUSH = -5  # pixels before a link at the start of a line: aligns its word with the text above, and leaves its focus ring outside
 
 
 def row(*parts: Part, gap: int = 8, margins: Edges = NONE) -> QHBoxLayout:
@@ -64,7 +64,7 @@ def frame(kind: str, layout: QLayout) -> QFrame:
 
 
 def edges(first: int, top: int, last: int, bottom: int) -> Edges:
-    """Room at the side where lines begin, above, at the other side, and below: Qt turns everything but such figures."""
+    """Margins at the start of lines, top, end of lines, bottom. For right-to-left languages Qt mirrors all but margins."""
     return (last, top, first, bottom) if is_right_to_left() else (first, top, last, bottom)
 
 
@@ -79,14 +79,14 @@ def rule() -> QFrame:
 
 
 def as_widget(layout: QLayout) -> QWidget:
-    """A layout as one widget, to be hidden and shown as a whole."""
+    """Wrap a layout in a widget, so that it can be hidden as a whole."""
     box = QWidget()
     box.setLayout(layout)
     return box
 
 
 def empty(box: QLayout) -> None:
-    """Take everything out of a layout."""
+    """Remove and delete everything in a layout."""
     while (item := box.takeAt(0)) is not None:
         widget, inner = item.widget(), item.layout()
         if widget is not None:
@@ -97,14 +97,14 @@ def empty(box: QLayout) -> None:
 
 
 def restyle(widget: QWidget, name: str, value: object) -> None:
-    """Set a property that the style sheet looks at."""
+    """Set a dynamic property that the style sheet selects by, and apply the style again."""
     if widget.property(name) == value:
         return
     widget.setProperty(name, value)
     if not widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
-        return  # it is dressed when it is shown
+        return  # Qt applies the style when it is first shown
     font = widget.font()
     widget.style().unpolish(widget)
     widget.style().polish(widget)
-    if widget.font() != font:  # Qt gives it the one that it had when it was first shown
+    if widget.font() != font:  # polishing resets the font to that of the first show
         widget.setFont(font)

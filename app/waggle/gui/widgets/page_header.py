@@ -1,4 +1,4 @@
-"""The head of a page: its title, what can be done with all of it, and the sentence that it says."""
+"""The header of a page: title, actions, and a line of text below."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import Edges, as_widget, column, row
 from waggle.gui.widgets.text import text
 
-BELOW = 6  # between actions that stand below the title and the sentence
+BELOW = 6  # pixels between the actions and the line of text, if the actions are below the title
 
 
 class TitleRow(QWidget):
-    """Title and actions on one line; where words are large and the window is not, actions stand below, on two if need be."""
+    """Title and actions on one line; without room, the actions move below the title, on two lines if necessary."""
 
     def __init__(self, title: QLabel, *actions: QWidget) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class TitleRow(QWidget):
         self.setLayout(self._box)
 
     def keep_place(self, titles: Sequence[str], *going: QWidget) -> None:
-        """The first action stays where it is, whichever title there is, and as these come and go."""
+        """Keep the first action in place while the title is one of `titles` and the actions `going` are shown or hidden."""
         metrics = self._title.fontMetrics()
         self._title.setMinimumWidth(max(metrics.horizontalAdvance(title) for title in titles))
         for part in set(self._retained) - set(going):
@@ -45,7 +45,7 @@ class TitleRow(QWidget):
         self._fit()
 
     def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.LayoutRequest:  # an action came or went
+        if event.type() == QEvent.Type.LayoutRequest:  # an action was shown or hidden
             self._fit()
         return super().event(event)
 
@@ -57,12 +57,12 @@ class TitleRow(QWidget):
         self._line.setDirection(ways.LeftToRight if actions <= self.width() else ways.TopToBottom)
         self._box.setDirection(ways.LeftToRight if fits else ways.TopToBottom)
         self._box.setContentsMargins(0, 0, 0, 0 if fits else BELOW)
-        for part in self._retained:  # below the first action they do not move it: there they need no room while they are gone
+        for part in self._retained:  # on a line of their own they cannot move the first action, so hidden ones need no room
             _keep(part, room=actions <= self.width())
 
 
 def _keep(part: QWidget, *, room: bool) -> None:
-    """Its room, also while it is hidden."""
+    """Set whether a widget keeps its room while it is hidden."""
     policy = part.sizePolicy()
     policy.setRetainSizeWhenHidden(room)
     part.setSizePolicy(policy)
@@ -73,17 +73,17 @@ def _width(part: QWidget) -> int:
 
 
 def page_header(theme: Theme, title: str, line: QWidget, *actions: QWidget) -> QVBoxLayout:
-    """Title and actions on one line; what the page says in a sentence has all of the next one."""
+    """The header: title and actions, and `line` below over the whole width."""
     return column(title_row(theme, title, *actions), line, gap=0)
 
 
 def title_row(theme: Theme, title: str, *actions: QWidget) -> TitleRow:
-    """The first of the two lines, for whoever changes the title."""
+    """The first line of the header alone, for a page whose title changes."""
     name = text(theme, title, "title")
     name.setFixedHeight(theme.px(40))
     return TitleRow(name, *actions)
 
 
 def header_margins(edge: int, *, compact: bool, below: int = 0) -> Edges:
-    """Room around a page's head."""
+    """Margins of a page header."""
     return edge, 12 if compact else 22, edge, below

@@ -1,4 +1,4 @@
-"""What is drawn by hand: cells, the mark, avatars, chips, the round as six cells."""
+"""Small painted widgets: icon, logo, avatars, chip, progress in cells."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from waggle.gui.widgets.drawing import chip_width, draw_avatar, draw_chip, draw_
 
 
 class PaintedWidget(QWidget):
-    """A widget that draws itself with a Theme; subclasses fill in `draw`."""
+    """A widget that paints itself in the colours of a theme; subclasses implement `draw`."""
 
     def __init__(self, theme: Theme, size: QSize | None = None, name: str = "") -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class PaintedWidget(QWidget):
 
 
 class Icon(PaintedWidget):
-    """One icon from the set, tinted."""
+    """An icon of resources/look/icons, in a colour role of the theme."""
 
     def __init__(self, theme: Theme, name: str, role: str, size: int = 16) -> None:
         super().__init__(theme, QSize(theme.px(size), theme.px(size)))
@@ -50,7 +50,7 @@ class Icon(PaintedWidget):
 
 
 class Logo(PaintedWidget):
-    """Waggle's own sign."""
+    """Waggle's logo."""
 
     def __init__(self, theme: Theme, size: int) -> None:
         super().__init__(theme, QSize(size, size), "Waggle")
@@ -60,7 +60,7 @@ class Logo(PaintedWidget):
 
 
 class Avatar(PaintedWidget):
-    """One identity's cells; nothing while there is no identity."""
+    """The picture of one identity; blank without one."""
 
     def __init__(self, theme: Theme, size: int) -> None:
         super().__init__(theme, QSize(size, size))
@@ -81,7 +81,7 @@ class Avatar(PaintedWidget):
 
 
 class AvatarRow(PaintedWidget):
-    """Some members, side by side."""
+    """Avatars side by side."""
 
     def __init__(self, theme: Theme, size: int = 28) -> None:
         super().__init__(theme)
@@ -108,7 +108,7 @@ class AvatarRow(PaintedWidget):
 
 
 class Chip(PaintedWidget):
-    """A small word on a tinted ground; where it is cut, the whole is in its tooltip, unless that says something else."""
+    """A few words on a tinted background. Cut words are in the tooltip, unless a page has set another tooltip."""
 
     def __init__(self, theme: Theme, words: str = "", tone: str = "plain", icon: str = "") -> None:
         super().__init__(theme)
@@ -143,7 +143,7 @@ class Chip(PaintedWidget):
 
 
 class StageProgress(PaintedWidget):
-    """Where the round stands, as six cells; where start-up stands, as many as it has parts."""
+    """Progress in cells: the six stages of a round, or the parts of the start."""
 
     CELL = 13
 
@@ -153,7 +153,7 @@ class StageProgress(PaintedWidget):
         self.setFixedHeight(self.CELL + 6)
 
     def show_stage(self, done: int, total: int, *, paused: bool = False) -> None:
-        """`done` cells are filled, the next one is begun; a negative `done`: none is begun. While `paused` none is bright."""
+        """Fill `done` of `total` cells and half-fill the next; a negative `done` fills none. `paused` uses pale colours."""
         if self._progress != (done, total, paused):
             self._progress = (done, total, paused)
             self.setFixedWidth(total * (self.CELL + 4))

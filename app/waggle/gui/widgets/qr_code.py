@@ -1,4 +1,4 @@
-"""A link as a QR code: whole pixels, black on white in every theme, because cameras read nothing else as well."""
+"""A link as a QR code: whole pixels, and black on white in every theme, which cameras read best."""
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter
@@ -6,24 +6,24 @@ from PySide6.QtGui import QPainter
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.painted import PaintedWidget
 
-QUIET = 4  # modules of white around it, as the standard asks
+QUIET = 4  # modules of white margin, as the QR standard requires
 
 
 def modules(words: str) -> tuple[tuple[bool, ...], ...]:
-    """The dark places of the code; nothing for nothing, and for what is longer than any code."""
+    """The modules of the code, row by row, True for dark; empty for empty words, and for words too long for a QR code."""
     if not words:
         return ()
     import segno  # only when a code is first shown
 
     try:
         code = segno.make(words, error="l", micro=False)
-    except segno.DataOverflowError:  # it holds 2,953 bytes, and a link may have more characters
+    except segno.DataOverflowError:  # a code holds 2,953 bytes; a link may be longer
         return ()
     return tuple(tuple(bool(dark) for dark in line) for line in code.matrix)
 
 
 class QrCode(PaintedWidget):
-    """Shows one link, about `side` wide: the size is what whole pixels make of it. Blank while there is none."""
+    """Shows one link about `side` pixels wide, rounded so that a module is whole pixels. Blank without a link."""
 
     def __init__(self, theme: Theme, side: int, name: str) -> None:
         super().__init__(theme, QSize(side, side), name)
@@ -40,7 +40,7 @@ class QrCode(PaintedWidget):
 
     @property
     def fits(self) -> bool:
-        """Whether what is shown, if anything, is not too long for a code."""
+        """Whether the words are short enough for a code."""
         return bool(self._modules) or not self._words
 
     def draw(self, painter: QPainter, place: QRectF) -> None:

@@ -1,4 +1,4 @@
-"""A question in one line: its gist, with the whole in the tooltip."""
+"""A question on one line: its gist, with the whole question in the tooltip."""
 
 import re
 
@@ -6,11 +6,14 @@ from waggle.gui.i18n.formatting import one_line
 from waggle.gui.widgets.text import ElidedLabel, set_tip
 from waggle.protocol.json_lines import LONGEST_SHOWN
 
-ASKED_FOR = re.compile(r"(?:Respond|Provide|Return|Give|Reply|Specify)\b[^:]*\Z")  # a paragraph on how to answer, and no more
+ASKED_FOR = re.compile(r"(?:Respond|Provide|Return|Give|Reply|Specify)\b[^:]*\Z")  # a last paragraph that only says how to answer
 
 
 def gist(question: str) -> str:
-    """What makes it this question, on one line: its end, for all of a kind begin alike, and may say at last how to answer."""
+    """The part that identifies a question, on one line: the end, because questions of a specialty begin alike.
+
+    A last paragraph about the form of the answer is skipped.
+    """
     parts = [part.strip() for part in re.split(r"\n\s*\n", question[:LONGEST_SHOWN]) if part.strip()] or [""]
     while len(parts) > 1 and ASKED_FOR.match(parts[-1]):
         parts.pop()
@@ -21,7 +24,7 @@ def gist(question: str) -> str:
 
 
 def say_question(line: ElidedLabel, question: str) -> None:
-    """Its gist, with the whole in the tooltip and for whoever hears it."""
+    """Show the gist; tooltip and screen reader have the whole question."""
     line.say(gist(question))
     line.setAccessibleName(one_line(question))
     if line.words() != one_line(question):

@@ -1,4 +1,4 @@
-"""Rows that fold: side by side where there is room, one below the other where words are large and the window is not."""
+"""Rows that become columns when they lack width, for example with large text in a small window."""
 
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QResizeEvent
@@ -8,7 +8,7 @@ from waggle.gui.widgets.layout import row
 
 
 class ResponsiveRow(QWidget):
-    """Each part is as wide as it wants to be."""
+    """Parts side by side, each with its preferred width."""
 
     def __init__(self, *parts: QWidget) -> None:
         super().__init__()
@@ -26,11 +26,11 @@ class ResponsiveRow(QWidget):
         self._box.setSpacing(gap)
 
     def across(self) -> int:
-        """The least width at which all stand side by side."""
+        """The least width in pixels at which all parts fit side by side."""
         return sum(_across(part) for part in self._parts) + self._gaps()
 
     def minimumSizeHint(self) -> QSize:
-        """One below the other they need no more than the widest of them."""
+        """The width of the widest part: in a column that is enough."""
         return QSize(max(part.minimumSizeHint().width() for part in self._parts), self._box.minimumSize().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -38,7 +38,7 @@ class ResponsiveRow(QWidget):
         self._fold()
 
     def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.LayoutRequest:  # a part became wider or narrower
+        if event.type() == QEvent.Type.LayoutRequest:  # a part changed its width
             self._fold()
         return super().event(event)
 
@@ -51,7 +51,7 @@ class ResponsiveRow(QWidget):
 
 
 class StretchRow(ResponsiveRow):
-    """Each part has its share of the width; one whose share is nothing is as wide as it wants to be."""
+    """Parts with stretch factors; a part with factor 0 has its preferred width."""
 
     def __init__(self, *parts: tuple[QWidget, int], gap: int = 8) -> None:
         super().__init__(*(part for part, _share in parts))
@@ -64,7 +64,7 @@ class StretchRow(ResponsiveRow):
 
 
 class EvenRow(ResponsiveRow):
-    """All parts are as wide as each other, and fill the width."""
+    """Parts of equal width that fill the row."""
 
     def _laid_out(self) -> QBoxLayout:
         return row(*((part, 1) for part in self._parts))

@@ -5,13 +5,13 @@ from PySide6.QtWidgets import QAbstractItemView, QPlainTextEdit, QWidget
 
 
 def is_in_view(widget: QWidget) -> bool:
-    """Whether this stands before a person now: on the page that is seen, and not scrolled away."""
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)  # what came a moment ago gets its place first
+    """Whether a widget is visible now: on the visible page, and not scrolled away."""
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)  # lay out what was just added
     return not widget.visibleRegion().isEmpty()
 
 
 class ScrollAnchor(QObject):
-    """The row at the top of a view stays there when rows come or go above it; who looks at the newest sees the newest."""
+    """Keeps the top visible row of a view in place when rows come or go above it. At the very top, new rows appear."""
 
     def __init__(self, view: QAbstractItemView) -> None:
         super().__init__(view)
@@ -29,12 +29,12 @@ class ScrollAnchor(QObject):
 
     def _mark(self) -> None:
         if self._later.isActive():
-            return  # the view still stands where it did before the first of them
+            return  # the view has not been scrolled back after the first of several changes yet
         scrolled = self._view.verticalScrollBar().value() > 0
         self._top = QPersistentModelIndex(self._view.indexAt(QPoint(4, 4))) if scrolled else QPersistentModelIndex()
 
     def _wait(self) -> None:
-        """Until the view knows of them."""
+        """Scroll back in the next event: the view learns of the change after this signal."""
         self._later.start(0)
 
     def _return(self) -> None:
@@ -43,5 +43,5 @@ class ScrollAnchor(QObject):
 
 
 def is_being_read(text: QPlainTextEdit) -> bool:
-    """Whether putting other words in its place would disturb somebody."""
+    """Whether replacing the text would disturb a reader: it has the focus, is scrolled, or has a selection."""
     return text.hasFocus() or text.verticalScrollBar().value() > 0 or text.textCursor().hasSelection()

@@ -7,9 +7,9 @@ from waggle.gui.widgets.layout import edges
 
 
 class ScrollArea(QScrollArea):
-    """What is higher than the page, to be moved up and down; it ends where the page's head ends, scroll bar or none.
+    """Scrolls vertically. Its right edge stays in line with the page header, with or without a scroll bar.
 
-    `ground` is what lies behind it: the window's, or a card's "surface".
+    `ground` is the background: that of the window ("scrolled"), or of a card ("surface").
     """
 
     def __init__(self, box: QLayout, ground: str = "scrolled") -> None:
@@ -28,12 +28,12 @@ class ScrollArea(QScrollArea):
         self.verticalScrollBar().rangeChanged.connect(self._keep_edges)
 
     def set_edges(self, edge: int, below: int) -> None:
-        """Room at the sides, in which the scroll bar stands too, and below the last part."""
+        """Set the margins at the sides, which include the scroll bar, and below the content."""
         self._edges = edge, below
         self._keep_edges()
 
     def scroll_like(self, other: "ScrollArea") -> None:
-        """As far down as the other, whose words may be of another size."""
+        """Scroll to the same relative position as another area, whose text size may differ."""
         mine, there = self.verticalScrollBar(), other.verticalScrollBar()
         mine.setValue(round(there.value() * mine.maximum() / max(1, there.maximum())))
 

@@ -1,4 +1,4 @@
-"""Whether this system has a tray, and Waggle's icon in it."""
+"""Whether the system has a tray, and Waggle's icon for it."""
 
 from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QSystemTrayIcon
@@ -8,12 +8,12 @@ from waggle.gui.widgets.painted import Logo
 
 
 def available() -> bool:
-    """Asked at the moment of closing: a tray can come and go."""
+    """Whether there is a tray now. Not cached: a tray can come and go."""
     return QSystemTrayIcon.isSystemTrayAvailable()
 
 
 def logo_icon(theme: Theme, *, awake: bool = True) -> QIcon:
-    """Waggle's sign; half of its colour while nothing is contributed."""
+    """The logo as an icon; pale unless `awake`, that is, contributing."""
     icon = QIcon()
     for side in (22, 32, 64, 256):
         mark, pixmap = Logo(theme, side), QPixmap(side, side)

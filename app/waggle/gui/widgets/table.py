@@ -9,16 +9,16 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 from waggle.gui.i18n.formatting import tooltip_text
 from waggle.gui.theme.theme import Theme
 
-MOST_STRETCHES = 100  # of rows that come or go, each of which a view takes in by itself
+MOST_STRETCHES = 100  # runs of inserted or removed rows; for more, resetting the model is faster than signalling each
 NO_INDEX = QModelIndex()
 Index = QModelIndex | QPersistentModelIndex
 Row = TypeVar("Row")
 
 
 class RowsModel(QAbstractTableModel, Generic[Row]):
-    """A table whose rows stay what they are, with whoever reads or has chosen them, when others come and go around them.
+    """A table model that inserts, removes and changes single rows, so that views keep selection and scroll position.
 
-    `name` tells a row from the others, `words` says it; all but the first `text_columns` columns are figures, at the right.
+    `name` returns the identity of a row, `words` its cells. All columns after the first `text_columns` are right-aligned.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class RowsModel(QAbstractTableModel, Generic[Row]):
         self._rows: list[Row] = []
 
     def show_rows(self, rows: Sequence[Row]) -> None:
-        """These now, in an order in which no row ever overtakes another."""
+        """Replace the rows. Rows that stay must keep their order among each other."""
         before, after = ({self._name(row) for row in rows} for rows in (self._rows, rows))
         gone = _stretches(place for place, row in enumerate(self._rows) if self._name(row) not in after)
         come = _stretches(place for place, row in enumerate(rows) if self._name(row) not in before)
@@ -90,7 +90,7 @@ class RowsModel(QAbstractTableModel, Generic[Row]):
 
 
 def _stretches(places: Iterable[int]) -> list[tuple[int, int]]:
-    """The first and the last of each run of neighbours."""
+    """The first and last number of each run of consecutive numbers."""
     stretches: list[tuple[int, int]] = []
     for place in places:
         if stretches and stretches[-1][1] == place - 1:
@@ -101,7 +101,7 @@ def _stretches(places: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def style_table(view: QTableView, theme: Theme, row_height: int) -> QHeaderView:
-    """A table as all of them look: whole rows, no grid, a small head, which is returned; Tab leaves it."""
+    """Style a table: whole rows selected, no grid, small header (returned). Tab leaves the table instead of moving inside it."""
     view.setShowGrid(False)
     view.setTabKeyNavigation(False)
     view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)

@@ -1,4 +1,4 @@
-"""Text in the theme's roles: paragraphs, and lines that are cut to their width."""
+"""Labels in the fonts of the theme: paragraphs, and single lines that are elided."""
 
 import math
 
@@ -11,7 +11,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import restyle
 from waggle.gui.widgets.painted import PaintedWidget
 
-LARGE = ("hero", "display", "title")  # the roles of words in Inter Display
+LARGE = ("hero", "display", "title")  # font roles in Inter Display
 
 
 def text(theme: Theme, words: str = "", role: str = "body", tone: str = "text", *, wrap: bool = False) -> QLabel:
@@ -25,7 +25,7 @@ def text(theme: Theme, words: str = "", role: str = "body", tone: str = "text", 
 
 
 def above(theme: Theme, role: str) -> int:
-    """How far the dots of a capital reach above what a title's font says is its height."""
+    """Pixels that the dots of a capital umlaut reach above the ascent of a large font; else 0."""
     if role not in LARGE:
         return 0
     metrics = QFontMetricsF(theme.font(role))
@@ -33,14 +33,14 @@ def above(theme: Theme, role: str) -> int:
 
 
 def say_in(label: QLabel, words: str, tone: str) -> None:
-    """A sentence that stands there only while there is something to say."""
+    """Show words in a tone; hide the label without words."""
     restyle(label, "tone", tone)
     label.setText(words)
     label.setVisible(bool(words))
 
 
 def announce(widget: QWidget, words: str) -> None:
-    """Have a screen reader say it, where there is one, once it has said what it says now."""
+    """Announce words to a screen reader, if one is active, after its current sentence."""
     if QAccessible.isActive():
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, words))
 
@@ -50,7 +50,7 @@ def set_tip(widget: QWidget, words: str) -> None:
 
 
 class ElidedLabel(PaintedWidget):
-    """One line of plain text, closed with an ellipsis where it does not fit; the whole is in its tooltip then."""
+    """One line of plain text; if it does not fit, it ends with an ellipsis and the tooltip has all of it."""
 
     def __init__(self, theme: Theme, words: str = "", role: str = "body", tone: str = "text", *, right: bool = False) -> None:
         super().__init__(theme)
@@ -89,5 +89,5 @@ class ElidedLabel(PaintedWidget):
 
 
 def _as_it_is(words: str) -> str:
-    """Qt takes the letter behind a single & for a key."""
+    """Escape each "&", which Qt would read as the mark of a shortcut key."""
     return words.replace("&", "&&")

@@ -81,8 +81,8 @@ class ModelCard(QFrame):
     def _remover(self, theme: Theme, model: ModelShown) -> ConfirmLink:
         name = tr("Remove %1 from this computer").replace("%1", model_name(model))
         sure = tr("Remove %1").replace("%1", size(model.bytes))
-        button = ConfirmLink(theme, tr("Remove"), name, sure=sure, sure_name=f"{name}: {size(model.bytes)}")
-        button.meant.connect(lambda: self.removed.emit(model))
+        button = ConfirmLink(theme, tr("Remove"), name, question=sure, question_name=f"{name}: {size(model.bytes)}")
+        button.confirmed.connect(lambda: self.removed.emit(model))
         return button
 
     def show_model(self, model: ModelShown, why_not: str) -> None:

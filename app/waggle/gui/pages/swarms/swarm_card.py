@@ -20,7 +20,7 @@ def forget_link(theme: Theme, swarm: SwarmShown) -> ConfirmLink:
     if swarm.private or swarm.created:
         sure = tr("Forget its key for good") if swarm.private else tr("Forget it for good")
     name = tr("Forget %1").replace("%1", title)
-    return ConfirmLink(theme, tr("Forget"), name, sure=sure, sure_name=f"{sure}: {title}")
+    return ConfirmLink(theme, tr("Forget"), name, question=sure, question_name=f"{sure}: {title}")
 
 
 class SwarmCard(QFrame):
@@ -60,8 +60,8 @@ class SwarmCard(QFrame):
         forget, warning = forget_link(theme, swarm), text(theme, "", "small", "bad", wrap=True)
         say_in(warning, "", "bad")
         words = tr("Without an invite to it you can never come back.")
-        forget.asking.connect(lambda is_asking: say_in(warning, words if is_asking else "", "bad"))
-        forget.meant.connect(lambda: self.forgotten.emit(swarm.charter))
+        forget.asking_changed.connect(lambda is_asking: say_in(warning, words if is_asking else "", "bad"))
+        forget.confirmed.connect(lambda: self.forgotten.emit(swarm.charter))
         if swarm.shipped:
             forget.hide()
         return as_widget(column(row(go, forget, None, gap=8), warning, gap=4, margins=(0, 4, 0, 0)))

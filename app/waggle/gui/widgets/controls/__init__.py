@@ -1,1 +1,1 @@
-"""What a person presses, types in or sets: buttons, inputs, the week, the pause menu."""
+"""Controls: buttons, inputs, the week schedule, the pause menu."""

@@ -14,8 +14,10 @@ from waggle.gui.widgets.text import _as_it_is, set_tip
 
 
 class Button(FocusRingButton):
-    """A verb, and perhaps a stranger's name: no sign in it is a key. `kind` is primary, plain, link or segment; a split button is
-    two, joined left and right."""
+    """A push button. "&" in its words is no shortcut key, because words may contain a stranger's name.
+
+    `kind` is primary, plain, link, title or segment. Two buttons joined "left" and "right" make a split button.
+    """
 
     def __init__(
         self, theme: Theme, words: str, kind: str = "plain", icon: str = "", *, join: str = "", small: bool = False
@@ -40,7 +42,7 @@ class Button(FocusRingButton):
             self._tint()
 
     def become(self, kind: str, words: str, icon: str) -> None:
-        """The same button in another role: its style sheet property is set by whoever asks."""
+        """Change kind, words and icon. The caller sets the property that the style sheet selects by."""
         if kind != self._kind:
             self._kind, self._icon = kind, ""
             self.setFont(self._theme.font("strong" if kind == "primary" else "label"))
@@ -48,12 +50,12 @@ class Button(FocusRingButton):
         self.say(words, icon)
 
     def join(self, side: str) -> None:
-        """With which side ("left", "right"; none) it is the one half of a split button, in a language that begins at the left."""
+        """Make this the "left" or "right" half of a split button, or "" for none; mirrored in right-to-left languages."""
         other = {"left": "right", "right": "left", "": ""}[side]
         restyle(self, "join", other if is_right_to_left() else side)
 
     def named(self, name: str) -> "Button":
-        """A name and a tooltip for a button without a word."""
+        """Set accessible name and tooltip of a button without words; returns the button."""
         self.setAccessibleName(name)
         set_tip(self, name)
         return self
@@ -70,7 +72,7 @@ class Button(FocusRingButton):
 
 
 def menu_button(theme: Theme, words: str, *, small: bool = False) -> Button:
-    """A button that opens a menu: the sign stands after the word."""
+    """A button that opens a menu: its icon follows the words."""
     button = Button(theme, words, icon="down", small=small)
     button.setLayoutDirection(Qt.LayoutDirection.LeftToRight if is_right_to_left() else Qt.LayoutDirection.RightToLeft)
     button._tint()
@@ -78,7 +80,7 @@ def menu_button(theme: Theme, words: str, *, small: bool = False) -> Button:
 
 
 class SegmentedControl(QFrame):
-    """Two to four fixed choices; the chosen one is raised."""
+    """A choice of two to four fixed options; `chosen` carries the index."""
 
     chosen = Signal(int)
 
@@ -105,7 +107,7 @@ class SegmentedControl(QFrame):
         self.chosen.emit(index)
 
     def mark(self, index: int | None) -> None:
-        """Show what is chosen, saying nothing; None: neither of them."""
+        """Select an option, or none, without emitting `chosen`."""
         group = self._group
         group.setExclusive(False)
         for i, part in enumerate(self._parts):

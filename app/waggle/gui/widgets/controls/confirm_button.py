@@ -1,4 +1,4 @@
-"""Buttons for what is not to happen by a press that was made for something else."""
+"""Buttons that guard against accidental presses."""
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QFocusEvent, QHideEvent, QMouseEvent
@@ -8,24 +8,24 @@ from waggle.gui.widgets.controls.buttons import Button
 
 
 class SingleClickButton(Button):
-    """A double click is one press: the second would take back what the first did, or do what nobody has read yet."""
+    """Counts a double click as one press: the second press would undo the first, or confirm what nobody has read yet."""
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         event.accept()
 
 
 class ConfirmLink(SingleClickButton):
-    """`meant` follows a press; where there are words for `sure`, only a second one, until the focus or the page leaves.
+    """A link that asks for a second press before it emits `confirmed`; losing the focus or being hidden cancels.
 
-    Each name is the button's for a screen reader.
+    `question` is shown after the first press; if it is empty, the first press confirms. The names are for screen readers.
     """
 
-    meant = Signal()
-    asking = Signal(bool)
+    confirmed = Signal()
+    asking_changed = Signal(bool)
 
-    def __init__(self, theme: Theme, words: str, name: str, *, sure: str, sure_name: str) -> None:
+    def __init__(self, theme: Theme, words: str, name: str, *, question: str, question_name: str) -> None:
         super().__init__(theme, words, "link")
-        self._first, self._second, self._confirming = (words, name), (sure, sure_name), False
+        self._first, self._second, self._confirming = (words, name), (question, question_name), False
         self.clicked.connect(self._forward)
         self._ask(False)
 
@@ -39,14 +39,14 @@ class ConfirmLink(SingleClickButton):
 
     def _forward(self) -> None:
         if self._second[0] and not self._confirming:
-            self.setFocus()  # macOS gives a button none that is clicked
+            self.setFocus()  # macOS does not focus a button that is clicked
             self._ask(True)
         else:
-            self.meant.emit()
+            self.confirmed.emit()
 
     def _ask(self, confirming: bool) -> None:
         self._confirming = confirming
         words, name = self._second if confirming else self._first
         self.say(words)
         self.setAccessibleName(name)
-        self.asking.emit(confirming)
+        self.asking_changed.emit(confirming)

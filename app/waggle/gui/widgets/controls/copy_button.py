@@ -1,4 +1,4 @@
-"""The button that takes words to the clipboard, and says so for a moment."""
+"""A button that copies text to the clipboard and confirms it for a moment."""
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QGuiApplication
@@ -7,11 +7,11 @@ from waggle.gui.i18n.formatting import tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 
-SAID_MS = 4000  # how long it says that it did
+SAID_MS = 4000  # how long the confirmation is shown
 
 
 class CopyButton(Button):
-    """Copies what was offered last. It says so until something else is offered, and for a few seconds at most."""
+    """Copies the text of the last `offer`. The confirmation ends with the next offer, or after a few seconds."""
 
     def __init__(self, theme: Theme, words: str, kind: str = "plain", *, small: bool = False) -> None:
         super().__init__(theme, words, kind, "copy", small=small)
@@ -22,7 +22,7 @@ class CopyButton(Button):
         self.clicked.connect(self._copy)
 
     def offer(self, words: str) -> None:
-        """What a press copies from now on."""
+        """Set the text to copy."""
         if words != self._offered:
             self._offered = words
             self._rest()

@@ -1,4 +1,4 @@
-"""What a person sets things with: a switch, a menu of a few, a number, a line of words. Each says `changed` with its value."""
+"""Input controls of settings: switch, combo box, number, text. `changed` carries the value that a person entered."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.theme.theme import Theme
 
-CLOSED = 0.4  # of its colours has what cannot be changed now
+DISABLED = 0.4  # opacity of a disabled switch
 
 
 class Switch(QAbstractButton):
-    """On or off: the place of its knob says it, not only its colour."""
+    """A toggle switch; the position of the knob shows its state, not only the colour."""
 
     changed = Signal(object)
 
@@ -35,7 +35,7 @@ class Switch(QAbstractButton):
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setOpacity(1.0 if self.isEnabled() else CLOSED)
+        painter.setOpacity(1.0 if self.isEnabled() else DISABLED)
         on, place = self.isChecked(), QRectF(self.rect()).adjusted(2, 2, -2, -2)
         painter.setPen(QPen(self._theme.colour("focus" if self.hasFocus() else "accent_line" if on else "control"),
                             2 if self.hasFocus() else 1.3))  # fmt: skip
@@ -51,7 +51,7 @@ class Switch(QAbstractButton):
 
 
 class ComboBox(QComboBox):
-    """One of a few values, each with its words. The wheel scrolls the page, not the choice."""
+    """A combo box of values. The mouse wheel scrolls the page instead of changing the value."""
 
     changed = Signal(object)
 
@@ -71,7 +71,7 @@ class ComboBox(QComboBox):
         self.activated.connect(lambda place: self.changed.emit(self._values[place]))
 
     def show_value(self, value: Value) -> None:
-        """A value that is none of the options, set by hand in the file, is shown as itself."""
+        """Show a value; one that is not among the options, from a file edited by hand, is added."""
         if value not in self._values:
             self._values.append(value)
             self.addItem(str(value))
@@ -123,28 +123,28 @@ class NumberField(QDoubleSpinBox):
         self.setFixedHeight(theme.size["control"])
         self.setMinimumWidth(theme.px(180))
         self.lineEdit().setTextMargins(10, 0, 10, 0)
-        self.setKeyboardTracking(False)  # a value is meant when it is finished, not after each digit
+        self.setKeyboardTracking(False)  # report a number when it is complete, not after each digit
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._reported = self.value()
         self.valueChanged.connect(self._chosen)
 
     def show_value(self, value: Value) -> None:
-        """A value beyond the range, set by hand in the file, is shown as itself."""
+        """Show a value; one beyond the range, from a file edited by hand, widens the range."""
         assert isinstance(value, int | float)
         self._reported = float(value)
-        with QSignalBlocker(self):  # nobody has chosen anything
+        with QSignalBlocker(self):  # this is no input of a person
             self.setRange(min(self.minimum(), value), max(self.maximum(), value))
             if not self.hasFocus() or self.value() != value:
                 self.setValue(float(value))
 
     def textFromValue(self, value: float) -> str:
-        """With as many decimals as it has."""
+        """The shortest form that reads back as the same number."""
         locale = self.locale()
         locale.setNumberOptions(QLocale.NumberOption.OmitGroupSeparator)
         return locale.toString(value, "f", QLocale.FloatingPointPrecisionOption.FloatingPointShortest.value)
 
     def validate(self, words: str, place: int) -> tuple[QValidator.State, str, int]:
-        """Point and comma both stand before decimals: Qt takes that of another language for one between thousands."""
+        """Accept point and comma as decimal separator: Qt reads the one of the other language as a thousands separator."""
         return super().validate(words.translate(self._marks), place)
 
     def _chosen(self, value: float) -> None:
@@ -157,7 +157,7 @@ class NumberField(QDoubleSpinBox):
 
 
 class TextField(QLineEdit):
-    """A line of words, or several with commas between them where the setting is a list."""
+    """A line of text, or with `several` a list separated by commas."""
 
     changed = Signal(object)
 
@@ -174,7 +174,7 @@ class TextField(QLineEdit):
         self.editingFinished.connect(self._chosen)
 
     def show_value(self, value: Value) -> None:
-        """Words that are being typed stay; those of the value before would be set again as soon as the field is left."""
+        """Show a value without overwriting text that is being typed."""
         before, self._reported = self._reported, ", ".join(value) if isinstance(value, tuple) else str(value or "")
         if self.text() != self._reported and (not self.hasFocus() or self.text() == before):
             self.setText(self._reported)

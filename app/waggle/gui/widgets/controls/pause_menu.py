@@ -1,4 +1,4 @@
-"""The ways to pause, in words and as commands: the same on Home, in the tray and in the keyboard's menu."""
+"""The ways to pause, as words and commands: the same on Home and in the tray."""
 
 import time
 from collections.abc import Callable
@@ -12,19 +12,19 @@ MORNING = 8  # o'clock
 
 
 def tomorrow_morning(now: float) -> float:
-    """Eight o'clock after the next midnight; before five in the morning it is still the same night."""
+    """Eight o'clock tomorrow; before five in the morning, eight o'clock today, because it is still the same night."""
     then = time.localtime(now)
     days = 0 if then.tm_hour < 5 else 1
     return time.mktime((then.tm_year, then.tm_mon, then.tm_mday + days, MORNING, 0, 0, 0, 0, -1))
 
 
 def at_once() -> Pause:
-    """Until somebody resumes."""
+    """A pause until somebody resumes."""
     return Pause(id=new_id())
 
 
 def ways(now: float) -> list[tuple[str, Pause]]:
-    """What can be chosen at the moment `now`: words, and the command."""
+    """The choices at the time `now`: words and command."""
     return [
         (tr("For 1 hour, until %1").replace("%1", clock(now + 3600)), Pause(id=new_id(), until=now + 3600)),
         (tr("Until tomorrow morning"), Pause(id=new_id(), until=tomorrow_morning(now))),
@@ -34,7 +34,7 @@ def ways(now: float) -> list[tuple[str, Pause]]:
 
 
 def fill(menu: QMenu, ask: Callable[[Pause], None], clock_now: Callable[[], float] = time.time) -> None:
-    """Offer the ways in a menu, anew each time it opens: the hour has moved on since."""
+    """Fill a menu with the choices, again each time it opens, because they name times."""
 
     def refill() -> None:
         menu.clear()

@@ -1,4 +1,4 @@
-"""How much of this computer, as one of three words: Quiet, Balanced, Full; none of them where it was set by hand."""
+"""The usage profile: how much of this computer is used, as Quiet, Balanced or Full."""
 
 import os
 
@@ -22,19 +22,19 @@ PROFILE_WORDS = {
 
 
 def threads_of(settings: Settings, cores: int) -> int:
-    """How many cores these settings keep busy."""
+    """How many cores these settings use."""
     return min(cores, settings.computer.threads or max(1, cores // 4))
 
 
 def threads_now(state: State) -> int:
-    """How many it keeps busy now, where an engine is ready: a choice holds at once, what it began with was told before."""
+    """How many cores the engine uses now; 0 without one. The settings are newer than what the engine said when it started."""
     if state.ready is None:
         return 0
     return threads_of(state.settings, state.ready.cores) if state.settings else state.ready.threads
 
 
 class UsageProfile(QWidget):
-    """`chosen` carries the settings that a profile stands for."""
+    """Choice of a profile; `chosen` carries its settings. Other settings are shown as "set by hand"."""
 
     chosen = Signal(object)
 

@@ -1,4 +1,4 @@
-"""The week as 7 rows of 24 hours: which of them may be used, set by dragging or with the arrow keys and space."""
+"""A week as 7 rows of 24 hours, of which each may be used or not: set by dragging, or with arrow keys and Space."""
 
 from PySide6.QtCore import QPoint, QRectF, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPen
@@ -16,18 +16,18 @@ STEPS = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, 
 
 
 class WeekSchedule(PaintedWidget):
-    """A filled cell may be used. Empty as a setting means always."""
+    """The setting `when.week`: an empty value means always. A filled cell may be used."""
 
     changed = Signal(object)
 
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__(theme)
         self._name, self._label_width, self._row, self._head = name, theme.px(96), theme.px(22), theme.px(18)
-        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as in every chart
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs left to right in every language
         self._week, self._at, self._brush = list(ALWAYS), (9, 0), "#"
-        self._marked = False  # by the press that is held
+        self._marked = False  # while the mouse button is down
         self.setFixedHeight(self._head + 7 * self._row + 4)
-        self.setMinimumWidth(self._label_width + 24 * 14)  # its cells hold no words
+        self.setMinimumWidth(self._label_width + 24 * 14)  # cells contain no text, so they need no more room
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._say()
