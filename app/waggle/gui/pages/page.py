@@ -57,8 +57,7 @@ class Page(QWidget):
         """Focus the search field, on a page that has one."""
 
     def take_over(self, before: "Page") -> None:
-        """Take over from the same page of the window before: what runs there, and what a person chose or typed there and no
-        State contains."""
+        """Take over what no State has from the page of an earlier window: processes, choices, text, awaited answers."""
 
     def set_compact(self, compact: bool) -> None:
         """The window became narrower than the theme's `compact_below`, or wider."""

@@ -64,7 +64,7 @@ def test_every_row_shows_a_setting_that_exists(page: SettingsPage) -> None:
 def test_the_window_offers_the_sharing_strategies_that_a_live_swarm_can_serve(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     settings.change(path, {"learning.sharing": "truncated_importance"})
-    page = SettingsPage(theme, SettingsStore(path))
+    page = SettingsPage(PageContext(theme, settings=SettingsStore(path)))
     qtbot.addWidget(page)
     picker = row_of(page, "learning.sharing")._control
     assert isinstance(picker, ComboBox)

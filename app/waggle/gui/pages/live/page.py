@@ -101,7 +101,7 @@ class Feed(ScrollArea):
 
 
 class LivePage(Page):
-    """For watching: no filled button here. An example is offered as long as there is nothing of one's own to see."""
+    """For watching only: it has no primary button. Offers a recorded example while there are no cards."""
 
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)

@@ -187,7 +187,7 @@ class SettingsPage(Page):
         self.privacy.show_state(state)
 
     def show_part(self, part: str) -> None:
-        """Go to the row of the setting with this key."""
+        """Scroll to the row of the setting with this key and focus its control."""
         self._search.clear()
         target = next(setting_row for setting_row in self._rows() if setting_row.key == part)
         target.take_focus()

@@ -58,7 +58,7 @@ def cells(day: Day) -> tuple[str, ...]:
 
 
 class YouPage(Page):
-    """Asks for its days when it is first seen, and again after a while. Data can be removed only from a home on this computer."""
+    """Queries the days when it is first visible, and again after a while. Only data on this computer can be removed."""
 
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)
