@@ -13,14 +13,14 @@ NOW = 1000.0
     [
         ({}, "Nothing was exchanged with it yet."),
         ({"groups_pulled": 3}, "It takes groups from here; none of its own has come yet."),
-        ({"received": 4, "useful": 1}, "It is asked like any stranger: 1 of its 4 groups was of use so far, none was refused."),
+        ({"received": 4, "useful": 1}, "It is asked like any stranger: 1 of its 4 groups was of use so far, none broke a rule."),
         (
             {"received": 1200, "useful": 900, "barren": True},
-            "It is asked like any stranger: most of its groups that were tried here taught nothing, none was refused.",
+            "It is asked like any stranger: most of its groups that were tried here taught nothing, none broke a rule.",
         ),
         (
             {"received": 1200, "useful": 900, "rejected": 2, "trusted": True},
-            "It is trusted, so it is asked first: 900 of its 1,200 groups were of use, 2 were refused.",
+            "It is trusted, so it is asked first: 900 of its 1,200 groups were of use, 2 broke a rule.",
         ),
         ({"reason": "too long", "doubted_until": NOW + 45}, "It broke a rule (too long): it is asked again in 45 s."),
         ({"reason": "malformed", "doubted_until": NOW + 600}, "It broke a rule (malformed): it is asked again in 10 min."),

@@ -30,16 +30,16 @@ def about(peer: PeerInfo, now: float) -> str:
         case "doubted":
             return f"It broke a rule ({peer.reason}): it is asked again in {_duration(peer.doubted_until - now)}."
         case "trusted":
-            return f"It is trusted, so it is asked first: {_of_use(peer)}, {_refused(peer)}."
+            return f"It is trusted, so it is asked first: {_of_use(peer)}, {_rejected(peer)}."
         case "plain":
             return _plain(peer)
 
 
 def _plain(peer: PeerInfo) -> str:
     if peer.barren:
-        return f"It is asked like any stranger: most of its groups that were tried here taught nothing, {_refused(peer)}."
+        return f"It is asked like any stranger: most of its groups that were tried here taught nothing, {_rejected(peer)}."
     if peer.received:
-        return f"It is asked like any stranger: {_of_use(peer)} so far, {_refused(peer)}."
+        return f"It is asked like any stranger: {_of_use(peer)} so far, {_rejected(peer)}."
     if peer.groups_pulled:
         return "It takes groups from here; none of its own has come yet."
     return "Nothing was exchanged with it yet."
@@ -49,8 +49,8 @@ def _of_use(peer: PeerInfo) -> str:
     return f"{peer.useful:,} of its {peer.received:,} groups {'was' if peer.useful == 1 else 'were'} of use"
 
 
-def _refused(peer: PeerInfo) -> str:
-    return f"{peer.rejected:,} {'was' if peer.rejected == 1 else 'were'} refused" if peer.rejected else "none was refused"
+def _rejected(peer: PeerInfo) -> str:
+    return f"{peer.rejected:,} broke a rule" if peer.rejected else "none broke a rule"
 
 
 def _duration(seconds: float) -> str:
