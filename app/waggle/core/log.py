@@ -79,7 +79,7 @@ def start(level: str = "WARNING", folder: Path | None = None) -> None:
     if level == "DEBUG":  # of Waggle only: some libraries log every call at this level
         logging.getLogger().setLevel("INFO")
         logging.getLogger("waggle").setLevel("DEBUG")
-    logging.raiseExceptions = False  # with a full disk, a line is lost and the engine goes on
+    logging.raiseExceptions = False  # with a full disk, a line is lost and the engine continues
 
 
 def without_secrets(text: str) -> str:

@@ -323,7 +323,7 @@ async def _watch_computer(
     lifecycle: Lifecycle, live_settings: LiveSettings, publisher: EventPublisher, backoff: MemoryBackoff,
     days: Callable[[], Iterable[Day]] = tuple,
 ) -> None:  # fmt: skip
-    """Read the sensors that the rules need every two seconds, let the lifecycle decide anew, and enforce the memory limit."""
+    """Read the sensors that the rules need every two seconds, let the lifecycle decide again, and enforce the memory limit."""
     read_sensors, is_blocked, meter = SensorReader(), False, EnergyMeter(await asyncio.to_thread(days))
     while True:
         readings = await asyncio.to_thread(read_sensors, live_settings.now.when, until_away=lifecycle.until_away)

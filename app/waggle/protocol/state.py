@@ -58,7 +58,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     seq: int = 0
     at: float = 0.0
-    service: bool = False  # the engine runs without a window, and goes on when an attached one closes
+    service: bool = False  # the engine runs without a window, and continues when an attached one closes
     phase: events.Phase = "preparing"
     phase_since: float = 0.0
     until: float | None = None
@@ -332,7 +332,7 @@ def _apply_swarm_list(state: State, event: events_swarms.GatheringEvent) -> Stat
 
 
 def _rewound_to(state: State, number: int) -> State:
-    """Drop what comes after this round: the engine went back to an earlier state of the model, or begins anew at 0."""
+    """Drop what comes after this round: the engine went back to an earlier state of the model, or begins again at 0."""
     return replace(
         state,
         rounds=tuple(entry for entry in state.rounds if entry.round < number),

@@ -118,7 +118,7 @@ class EventPublisher:
     def _start_next_record(self) -> None:
         try:
             full, self._record = self._record, self._open()
-        except OSError:  # the full one goes on growing until a new one can be opened
+        except OSError:  # the full one keeps growing until a new one can be opened
             return
         full.close()
         self._write(json_lines.line(self.stamp(Snapshot(state=self.state))))

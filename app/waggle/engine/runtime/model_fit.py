@@ -36,7 +36,7 @@ def fit_model(
     `parts_for` takes the parts that fit by measurement, and returns the parts to use. Raises ModelError if nothing fits.
     """
     method, precision = chosen.model.training, chosen.model.precision
-    if settled == "lean" and machine.backend == "MLX":  # MLX has no lean training: go on with full training
+    if settled == "lean" and machine.backend == "MLX":  # MLX has no lean training: continue with full training
         settled = "full"
 
     def as_trained(method: Method | None) -> MemoryFit:

@@ -141,7 +141,7 @@ class ChatService:
             self._stop_requested = None
 
     def _publish_growth(self, event: events_chat.TurnGrew) -> None:
-        """Publish growth, except after the conversation was cleared: an event on its way would begin it anew."""
+        """Publish growth, except after the conversation was cleared: an event on its way would begin it again."""
         if not self._cleared:
             self.publish(event)
 

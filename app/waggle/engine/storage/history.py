@@ -115,7 +115,7 @@ class History:
                 yield
 
     def rewind_to(self, number: int) -> None:
-        """Prepare to go on with this round.
+        """Prepare to continue with this round.
 
         Later rounds are of a state of the model that is lost, so they are folded into the totals of their days. A kill between
         the history and the checkpoint leaves one such round, which is then played again.
@@ -222,7 +222,7 @@ def _readable(rows: sqlite3.Cursor, kind: type[Event]) -> Iterator[Event]:
     for (row,) in rows:
         try:
             yield msgspec.json.decode(row, type=kind)
-        except (TypeError, *UNREADABLE) as error:  # damaged on the disk: a chart loses one point, the engine goes on
+        except (TypeError, *UNREADABLE) as error:  # damaged on the disk: a chart loses one point, the engine continues
             log.debug("skip a damaged row of the history: %s", error)
 
 

@@ -78,7 +78,7 @@ def _nice(process: psutil.Process, priority: str) -> bool:
             process.nice(classes.get(priority, psutil.NORMAL_PRIORITY_CLASS))
         else:
             for number in _threads(process):  # on Linux each thread has a priority of its own
-                with suppress(ProcessLookupError):  # this thread has just ended; go on with the others
+                with suppress(ProcessLookupError):  # this thread has just ended; continue with the others
                     os.setpriority(os.PRIO_PROCESS, number, NICENESS[priority])
     except psutil.NoSuchProcess:
         return True

@@ -59,7 +59,7 @@ class Tripped(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The request failed and the child goes on: an unknown dataset, or a setting that the dataset refuses."""
+    """The request failed and the child continues: an unknown dataset, or a setting that the dataset refuses."""
 
     reason: Annotated[str, msgspec.Meta(max_length=REASON)]
 

@@ -280,7 +280,7 @@ class WelcomePage(QWidget):
 
 
 class SwarmChoice(QFrame):
-    """One way to go on, as a box with a title and what it means."""
+    """One way to continue, as a box with a title and what it means."""
 
     chosen = Signal()
 

@@ -20,7 +20,7 @@ FOUND_RATE, FOUND_BURST = 0.5e6, 8e6  # bytes of directory entries sent to one s
 
 
 class CallRefused(Exception):
-    """A call that is not answered: its sender asks too much, or is blocked here. hivemind tells the sender, and goes on."""
+    """A call that is not answered: its sender asks too much, or is blocked here. hivemind tells the sender, and continues."""
 
 
 def _refused(peer_id: bytes, reason: str) -> CallRefused:
