@@ -2,7 +2,7 @@
 """Waggle's developer commands. Standard library only, and valid in Python 3.8, so that an older Python gets a clear message.
 
 python3 packaging/dev.py run [...]   set everything up, then open the window (passes arguments on to waggle)
-python3 packaging/dev.py test [...]  set everything up, lint, then run all tests but slow ones (passes arguments on to pytest)
+python3 packaging/dev.py test [...]  set everything up, lint, then run all tests but slow and quiet ones (arguments go to pytest)
 python3 packaging/dev.py lab NAME    run an experiment or a recipe of the laboratory (passes arguments on)
 python3 packaging/dev.py lint        ruff, mypy, the import contracts and the names
 python3 packaging/dev.py setup       only set up: .venv with the versions of packaging/lock.txt

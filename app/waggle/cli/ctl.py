@@ -26,7 +26,7 @@ VERBS = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
-    parser.add_argument("verb", choices=VERBS)
+    parser.add_argument("verb", choices=VERBS, help="what to do; welcome: undo mute and block")
     parser.add_argument(
         "what", nargs="*", type=text,
         help="mute, block, welcome: the peer's id; set: SECTION.NAME=VALUE, or no VALUE for the default",

@@ -27,9 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--invite", default="", type=_absolute, metavar="LINK", help="show where a link, or a file with a link, leads"
     )
-    parser.add_argument("--speed", type=float, default=1.0, help="of the replay (default: as recorded)")
-    parser.add_argument("--theme", choices=("system", "light", "dark", "high_contrast"))
-    parser.add_argument("--page", choices=tuple(PAGES))
+    parser.add_argument(
+        "--speed", type=float, default=1.0, help="how fast the replay plays: 2 is twice as fast as recorded (default: 1)"
+    )
+    parser.add_argument("--theme", choices=("system", "light", "dark", "high_contrast"), help="the colours of the window")
+    parser.add_argument("--page", choices=tuple(PAGES), help="the page to show first")
     parser.add_argument(
         "--screenshot", type=Path, metavar="FILE", help="with --replay: save a picture of the page at the end, then leave"
     )

@@ -13,7 +13,7 @@
     |- UpdateError              the list of newer versions
     |- CudaError                the CUDA pack cannot be downloaded, stored or removed
     |- MemoryShort              not enough memory for this model and batch
-    |- VerifierError            the verifier cannot do its work (VerifierGone: it ended, and no text is to blame)
+    |- VerifierError            the verifier cannot do its work (VerifierGone, VerifierKilled: it ended, and no text is to blame)
     |- IdentityError            the key file of this node
     |- SwarmError               the network cannot start (a peer that does not answer is no error)
     |- BadRecord                something wrong from a stranger; counted and dropped, never shown as our failure

@@ -109,7 +109,7 @@ class Lifecycle:
         return ()
 
     def report_blocker(self, error: WaggleError | None) -> None:
-        """Called in any thread: nothing can continue because of this error, or it is over (None)."""
+        """Called in any thread: this error stops all contribution; None: it is over."""
         self._loop.call_soon_threadsafe(self._set_blocker, error)
 
     def _set_blocker(self, error: WaggleError | None) -> None:

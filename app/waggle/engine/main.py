@@ -1,4 +1,4 @@
-"""The engine's main, and the only place where an engine is put together: it starts, contributes until a stop, and restarts.
+"""The engine's main: puts an engine together (its node in startup.py), contributes until a stop, and restarts.
 
 Without `--stdio` the engine is a service: commands come through the control socket and SIGTERM, and stdin is ignored. With it,
 stdin belongs to a window, and its end ends the engine; if a service already has the home folder, the window follows that one.

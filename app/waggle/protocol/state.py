@@ -58,7 +58,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     seq: int = 0
     at: float = 0.0
-    service: bool = False  # the engine runs without a window, and continues when an attached one closes
+    service: bool = False  # the engine runs without a window, and keeps running when an attached one closes
     phase: events.Phase = "preparing"
     phase_since: float = 0.0
     until: float | None = None

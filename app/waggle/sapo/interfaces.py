@@ -21,7 +21,7 @@ class Policy(Protocol):
         ...
 
     def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
-        """The log-probs (N,) of each group's completion tokens under the policy of now, at this temperature."""
+        """The log-probs (N,) of each group's completion tokens under the current policy, at this temperature."""
         ...
 
     def values(self, texts: Sequence[TokenizedGroup]) -> list[Floats]:

@@ -1,7 +1,8 @@
 """Every filter and every weight of external groups, in the order in which they act.
 
-Two stand before the door, because they decide what is kept at all: network/exchange/verification.py refuses what breaks the
-charter, and network/exchange/pool.py keeps only groups whose rewards differ, for a while, a quarter of its room for one party.
+Two act before a round, because they decide what reaches the pool: network/exchange/verification.py refuses what breaks the
+charter and gives no reward to a completion with several answers or one that is not right (`strict_verdict`);
+network/exchange/pool.py keeps only groups whose rewards differ, for a while, and at most a quarter of its room for one party.
 
 Then, in `select`, once a round:
 

@@ -1,4 +1,4 @@
-"""Simulate a swarm for `waggle-lab scale`: the product's directory, sampling and trust, over a DHT in memory.
+"""Simulate a swarm for `waggle-lab scale`: the product's directory, sampling and reputation, over a DHT in memory.
 
 The bytes of a call were fitted to real nodes (`scale_real.py`). The number of calls of a search is simulated with routing tables
 as large as hivemind's. Not simulated: time, loss, and the copying of values to nodes that join.

@@ -27,7 +27,7 @@ from waggle_lab.starter_model import starter_tokenizer
 from waggle_lab.starter_model.starter_measure import Score, measure, sampling_settings, table
 from waggle_lab.starter_model.starter_tokenizer import PAD, STOP, TAGS, token_id
 
-FIRST_SEED = 1 << 40  # far from the seeds of held-out questions; `split_of` excludes reserved ones in any case
+FIRST_SEED = 1 << 40  # far from the seeds of held-out questions; `split_of` excludes reserved ones anyway
 QUESTIONS_PER_REQUEST = 1000  # well within the time limit and the cache of the verifier
 STEPS_PER_MINUTE = 550  # of one core of a 2024 server; fixed, so that a command gives the same model on every computer
 QUESTIONS = {

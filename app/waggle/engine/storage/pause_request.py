@@ -11,7 +11,7 @@ from waggle.protocol.schedule import Wishes
 
 log = logging.getLogger(__name__)
 
-MAX_BYTES = 1000  # of the file, which holds a few times
+MAX_BYTES = 1000  # of the file, which has a few timestamps
 
 
 class PauseRequest:

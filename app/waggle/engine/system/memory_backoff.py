@@ -1,7 +1,7 @@
 """Memory backoff: after the engine ran out of memory, it works in smaller parts, with the same result.
 
 Each model has its own number of parts. After a day of work without a shortage, the next start tries larger parts again. A kill
-by the system's out-of-memory killer counts, too, but only Linux tells of those.
+by the system's out-of-memory killer counts, too, but only Linux reports those.
 """
 
 import logging

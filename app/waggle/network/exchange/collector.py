@@ -91,7 +91,7 @@ class RolloutCollector:
             try:
                 await self._look(connection)
             except PeerAway as away:  # the network restarts: the next look works again
-                log.debug("no look for groups of peers: %r", away)
+                log.debug("groups of peers were not looked for: %r", away)
             barren = {peer.id for peer in self._reputations if peer.barren}
             plenty = len(useful_groups(self._pool.waiting(), barren)) >= self._options.pool_capacity // 4
             await asyncio.sleep(self._options.tempo * (SLOWER if plenty else 1.0))
@@ -111,7 +111,7 @@ class RolloutCollector:
                 announced[origin] = each
         own_id = self._context.identity.peer_id
         if own_id in announced and self._duplicate.observe(announced[own_id].expires):
-            log.info("another computer announces itself under our own identity")
+            log.info("another computer announces itself under our identity")
             self._context.report(DuplicateIdentity())
         self._reputations.clear_refusals(announced)
         now = self._context.clock()

@@ -82,7 +82,7 @@ class AnswerSheetExchange:
                 try:
                     await self._look(connection)
                 except PeerAway as away:  # the network restarts: the next look works again
-                    log.debug("no look for answer sheets: %r", away)
+                    log.debug("answer sheets were not looked for: %r", away)
             await asyncio.sleep(self._options.tempo * SLOWER)
 
     async def finish(self) -> None:

@@ -1,4 +1,4 @@
-"""The one place that knows every transport and chooses one."""
+"""Chooses the transport of a node. Only network/swarm_preview.py knows both, too: it tells a person which of them works."""
 
 from waggle.core.errors import SwarmError
 from waggle.network.identity.keys import Identity

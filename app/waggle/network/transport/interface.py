@@ -37,7 +37,7 @@ class Pong:
 
 @dataclass(frozen=True)
 class ConnectedPeer:
-    """A peer that p2pd is connected to, and the address to find it again."""
+    """A peer that the transport is connected to, and the address to find it again."""
 
     peer_id: bytes
     address: str

@@ -6,7 +6,7 @@ from waggle.tasks.rollout_group import Group, JudgedGroup
 
 
 class SoloNode:
-    """The methods of SwarmNode, all without effect."""
+    """The methods of SwarmNode that a round and the engine call, without effect; there is no outbox and no leaderboard."""
 
     async def start(self) -> None:
         """Do nothing."""

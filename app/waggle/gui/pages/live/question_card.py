@@ -25,7 +25,7 @@ SPECIALTY = 150  # pixels that the specialty's name keeps in a narrow card: the 
 
 
 def is_unfinished(card: Card, state: State) -> bool:
-    """Whether the round of this card continues, so its answers may change."""
+    """Whether the round of this card is not over yet, so its answers may change."""
     return card.round >= state.round and state.phase in ("contributing", "finishing", *HALTED_PHASES)
 
 

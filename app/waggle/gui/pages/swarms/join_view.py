@@ -129,7 +129,7 @@ class JoinView(QStackedWidget):
         """Take over the view, the text and the awaited answer of the same view in an earlier window."""
         self._state = before._state
         self._link.setText(before._link.text())
-        message = tr(ASKING) if before._awaited else before._message.text()  # in the language of now
+        message = tr(ASKING) if before._awaited else before._message.text()  # in the current language
         self._say(message, str(before._message.property("tone")))
         if before.currentIndex() == PREVIEW and before._previewed is not None:
             self._add_preview(*before._previewed)

@@ -285,7 +285,7 @@ class HivemindTransport:
     async def _join(self, network: HivemindNetwork, peers: list[ConnectedPeer]) -> None:
         """Call all known addresses; if a peer is connected already, two of them at random, unless they are connected.
 
-        If a swarm falls apart, each part continues and none of its nodes is alone: only these calls bring the parts together.
+        If a swarm falls apart, each part keeps running and none of its nodes is alone: only these calls bring the parts together.
         They are few, because p2pd waits longer after each failed call to a peer, up to minutes, before it tries that peer again.
         """
         self._join_at = time.monotonic() + self._options.rejoin * random.uniform(1, 2)
