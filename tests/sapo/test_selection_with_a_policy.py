@@ -9,19 +9,20 @@ import numpy as np
 import pytest
 
 from waggle.core import paths
+from waggle.core.errors import ExtensionError
 from waggle.core.peer_id import short_id
 from waggle.models.tokenizer import Tokenizer, load
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import Floats, SamplingParams, TokenizedGroup, nothing
 from waggle.rl.random_streams import uniforms
 from waggle.rl.update_rules import grpo, rule, table
-from waggle.rl.update_rules.interface import Rule
+from waggle.rl.update_rules.interface import Rule, ScoredGroup, TokenAdvantages
 from waggle.sapo import selection
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
 from waggle.sapo.round import play
 from waggle.sapo.selection import Reason, leave_out_unfamiliar, refill, select, share_pull
 from waggle.sapo.sharing.gated import Gated
-from waggle.sapo.sharing.interface import Candidates, TrainingSet
+from waggle.sapo.sharing.interface import Candidates, PeerGroup, TrainingSet
 from waggle.sapo.stages import Node, RoundSettings
 from waggle.sapo.training_groups import TrainingSetSize, WeightedGroup, encode_external, lesson, weigh
 from waggle.tasks.charter import Charter, Specialty, first_swarm
@@ -238,6 +239,47 @@ def test_as_strange_as_ones_own_words_is_learned_and_stranger_is_not(own: float,
     (bounded,) = leave_out_unfamiliar([draft], [np.array([-own])], Startled([]), FakeTokenizer(), 1.0)
 
     assert bool(bounded.means[0] > 0) == learned
+
+
+class Careless(Gated):
+    """Returns what it is given, instead of one finite float for each token."""
+
+    def __init__(self, advantage: object) -> None:
+        super().__init__()
+        self._advantage = advantage
+
+    def temper(self, peer: PeerGroup) -> Floats:
+        return self._advantage  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("advantage", [None, 0.5, [0.0] * 7, np.zeros(3, np.float32), np.zeros(9, int), np.full(9, np.inf)])
+def test_a_strategy_that_returns_something_else_than_a_finite_float_for_each_token_is_refused(advantage: object) -> None:
+    encoded = encode_external(CHARTER, FakeTokenizer(), _bare(b"p", 1), 64)
+    assert sum(encoded.lengths) != 3
+    with pytest.raises(ExtensionError, match=r"test_selection_with_a_policy\.py "):
+        weigh(encoded, grpo.RULE, Careless(advantage), MEASURE)
+
+
+def test_a_rule_that_returns_no_number_is_refused_by_its_name() -> None:
+    def teach(scored: ScoredGroup) -> TokenAdvantages:
+        return replace(grpo.RULE.teach(scored), advantage=np.full(sum(scored.lengths), np.nan, np.float32))
+
+    encoded = encode_external(CHARTER, FakeTokenizer(), _bare(b"p", 1), 64)
+    with pytest.raises(ExtensionError, match=r"rl/update_rules/careless\.py returned a number that is not finite"):
+        weigh(encoded, Rule(name="careless", teach=teach), Gated(), MEASURE)
+
+
+@pytest.mark.parametrize(("local", "external"), [((0, 0), 0), ((4,), 0), ((), 5), ((0, 1), 4), ((), -1)])
+def test_a_strategy_that_chooses_a_group_twice_none_or_too_many_is_refused(local: tuple[int, ...], external: int) -> None:
+    own, pool = [_bare(b"o", i) for i in range(4)], [_bare(b"p", i) for i in range(6)]
+    groups = tuple(pool[:external]) if external >= 0 else (pool[0], pool[0])
+
+    class Greedy(Gated):
+        def choose(self, candidates: Candidates) -> TrainingSet:
+            return TrainingSet(local, groups)
+
+    with pytest.raises(ExtensionError, match=r"test_selection_with_a_policy\.py chose"):
+        selection._choose(Greedy(), Candidates(own, pool, 1, 3, 0.2, np.random.default_rng(1)))
 
 
 def _bare(origin: bytes, number: int, rewards: Sequence[float] = (1.0, 0.0)) -> JudgedGroup:

@@ -2,6 +2,7 @@
 
     WaggleError                 a sentence for a person, and advice
     |- SettingsError            settings.toml or an option on the command line
+    |- ExtensionError           a file of a strategy, an update rule or a specialty that cannot be used
     |- CharterError             a charter that cannot be used here
     |- ModelError               a model folder that is missing, broken or of an unknown kind
     |                           (ModelMissing: it cannot be obtained; HubUnavailable: not now)
@@ -52,6 +53,10 @@ class WaggleError(Exception):
 
 class SettingsError(WaggleError):
     """A setting, an option or the settings file itself."""
+
+
+class ExtensionError(WaggleError):
+    """A file that somebody added, such as a sharing strategy, cannot be loaded or returns what cannot be used."""
 
 
 class CharterError(WaggleError):

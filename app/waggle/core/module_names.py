@@ -1,9 +1,12 @@
-"""Lists the modules of a folder without importing them, so that a file in the right folder can be chosen by its name."""
+"""Files that are registered by being in a folder: their names, found without importing them, and what each of them holds."""
 
+import importlib
 import pkgutil
 from pathlib import Path
+from typing import Any
 
 import waggle
+from waggle.core.errors import ExtensionError
 
 INTERFACE = "interface"  # the module of such a folder that the others implement
 
@@ -14,3 +17,14 @@ def module_names(folder: str) -> tuple[str, ...]:
     # pkgutil instead of the file system: an installed app has its modules in an archive, which only its importer can list
     modules = pkgutil.iter_modules(paths)
     return tuple(sorted(module.name for module in modules if module.name != INTERFACE and not module.ispkg))
+
+
+def load(package: str, name: str, attribute: str) -> Any:
+    """What a registered file holds under a name. Raises ExtensionError, whatever is wrong with the file."""
+    try:
+        return getattr(importlib.import_module(f"{package}.{name}"), attribute)
+    except Exception as error:  # somebody added the file; importing it may raise anything
+        file = f"{package.removeprefix('waggle.').replace('.', '/')}/{name}.py"
+        raise ExtensionError(
+            f"{file} cannot be used: {type(error).__name__}: {error}.", "Choose another one in Settings, or mend the file."
+        ) from error

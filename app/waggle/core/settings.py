@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_type_hints
 
 import msgspec
 
@@ -339,6 +339,9 @@ def _plain(message: str) -> str:
 
 
 def _nearest(message: str) -> str:
+    if wrong := re.search(r"Invalid enum value '.*' - at `\$\.(\w+)\.(\w+)`", message):
+        section, name = wrong.groups()
+        return f"There are {', '.join(get_args(get_type_hints(type(getattr(Settings(), section)))[name]))}."
     unknown = re.search(r"unknown field `(.+?)`(?: - at `\$\.?([^`]*)`)?", message)
     return _meant(unknown.group(1), unknown.group(2)) if unknown else ""
 

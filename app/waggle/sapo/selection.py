@@ -1,14 +1,16 @@
 """Every filter and every weight of external groups, in the order in which they act.
 
-Two act before a round, because they decide what reaches the pool: network/exchange/verification.py refuses what breaks the
-charter and gives no reward to a completion with several answers or one that is not right (`strict_verdict`);
-network/exchange/pool.py keeps only groups whose rewards differ, for a while, and at most a quarter of its room for one party.
+Three act before a round, because they decide what reaches the pool. network/exchange/collector.py pulls nothing from a peer
+that a person muted, that broke a rule lately, or whose quota is spent. network/exchange/verification.py refuses what breaks the
+charter, reserved questions included, and gives no reward to a completion with several answers or one that is not right
+(`strict_verdict`). network/exchange/pool.py keeps only groups whose rewards differ, for a while, and at most a quarter of its
+room for one party; when a peer breaks a rule, its waiting groups leave.
 
 Then, in `select`, once a round:
 
  1. `_without_too_long`       refuses groups of which no completion fits into an answer's tokens and the policy's context
  2. `share_places`            offers no more groups of one party than its share of the places
- 3. `SharingStrategy.choose`  the sharing strategy picks I local and J external groups (sharing/, the setting learning.sharing)
+ 3. `SharingStrategy.choose`  the sharing strategy chooses I local and J external groups (sharing/, the setting learning.sharing)
  4. `encode_external`         masks single completions that do not fit (training_groups.py)
  5. `Rule.teach`              the update rule turns rewards into advantages, none where they differ by crumbs (rl/update_rules/)
  6. `SharingStrategy.temper`  the sharing strategy weighs each token of a peer's group
@@ -34,13 +36,22 @@ from statistics import median_low
 import numpy as np
 from numpy.typing import NDArray
 
+from waggle.core.errors import ExtensionError
 from waggle.core.peer_id import short_id
 from waggle.rl.batch import Floats, SampledCompletion
 from waggle.rl.random_streams import generator
 from waggle.sapo.interfaces import Policy, Tokenizer
-from waggle.sapo.sharing.interface import Candidates, TrainingSet
+from waggle.sapo.sharing.interface import Candidates, SharingStrategy, TrainingSet
 from waggle.sapo.stages import Judged, Node, RoundSettings
-from waggle.sapo.training_groups import TrainingSetSize, WeightedGroup, encode_external, encode_local, fits_at_all, weigh
+from waggle.sapo.training_groups import (
+    TrainingSetSize,
+    WeightedGroup,
+    encode_external,
+    encode_local,
+    file_of,
+    fits_at_all,
+    weigh,
+)
 from waggle.tasks.rollout_group import NEWCOMERS, TAGS, JudgedGroup, Verdict
 
 log = logging.getLogger(__name__)
@@ -114,7 +125,7 @@ def select(
         crumb_span=rules.crumb_span,
         noise=generator(node.seed, "choose", number),
     )
-    training = node.sharing.choose(candidates)
+    training = _choose(node.sharing, candidates)
     groups, unfamiliar = _weigh_all(node, rules, training, judged, sampled)
     refused: list[JudgedGroup] = []
     for _ in range(REFILLS):
@@ -188,6 +199,23 @@ def _by_turns(positions: Sequence[int], origins: Sequence[bytes]) -> list[int]:
 def _not_offered(fitting: Sequence[JudgedGroup], pool: Sequence[JudgedGroup]) -> list[Decision]:
     offered = {group.key for group in pool}
     return [Decision(group, Reason.OVER_SHARE_OF_PLACES) for group in fitting if group.key not in offered]
+
+
+# 3. Choice
+
+
+def _choose(sharing: SharingStrategy, candidates: Candidates) -> TrainingSet:
+    """What the strategy chooses; raises ExtensionError unless it names each group once and fills no more than I + J places."""
+    training = sharing.choose(candidates)
+    local, external = training.local, [group.key for group in training.external]
+    if not set(local) <= set(range(len(candidates.own))) or len(set(local)) < len(local) or len(set(external)) < len(external):
+        raise ExtensionError(
+            f"{file_of(sharing)} chose a group twice, or one that does not exist.",
+            "Choose another one in Settings, or mend the file.",
+        )
+    if len(local) + len(external) > candidates.local + candidates.external:
+        raise ExtensionError(f"{file_of(sharing)} chose too many groups.", "Choose another one in Settings, or mend the file.")
+    return training
 
 
 # 4 to 7. Weights

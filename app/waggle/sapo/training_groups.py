@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from waggle.core.errors import ExtensionError
 from waggle.rl.batch import Floats, Ids, SampledCompletion, TokenizedGroup, TrainingGroup
 from waggle.rl.update_rules.interface import Rule, ScoredGroup, TokenAdvantages, mean_of_means
 from waggle.sapo.interfaces import Tokenizer
@@ -147,10 +148,32 @@ def weigh(
         values=values,
     )
     teaching = rule.teach(scored)
+    tokens = sum(encoded.lengths)
+    _require_numbers(tokens, f"rl/update_rules/{rule.name}.py", teaching.advantage, teaching.weight)
     advantage = teaching.advantage
     if encoded.external:
         advantage = sharing.temper(PeerGroup(encoded.group, encoded.lengths, advantage, logp))
+        _require_numbers(tokens, file_of(sharing), advantage)
     return WeightedGroup(encoded, teaching, advantage, teaching.weight / mean_of_means(scored))
+
+
+def file_of(sharing: SharingStrategy) -> str:
+    """The file that a strategy comes from, such as sapo/sharing/plain.py."""
+    return f"{type(sharing).__module__.removeprefix('waggle.').replace('.', '/')}.py"
+
+
+def _require_numbers(tokens: int, file: str, *arrays: object) -> None:
+    """Raise ExtensionError unless all are float arrays (N,) of finite numbers: one infinite weight would ruin the model."""
+    for array in arrays:
+        if not (isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.shape == (tokens,)):
+            raise ExtensionError(
+                f"{file} did not return one float for each of {tokens} tokens.",
+                "Choose another one in Settings, or mend the file.",
+            )
+        if not np.isfinite(array).all():
+            raise ExtensionError(
+                f"{file} returned a number that is not finite.", "Choose another one in Settings, or mend the file."
+            )
 
 
 def lesson(weighted: WeightedGroup, *, critic: bool) -> Lesson:

@@ -625,7 +625,7 @@ def test_the_keys_that_help_promises_work_whatever_has_the_focus(
         shortcuts.PAUSE,
         shortcuts.FIND,
         shortcuts.page(1),
-        shortcuts.page(8),
+        shortcuts.page(len(PAGES)),
         f"{shortcuts.MUTE}, {shortcuts.BLOCK}",
     ):
         assert promised in help_words

@@ -72,7 +72,7 @@ class MainWindow(QWidget):
         QShortcut(QKeySequence(shortcuts.CLOSE), self, self.close)  # sends the window the same
         QShortcut(QKeySequence(shortcuts.PAUSE), self, self._pause_or_resume)
         QShortcut(QKeySequence(shortcuts.FIND), self, lambda: self.pages[self.page].go_to_search())
-        for place, name in enumerate(PAGES, 1):
+        for place, name in enumerate(list(PAGES)[: shortcuts.PAGES], 1):
             QShortcut(QKeySequence(shortcuts.page(place)), self, lambda name=name: self.show_page(name))
         for shortcut in self.findChildren(QShortcut, options=Qt.FindChildOption.FindDirectChildrenOnly):
             shortcut.setAutoRepeat(False)  # a second quit kills the engine, and a second pause resumes

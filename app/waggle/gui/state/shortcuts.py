@@ -8,8 +8,11 @@ QUIT, CLOSE, PAUSE, FIND, BLOCK = "Ctrl+Q", "Ctrl+W", "Ctrl+P", "Ctrl+F", "Ctrl+
 MUTE = "Ctrl+Shift+M" if sys.platform == "darwin" else "Ctrl+M"  # macOS minimises a window with Command+M
 
 
+PAGES = 9  # the first pages that have a shortcut: there is no key 10
+
+
 def page(place: int) -> str:
-    """The shortcut of a page, counted from 1."""
+    """The shortcut of a page, counted from 1 to PAGES."""
     return f"Ctrl+{place}"
 
 

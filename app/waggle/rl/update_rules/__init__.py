@@ -4,21 +4,20 @@ A file is registered by being here. It holds `RULE`, and its own name, that of t
 `learning.rule`. What a rule is: interface.py.
 """
 
-import importlib
-
 from waggle.core.errors import SettingsError
-from waggle.core.module_names import module_names
+from waggle.core.module_names import load, module_names
 from waggle.rl.update_rules.interface import Rule
 
 
 def table() -> dict[str, Rule]:
     """Every update rule of this folder by its name, in alphabetical order."""
-    return {name: importlib.import_module(f"{__name__}.{name}").RULE for name in module_names("rl/update_rules")}
+    return {name: rule(name) for name in module_names("rl/update_rules")}
 
 
 def rule(name: str) -> Rule:
-    """The rule of that name; raises SettingsError."""
-    rules = table()
-    if name not in rules:
-        raise SettingsError(f"There is no update rule {name}.", f"There are {', '.join(rules)}.")
-    return rules[name]
+    """The rule of that name. Raises SettingsError if there is none, and ExtensionError if its file cannot be used."""
+    names = module_names("rl/update_rules")
+    if name not in names:
+        raise SettingsError(f"There is no update rule {name}.", f"There are {', '.join(names)}.")
+    loaded: Rule = load(__name__, name, "RULE")
+    return loaded

@@ -5,13 +5,12 @@ interface.py. Charters may name it, and new swarms offer it, once the audit list
 """
 
 import functools
-import importlib
 
-from waggle.core.module_names import module_names
+from waggle.core.module_names import load, module_names
 from waggle.tasks.specialties.interface import Dataset
 
 
 @functools.cache
 def waggle_datasets() -> dict[str, Dataset]:
-    """Every dataset of this folder by its name, in alphabetical order."""
-    return {name: importlib.import_module(f"{__name__}.{name}").DATASET for name in module_names("tasks/specialties")}
+    """Every dataset of this folder by its name, in alphabetical order. Raises ExtensionError if a file cannot be used."""
+    return {name: load(__name__, name, "DATASET") for name in module_names("tasks/specialties")}

@@ -301,7 +301,9 @@ class HelpPage(Page):
 
 
 def _keys(theme: Theme) -> QFrame:
-    pages = f"{shortcuts.native_text(shortcuts.page(1))} … {shortcuts.native_text(shortcuts.page(len(PAGES)))}"
+    pages = (
+        f"{shortcuts.native_text(shortcuts.page(1))} … {shortcuts.native_text(shortcuts.page(min(len(PAGES), shortcuts.PAGES)))}"
+    )
     lines = [(pages, tr("Go to a page")), *((shortcuts.native_text(*pressed), tr(words)) for pressed, words in KEYS)]
     return _explained(theme, tr("Keys"), lines, "mono")
 
