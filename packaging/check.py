@@ -61,7 +61,7 @@ def verifier() -> None:
     from waggle.tasks.charter import Specialty
     from waggle.tasks.sandbox import messages, template_process, verifier_process
 
-    template_process.rendered(messages.RenderTemplate("{{ messages[0].content }}", {}, ("words",)))
+    template_process.render(messages.RenderTemplate("{{ messages[0].content }}", {}, ("words",)))
 
     verifier_process.ready(tuple(Specialty(dataset=name, title=name) for name in needs.datasets()))
 

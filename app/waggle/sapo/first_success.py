@@ -17,7 +17,7 @@ class FirstSuccess:
     learned_from: bytes | None
 
 
-class FirstSuccesses:
+class FirstSuccessTracker:
     """Finds first successes in the stages of one node's rounds.
 
     `known` names the specialties that had their first success before; `taught_by` maps any other to the origin whose right
@@ -28,8 +28,8 @@ class FirstSuccesses:
         self._known = set(known)
         self._taught_by = dict(taught_by)
 
-    def judged(self, stage: Judged) -> tuple[FirstSuccess, ...]:
-        """The first successes of a round."""
+    def find(self, stage: Judged) -> tuple[FirstSuccess, ...]:
+        """Return the first successes of a round."""
         ahas = []
         for group in stage.groups:
             dataset = group.question.dataset
@@ -38,7 +38,7 @@ class FirstSuccesses:
                 ahas.append(FirstSuccess(dataset, stage.round, self._taught_by.get(dataset)))
         return tuple(ahas)
 
-    def learned(self, stage: Learned, own: bytes) -> dict[str, bytes]:
+    def record_lessons(self, stage: Learned, own: bytes) -> dict[str, bytes]:
         """Record whose right answers became likelier, and return the new entries: dataset -> origin.
 
         `own` is this node's origin. A specialty that had its first success is not recorded any more.
