@@ -1,4 +1,4 @@
-"""The "aha": a node's first right answer in a specialty, and the peer whose right answers there it learned from before."""
+"""First successes: a node's first right answer in a specialty, and the peer whose right answers there it learned from before."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -30,13 +30,13 @@ class FirstSuccessTracker:
 
     def find(self, stage: Judged) -> tuple[FirstSuccess, ...]:
         """Return the first successes of a round."""
-        ahas = []
+        successes = []
         for group in stage.groups:
             dataset = group.question.dataset
             if dataset not in self._known and max(group.rewards) >= RIGHT:
                 self._known.add(dataset)
-                ahas.append(FirstSuccess(dataset, stage.round, self._taught_by.get(dataset)))
-        return tuple(ahas)
+                successes.append(FirstSuccess(dataset, stage.round, self._taught_by.get(dataset)))
+        return tuple(successes)
 
     def record_lessons(self, stage: Learned, own: bytes) -> dict[str, bytes]:
         """Record whose right answers became likelier, and return the new entries: dataset -> origin.
