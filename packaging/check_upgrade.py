@@ -1,4 +1,4 @@
-"""Checks that training survives an upgrade and a downgrade: `both_ways.py [REVISION]`.
+"""Checks that training survives an upgrade and a downgrade: `check_upgrade.py [REVISION]`.
 
 REVISION (by default the tag before this commit) plays three rounds in a new home, this source plays three more, then REVISION
 three more. Each must continue where the other stopped.
