@@ -58,7 +58,7 @@ class AdaptiveBatch:
             values: list[list[Floats]] = [[] for _ in texts]
             for part in micro_batches(texts, room):
                 pieces = [piece for _, piece in part]
-                with _trying(pieces):
+                with _texts_in_errors(pieces):
                     for (number, _), numbers in zip(part, measure(pieces), strict=True):
                         values[number].append(numbers)
             return [np.concatenate(parts) for parts in values]
@@ -73,7 +73,7 @@ class AdaptiveBatch:
             loss = clip = 0.0
             for part in micro_batches(batches, room):
                 pieces = [piece for _, piece in part]
-                with _trying(pieces):
+                with _texts_in_errors(pieces):
                     sums = learn(pieces)
                 loss, clip = loss + sums[0], clip + sums[1]
             return loss, clip
@@ -122,7 +122,7 @@ class _PassTooLarge(MemoryShort):
 
 
 @contextlib.contextmanager
-def _trying(pieces: Sequence[TokenizedGroup]) -> Iterator[None]:
+def _texts_in_errors(pieces: Sequence[TokenizedGroup]) -> Iterator[None]:
     """Add the texts of a pass to an out-of-memory error."""
     try:
         yield

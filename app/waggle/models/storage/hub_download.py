@@ -84,7 +84,7 @@ def model_of(name: str, cache: Path) -> Model:
     return Model(f"{owner}/{last}", revision, folder, folder.with_name(f"{UNFINISHED}{marked}"))
 
 
-def named(name: str, cache: Path) -> str:
+def name_and_commit(name: str, cache: Path) -> str:
     """A downloaded model as "name commit"; empty if its plan cannot be read."""
     try:
         return f"{name} {msgspec.json.decode((model_of(name, cache).folder / PLAN).read_bytes(), type=DownloadPlan).commit}"

@@ -139,7 +139,7 @@ class GraphDecodingBatch(TorchDecodingBatch):
             keys, values = self._caches[layer]
             keys.index_copy_(2, self._column, k[:, :, None])
             values.index_copy_(2, self._column, v[:, :, None])
-            return self._attended(layer, q, keys[:, :, :width], values[:, :, :width], to_come)
+            return self._attention(layer, q, keys[:, :, :width], values[:, :, :width], to_come)
 
         hidden = self._model.hidden(self._newest, self._ahead + self._column, attend)
         return self._model.logits(hidden, self._params.temperature)
