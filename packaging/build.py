@@ -14,11 +14,11 @@ import sys
 import time
 from pathlib import Path
 
-import check
+import app_contents
+import check_exclusions
 import make_linux
 import make_mac
 import make_windows
-import needs
 import notices
 import version
 
@@ -31,7 +31,7 @@ def main() -> int:
     began = time.monotonic()
     if sys.platform == "win32" and not shutil.which("makensis"):
         sys.exit("The installer is built with NSIS, which is not on the PATH: winget install NSIS.NSIS")
-    if "--unchecked" not in sys.argv and (code := check.main()):
+    if "--unchecked" not in sys.argv and (code := check_exclusions.main()):
         return code
     named = version.of_this_tree()
     folder = WORK / "Waggle"
@@ -62,7 +62,7 @@ def freeze(folder: Path, named: str) -> None:
     sys.stderr.write(done.stderr)
     if done.returncode:
         sys.exit(f"PyInstaller ended with code {done.returncode}.")
-    if missing := needs.missing(done.stderr):
+    if missing := app_contents.missing(done.stderr):
         sys.exit("\n".join(("Install these first (`packaging/dev.py doctor` names most of them):", *missing)))
 
 

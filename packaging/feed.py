@@ -34,7 +34,7 @@ def key_of(private: bytes) -> Ed25519PrivateKey:
     return key
 
 
-def signed(feed: bytes, private: bytes) -> bytes:
+def sign(feed: bytes, private: bytes) -> bytes:
     """The list and its signature, as one JSON document."""
     key = key_of(private)
     served = {"feed": base64.b64encode(feed).decode(), "signature": base64.b64encode(key.sign(update.DOMAIN + feed)).decode()}
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
             print(make_key(Path(private)))
         case ["sign", feed, out]:
             private = os.environ["WAGGLE_FEED_KEY"].encode()
-            served = signed(Path(feed).read_bytes(), private)
+            served = sign(Path(feed).read_bytes(), private)
             try:
                 update.read(served, key_of(private).public_key().public_bytes_raw().hex())
             except UpdateError as error:

@@ -13,7 +13,7 @@ DRAWING = Path(__file__).resolve().parent.parent / "resources/waggle.svg"
 SIZES = (16, 24, 32, 48, 64, 128, 256)
 
 
-def drawn(size: int) -> Image.Image:
+def draw(size: int) -> Image.Image:
     """The icon, drawn at this size and not scaled."""
     image = QImage(size, size, QImage.Format.Format_ARGB32)
     image.fill(0)
@@ -31,12 +31,12 @@ def main(target: Path) -> None:
     assert app is not None
     match target.suffix:
         case ".ico":
-            pictures = [drawn(size) for size in SIZES]
+            pictures = [draw(size) for size in SIZES]
             pictures[-1].save(target, sizes=[(size, size) for size in SIZES], append_images=pictures[:-1])
         case ".icns":
-            drawn(1024).save(target, append_images=[drawn(size) for size in (16, 32, 64, 128, 256, 512)])
+            draw(1024).save(target, append_images=[draw(size) for size in (16, 32, 64, 128, 256, 512)])
         case _:
-            drawn(512).save(target)
+            draw(512).save(target)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from importlib.metadata import Distribution
 from pathlib import Path
 
-import needs
+import app_contents
 import version
 from packaging.requirements import Requirement
 
@@ -47,7 +47,7 @@ def shipped() -> Iterator[Distribution]:
     while requirements:
         needed = Requirement(requirements.pop())
         name = re.sub(r"[-_.]+", "-", needed.name).lower()
-        if name in needs.NOWHERE or name in names or (needed.marker and not needed.marker.evaluate({"extra": ""})):
+        if name in app_contents.NOWHERE or name in names or (needed.marker and not needed.marker.evaluate({"extra": ""})):
             continue
         names.add(name)
         try:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-import needs
+import app_contents
 
 SECONDS = 300
 
@@ -69,7 +69,7 @@ def attempt(window: Path, console: Path, dist: Path) -> None:
         run(str(window), "--replay", str(recording), "--page", "home", "--screenshot", str(picture.resolve()))
         if not picture.exists():
             sys.exit("The window left no picture.")
-        chatting = shutil.copytree(needs.RESOURCES / "starter", home / "chatting")
+        chatting = shutil.copytree(app_contents.RESOURCES / "starter", home / "chatting")
         (chatting / "chat_template.jinja").write_text("{% for message in messages %}{{ message.content }}{% endfor %}")
         run(str(console), "selftest", "--home", str(home / "talking"), "--set", f"model.folder={chatting}")
         if sys.platform != "win32":

@@ -29,7 +29,7 @@ STOPPED = (2, 3, 4)  # by Ctrl+C or an error of collection, an internal error, a
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class SuiteRun:
     """The result of one pytest command."""
 
     code: int
@@ -44,7 +44,7 @@ Python = Callable[..., int]  # runs Python with these arguments; returns its exi
 def run(arguments: Sequence[str], python: Python) -> int:
     """Run both parts with these arguments of pytest; returns pytest's exit code for the two together."""
     began = time.monotonic()
-    runs: list[Run] = []
+    runs: list[SuiteRun] = []
     for part in PARTS:
         for finished in run_part(part, arguments, python):
             runs.append(finished)
@@ -54,7 +54,7 @@ def run(arguments: Sequence[str], python: Python) -> int:
     return exit_code(runs)
 
 
-def run_part(part: str, arguments: Sequence[str], python: Python) -> Iterator[Run]:
+def run_part(part: str, arguments: Sequence[str], python: Python) -> Iterator[SuiteRun]:
     """Run a part, then the tests that lost workers did not run, as long as each run leaves fewer."""
     print(f"{PARTS[part]}:", flush=True)
     latest = run_once(part, arguments, python, only=None)
@@ -72,7 +72,7 @@ def run_part(part: str, arguments: Sequence[str], python: Python) -> Iterator[Ru
             return
 
 
-def run_once(part: str, arguments: Sequence[str], python: Python, *, only: list[str] | None) -> Run:
+def run_once(part: str, arguments: Sequence[str], python: Python, *, only: list[str] | None) -> SuiteRun:
     """Run pytest for a part, or only for some of its tests."""
     with tempfile.TemporaryDirectory() as folder:
         report, selection = Path(folder, "report.json"), Path(folder, "selection.json")
@@ -83,24 +83,24 @@ def run_once(part: str, arguments: Sequence[str], python: Python, *, only: list[
         code = python(str(LAUNCHER), *WORKERS, *options, *arguments)
         if not report.exists():  # pytest ended early: on purpose if no argument chooses this part
             print("none chosen" if code == NO_TESTS else f"pytest ended with {code}", flush=True)
-            return Run(code=code, outcomes={}, lost_workers=0, not_run=[])
+            return SuiteRun(code=code, outcomes={}, lost_workers=0, not_run=[])
         content = json.loads(report.read_text(encoding="utf-8"))
     collected, ended = content["collected"], frozenset(content["ended"])
     not_run = only if collected is None else [test for test in collected if test not in ended]
-    return Run(
+    return SuiteRun(
         code=code, outcomes=content["outcomes"], lost_workers=content["lost_workers"],
         not_run=not_run if content["lost_workers"] else [],
     )  # fmt: skip
 
 
-def summary(runs: Sequence[Run], seconds: float) -> str:
+def summary(runs: Sequence[SuiteRun], seconds: float) -> str:
     """The last line of the suite: the totals of all its runs."""
     outcomes = Counter(outcome for run in runs for outcome in run.outcomes.values())
     figures = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped"))
     return f"Suite: {figures}, {sum(run.lost_workers for run in runs)} workers lost in {seconds:.0f} s"
 
 
-def exit_code(runs: Sequence[Run]) -> int:
+def exit_code(runs: Sequence[SuiteRun]) -> int:
     """A part without tests is no failure if the other one has some; a lost worker always is."""
     codes = [run.code for run in runs if run.code != NO_TESTS]
     if any(codes):

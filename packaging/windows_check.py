@@ -12,7 +12,7 @@ import tempfile
 import types
 from pathlib import Path
 
-import needs
+import app_contents
 
 # Imported while this process still looks like Linux, because they choose their code by the system.
 OTHERS = (
@@ -67,7 +67,7 @@ def _not_here(*_: object) -> None:
 
 def imports() -> None:
     """Import every module of the app."""
-    for name in needs.our_modules():
+    for name in app_contents.our_modules():
         if name not in ("waggle.__main__", "waggle.tasks.sandbox.audit_process") and "mlx" not in name:
             importlib.import_module(name)
 
@@ -75,7 +75,7 @@ def imports() -> None:
 def works(others: tuple[str, ...], *command: str) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "sitecustomize.py").write_text(f"import windows_check\nwindows_check.become_windows(*{others!r})\n")
-        places = (folder, str(needs.SOURCE), str(needs.ROOT / "packaging"))
+        places = (folder, str(app_contents.SOURCE), str(app_contents.ROOT / "packaging"))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places), "PYTHONHASHSEED": "0"}
         return not subprocess.call([sys.executable, *command], env=environment)
 
@@ -88,7 +88,7 @@ def main() -> int:
         and works(
             learning, "-m", "waggle", "selftest", "--set", "swarm.solo=false"
         )  # in a swarm, the default of an installed app
-        and works(("reasoning_gym", "sympy"), "-c", "import check; check.verifier()")
+        and works(("reasoning_gym", "sympy"), "-c", "import check_exclusions; check_exclusions.verifier()")
     )
     print("The app works without what Windows lacks." if tried else "Something needs what Windows lacks.")
     return 0 if tried else 1

@@ -11,10 +11,10 @@ import zipfile
 from importlib.metadata import PathDistribution
 from pathlib import Path
 
-import needs
+import app_contents
 from packaging.requirements import Requirement
 
-LOCK = needs.ROOT / "packaging/lock.txt"
+LOCK = app_contents.ROOT / "packaging/lock.txt"
 STUBS = {"pycosat": 'raise ImportError("pycosat is not part of Waggle on Windows")\n'}
 WINDOWS = {
     "sys_platform": "win32", "os_name": "nt", "platform_system": "Windows", "platform_machine": "AMD64",
@@ -26,12 +26,17 @@ WINDOWS = {
 def main(folder: Path) -> int:
     """Download and unpack all wheels and report missing ones; exit status 1 if a package cannot be had at all."""
     wheels, site = folder / "wheels", folder / "site"
-    requirements = tomllib.loads((needs.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    requirements = tomllib.loads((app_contents.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
     built_here, missing, names = list[str](), list[str](), set[str]()
     while requirements:
         needed = Requirement(requirements.pop())
         name = needed.name.lower().replace("_", "-").replace(".", "-")
-        if name in names or name in STUBS or name in needs.NOWHERE or (needed.marker and not needed.marker.evaluate(WINDOWS)):
+        if (
+            name in names
+            or name in STUBS
+            or name in app_contents.NOWHERE
+            or (needed.marker and not needed.marker.evaluate(WINDOWS))
+        ):
             continue
         names.add(name)
         if not (wheel := download(needed.name, wheels / name, built_here)):

@@ -62,9 +62,9 @@ def test_every_door_explains_itself(door, capsys):
 
 
 def test_options_before_the_door_hold_behind_it():
-    arguments = main.parsed(["--home", "/x", "--set", "a.b=1", "engine"])
+    arguments = main.parse(["--home", "/x", "--set", "a.b=1", "engine"])
     assert (str(arguments.home), arguments.set) == ("/x", ["a.b=1"])
-    assert main.parsed(["engine"]).set == []
+    assert main.parse(["engine"]).set == []
 
 
 @pytest.mark.parametrize("door", ["doctor", "log", "ctl status", "goodbye", "token", "update", "cuda", "race"])
@@ -72,14 +72,14 @@ def test_a_setting_where_it_would_do_nothing_is_refused(door, capsys):
     setting = ["--set", "computer.threads=1"]
     for words in ([*setting, *door.split()], [*door.split(), *setting]):
         with pytest.raises(SystemExit) as exit_info:
-            main.parsed(words)
+            main.parse(words)
         assert exit_info.value.code == 2
         assert "--set" in capsys.readouterr().err
 
 
 def test_a_setting_before_the_door_is_joined_by_those_behind_it():
-    assert main.parsed(["--set", "a.b=1", "engine", "--set", "a.b=2", "--set", "c.d=3"]).set == ["a.b=1", "a.b=2", "c.d=3"]
-    assert main.parsed(["--set", "a.b=1"]).set == ["a.b=1"]
+    assert main.parse(["--set", "a.b=1", "engine", "--set", "a.b=2", "--set", "c.d=3"]).set == ["a.b=1", "a.b=2", "c.d=3"]
+    assert main.parse(["--set", "a.b=1"]).set == ["a.b=1"]
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,14 @@ def test_a_setting_before_the_door_is_joined_by_those_behind_it():
     ],
 )
 def test_a_link_that_stands_by_itself_is_an_invite(words):
-    assert main.parsed(words).invite == "waggle://join?x"
+    assert main.parse(words).invite == "waggle://join?x"
 
 
 @pytest.mark.parametrize("behind", [["goodbye", "--remove", "all", "--json"], ["--home", "elsewhere"]])
 @pytest.mark.parametrize("before", [[], ["--home", "here"], ["--invite"]])
 def test_nothing_stands_behind_a_link_whoever_launches_it_may_break_it_in_pieces(before, behind, capsys):
     with pytest.raises(SystemExit) as exit_info:
-        main.parsed([*before, "waggle://x", *behind])
+        main.parse([*before, "waggle://x", *behind])
     assert exit_info.value.code == 2
     assert "nothing may stand behind a link" in capsys.readouterr().err
 
@@ -107,12 +107,12 @@ def test_nothing_stands_behind_a_link_whoever_launches_it_may_break_it_in_pieces
 @pytest.mark.parametrize("words", [["of a friend.waggle"], ["--invite", "of a friend.waggle"], ["OF A FRIEND.WAGGLE"]])
 def test_a_file_with_an_invite_is_found_from_any_folder(words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main.parsed(words).invite == str(tmp_path / words[-1])
+    assert main.parse(words).invite == str(tmp_path / words[-1])
 
 
 def test_an_invite_by_its_url_and_none_stay_what_they_are():
-    assert main.parsed(["--invite", "file:///tmp/of%20a%20friend.waggle"]).invite == "file:///tmp/of%20a%20friend.waggle"
-    assert main.parsed([]).invite == ""
+    assert main.parse(["--invite", "file:///tmp/of%20a%20friend.waggle"]).invite == "file:///tmp/of%20a%20friend.waggle"
+    assert main.parse([]).invite == ""
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_an_invite_by_its_url_and_none_stay_what_they_are():
     ],
 )
 def test_a_name_that_stands_for_something_else_is_no_invite(words):
-    assert (main.parsed(words).invite, str(main.parsed(words).home)) == ("", "/data/my.waggle")
+    assert (main.parse(words).invite, str(main.parse(words).home)) == ("", "/data/my.waggle")
 
 
 @pytest.mark.parametrize(
@@ -138,12 +138,12 @@ def test_a_name_that_stands_for_something_else_is_no_invite(words):
 def test_a_word_that_is_no_text_is_refused_before_anybody_is_told_it(words, capsys):
     """A word in Latin-1, as a shell passes it."""
     with pytest.raises(SystemExit):
-        main.parsed(words)
+        main.parse(words)
     assert "is not written in UTF-8" in capsys.readouterr().err
 
 
 def test_the_name_of_a_folder_may_be_no_text():
-    assert str(main.parsed(["--home", "/d\udce9", "engine"]).home) == "/d\udce9"
+    assert str(main.parse(["--home", "/d\udce9", "engine"]).home) == "/d\udce9"
 
 
 @pytest.mark.parametrize("door", ["seed", "engine", "selftest"])
@@ -299,7 +299,7 @@ def test_at_a_terminal_one_is_asked_before_anything_is_removed(tmp_path, monkeyp
 
 def test_every_command_is_a_module_that_is_imported_when_it_is_chosen_alone():
     code = (
-        "import sys; from waggle.cli import main; main.parsed(['log']); "
+        "import sys; from waggle.cli import main; main.parse(['log']); "
         "print([name for name in sys.modules if name.startswith('waggle.cli.')])"
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "app"})
@@ -309,9 +309,9 @@ def test_every_command_is_a_module_that_is_imported_when_it_is_chosen_alone():
 
 
 def test_verbose_may_stand_before_a_command_an_invite_or_nothing():
-    assert [main.parsed([*words]).verbose for words in ((), ("engine",), ("log",))] == [False] * 3
-    assert [main.parsed(["--verbose", *words]).verbose for words in ((), ("engine",), ("seed",))] == [True] * 3
-    arguments = main.parsed(["--verbose", "waggle://join?charter=ab"])
+    assert [main.parse([*words]).verbose for words in ((), ("engine",), ("log",))] == [False] * 3
+    assert [main.parse(["--verbose", *words]).verbose for words in ((), ("engine",), ("seed",))] == [True] * 3
+    arguments = main.parse(["--verbose", "waggle://join?charter=ab"])
     assert (arguments.verbose, arguments.invite) == (True, "waggle://join?charter=ab")
 
 
@@ -319,7 +319,7 @@ def test_verbose_may_stand_before_a_command_an_invite_or_nothing():
 def test_verbose_logs_details_of_waggle_alone(tmp_path, level):
     words = ["--verbose"] if level == logging.DEBUG else []
     code = (
-        "import logging, sys; from waggle.cli import main, options; a = main.parsed(sys.argv[1:]); options.start_log(a); "
+        "import logging, sys; from waggle.cli import main, options; a = main.parse(sys.argv[1:]); options.start_log(a); "
         "logging.getLogger('waggle.engine').debug('a detail token=abc'); logging.getLogger('asyncio').debug('of a library')"
     )
     command = [sys.executable, "-c", code, "engine", "--home", str(tmp_path), *words]

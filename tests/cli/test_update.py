@@ -24,7 +24,7 @@ def key(tmp_path):
 
 
 def served(key, *versions):
-    return signing.signed(json.dumps({"releases": [release(version) for version in versions]}).encode(), key[1])
+    return signing.sign(json.dumps({"releases": [release(version) for version in versions]}).encode(), key[1])
 
 
 def test_what_ships_has_an_empty_key_slot_and_asks_nobody(capsys):
@@ -61,7 +61,7 @@ def test_nonsense_is_refused_in_words(key, text):
 
 @pytest.mark.parametrize("change", [{"version": "1.2"}, {"version": "1.2.3-rc1"}, {"date": "soon"}, {"files": [{"system": "x"}]}])
 def test_a_signed_list_of_another_form_is_refused_too(key, change):
-    text = signing.signed(json.dumps({"releases": [{**release("99.0.0"), **change}]}).encode(), key[1])
+    text = signing.sign(json.dumps({"releases": [{**release("99.0.0"), **change}]}).encode(), key[1])
     with pytest.raises(UpdateError, match="cannot be read"):
         update.read(text, key[0])
 

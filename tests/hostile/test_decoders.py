@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from near import near
+from almost_valid import almost_valid
 from waggle.core.errors import LabError
 from waggle_lab.security import decoders
 from waggle_lab.security.decoders import NAMES, Decoder, load_decoder
@@ -44,7 +44,7 @@ def test_every_input_kept_from_fuzzing_is_read_or_refused(name: str, opened: Ope
 @settings(max_examples=150)
 @given(st.data())
 def test_bytes_near_a_valid_message_are_read_or_refused(name: str, opened: Open, data: st.DataObject) -> None:
-    opened(name).check(data.draw(near(opened(name).seeds)))
+    opened(name).check(data.draw(almost_valid(opened(name).seeds)))
 
 
 @pytest.mark.parametrize("name", NAMES)

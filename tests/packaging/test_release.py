@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import app_contents
 import dev
-import needs
 import notices
 import pytest
 import smoke
@@ -128,7 +128,7 @@ def test_the_notes_of_a_release_are_what_the_changelog_says_of_it():
 
 
 def test_the_smoke_test_hears_the_address_of_a_seed_behind_whatever_else_it_says(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(needs.SOURCE))
+    monkeypatch.setenv("PYTHONPATH", str(app_contents.SOURCE))
     assert smoke.seed([sys.executable, "-m", "waggle"], tmp_path / "seed").startswith("/ip4/127.0.0.1/tcp/")
 
 

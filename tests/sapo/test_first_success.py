@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from waggle.sapo.first_success import FirstSuccess, FirstSuccesses
+from waggle.sapo.first_success import FirstSuccess, FirstSuccessTracker
 from waggle.sapo.stages import Judged, Learned
 from waggle.sapo.training_groups import Lesson
 from waggle.tasks.questions import Question, QuestionId
@@ -33,22 +33,22 @@ def learned(number: int, *lessons: tuple[JudgedGroup, tuple[int, ...]]) -> Learn
 
 
 def test_only_the_first_full_success_of_a_specialty_counts():
-    ahas = FirstSuccesses()
-    assert ahas.judged(judged(0, group("bf", (0.0, 0.5)))) == ()
-    assert ahas.judged(judged(1, group("bf", (0.0, 1.0)), group("arc_1d", (0.0, 0.0)))) == (FirstSuccess("bf", 1, None),)
-    assert ahas.judged(judged(2, group("bf", (1.0, 1.0)), group("arc_1d", (1.0, 0.0)))) == (FirstSuccess("arc_1d", 2, None),)
+    tracker = FirstSuccessTracker()
+    assert tracker.find(judged(0, group("bf", (0.0, 0.5)))) == ()
+    assert tracker.find(judged(1, group("bf", (0.0, 1.0)), group("arc_1d", (0.0, 0.0)))) == (FirstSuccess("bf", 1, None),)
+    assert tracker.find(judged(2, group("bf", (1.0, 1.0)), group("arc_1d", (1.0, 0.0)))) == (FirstSuccess("arc_1d", 2, None),)
 
 
 def test_it_names_whose_right_answer_was_made_likelier_last():
-    ahas = FirstSuccesses()
-    ahas.learned(learned(0, (group("bf", (1.0, 0.0), ANNA), (1, 0))), ME)
-    ahas.learned(learned(1, (group("bf", (1.0, 0.0), BEN), (1, 0))), ME)
-    assert ahas.judged(judged(2, group("bf", (1.0,)))) == (FirstSuccess("bf", 2, BEN),)
+    tracker = FirstSuccessTracker()
+    tracker.record_lessons(learned(0, (group("bf", (1.0, 0.0), ANNA), (1, 0))), ME)
+    tracker.record_lessons(learned(1, (group("bf", (1.0, 0.0), BEN), (1, 0))), ME)
+    assert tracker.find(judged(2, group("bf", (1.0,)))) == (FirstSuccess("bf", 2, BEN),)
 
 
 def test_own_groups_wrong_answers_and_what_was_not_trained_on_teach_no_aha():
-    ahas = FirstSuccesses()
-    ahas.learned(
+    tracker = FirstSuccessTracker()
+    tracker.record_lessons(
         learned(
             0,
             (group("bf", (1.0, 0.0), ME), (1, 0)),
@@ -58,16 +58,16 @@ def test_own_groups_wrong_answers_and_what_was_not_trained_on_teach_no_aha():
         ),
         ME,
     )
-    assert ahas.judged(judged(1, group("bf", (1.0,)))) == (FirstSuccess("bf", 1, None),)
+    assert tracker.find(judged(1, group("bf", (1.0,)))) == (FirstSuccess("bf", 1, None),)
 
 
 def test_what_was_known_before_a_restart_is_no_aha_again():
-    after_restart = FirstSuccesses(["bf"], {"arc_1d": ANNA})
-    assert after_restart.judged(judged(9, group("bf", (1.0,)), group("arc_1d", (1.0,)))) == (FirstSuccess("arc_1d", 9, ANNA),)
+    after_restart = FirstSuccessTracker(["bf"], {"arc_1d": ANNA})
+    assert after_restart.find(judged(9, group("bf", (1.0,)), group("arc_1d", (1.0,)))) == (FirstSuccess("arc_1d", 9, ANNA),)
 
 
 def test_only_new_teachers_of_specialties_that_are_still_unknown_are_named():
-    ahas = FirstSuccesses(["bf"], {"arc_1d": ANNA})
+    tracker = FirstSuccessTracker(["bf"], {"arc_1d": ANNA})
     right = (1.0, 0.0)
     taught = learned(
         0,
@@ -76,18 +76,18 @@ def test_only_new_teachers_of_specialties_that_are_still_unknown_are_named():
         (group("arc_1d", right, ANNA), (1, 0)),
         (group("sums", right, ANNA), (1, 0)),
     )
-    assert ahas.learned(taught, ME) == {"sums": ANNA}, "bf is known, and arc_1d was taught by Anna last, as before"
-    assert ahas.learned(taught, ME) == {}
-    assert ahas.learned(learned(1, (group("sums", right, BEN), (1, 0))), ME) == {"sums": BEN}
-    assert ahas.judged(judged(2, group("sums", right))) == (FirstSuccess("sums", 2, BEN),)
-    assert ahas.learned(learned(2, (group("sums", right, ANNA), (1, 0))), ME) == {}
+    assert tracker.record_lessons(taught, ME) == {"sums": ANNA}, "bf is known, and arc_1d was taught by Anna last, as before"
+    assert tracker.record_lessons(taught, ME) == {}
+    assert tracker.record_lessons(learned(1, (group("sums", right, BEN), (1, 0))), ME) == {"sums": BEN}
+    assert tracker.find(judged(2, group("sums", right))) == (FirstSuccess("sums", 2, BEN),)
+    assert tracker.record_lessons(learned(2, (group("sums", right, ANNA), (1, 0))), ME) == {}
 
 
 def test_a_nearly_right_answer_is_no_aha_and_teaches_none():
-    ahas = FirstSuccesses()
-    assert ahas.learned(learned(0, (group("bf", (0.98, 0.0), ANNA), (1, 0))), ME) == {}
-    assert ahas.judged(judged(1, group("bf", (0.98, 0.0)))) == ()
+    tracker = FirstSuccessTracker()
+    assert tracker.record_lessons(learned(0, (group("bf", (0.98, 0.0), ANNA), (1, 0))), ME) == {}
+    assert tracker.find(judged(1, group("bf", (0.98, 0.0)))) == ()
 
 
 def test_a_right_answer_that_was_made_less_likely_teaches_no_aha():
-    assert FirstSuccesses().learned(learned(0, (group("bf", (1.0, 0.0), ANNA), (-1, 1))), ME) == {}
+    assert FirstSuccessTracker().record_lessons(learned(0, (group("bf", (1.0, 0.0), ANNA), (-1, 1))), ME) == {}

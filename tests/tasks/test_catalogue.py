@@ -30,7 +30,7 @@ def test_all_that_is_offered_makes_questions_of_seeds_as_large_as_those_of_a_swa
 
 
 def test_the_swarm_that_ships_is_the_easy_form_of_nine():
-    assert {catalogue.recognised(specialty)[0] for specialty in first_swarm().specialties} == {"easy"}
+    assert {catalogue.recognise(specialty)[0] for specialty in first_swarm().specialties} == {"easy"}
 
 
 def test_a_charter_is_made_and_read_again():

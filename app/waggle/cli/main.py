@@ -42,7 +42,7 @@ class Command(Protocol):
 def main(argv: list[str] | None = None) -> int:
     """Parse the arguments and run one command. Returns the exit code."""
     open_streams()
-    arguments = parsed(sys.argv[1:] if argv is None else argv)
+    arguments = parse(sys.argv[1:] if argv is None else argv)
     return exit_code(
         lambda: arguments.run(arguments),
         home=lambda: paths.home_in(arguments.home).root,
@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     )
 
 
-def parsed(words: list[str]) -> argparse.Namespace:
+def parse(words: list[str]) -> argparse.Namespace:
     """The arguments of one command. A `--set` before the command counts, too, unless one after it has the same name."""
     root = parser()
     if any(word.startswith("waggle:") for word in words[:-1]):  # a web page could add options for us to its link
@@ -85,13 +85,13 @@ class _CommandParser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         if self._command is not None:
-            command, self._command = _imported(self._command), None
+            command, self._command = _import_command(self._command), None
             self.set_defaults(run=command.run, takes_settings=False)
             command.add_arguments(self)
         return super().parse_known_args(args, namespace)
 
 
-def _imported(name: str) -> Command:
+def _import_command(name: str) -> Command:
     """The module of a command. Each import is written out, for type checkers and for the packer of the installers."""
     match name:
         case "engine":

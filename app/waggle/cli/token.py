@@ -17,12 +17,12 @@ def run(arguments: argparse.Namespace) -> int:
         hub_token.forget()
         sys.stdout.write("No token is stored any more.\n")
         return 0
-    hub_token.store(_typed())
+    hub_token.store(_read_token())
     sys.stdout.write("The token is in the keychain of this computer.\n")
     return 0
 
 
-def _typed() -> str:
+def _read_token() -> str:
     """The token from stdin; a terminal shows a prompt and does not echo it. Empty if there is none."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().strip()

@@ -182,7 +182,7 @@ def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
     resumable_download.require_usable_proxy(CudaError)
     for _ in range(2):
         try:
-            resumable_download.fetch(part, wheel.size, partial(_requested, wheel), progress)
+            resumable_download.fetch(part, wheel.size, partial(_request, wheel), progress)
         except httpx2.HTTPStatusError as error:
             title = f"The package index answered {error.response.status_code} when asked for {wheel.name}."
             raise CudaError(title, "Try again later; what has come is kept.") from error
@@ -203,7 +203,7 @@ def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
 
 
 @contextmanager
-def _requested(wheel: Wheel, headers: dict[str, str]) -> "Iterator[httpx2.Response]":
+def _request(wheel: Wheel, headers: dict[str, str]) -> "Iterator[httpx2.Response]":
     import httpx2
 
     with httpx2.stream("GET", wheel.url, headers=headers, timeout=20.0, follow_redirects=True) as response:

@@ -172,7 +172,7 @@ def value_of(settings: Settings, key: str) -> Value:
     """The value of `section.name`. Raises SettingsError."""
     section, _, name = key.partition(".")
     if section not in _names(settings) or name not in _names(getattr(settings, section)):
-        raise SettingsError(f"There is no setting {key}.", _meant(name, section))
+        raise SettingsError(f"There is no setting {key}.", _advice_for(name, section))
     value: Value = getattr(getattr(settings, section), name)
     return value
 
@@ -188,14 +188,14 @@ def read(path: Path, overrides: tuple[str, ...] = ()) -> Settings:
 def _overridden(stored: dict[str, Any], overrides: tuple[str, ...], source: str) -> Settings:
     """The stored settings with overrides. Raises SettingsError, which names the one of both that is wrong."""
     if not overrides:
-        return _checked(stored, source)
+        return _check(stored, source)
     table = deepcopy(stored)
     for override in overrides:
         _override(table, override)
     try:
-        return _checked(table, "the command line")
+        return _check(table, "the command line")
     except SettingsError:
-        _checked(stored, source)  # raises if the fault is there
+        _check(stored, source)  # raises if the fault is there
         raise
 
 
@@ -227,7 +227,7 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
         if value is not None:
             part[name] = list(value) if isinstance(value, tuple) else value
     stored = _known(table)
-    _checked(stored, "these settings")
+    _check(stored, "these settings")
     changed = _overridden(stored, overrides, "these settings")
     import tomli_w
 
@@ -306,11 +306,11 @@ def _override(table: dict[str, Any], override: str) -> None:
     key, value = assignment(override)
     section, _, name = key.partition(".")
     part = table.setdefault(section, {})
-    if isinstance(part, dict):  # if not, `_checked` refuses it
+    if isinstance(part, dict):  # if not, `_check` refuses it
         part[name] = value_of(Settings(), key) if value is None else value
 
 
-def _checked(table: dict[str, Any], source: str) -> Settings:
+def _check(table: dict[str, Any], source: str) -> Settings:
     try:
         settings = msgspec.convert(table, Settings)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:  # UnicodeEncodeError: a key with lone surrogates
@@ -343,10 +343,10 @@ def _nearest(message: str) -> str:
         section, name = wrong.groups()
         return f"There are {', '.join(get_args(get_type_hints(type(getattr(Settings(), section)))[name]))}."
     unknown = re.search(r"unknown field `(.+?)`(?: - at `\$\.?([^`]*)`)?", message)
-    return _meant(unknown.group(1), unknown.group(2)) if unknown else ""
+    return _advice_for(unknown.group(1), unknown.group(2)) if unknown else ""
 
 
-def _meant(name: str, section: str | None) -> str:
+def _advice_for(name: str, section: str | None) -> str:
     """Advice for an unknown setting: the one that was probably meant, or all that exist."""
     known = _names(getattr(Settings(), section)) if section in _names(Settings()) else _names(Settings())
     close = _close(name, known)

@@ -103,8 +103,8 @@ def is_home(home: paths.Home) -> bool:
 
 def stored_files(home: paths.Home, cache: Path) -> tuple[StoredFiles, ...]:
     """All stored files in the order of KINDS, without empty kinds."""
-    ours = _listed(home.root, OF_HOME) if is_home(home) else ()
-    listed = [*ours, *_listed(cache, OF_CACHE)]
+    ours = _list_files(home.root, OF_HOME) if is_home(home) else ()
+    listed = [*ours, *_list_files(cache, OF_CACHE)]
     return tuple(
         StoredFiles(kind=kind, files=tuple(path for path, _ in files), size=sum(size for _, size in files))
         for kind in KINDS
@@ -126,7 +126,7 @@ def remove(home: paths.Home, cache: Path, kinds: Collection[DataKind]) -> tuple[
 
 def tidy(home: paths.Home) -> None:
     """Remove empty folders of a home, the root last. `control` stays while it alone marks the folder as a home with files."""
-    rest = os.path.lexists(home.identity) or not any(_listed(home.root, OF_HOME))
+    rest = os.path.lexists(home.identity) or not any(_list_files(home.root, OF_HOME))
     _tidy(home.root, _tops(OF_HOME) - (set() if rest else {home.control.name}))
 
 
@@ -137,7 +137,7 @@ def _tidy(root: Path, tops: set[str]) -> None:
     _rmdir(root)
 
 
-def _listed(root: Path, patterns: dict[DataKind, tuple[str, ...]]) -> Iterator[tuple[DataKind, Path, int]]:
+def _list_files(root: Path, patterns: dict[DataKind, tuple[str, ...]]) -> Iterator[tuple[DataKind, Path, int]]:
     """Every known file below a root, without following links."""
     root = _real(root)
     for path in _leaves(root, patterns):

@@ -132,7 +132,7 @@ async def prepare_node(
             base=base,
             held_out=held_out,
             held_out_every=chosen.learning.held_out_every,
-            hub=hub_download.named(chosen.model.name, paths.models()) if chosen.model.name else "",
+            hub=hub_download.name_and_commit(chosen.model.name, paths.models()) if chosen.model.name else "",
         ),
         progress=Progress(saved.round, saved.completions, saved.learned) if saved else Progress(),
         take_exam=_leaderboard_exam(node, rules, swarm, gate),

@@ -18,7 +18,7 @@ from waggle.protocol import events
 from waggle.rl.batch import Ids, nothing
 from waggle.sapo import evaluation, stages
 from waggle.sapo import round as sapo
-from waggle.sapo.first_success import FirstSuccess, FirstSuccesses
+from waggle.sapo.first_success import FirstSuccess, FirstSuccessTracker
 from waggle.tasks.questions import Question, epoch_at
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class TrainingLoop:
         self._node, self._plan, self._progress, self._history = node, plan, start, history
         self._gate, self._call, self._clock = gate, callbacks, clock
         history.rewind_to(start.round)
-        self._ahas = FirstSuccesses(history.solved_datasets(), history.teachers())
+        self._ahas = FirstSuccessTracker(history.solved_datasets(), history.teachers())
         self._growth_published_at = 0.0
         self._published_texts: dict[int, tuple[str, bool]] = {}  # of this round, by completion
         self._has_played = False
@@ -114,7 +114,7 @@ class TrainingLoop:
                     self._call.publish(round_events.questions_drawn(stage, titles, self._plan.rules.group_size))
                 case stages.Judged():
                     own = stage
-                    successes = self._ahas.judged(stage)
+                    successes = self._ahas.find(stage)
                     self._call.publish(round_events.groups_judged(stage, titles))
                 case stages.Shared():
                     self._call.publish(events.GroupsShared(round=number, groups=stage.groups, bytes=stage.bytes))
@@ -122,7 +122,7 @@ class TrainingLoop:
                     gathered = stage
                     self._call.publish(round_events.gathered(stage))
                 case stages.Learned():
-                    taught = self._ahas.learned(stage, self._node.origin)
+                    taught = self._ahas.record_lessons(stage, self._node.origin)
                     self._call.publish(round_events.policy_updated(stage, own, self._node.policy.steps))
                     if stage.metrics is not None and not stage.metrics.applied:
                         self._call.publish(

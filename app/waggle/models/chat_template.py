@@ -40,7 +40,7 @@ class ChatTemplate:
         Special tokens appear as their texts. Raises ModelError if the template does not repeat each message exactly once.
         """
         marks = [MARK.format(place) for place in range(texts)]
-        rest, pieces = _rendered(self, tuple(marks)), []
+        rest, pieces = _render(self, tuple(marks)), []
         for mark in marks:
             if rest.count(mark) != 1:
                 raise _unusable(self.folder, "it does not say a person's words once")
@@ -50,7 +50,7 @@ class ChatTemplate:
 
 
 @lru_cache(CACHE_SIZE)
-def _rendered(chat: ChatTemplate, texts: tuple[str, ...]) -> str:
+def _render(chat: ChatTemplate, texts: tuple[str, ...]) -> str:
     """Render in a process of its own. Cached by the number of messages, because starting a process takes long."""
     try:
         child = ChildProcess("waggle.tasks.sandbox.template_process", messages.template_reply)

@@ -150,7 +150,7 @@ def _ways(fast: Precision, backend: str) -> Iterator[TrainingMode]:
 
 def _fit(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> MemoryFit:
     answers = work.answers * 3600 / max(1e-9, _seconds(model, machine, work, way))
-    return MemoryFit(way, _bytes(model, machine, work, way), machine.free, _rounded(answers))
+    return MemoryFit(way, _bytes(model, machine, work, way), machine.free, _round_to_two_digits(answers))
 
 
 def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> int:
@@ -229,7 +229,7 @@ def _widths(model: ModelConfig) -> int:
     return model.num_hidden_layers * (attention + 3 * (model.hidden_size + model.intermediate_size))
 
 
-def _rounded(number: float) -> int:
+def _round_to_two_digits(number: float) -> int:
     """Round to two digits; the estimate has no more."""
     return int(float(f"{number:.2g}"))
 

@@ -92,7 +92,7 @@ def load(folder: Path, *, rows: int = LARGEST_TOKEN) -> Tokenizer:
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise ModelError(f"There is no tokenizer.json in {folder}.", "Choose a complete transformers folder.")
-    with _refusing(folder):
+    with _model_errors(folder):
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
         tokenizer.no_truncation()  # some files ask for it, for their own purposes
         tokenizer.no_padding()
@@ -112,7 +112,7 @@ def load(folder: Path, *, rows: int = LARGEST_TOKEN) -> Tokenizer:
 
 
 @contextmanager
-def _refusing(folder: Path) -> Iterator[None]:
+def _model_errors(folder: Path) -> Iterator[None]:
     """Turn everything that a tokenizer raises into ModelError; panics of Rust are BaseExceptions."""
     try:
         yield

@@ -58,7 +58,7 @@ class _Player:
     """One node with its own count of rounds."""
 
     node: stages.Node
-    ahas: first_success.FirstSuccesses
+    ahas: first_success.FirstSuccessTracker
     round: int = 0
     useful: float = 0.0  # moving share of own groups that teach
 
@@ -111,7 +111,7 @@ class Trial:
             sharing=setup.sharing(),
             specialties=setup.specialties[i % len(setup.specialties)],
         )
-        return _Player(node, first_success.FirstSuccesses())
+        return _Player(node, first_success.FirstSuccessTracker())
 
     def run(self) -> Iterator[int]:
         """Play all rounds; yields the number of finished ticks after each tick."""
@@ -153,8 +153,8 @@ class Trial:
         trained_on = [lesson.group for lesson in learned.lessons if lesson.batch is not None]
         ages = [tick - self._written[group.key] for group in trained_on if group.group.origin != player.node.origin]
         self.log.record_round(tick, i, judged, learned, ages)
-        self.log.record_first_successes(tick, i, player.ahas.judged(judged))
-        player.ahas.learned(learned, player.node.origin)
+        self.log.record_first_successes(tick, i, player.ahas.find(judged))
+        player.ahas.record_lessons(learned, player.node.origin)
 
     def _rules_of(self, i: int) -> stages.RoundSettings:
         setup = self._setup

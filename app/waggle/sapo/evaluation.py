@@ -40,7 +40,7 @@ def measure(
     number: int, node: Node, rules: RoundSettings, questions: Sequence[Question], *, pause_point: Callable[[], None] = nothing
 ) -> Score:
     """Sample one completion at temperature 1 for every question that fits the policy, and count the right ones."""
-    items = answered(number, node, rules, questions, purpose="held_out", pause_point=pause_point)
+    items = sample_completions(number, node, rules, questions, purpose="held_out", pause_point=pause_point)
     by_dataset: dict[str, tuple[int, int]] = {}
     for (question, _), verdict in zip(items, node.verifier.judge(items), strict=True):
         right, total = by_dataset.get(question.dataset, (0, 0))
@@ -48,10 +48,10 @@ def measure(
     return Score(number, by_dataset)
 
 
-def answered(
+def sample_completions(
     number: int, node: Node, rules: RoundSettings, questions: Sequence[Question], *, purpose: str, pause_point: Callable[[], None]
 ) -> list[tuple[Question, Completion]]:
-    """One completion at temperature 1 for every question that fits the policy. `purpose` names the random stream."""
+    """Sample one completion at temperature 1 for every question that fits the policy. `purpose` names the random stream."""
     questions = [question for question in questions if fits(node, rules, question)]
     params = SamplingParams(max_new=rules.max_new, stop=node.tokenizer.stop, temperature=1.0, pause_point=pause_point)
     items: list[tuple[Question, Completion]] = []

@@ -1,4 +1,4 @@
-"""The "aha": a node's first right answer in a specialty, and the peer whose right answers there it learned from before."""
+"""First successes: a node's first right answer in a specialty, and the peer whose right answers there it learned from before."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class FirstSuccess:
     learned_from: bytes | None
 
 
-class FirstSuccesses:
+class FirstSuccessTracker:
     """Finds first successes in the stages of one node's rounds.
 
     `known` names the specialties that had their first success before; `taught_by` maps any other to the origin whose right
@@ -28,17 +28,17 @@ class FirstSuccesses:
         self._known = set(known)
         self._taught_by = dict(taught_by)
 
-    def judged(self, stage: Judged) -> tuple[FirstSuccess, ...]:
-        """The first successes of a round."""
-        ahas = []
+    def find(self, stage: Judged) -> tuple[FirstSuccess, ...]:
+        """Return the first successes of a round."""
+        successes = []
         for group in stage.groups:
             dataset = group.question.dataset
             if dataset not in self._known and max(group.rewards) >= RIGHT:
                 self._known.add(dataset)
-                ahas.append(FirstSuccess(dataset, stage.round, self._taught_by.get(dataset)))
-        return tuple(ahas)
+                successes.append(FirstSuccess(dataset, stage.round, self._taught_by.get(dataset)))
+        return tuple(successes)
 
-    def learned(self, stage: Learned, own: bytes) -> dict[str, bytes]:
+    def record_lessons(self, stage: Learned, own: bytes) -> dict[str, bytes]:
         """Record whose right answers became likelier, and return the new entries: dataset -> origin.
 
         `own` is this node's origin. A specialty that had its first success is not recorded any more.

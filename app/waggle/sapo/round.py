@@ -1,7 +1,7 @@
-"""One round of SAPO on one node: draw, answer, judge, share, select, learn. READ THIS FIRST.
+"""One round of SAPO on one node: draw, answer, judge, share, gather, learn. READ THIS FIRST.
 
     draw questions; let the policy answer each of them several times; let the verifier judge the answers;
-    share these groups with the swarm; select the groups that teach, own ones and those of peers; learn from them once.
+    share these groups with the swarm; gather the groups to learn from, local and external ones; learn from them once.
 
 `play` is a generator that yields one value of stages.py after each stage, so that a round can be watched, and stopped between
 any two. All that is random is a function of (seed, round, question, completion). Not here: when to play, what to save, what to
@@ -159,5 +159,5 @@ def learn(
         metrics = node.policy.step(batches, params)
     pull = sum(each.pull for each in lessons)
     # by origin: a strategy may bring back the node's own old groups as external ones
-    foreign = sum(each.pull for each in lessons if each.group.group.origin != node.origin)
-    return Learned(number, tuple(lessons), metrics, rate, foreign / pull if pull else 0.0)
+    external = sum(each.pull for each in lessons if each.group.group.origin != node.origin)
+    return Learned(number, tuple(lessons), metrics, rate, external / pull if pull else 0.0)

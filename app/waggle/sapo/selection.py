@@ -118,7 +118,7 @@ def select(
     pool = share_places(fitting, places, rules.bounds.share, generator(node.seed, "fair", number))
     decisions += _not_offered(fitting, pool)
     candidates = Candidates(
-        own=judged.groups,
+        local_groups=judged.groups,
         pool=pool,
         local=rules.local,
         external=rules.external,
@@ -225,9 +225,9 @@ def _weigh_all(
     node: Node, rules: RoundSettings, training: TrainingSet, judged: Judged, sampled: Sequence[Sequence[SampledCompletion]]
 ) -> tuple[list[WeightedGroup], list[Decision]]:
     """The groups of a training set with the weights of rule, strategy and familiarity, local groups first."""
-    own = [encode_local(node.charter, node.tokenizer, judged.groups[i], sampled[i]) for i in training.local]
+    local = [encode_local(node.charter, node.tokenizer, judged.groups[i], sampled[i]) for i in training.local]
     external = [encode_external(node.charter, node.tokenizer, group, rules.max_new, rules.context) for group in training.external]
-    encoded = [*own, *external]
+    encoded = [*local, *external]
     measure = TrainingSetSize(
         groups=rules.local + rules.external,  # the denominator, even where the training set is smaller
         tokens=sum(sum(group.lengths) for group in encoded),
@@ -240,7 +240,7 @@ def _weigh_all(
     logp_of: dict[int, Floats] = {}
     if node.sharing.needs_logp and external:
         logp = node.policy.logprobs([group.written for group in external], rules.temperature)
-        logp_of = dict(enumerate(logp, len(own)))
+        logp_of = dict(enumerate(logp, len(local)))
     weighted = [
         weigh(group, rules.rule, node.sharing, measure, values=value, logp=logp_of.get(i))
         for i, (group, value) in enumerate(zip(encoded, values, strict=True))
@@ -316,18 +316,18 @@ def inexcusable_tokens(tokenizer: Tokenizer, text: str, verdict: Verdict, length
     return ~excused
 
 
-def strangeness_limits(own: Sequence[float], parties: Mapping[Party, Sequence[float]]) -> dict[Party, float]:
+def strangeness_limits(local: Sequence[float], parties: Mapping[Party, Sequence[float]]) -> dict[Party, float]:
     """How strange the completions of each party may be: as strange as the node's own, or as is usual among *other* parties.
 
     Usual is the lower median over at least three other parties, each with its own lower median, so that only a majority of them
     can pass something off as usual.
     """
-    own_limit = max(own, default=0.0)
+    local_limit = max(local, default=0.0)
     typical = {whose: median_low(values) for whose, values in parties.items() if values}
     limits: dict[Party, float] = {}
     for whose in parties:
         others = [value for other, value in typical.items() if other != whose]
-        limits[whose] = max(own_limit, median_low(others)) if len(others) >= QUORUM else own_limit
+        limits[whose] = max(local_limit, median_low(others)) if len(others) >= QUORUM else local_limit
     return limits
 
 
@@ -337,13 +337,13 @@ def _inexcusable_tokens(weighted: WeightedGroup, k: int, tokenizer: Tokenizer) -
 
 
 def _without_strange(
-    weighted: Sequence[WeightedGroup], strangeness_of: Mapping[Position, float], own: Sequence[float]
+    weighted: Sequence[WeightedGroup], strangeness_of: Mapping[Position, float], local: Sequence[float]
 ) -> list[WeightedGroup]:
     """The groups with weight 0 for every completion above the limit of its party."""
     by_party: dict[Party, list[float]] = {}
     for (i, _), value in strangeness_of.items():
         by_party.setdefault(party(weighted[i].encoded.group), []).append(value)
-    limits = strangeness_limits(own, by_party)
+    limits = strangeness_limits(local, by_party)
     factors = {i: np.ones(len(weighted[i].encoded.lengths), np.float32) for i, _ in strangeness_of}  # (G,) each
     for (i, k), value in strangeness_of.items():
         factors[i][k] = value <= limits[party(weighted[i].encoded.group)]
@@ -356,7 +356,7 @@ def _without_strange(
 def refill(candidates: Candidates, training: TrainingSet, refused: Collection[JudgedGroup]) -> TrainingSet:
     """The training set with other groups in the places of the external ones that were `refused`.
 
-    External groups that teach are drawn uniformly first, then own ones that teach. A party of which a group was refused gets no
+    External groups that teach are drawn uniformly first, then local ones that teach. A party of which a group was refused gets no
     further place in this round.
     """
     refused_keys, refused_parties = {group.key for group in refused}, {party(group) for group in refused}
@@ -366,9 +366,9 @@ def refill(candidates: Candidates, training: TrainingSet, refused: Collection[Ju
     useful = candidates.useful(candidates.pool)
     spare = [group for group in useful if group.key not in chosen and party(group) not in refused_parties]
     fresh = tuple(spare[i] for i in candidates.noise.permutation(len(spare))[:free])
-    spare_own = [i for i in candidates.teaching if i not in training.local]
-    own = [spare_own[i] for i in candidates.noise.permutation(len(spare_own))[: free - len(fresh)]]
-    return TrainingSet(local=tuple(sorted((*training.local, *own))), external=(*staying, *fresh))
+    spare_local = [i for i in candidates.teaching if i not in training.local]
+    local = [spare_local[i] for i in candidates.noise.permutation(len(spare_local))[: free - len(fresh)]]
+    return TrainingSet(local=tuple(sorted((*training.local, *local))), external=(*staying, *fresh))
 
 
 def _why_useless(useless: Iterable[JudgedGroup], unfamiliar: Iterable[Decision]) -> list[Decision]:
@@ -382,27 +382,27 @@ def _why_useless(useless: Iterable[JudgedGroup], unfamiliar: Iterable[Decision])
 
 def share_pull(weighted: Sequence[WeightedGroup], share: float) -> list[WeightedGroup]:
     """The same groups with the pull of each party brought down to its share of the sum."""
-    own = sum(group.pull for group in weighted if not group.encoded.external)
+    local_pull = sum(group.pull for group in weighted if not group.encoded.external)
     pulls: dict[Party, float] = {}
     for group in weighted:
         if group.encoded.external:
             whose = party(group.encoded.group)
             pulls[whose] = pulls.get(whose, 0.0) + group.pull
-    scales = pull_scales(own, pulls, share)
+    scales = pull_scales(local_pull, pulls, share)
     return [
         group.scaled(np.full(len(group.encoded.lengths), scales[party(group.encoded.group)])) if group.encoded.external else group
         for group in weighted
     ]
 
 
-def pull_scales(own: float, parties: Mapping[Party, float], share: float) -> dict[Party, float]:
-    """The factor for each party's pull, so that no party has more than `share` of the sum of all. `own` is never scaled.
+def pull_scales(local_pull: float, parties: Mapping[Party, float], share: float) -> dict[Party, float]:
+    """The factor for each party's pull, so that no party has more than `share` of the sum of all. `local_pull` is never scaled.
 
     The sum is that before anything is scaled: a party that hardly pulls cannot hold the others down to its own level. Where
     fewer than 1 / share parties pull at all, each may have an equal part, so a node learns from a lone teacher.
     """
-    pulling = sum(pull > 0 for pull in parties.values()) + (own > 0)
-    level = max(share, 1.0 / max(1, pulling)) * (own + sum(parties.values()))
+    pulling = sum(pull > 0 for pull in parties.values()) + (local_pull > 0)
+    level = max(share, 1.0 / max(1, pulling)) * (local_pull + sum(parties.values()))
     return {whose: min(1.0, level / pull) if pull > 0 else 1.0 for whose, pull in parties.items()}
 
 

@@ -91,7 +91,7 @@ def charter_of(name: str, chosen: Sequence[tuple[str, str]], *, model_hint: str 
     return charter
 
 
-def recognised(specialty: Specialty) -> tuple[str, str]:
+def recognise(specialty: Specialty) -> tuple[str, str]:
     """The difficulty of a charter's specialty and a sample question; empty if its settings are none of the catalogue's."""
     for entry in shipped():
         if entry.dataset == specialty.dataset:

@@ -40,7 +40,7 @@ REACHED = {  # figure -> (cell, phase)
 
 
 @dataclass(frozen=True)
-class Run:
+class Measurement:
     """One line of runs.jsonl: one side of one cell in one process."""
 
     cell: str
@@ -55,22 +55,22 @@ class Run:
     card: str = ""  # the name of the GPU, if one was used
 
 
-def read(book: Path) -> list[Run]:
+def read(book: Path) -> list[Measurement]:
     """All runs so far; raises LabError."""
-    return json_lines_file.read(book, Run, "a run of the benchmark", "--out")
+    return json_lines_file.read(book, Measurement, "a run of the benchmark", "--out")
 
 
-def runs_of(runs: Sequence[Run], cell: str, side: str = "waggle") -> list[Run]:
+def runs_of(runs: Sequence[Measurement], cell: str, side: str = "waggle") -> list[Measurement]:
     return [run for run in runs if (run.cell, run.side) == (cell, side)]
 
 
-def seconds(runs: Sequence[Run], phase: str = ROUND) -> float | None:
+def seconds(runs: Sequence[Measurement], phase: str = ROUND) -> float | None:
     """The median seconds of a phase; None if it was not measured."""
     values = [phases[phase] for run in runs for phases in run.rounds if phase in phases]
     return statistics.median(values) if values else None
 
 
-def reached(runs: Sequence[Run], cell: str, phase: str) -> float | None:
+def share_of_limit(runs: Sequence[Measurement], cell: str, phase: str) -> float | None:
     """The median share of the limit: the least seconds that a phase needs (by its own process's limits) over those it took."""
     measured_cell = CELLS[cell]
     need = bench_limits.needs(measured_cell, model_config.read(cells.folder_of(measured_cell.model))).get(phase)
@@ -83,7 +83,7 @@ def reached(runs: Sequence[Run], cell: str, phase: str) -> float | None:
     return statistics.median(shares) if shares else None
 
 
-def figures(runs: Sequence[Run]) -> dict[str, object]:
+def figures(runs: Sequence[Measurement]) -> dict[str, object]:
     """The figures of everything that was measured, with the shapes of the cells."""
     values: dict[str, object] = {}
     for name, (ours, theirs, side) in RATIOS.items():
@@ -94,7 +94,7 @@ def figures(runs: Sequence[Run]) -> dict[str, object]:
         if peaks := runs_of(runs, cell):
             values[name] = round(max(run.gib for run in peaks), 2)
     for name, (cell, phase) in REACHED.items():
-        share = reached(runs, cell, phase)
+        share = share_of_limit(runs, cell, phase)
         if share:
             values[name] = round(share, 3)
     if system_shares := [
@@ -117,7 +117,7 @@ def figures(runs: Sequence[Run]) -> dict[str, object]:
     return values
 
 
-def _limits(runs: Sequence[Run]) -> dict[str, float]:
+def _limits(runs: Sequence[Measurement]) -> dict[str, float]:
     """The limits of the processor while a cell was measured; cells may come from different processors."""
     known = [run.limits for run in runs if run.limits]
     if not known:
@@ -126,7 +126,7 @@ def _limits(runs: Sequence[Run]) -> dict[str, float]:
     return {"gflop_per_s": round(speed / 1e9, 1), "gb_per_s": round(bandwidth / 1e9, 1)}
 
 
-def _phases(runs: Sequence[Run], cell: str) -> dict[str, dict[str, float]]:
+def _phases(runs: Sequence[Measurement], cell: str) -> dict[str, dict[str, float]]:
     """For every side: median seconds of each phase, peak memory (GiB), least movement of weights, number of rounds."""
     by_side: dict[str, dict[str, float]] = {}
     for side in CELLS[cell].sides:
@@ -141,18 +141,18 @@ def _phases(runs: Sequence[Run], cell: str) -> dict[str, dict[str, float]]:
     return by_side
 
 
-def table(runs: Sequence[Run]) -> str:
+def table(runs: Sequence[Measurement]) -> str:
     """A block for each cell: its shape, and a line for each side."""
     return "\n".join(line for name in CELLS if runs_of(runs, name) for line in _block(runs, name))
 
 
-def _block(runs: Sequence[Run], cell: str) -> Iterator[str]:
+def _block(runs: Sequence[Measurement], cell: str) -> Iterator[str]:
     yield f"\n{cell}: {CELLS[cell].description}"
     yield "".join([f"{'':10}", *(f"{phase:>11}" for phase in (*PHASES, "GiB", "rounds"))])
     for side, values in _phases(runs, cell).items():
         columns = [*(values.get(phase) for phase in PHASES), values["gib"], values["rounds"]]
         yield "".join([f"{side:10}", *(f"{'-' if value is None else f'{value:.4g}':>11}" for value in columns)])
-    shares = [reached(runs, cell, phase) for phase in PHASES]
+    shares = [share_of_limit(runs, cell, phase) for phase in PHASES]
     yield "".join([f"{'of limit':10}", *(f"{'' if share is None else f'{share:.0%}':>11}" for share in shares)])
     mine = seconds(runs_of(runs, cell))
     for side in CELLS[cell].sides[1:]:

@@ -65,7 +65,7 @@ class Comparison(NamedTuple):
         return next((arm for arm in self.arms if arm.name == name), None)
 
 
-class Advantage(NamedTuple):
+class Lead(NamedTuple):
     """An arm compared with another over the seeds of both. The ratio is None if the other scored nothing."""
 
     difference: Estimate
@@ -96,17 +96,17 @@ def comparisons(runs: Iterable[Run], *, split: str) -> tuple[Comparison, ...]:
     return tuple(by_name.values())
 
 
-def against_alone(arm: Arm, comparison: Comparison, measure: Callable[[Run], float]) -> Advantage | None:
+def against_alone(arm: Arm, comparison: Comparison, measure: Callable[[Run], float]) -> Lead | None:
     """Compare an arm with training alone; None for training alone itself, and without a common seed."""
     alone = comparison.alone
     return None if alone is None or arm.name == ALONE else against(arm, alone, measure)
 
 
-def against(arm: Arm, other: Arm, measure: Callable[[Run], float]) -> Advantage | None:
+def against(arm: Arm, other: Arm, measure: Callable[[Run], float]) -> Lead | None:
     """Compare two arms over their common seeds; None without one."""
     ours, theirs = arm.values(measure), other.values(measure)
     difference = statistics.paired_difference(ours, theirs)
-    return None if difference is None else Advantage(difference, statistics.paired_ratio(ours, theirs))
+    return None if difference is None else Lead(difference, statistics.paired_ratio(ours, theirs))
 
 
 def equal_cost(arm: Arm, other: Arm) -> int:

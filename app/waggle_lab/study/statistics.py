@@ -42,7 +42,7 @@ class Estimate(NamedTuple):
         return not self.is_one_seed and not self.low <= value <= self.high
 
 
-class FirstSuccesses(NamedTuple):
+class FirstSuccessSummary(NamedTuple):
     """The first successes of nodes in specialties, over all seeds. Shares and medians are None if there are none."""
 
     achieved: int
@@ -156,13 +156,13 @@ def final_by_model(run: Run) -> dict[str, float]:
     return {model: fmean(heights) for model, heights in final.items()}
 
 
-def first_successes(runs: Sequence[Run]) -> FirstSuccesses:
+def first_successes(runs: Sequence[Run]) -> FirstSuccessSummary:
     """Count first successes, and those after training on a peer's success, with their median rounds."""
     ahas = [aha for run in runs for aha in run.ahas]
     after = [aha.round for aha in ahas if aha.learned_from >= 0]
     alone = [aha.round for aha in ahas if aha.learned_from < 0]
     shares = [fmean(aha.learned_from >= 0 for aha in run.ahas) for run in runs if run.ahas]
-    return FirstSuccesses(
+    return FirstSuccessSummary(
         achieved=len(ahas),
         possible=sum(sum(run.specialty_counts) or len(run.models) * len(run.specialties) for run in runs),
         share_after_others=estimate(shares) if shares else None,

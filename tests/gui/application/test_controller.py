@@ -271,7 +271,7 @@ def test_a_start_while_it_is_leaving_is_a_start_afterwards(
     monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
     chosen = app.Arguments(on="server", overrides=("swarm.solo=true",), verbose=True)
     app._start_again(Home(tmp_path), chosen, shell.pending_start)
-    arguments = main.parsed(started[0][len(paths.window_command()) :])
+    arguments = main.parse(started[0][len(paths.window_command()) :])
     assert (arguments.home, arguments.on, arguments.set, arguments.invite, arguments.verbose) == (
         tmp_path,
         "server",

@@ -178,7 +178,7 @@ def test_an_example_is_opened_from_the_same_home(tmp_path: Path, qtbot: QtBot, m
     monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
     app.watch_example(tmp_path)
     app.watch_example(None)
-    requested, by_default = (main.parsed(command[len(paths.window_command()) :]) for command in started)
+    requested, by_default = (main.parse(command[len(paths.window_command()) :]) for command in started)
     assert (requested.home, requested.replay) == (tmp_path, paths.example())
     assert (by_default.home, by_default.replay) == (None, paths.example())
 

@@ -15,7 +15,7 @@ LINE = re.compile(r"^`app/waggle/gui/pages/__init__\.py`.*?^```python\n(?P<line>
 
 OPEN = """
 import sys
-from waggle.cli.main import parsed
+from waggle.cli.main import parse
 from waggle.gui.application.main import application
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.context import PageContext
@@ -23,7 +23,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.protocol.state import State
 
 (name,) = sys.argv[1:]
-assert parsed(["--page", name]).page == name
+assert parse(["--page", name]).page == name
 application()
 window = MainWindow(PageContext(Theme("light")))
 window.rail.chosen.emit(name)

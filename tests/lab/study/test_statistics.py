@@ -8,7 +8,7 @@ import pytest
 
 from waggle.practice.results import BIN, Aha, Key, Run
 from waggle_lab.study import statistics
-from waggle_lab.study.comparison import Advantage, against_alone, best_rate, comparisons, configuration_label, rate_label
+from waggle_lab.study.comparison import Lead, against_alone, best_rate, comparisons, configuration_label, rate_label
 from waggle_lab.study.statistics import Estimate, estimate
 
 
@@ -219,7 +219,7 @@ def test_a_verdict_says_whether_the_interval_excludes_no_difference(
     (comparison,) = comparisons(runs, split="test")
     reference, arm = comparison.arms
     advantage = against_alone(arm, comparison, statistics.heldout_final)
-    assert isinstance(advantage, Advantage)
+    assert isinstance(advantage, Lead)
     assert advantage.verdict == verdict
     assert against_alone(reference, comparison, statistics.heldout_final) is None
 

@@ -234,13 +234,14 @@ def test_a_revision_has_a_folder_of_its_own(hub, tmp_path):
 
 def test_what_was_trained_is_downloaded_again_and_not_what_its_name_means_by_now(hub, tmp_path):
     get(hub, tmp_path)
-    named = hub_module.named(NAME, tmp_path)
+    named = hub_module.name_and_commit(NAME, tmp_path)
     assert named == f"{NAME} {COMMIT}"
     remove(tmp_path / NAME)
-    assert hub_module.named(NAME, tmp_path) == ""
+    assert hub_module.name_and_commit(NAME, tmp_path) == ""
     hub.newer[NAME] = {"generation_config.json": b"{}"}
     trained_folder = get(hub, tmp_path, commit=COMMIT)
-    assert (hub_module.named(NAME, tmp_path), (trained_folder / "generation_config.json").read_bytes() != b"{}") == (named, True)
+    assert hub_module.name_and_commit(NAME, tmp_path) == named
+    assert (trained_folder / "generation_config.json").read_bytes() != b"{}"
     remove(trained_folder)
     assert (get(hub, tmp_path) / "generation_config.json").read_bytes() == b"{}"
     gone = refused(hub, tmp_path / "other", commit="0" * 40)

@@ -57,7 +57,7 @@ class Failing(CudaGraphs):
         super().__init__()
         self.failures = list(failures)
 
-    def _recorded(self, compute):
+    def _capture(self, compute):
         if self.failures:
             raise self.failures.pop(0)
         return "recorded"

@@ -27,7 +27,7 @@ def endless(*_):
         pass
 
 verifier_process.SECONDS = template_process.SECONDS = 0.5
-verifier_process.CharterDatasets.answer, template_process.rendered = endless, endless
+verifier_process.CharterDatasets.answer, template_process.render = endless, endless
 verifier_process.main() if {verifier} else template_process.main()
 """
 NEVER = 600.0

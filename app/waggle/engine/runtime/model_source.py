@@ -116,7 +116,7 @@ def read_record(home: paths.Home) -> ModelRecord | None:
 
 def _may_be_of(checkpoints: Path, chosen: ModelSettings) -> bool:
     """Whether the newest checkpoint may be this model's. For a model that is not here: whether it is not the starter's."""
-    saved, base = checkpoint.glanced(checkpoints), _base(chosen)
+    saved, base = checkpoint.read_unverified(checkpoints), _base(chosen)
     return saved is None or (checkpoint.is_of(saved, base) if base else not checkpoint.is_of(saved, _base(ModelSettings())))
 
 

@@ -41,7 +41,7 @@ class LeaderboardExam:
             questions = self.leaderboard.exams.of(epoch).questions
         except CharterError:  # a question cannot be generated: nobody under this charter can answer it
             return
-        items = evaluation.answered(number, self.node, self.rules, questions, purpose="exam", pause_point=self.gate)
+        items = evaluation.sample_completions(number, self.node, self.rules, questions, purpose="exam", pause_point=self.gate)
         right = sum(verdict.reward >= RIGHT for verdict in self.node.verifier.judge(items))
         answers_by_question = dict(items)
         answers = [answers_by_question.get(question, UNANSWERED) for question in questions]

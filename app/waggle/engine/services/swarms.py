@@ -185,7 +185,7 @@ class SwarmService:
             specialties=tuple(
                 events_swarms.SpecialtyShown(title=specialty.title, difficulty=difficulty, sample=sample)
                 for specialty in charter.specialties
-                for difficulty, sample in [catalogue.recognised(specialty)]
+                for difficulty, sample in [catalogue.recognise(specialty)]
             ),
             model_hint=charter.model_hint or "",
             completion_characters=charter.completion_characters,

@@ -101,7 +101,7 @@ def _layer(
     if "self_attn.q_norm.weight" in parts:
         q = _norm(shape, parts["self_attn.q_norm.weight"], q)
         k = _norm(shape, parts["self_attn.k_norm.weight"], k)
-    x = x + _linear(parts, "self_attn.o_proj", attend(_turned(q, turns), _turned(k, turns), v))
+    x = x + _linear(parts, "self_attn.o_proj", attend(_rotate(q, turns), _rotate(k, turns), v))
     normed = _norm(shape, parts["post_attention_layernorm.weight"], x)
     gate = _linear(parts, "mlp.gate_proj", normed)
     wide = gate * mx.sigmoid(gate) * _linear(parts, "mlp.up_proj", normed)
@@ -118,7 +118,7 @@ def _linear(parts: Weights, name: str, x: mx.array) -> mx.array:
     return output
 
 
-def _turned(heads: mx.array, turns: tuple[mx.array, mx.array]) -> mx.array:
+def _rotate(heads: mx.array, turns: tuple[mx.array, mx.array]) -> mx.array:
     """Rotate queries or keys (T, heads, width)."""
     cos, sin = turns
     first, second = mx.split(heads, 2, -1)

@@ -81,7 +81,7 @@ class MlxPolicy:
                 sampled = decode(MlxDecodingBatch(self._model, weights, some, size, watched), noise, watched)
             return [sampled[p * size : (p + 1) * size] for p in range(len(some))]
 
-        return self._batch_size.sampled(prompts, uniforms, params, sample)
+        return self._batch_size.sample(prompts, uniforms, params, sample)
 
     def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
         """See `sapo.interfaces.Policy.logprobs`. Raises MemoryShort."""
@@ -89,18 +89,18 @@ class MlxPolicy:
         def measure(weights: Weights, normed: mx.array, targets: mx.array) -> mx.array:
             return fused_head.logprobs(normed, weights[self._model.head], targets, temperature, frozen=True)
 
-        return self._measured(texts, measure)
+        return self._measure(texts, measure)
 
     def values(self, texts: Sequence[TokenizedGroup]) -> list[Floats]:
         """See `sapo.interfaces.Policy.values`. Raises MemoryShort."""
         if not self._critic:
             return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
-        return self._measured(texts, lambda weights, normed, targets: _expected(self._critic, normed))
+        return self._measure(texts, lambda weights, normed, targets: _expected(self._critic, normed))
 
-    def _measured(
+    def _measure(
         self, texts: Sequence[TokenizedGroup], measure: Callable[[Weights, mx.array, mx.array], mx.array]
     ) -> list[Floats]:
-        """(N,) for each group. `measure(weights, normed, targets)` returns one number for each completion token."""
+        """Return (N,) for each group. `measure(weights, normed, targets)` returns one number for each completion token."""
         with memory_errors():
             weights = self._working()
 
@@ -109,7 +109,7 @@ class MlxPolicy:
                 packing, normed = self._normed(weights, pieces)
                 return packing.split(measure(weights, normed, packing.targets))
 
-        return self._batch_size.measured(texts, some)
+        return self._batch_size.measure(texts, some)
 
     def step(self, batches: Sequence[TrainingGroup], params: StepParams) -> StepMetrics:
         """See `sapo.interfaces.Policy.step`. Raises Stopped from a pause point, before anything changed.
@@ -174,7 +174,7 @@ class MlxPolicy:
             with memory_errors():
                 return self._learn(pieces, params, gradient)
 
-        return gradient, *self._batch_size.learned(batches, gradient.clear, some)
+        return gradient, *self._batch_size.learn(batches, gradient.clear, some)
 
     def _normed(self, weights: Weights, texts: Sequence[TokenizedGroup], *, learning: bool = False) -> tuple[Packing, mx.array]:
         """The layout, and the normed hidden states (N, D) that predict the completion tokens."""

@@ -28,7 +28,7 @@ class AdaptiveBatch:
         self._usual, self._parts = PASS_BYTES // bytes_per_token, training.parts
         self._short = short
 
-    def sampled(
+    def sample(
         self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams, sample: Sample
     ) -> list[list[SampledCompletion]]:
         """Sample completions of all prompts, as many prompts at a time as fit; `params.watch` sees all rows."""
@@ -49,23 +49,23 @@ class AdaptiveBatch:
                 self.rows = at_once * group_size
                 self._short(f"Memory ran short while answering: {self.rows} answers are written at a time from now on.")
 
-    def measured(
+    def measure(
         self, texts: Sequence[TokenizedGroup], measure: Callable[[Sequence[TokenizedGroup]], Sequence[Floats]]
     ) -> list[Floats]:
-        """(N,) for each text. `measure` returns one number for each completion token of each piece."""
+        """Return (N,) for each text. `measure` returns one number for each completion token of each piece."""
 
         def all_of_them(room: int) -> list[Floats]:
             values: list[list[Floats]] = [[] for _ in texts]
             for part in micro_batches(texts, room):
                 pieces = [piece for _, piece in part]
-                with _trying(pieces):
+                with _texts_in_errors(pieces):
                     for (number, _), numbers in zip(part, measure(pieces), strict=True):
                         values[number].append(numbers)
             return [np.concatenate(parts) for parts in values]
 
-        return self._worked(texts, all_of_them)
+        return self._run_halving(texts, all_of_them)
 
-    def learned(self, batches: Sequence[TrainingGroup], begin: Callable[[], None], learn: Learn) -> tuple[float, float]:
+    def learn(self, batches: Sequence[TrainingGroup], begin: Callable[[], None], learn: Learn) -> tuple[float, float]:
         """Accumulate a gradient: `begin` clears it, `learn` adds that of some pieces. Returns the sums of its results."""
 
         def all_of_them(room: int) -> tuple[float, float]:
@@ -73,14 +73,14 @@ class AdaptiveBatch:
             loss = clip = 0.0
             for part in micro_batches(batches, room):
                 pieces = [piece for _, piece in part]
-                with _trying(pieces):
+                with _texts_in_errors(pieces):
                     sums = learn(pieces)
                 loss, clip = loss + sums[0], clip + sums[1]
             return loss, clip
 
-        return self._worked(batches, all_of_them)
+        return self._run_halving(batches, all_of_them)
 
-    def _worked(self, texts: Sequence[TokenizedGroup], work: Callable[[int], T]) -> T:
+    def _run_halving(self, texts: Sequence[TokenizedGroup], work: Callable[[int], T]) -> T:
         """Call `work(room)` with the tokens of a pass; after an out-of-memory error start again with half of them."""
         while True:
             room = self.room or max(1, max(self._usual, *(text.tokens for text in texts)) // self._parts)
@@ -122,7 +122,7 @@ class _PassTooLarge(MemoryShort):
 
 
 @contextlib.contextmanager
-def _trying(pieces: Sequence[TokenizedGroup]) -> Iterator[None]:
+def _texts_in_errors(pieces: Sequence[TokenizedGroup]) -> Iterator[None]:
     """Add the texts of a pass to an out-of-memory error."""
     try:
         yield

@@ -201,7 +201,7 @@ def load_newest(root: Path, policy: SavablePolicy, base: str) -> tuple[Checkpoin
     for folder in folders(root):
         _require_understood(folder)
         try:
-            saved = _verified(folder)
+            saved = _verify(folder)
         except CheckpointError as error:
             aside.append(DamagedState(_set_aside(folder), error.title))
             continue
@@ -220,14 +220,14 @@ def load_newest(root: Path, policy: SavablePolicy, base: str) -> tuple[Checkpoin
 
 def load(folder: Path, policy: SavablePolicy) -> CheckpointState:
     """Restore this checkpoint. Raises CheckpointError if it is damaged."""
-    saved = _verified(folder)
+    saved = _verify(folder)
     policy.restore(*_arrays(folder, saved, policy.training.optimizer), saved.step)
     return saved
 
 
 def arrays(folder: Path) -> tuple[Arrays, Arrays]:
     """The weights and moments of a checkpoint. Raises CheckpointError if it is damaged."""
-    saved = _verified(folder)
+    saved = _verify(folder)
     return _arrays(folder, saved, saved.optimizer)
 
 
@@ -236,7 +236,7 @@ def newest(root: Path, base: str) -> tuple[Path, CheckpointState]:
     for folder in folders(root):
         _require_understood(folder)
         try:
-            saved = _verified(folder)
+            saved = _verify(folder)
         except CheckpointError:  # the engine renames it at its next start, and reports it
             continue
         _require_ours(folder, saved, base)
@@ -244,7 +244,7 @@ def newest(root: Path, base: str) -> tuple[Path, CheckpointState]:
     raise CheckpointError(f"Nothing is saved in {root.parent} yet.", "Let Waggle finish a round first.")
 
 
-def glanced(root: Path) -> CheckpointState | None:
+def read_unverified(root: Path) -> CheckpointState | None:
     """The state of the newest checkpoint, without verification; None if there is none that can be read."""
     for folder in folders(root):
         with contextlib.suppress(OSError, *UNREADABLE):  # `load_newest` reports what is wrong with it
@@ -254,14 +254,14 @@ def glanced(root: Path) -> CheckpointState | None:
 
 def commit_of(root: Path, name: str) -> str:
     """The commit of a hub model that was trained here, because its name alone means the newest; empty if none was."""
-    saved = glanced(root)
+    saved = read_unverified(root)
     was, _, commit = saved.hub.rpartition(" ") if saved else ("", "", "")
     return commit if was == name else ""
 
 
 def method_of(root: Path) -> Method | None:
     """The training method of the newest checkpoint, the default if nothing is chosen; None if there is none."""
-    saved = glanced(root)
+    saved = read_unverified(root)
     return saved.method if saved else None
 
 
@@ -305,7 +305,7 @@ def _require_ours(folder: Path, saved: CheckpointState, base: str) -> None:
         )
 
 
-def _verified(folder: Path) -> CheckpointState:
+def _verify(folder: Path) -> CheckpointState:
     """Check all checksums, then read state.json. Raises CheckpointError."""
     try:
         listed = [line.split("  ", 1) for line in (folder / SUMS).read_text().splitlines()]

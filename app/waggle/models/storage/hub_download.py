@@ -84,7 +84,7 @@ def model_of(name: str, cache: Path) -> Model:
     return Model(f"{owner}/{last}", revision, folder, folder.with_name(f"{UNFINISHED}{marked}"))
 
 
-def named(name: str, cache: Path) -> str:
+def name_and_commit(name: str, cache: Path) -> str:
     """A downloaded model as "name commit"; empty if its plan cannot be read."""
     try:
         return f"{name} {msgspec.json.decode((model_of(name, cache).folder / PLAN).read_bytes(), type=DownloadPlan).commit}"
@@ -169,7 +169,7 @@ class _Download:
 
         self._headers = build_hf_headers(token=token or False)
         unfinished = self._model.unfinished
-        plan = _planned(unfinished) or self._plan(token)
+        plan = _read_plan(unfinished) or self._plan(token)
         self._total = plan.total
         self._here = sum(_size(unfinished, file) for file in plan.files)
         _require_room(unfinished, self._total - self._here, self._model.repository)
@@ -229,7 +229,7 @@ class _Download:
         part = self._model.unfinished / f"{file.name}.part"
         others = self._here - (part.stat().st_size if part.is_file() else 0)
         for _ in range(2):
-            resumable_download.fetch(part, file.size, partial(self._requested, file, commit), partial(self._tell, others))
+            resumable_download.fetch(part, file.size, partial(self._request, file, commit), partial(self._tell, others))
             if _is_whole(part, file):
                 self._here = others + file.size
                 os.replace(part, part.with_name(file.name))
@@ -245,7 +245,7 @@ class _Download:
         self._progress(others + here, self._total)
 
     @contextmanager
-    def _requested(self, file: HubFile, commit: str, headers: dict[str, str]) -> "Iterator[httpx2.Response]":
+    def _request(self, file: HubFile, commit: str, headers: dict[str, str]) -> "Iterator[httpx2.Response]":
         from huggingface_hub import hf_hub_url
         from huggingface_hub.utils import hf_raise_for_status, http_stream_backoff
 
@@ -275,23 +275,23 @@ def plan_of(info: "ModelInfo") -> DownloadPlan:
         if name not in there:
             raise ModelError(f"{info.id} has no {name}.", "Choose a complete transformers model.")
     names = [name for name in WORDS if name in there] + weights
-    return DownloadPlan(_known(info.sha, info.id), tuple(_file_of(there[name], info.id) for name in names))
+    return DownloadPlan(_require(info.sha, info.id), tuple(_file_of(there[name], info.id) for name in names))
 
 
 def _file_of(sibling: Any, repository: str) -> HubFile:
-    size = _known(sibling.size, repository)
+    size = _require(sibling.size, repository)
     if sibling.lfs is not None:
         return HubFile(sibling.rfilename, size, sha256=sibling.lfs.sha256)
-    return HubFile(sibling.rfilename, size, git=_known(sibling.blob_id, repository))
+    return HubFile(sibling.rfilename, size, git=_require(sibling.blob_id, repository))
 
 
-def _known(value: T | None, repository: str) -> T:
+def _require(value: T | None, repository: str) -> T:
     if value is None:
         raise ModelError(f"The hub does not say what {repository} consists of.", "Try again later.")
     return value
 
 
-def _planned(unfinished: Path) -> DownloadPlan | None:
+def _read_plan(unfinished: Path) -> DownloadPlan | None:
     """The plan of an interrupted download. Without it the commit of the files is unknown, so they are deleted."""
     try:
         return msgspec.json.decode((unfinished / PLAN).read_bytes(), type=DownloadPlan)

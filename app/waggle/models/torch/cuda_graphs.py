@@ -39,7 +39,7 @@ class CudaGraphs:
         """A graph and its output; None if memory is short, or if this GPU or driver cannot capture, which is not retried."""
         for _ in range(2 if self._possible else 0):
             try:
-                return self._recorded(compute)
+                return self._capture(compute)
             except MemoryShort:
                 give_back_on_cards()  # a capture cannot use cached free blocks
             except RuntimeError as error:
@@ -48,7 +48,7 @@ class CudaGraphs:
                 break
         return None
 
-    def _recorded(self, compute: Compute) -> tuple[torch.cuda.CUDAGraph, torch.Tensor]:
+    def _capture(self, compute: Compute) -> tuple[torch.cuda.CUDAGraph, torch.Tensor]:
         graph, memory = torch.cuda.CUDAGraph(), self._newest.pool() if self._newest else None
         with memory_errors(), on_capture_stream():
             graph.capture_begin(pool=memory, capture_error_mode="thread_local")
@@ -127,10 +127,10 @@ class GraphDecodingBatch(TorchDecodingBatch):
             self._newest, self._repeat = self._picked.clone(), self._begin()
         self._column.fill_(column)
         self._newest.copy_(self._picked)
-        self._logits = self._repeat(self._fed)
+        self._logits = self._repeat(self._compute_logits)
 
-    def _fed(self) -> torch.Tensor:
-        """The logits (rows, V) after the newest tokens. All that changes from step to step is read from tensors."""
+    def _compute_logits(self) -> torch.Tensor:
+        """Return the logits (rows, V) after the newest tokens. All that changes from step to step is read from tensors."""
         width = self._width
         to_come = torch.zeros(width, device=self._device, dtype=self._model.precision)
         to_come.masked_fill_(self._columns[:width] > self._column, -torch.inf)
@@ -139,7 +139,7 @@ class GraphDecodingBatch(TorchDecodingBatch):
             keys, values = self._caches[layer]
             keys.index_copy_(2, self._column, k[:, :, None])
             values.index_copy_(2, self._column, v[:, :, None])
-            return self._attended(layer, q, keys[:, :, :width], values[:, :, :width], to_come)
+            return self._attention(layer, q, keys[:, :, :width], values[:, :, :width], to_come)
 
         hidden = self._model.hidden(self._newest, self._ahead + self._column, attend)
         return self._model.logits(hidden, self._params.temperature)

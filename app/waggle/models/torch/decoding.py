@@ -81,12 +81,12 @@ class TorchDecodingBatch:
         def attend(layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
             keys, values = self._caches[layer]
             keys[:, :, column], values[:, :, column] = k, v
-            return self._attended(layer, q, keys[:, :, : column + 1], values[:, :, : column + 1])
+            return self._attention(layer, q, keys[:, :, : column + 1], values[:, :, : column + 1])
 
         hidden = self._model.hidden(self._picked, self._ahead + column, attend)
         self._logits = self._model.logits(hidden, self._params.temperature)
 
-    def _attended(
+    def _attention(
         self, layer: int, q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Attention of each row's query (heads, width) to its prompt and its own tokens: (rows, heads * width).

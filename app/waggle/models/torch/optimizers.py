@@ -167,7 +167,7 @@ class Adafactor:
         noise.manual_seed(int(generator(0, "rounding", number, zlib.crc32(name.encode())).integers(1 << 63)))
         for rows in blocks:
             moved = matrix[rows].float().sub_(self._update(name, gradient[rows], rows), alpha=size)
-            matrix[rows] = moved if matrix.dtype == torch.float32 else _rounded(moved, noise)
+            matrix[rows] = moved if matrix.dtype == torch.float32 else _round_stochastically(moved, noise)
 
     def _update(self, name: str, gradient: torch.Tensor, rows: slice) -> torch.Tensor:
         """The gradient divided by the square root of its second moment, in fp32."""
@@ -229,7 +229,7 @@ def _mean_squares(gradient: torch.Tensor) -> list[torch.Tensor]:
     return [torch.cat(rows), columns / len(gradient)]
 
 
-def _rounded(values: torch.Tensor, noise: torch.Generator) -> torch.Tensor:
+def _round_stochastically(values: torch.Tensor, noise: torch.Generator) -> torch.Tensor:
     """Round fp32 to bfloat16 stochastically, with the right mean: 16 bits are dropped, so 16 random bits are added."""
     count = values.numel()
     drawn = torch.randint(*ALL_BITS, (-(-count // 4),), dtype=torch.int64, device=values.device, generator=noise)

@@ -83,7 +83,7 @@ class TorchPolicy:
     @torch.no_grad()
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
         """See `sapo.interfaces.Policy.sample`. Raises MemoryShort."""
-        return self._batch_size.sampled(prompts, uniforms, params, self._sample)
+        return self._batch_size.sample(prompts, uniforms, params, self._sample)
 
     def _sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
         group_size = len(uniforms) // len(prompts)
@@ -103,7 +103,7 @@ class TorchPolicy:
             normed = self._model.normed(hidden)
             return fused_head.logprobs(normed, self._model.head, packing.targets, temperature, self.training.logits_at_once)
 
-        return self._measured(texts, measure)
+        return self._measure(texts, measure)
 
     @torch.no_grad()
     def values(self, texts: Sequence[TokenizedGroup]) -> list[Floats]:
@@ -111,19 +111,17 @@ class TorchPolicy:
         critic = self._critic
         if critic is None:
             return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
-        return self._measured(texts, lambda _, hidden: critic(self._model.normed(hidden).float())[:, 0])
+        return self._measure(texts, lambda _, hidden: critic(self._model.normed(hidden).float())[:, 0])
 
-    def _measured(
-        self, texts: Sequence[TokenizedGroup], measure: Callable[[Packing, torch.Tensor], torch.Tensor]
-    ) -> list[Floats]:
-        """(N,) for each group. `measure(packing, hidden)` returns one number for each completion token."""
+    def _measure(self, texts: Sequence[TokenizedGroup], measure: Callable[[Packing, torch.Tensor], torch.Tensor]) -> list[Floats]:
+        """Return (N,) for each group. `measure(packing, hidden)` returns one number for each completion token."""
 
         def some(pieces: Sequence[TokenizedGroup]) -> Sequence[Floats]:
             with memory_errors():
                 packing, hidden = self._hidden(pieces)
                 return packing.split(measure(packing, hidden))
 
-        return self._batch_size.measured(texts, some)
+        return self._batch_size.measure(texts, some)
 
     def step(self, batches: Sequence[TrainingGroup], params: StepParams) -> StepMetrics:
         """See `sapo.interfaces.Policy.step`. Raises Stopped from a pause point, before anything changed.
@@ -154,7 +152,7 @@ class TorchPolicy:
             with memory_errors():
                 return self._learn(pieces, params)
 
-        return self._batch_size.learned(batches, self._forget_gradient, some)
+        return self._batch_size.learn(batches, self._forget_gradient, some)
 
     def _forget_gradient(self) -> None:
         for parameter in (*self._parameters.values(), *self._critic_parameters().values()):

@@ -1,4 +1,4 @@
-"""I and J follow what can be learned: own groups that teach nothing give way to external ones that do.
+"""I and J follow what can be learned: local groups that teach nothing give way to external ones that do.
 
 Waggle's default. Our own.
 """
@@ -8,15 +8,15 @@ from waggle.sapo.sharing.interface import Candidates, SharingStrategy, TrainingS
 
 
 class Adaptive(Gated):
-    """Own groups that teach nothing give their places to external groups that do.
+    """Local groups that teach nothing give their places to external groups that do.
 
-    If no own group teaches, all I + J groups may be external; if the pool is empty, or J is 0, all are own.
+    If no local group teaches, all I + J groups may be external; if the pool is empty, or J is 0, all are local.
     """
 
     def choose(self, candidates: Candidates) -> TrainingSet:
-        order = [int(i) for i in candidates.noise.permutation(len(candidates.own))]
-        own = candidates.teaching
-        teaching = [i for i in order if i in own]
+        order = [int(i) for i in candidates.noise.permutation(len(candidates.local_groups))]
+        positions = candidates.teaching
+        teaching = [i for i in order if i in positions]
         idle = [i for i in order if i not in teaching]
         places = candidates.local + candidates.external
         useful = candidates.useful(candidates.pool) if candidates.external else []

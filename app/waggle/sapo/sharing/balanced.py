@@ -7,7 +7,7 @@ from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Candidates, SharingStrategy, TrainingSet, draw_local
 from waggle.tasks.rollout_group import JudgedGroup
 
-MEMORY = 0.8  # decay of the moving mean of the own reward in a specialty, for each group
+MEMORY = 0.8  # decay of the moving mean of the node's reward in a specialty, for each group
 
 
 class Balanced(Gated):
@@ -17,7 +17,7 @@ class Balanced(Gated):
         self._reward: dict[str, float] = {}
 
     def choose(self, candidates: Candidates) -> TrainingSet:
-        for group in candidates.own:
+        for group in candidates.local_groups:
             self._remember(group)
         useful = candidates.useful(candidates.pool)
         turns: dict[str, int] = {}  # groups of a specialty so far

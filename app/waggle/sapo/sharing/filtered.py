@@ -9,7 +9,7 @@ from waggle.sapo.sharing.plain import Plain
 
 
 class Filtered(Plain):
-    """The training set is smaller if too few own groups teach."""
+    """The training set is smaller if too few local groups teach."""
 
     def choose(self, candidates: Candidates) -> TrainingSet:
         external = draw_uniformly(candidates).external

@@ -1,8 +1,8 @@
-"""Shares less while the own policy collapses: while its entropy, or its reward, is below a share of its peak.
+"""Shares less while the node's policy collapses: while its entropy, or its reward, is below a share of its peak.
 
-Each such round halves J, each other round gives one place back; own groups take the empty places. Entropy is the mean surprise
-(-logp) of own completions. Peaks fade, so that one lucky peak does not end sharing for good. External completions count like own
-ones, as in plain SAPO: with a gate there is no collapse to notice. Our own.
+Each such round halves J, each other round gives one place back; local groups take the empty places. Entropy is the mean surprise
+(-logp) of local completions. Peaks fade, so that one lucky peak does not end sharing for good. External completions count like
+local ones, as in plain SAPO: with a gate there is no collapse to notice. Our own.
 """
 
 from dataclasses import dataclass, replace
@@ -50,9 +50,12 @@ class Guard(Plain):
         return draw_uniformly(replace(candidates, local=candidates.local + withheld, external=self._allowed))
 
     def _watch(self, candidates: Candidates) -> None:
-        self._reward.update(float(np.mean([reward for group in candidates.own for reward in group.rewards])))
+        self._reward.update(float(np.mean([reward for group in candidates.local_groups for reward in group.rewards])))
         surprises = [
-            -completion.logp for group in candidates.own for completion in group.group.completions if completion.logp is not None
+            -completion.logp
+            for group in candidates.local_groups
+            for completion in group.group.completions
+            if completion.logp is not None
         ]
         if surprises:
             self._entropy.update(float(np.mean(surprises)))

@@ -13,9 +13,9 @@ from waggle.tasks.rollout_group import JudgedGroup
 
 @dataclass(frozen=True)
 class Candidates:
-    """What a round may train on: its own groups and the pool. A strategy should choose `local` (I) and `external` (J) of them."""
+    """What a round may train on: local groups and the pool. A strategy should choose `local` (I) and `external` (J) of them."""
 
-    own: Sequence[JudgedGroup]
+    local_groups: Sequence[JudgedGroup]
     pool: Sequence[JudgedGroup]
     local: int
     external: int
@@ -24,8 +24,8 @@ class Candidates:
 
     @property
     def teaching(self) -> list[int]:
-        """Positions of the own groups that teach something."""
-        return [i for i, group in enumerate(self.own) if teaches(group.rewards, self.crumb_span)]
+        """Positions of the local groups that teach something."""
+        return [i for i, group in enumerate(self.local_groups) if teaches(group.rewards, self.crumb_span)]
 
     def useful(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
         """The groups among these that teach something."""
@@ -34,7 +34,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """`local` holds positions in this round's own groups. `external` holds groups: of peers, or the node's own from before."""
+    """`local` holds positions in this round's local groups. `external` holds groups: of peers, or the node's own from before."""
 
     local: tuple[int, ...]
     external: tuple[JudgedGroup, ...]
@@ -72,13 +72,13 @@ class SharingStrategy(Protocol):
 
 
 def draw_uniformly(candidates: Candidates) -> TrainingSet:
-    """SAPO's draw, among external groups that teach something; own groups take the places that the pool cannot fill."""
+    """SAPO's draw, among external groups that teach something; local groups take the places that the pool cannot fill."""
     useful = candidates.useful(candidates.pool)
     gathered = candidates.noise.permutation(len(useful))[: candidates.external]
     return TrainingSet(local=draw_local(candidates, len(gathered)), external=tuple(useful[i] for i in gathered))
 
 
 def draw_local(candidates: Candidates, external: int) -> tuple[int, ...]:
-    """Positions of own groups, drawn uniformly, that fill the I + J places beside `external` external ones."""
-    places = min(len(candidates.own), candidates.local + candidates.external - external)
-    return tuple(sorted(int(i) for i in candidates.noise.permutation(len(candidates.own))[:places]))
+    """Positions of local groups, drawn uniformly, that fill the I + J places beside `external` external ones."""
+    places = min(len(candidates.local_groups), candidates.local + candidates.external - external)
+    return tuple(sorted(int(i) for i in candidates.noise.permutation(len(candidates.local_groups))[:places]))

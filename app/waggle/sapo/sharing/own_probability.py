@@ -1,6 +1,6 @@
-"""Peers' failures are pushed down only as far as they are likely here: by the own policy's probability of each token.
+"""Peers' failures are pushed down only as far as they are likely here: by the local policy's probability of each token.
 
-A token that the own policy hardly ever writes needs no pushing down; plain SAPO pushes it as hard as any other. Our own.
+A token that the local policy hardly ever writes needs no pushing down; plain SAPO pushes it as hard as any other. Our own.
 """
 
 import numpy as np

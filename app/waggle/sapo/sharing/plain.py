@@ -1,4 +1,4 @@
-"""SAPO as published: external groups are drawn uniformly, and their completions count like own ones."""
+"""SAPO as published: external groups are drawn uniformly, and their completions count like local ones."""
 
 from waggle.rl.batch import Floats
 from waggle.sapo.sharing.interface import Candidates, PeerGroup, SharingStrategy, TrainingSet, draw_uniformly

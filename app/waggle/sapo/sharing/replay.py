@@ -1,6 +1,6 @@
-"""Rare successes are remembered, own and external ones, and up to two of them are trained on again each round.
+"""Rare successes are remembered, local and external ones, and up to two of them are trained on again each round.
 
-They take external places. An old own group comes back like a peer's: encoded from its text, and gated. Our own.
+They take external places. An old local group comes back like a peer's: encoded from its text, and gated. Our own.
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ class Replay(Gated):
         number = min(REPLAYED, candidates.external, len(self._rare))
         replayed = [self._rare[i] for i in candidates.noise.permutation(len(self._rare))[:number]]
         fresh = draw_uniformly(replace(candidates, external=candidates.external - number))
-        self._rare.extend(group for group in candidates.useful((*candidates.own, *fresh.external)) if is_rare(group))
+        self._rare.extend(group for group in candidates.useful((*candidates.local_groups, *fresh.external)) if is_rare(group))
         return TrainingSet(local=fresh.local, external=(*replayed, *fresh.external))
 
 

@@ -73,7 +73,7 @@ class ChildProcess(Generic[Reply]):
         if self.process.stdin.closed:
             raise ChildKilled("it is not running")
         self._send(messages.framed(request))
-        frame = self._awaited(seconds, work)
+        frame = self._wait_for_reply(seconds, work)
         if frame is None:
             raise self.ending()
         return self._decode(frame)
@@ -91,13 +91,13 @@ class ChildProcess(Generic[Reply]):
             self.process.stdin.write(frame)
             self.process.stdin.flush()
 
-    def _awaited(self, seconds: float, work: float) -> bytes | None:
+    def _wait_for_reply(self, seconds: float, work: float) -> bytes | None:
         deadline = time.monotonic() + seconds
         before: float | None = None  # CPU time at the first check: one before each request would cost too much
         while True:
             with suppress(queue.Empty):
                 return self._replies.get(timeout=max(0.0, min(LOOK_SECONDS, deadline - time.monotonic())))
-            now = _worked(self.process.pid)
+            now = _cpu_seconds(self.process.pid)
             before = now if before is None else before
             if error := self._beyond(now - before, work, seconds, late=time.monotonic() >= deadline):
                 self.end()
@@ -135,7 +135,7 @@ class ChildProcess(Generic[Reply]):
                     pipe.close()
 
 
-def _worked(pid: int) -> float:
+def _cpu_seconds(pid: int) -> float:
     """CPU seconds of a process; NaN, which exceeds no limit, if they are unknown."""
     try:
         process = psutil.Process(pid)

@@ -59,7 +59,7 @@ def drop_privileges() -> Sandbox:
     """
     if sys.platform == "win32":
         return "limited" if windows_job.enter(windows_job.limits(alone=True)) else "tripwire"
-    put_on = seccomp.prepared()
+    put_on = seccomp.prepare()
     _limit()
     return "filtered" if put_on is not None and put_on() else "limited"
 

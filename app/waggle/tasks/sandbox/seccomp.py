@@ -55,7 +55,7 @@ class SockFprog(ctypes.Structure):
     _fields_ = (("steps", ctypes.c_ushort), ("program", ctypes.c_char_p))
 
 
-def prepared() -> Callable[[], bool] | None:
+def prepare() -> Callable[[], bool] | None:
     """A function that installs the filter without opening files and returns whether the kernel accepted it.
 
     None on other systems, and on machines whose call numbers are not in `REFUSED`.

@@ -26,7 +26,7 @@ ROLES = ("user", "assistant")
 EVERYTHING = "{{ '\\n' | tojson(indent=1) }}{{ strftime_now('%d') }}"  # makes Jinja import what it imports lazily
 
 
-def rendered(request: messages.RenderTemplate) -> str:
+def render(request: messages.RenderTemplate) -> str:
     """Render a template for texts that a person and the model said in turn. Raises what the template raises.
 
     Not supported: tools, and today's date: it is constant, so that equal questions give equal prompts.
@@ -71,11 +71,11 @@ def main() -> None:
         return
     hardening.limit_memory()
     hardening.set_deadline(SECONDS)
-    rendered(messages.RenderTemplate(EVERYTHING, {}, ("words",)))
+    render(messages.RenderTemplate(EVERYTHING, {}, ("words",)))
     hardening.drop_privileges()
     reply: messages.TemplateReply
     try:
-        reply = messages.RenderedTemplate(rendered(msgspec.msgpack.decode(frame, type=messages.RenderTemplate)))
+        reply = messages.RenderedTemplate(render(msgspec.msgpack.decode(frame, type=messages.RenderTemplate)))
     except Exception as error:  # noqa: BLE001 - a program of strangers may raise anything
         reason = str(error) or type(error).__name__
         reply = messages.Failed(reason.encode(errors="replace").decode()[: messages.REASON])

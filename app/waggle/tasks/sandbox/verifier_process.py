@@ -154,11 +154,11 @@ def _reason(reward: float, answer: str) -> str:
 
 def _reply(bench: CharterDatasets, request: messages.Request) -> messages.Reply:
     began = time.process_time()
-    done = _done(bench, request)
+    done = _execute(bench, request)
     return msgspec.structs.replace(done, seconds=time.process_time() - began)
 
 
-def _done(bench: CharterDatasets, request: messages.Request) -> messages.Texts | messages.Verdicts:
+def _execute(bench: CharterDatasets, request: messages.Request) -> messages.Texts | messages.Verdicts:
     match request:
         case messages.GenerateQuestions(keys):
             return messages.Texts([bench.question(key) for key in keys])

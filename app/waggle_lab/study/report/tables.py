@@ -10,9 +10,9 @@ from waggle_lab.study.comparison import (
     ALONE,
     DEFAULT,
     FILTERED,
-    Advantage,
     Arm,
     Comparison,
+    Lead,
     against,
     against_alone,
     best_rate,
@@ -41,7 +41,7 @@ class Cell(NamedTuple):
     value: str = MISSING
     interval: str = ""
     detail: str = ""  # the value of each seed, or a remark
-    verdict: str = ""  # see `Advantage.verdict`
+    verdict: str = ""  # see `Lead.verdict`
     flag: str = ""  # a warning
     shade: float = 0.0  # of the background, from 0 to 1
     is_best: bool = False
@@ -79,7 +79,7 @@ def headline_advantages(comparison: Comparison) -> dict[str, dict[str, Cell]]:
     for metric in headline_metrics(comparison) if default else ():
         for other in others:
             if default and (advantage := against(default, other, metric.measure)):
-                advantages.setdefault(metric.title, {})[other.name] = _advantage_cell(advantage, metric)
+                advantages.setdefault(metric.title, {})[other.name] = _lead_cell(advantage, metric)
     return advantages
 
 
@@ -91,7 +91,7 @@ def result_table(comparison: Comparison) -> Table:
     for arm in comparison.arms:
         for metric in metrics:
             advantage = against_alone(arm, comparison, metric.measure)
-            rows[arm.name] += [_metric_cell(arm, metric), _advantage_cell(advantage, metric)]
+            rows[arm.name] += [_metric_cell(arm, metric), _lead_cell(advantage, metric)]
     note = "mean, [95% interval over seeds], and every seed"
     return Table("What was learned", [ColumnHead("Learning rate"), ColumnHead("Seeds"), *heads], rows, note=note)
 
@@ -129,7 +129,7 @@ def cost_table(comparison: Comparison) -> Table | None:
         for read in (statistics.heldout_at, statistics.heldout_auc_within):
             metric = Metric("", partial(read, budget=budget))
             advantage = against(default, other, metric.measure)
-            rows[other.name] += [_metric_cell(default, metric), _metric_cell(other, metric), _advantage_cell(advantage, metric)]
+            rows[other.name] += [_metric_cell(default, metric), _metric_cell(other, metric), _lead_cell(advantage, metric)]
     heads = [
         ColumnHead("Completions of each"),
         ColumnHead("Held-out score there", columns),
@@ -176,7 +176,7 @@ def _model_cells(arm: Arm, comparison: Comparison, model: str, controls: Sequenc
         return [Cell()] * (1 + len(controls))
     metric = Metric(model, lambda run: statistics.final_by_model(run)[model])
     advantages = (None if arm.name == control.name else against(arm, control, metric.measure) for control in controls)
-    return [_metric_cell(arm, metric), *(_advantage_cell(advantage, metric) for advantage in advantages)]
+    return [_metric_cell(arm, metric), *(_lead_cell(advantage, metric) for advantage in advantages)]
 
 
 def success_table(comparison: Comparison) -> Table | None:
@@ -217,7 +217,7 @@ def sweep_table(comparison: Comparison, reported: Sequence[Arm]) -> Table:
     return Table(area.title, list(map(ColumnHead, (*map(rate_label, rates), "Best", "Reported at"))), rows)
 
 
-def _advantage_cell(advantage: Advantage | None, metric: Metric) -> Cell:
+def _lead_cell(advantage: Lead | None, metric: Metric) -> Cell:
     """The ratio to the other arm, or the difference if there is no ratio because the other scored nothing."""
     if advantage is None:
         return Cell()

@@ -3,7 +3,7 @@
 With omega = own capability / the peer's (within .1 and 10) and s = (pi_own / pi_peer)^(1 / length), tokens of completion i get
     A_i * s^(1 + alpha) / omega  where 1 - delta <= s <= 1, else 0;   A_i = (r_i - omega * mean r) / std r
 Equations 5, 6 and 56 to 59; where the baseline is above 1, the own capability replaces it, as in the authors' code. Different
-here: own groups have the update rule's advantage and clip, because nodes draw different questions; the clip does not tighten,
+here: local groups have the update rule's advantage and clip, because nodes draw different questions; the clip does not tighten,
 because a round is one step; no KL. Capability is the mean reward of the last groups *that teach*, as judged here: a pool holds
 no others. Lengths are in own tokens. Without the sender's log-prob s is 1.
 """
@@ -34,7 +34,9 @@ class Capability(Plain):
     def choose(self, candidates: Candidates) -> TrainingSet:
         fresh = [group for group in candidates.useful(candidates.pool) if group.key not in self._met]
         self._met |= {group.key for group in fresh}
-        groups = [(OWN, group) for group in candidates.useful(candidates.own)] + [(group.group.origin, group) for group in fresh]
+        groups = [(OWN, group) for group in candidates.useful(candidates.local_groups)] + [
+            (group.group.origin, group) for group in fresh
+        ]
         for origin in {origin for origin, _ in groups}:
             self._means[origin].append(float(np.mean([r for whose, group in groups if whose == origin for r in group.rewards])))
         return super().choose(candidates)

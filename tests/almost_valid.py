@@ -6,7 +6,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from waggle_lab.security.mutation import mutated
 
 
-def near(valid: tuple[bytes, ...]) -> SearchStrategy[bytes]:
+def almost_valid(valid: tuple[bytes, ...]) -> SearchStrategy[bytes]:
     """Any bytes; a valid message with bytes changed, inserted, removed or doubled; one with parts swapped, nested or removed."""
     return st.one_of(st.binary(max_size=400), _bytes_changed(valid), _parts_changed(valid))
 

@@ -16,7 +16,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
-import needs
+import app_contents
 
 
 class LeftOut(importlib.abc.MetaPathFinder):
@@ -36,7 +36,7 @@ class LeftOut(importlib.abc.MetaPathFinder):
 
 def leave_out(*names: str) -> None:
     """Block the import of these modules in this process."""
-    finder = LeftOut((*needs.NOWHERE, *names))
+    finder = LeftOut((*app_contents.NOWHERE, *names))
     sys.meta_path[:] = [finder if original is PathFinder else original for original in sys.meta_path]
 
 
@@ -61,16 +61,18 @@ def verifier() -> None:
     from waggle.tasks.charter import Specialty
     from waggle.tasks.sandbox import messages, template_process, verifier_process
 
-    template_process.rendered(messages.RenderTemplate("{{ messages[0].content }}", {}, ("words",)))
+    template_process.render(messages.RenderTemplate("{{ messages[0].content }}", {}, ("words",)))
 
-    verifier_process.ready(tuple(Specialty(dataset=name, title=name) for name in needs.datasets()))
+    verifier_process.ready(tuple(Specialty(dataset=name, title=name) for name in app_contents.datasets()))
 
 
 def works(part: str, *command: str) -> bool:
     """Whether a command of Python succeeds with the excluded modules of a part (APP, VERIFIER) blocked."""
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "sitecustomize.py").write_text(f"import check, needs\ncheck.leave_out(*needs.NOT_IN_THE_{part})\n")
-        places = (folder, str(needs.SOURCE), str(needs.ROOT / "packaging"))
+        Path(folder, "sitecustomize.py").write_text(
+            f"import app_contents, check_exclusions\ncheck_exclusions.leave_out(*app_contents.NOT_IN_THE_{part})\n"
+        )
+        places = (folder, str(app_contents.SOURCE), str(app_contents.ROOT / "packaging"))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places), "PYTHONHASHSEED": "0"}
         return not subprocess.call([sys.executable, *command], env=environment)
 
@@ -78,10 +80,10 @@ def works(part: str, *command: str) -> bool:
 def main() -> int:
     tried = (
         works("APP", "-m", "waggle", "selftest")
-        and works("APP", "-c", "import check; check.app()")
-        and works("VERIFIER", "-c", "import check; check.verifier()")
+        and works("APP", "-c", "import check_exclusions; check_exclusions.app()")
+        and works("VERIFIER", "-c", "import check_exclusions; check_exclusions.verifier()")
     )
-    print("The app works without the excluded modules." if tried else "An excluded module is needed: see needs.py.")
+    print("The app works without the excluded modules." if tried else "An excluded module is needed: see app_contents.py.")
     return 0 if tried else 1
 
 

@@ -1,4 +1,4 @@
-"""What the frozen app includes and excludes; used by waggle.spec, check.py and the tests.
+"""What the frozen app includes and excludes; used by waggle.spec, check_exclusions.py and the tests.
 
 The datasets that a charter may name are read from the audit that ships with the app.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE, RESOURCES = ROOT / "app", ROOT / "resources"
 
-# Waggle imports none of these at run time; check.py blocks them and runs the app.
+# Waggle imports none of these at run time; check_exclusions.py blocks them and runs the app.
 NOWHERE = (
     "triton", "tensorboard", "torch.utils.tensorboard", "torch.utils.benchmark", "torch.utils.model_dump", "torchvision",
     "torchaudio", "caffe2", "IPython", "ipykernel", "jupyter", "notebook", "pytest", "_pytest", "hypothesis", "mypy",

@@ -6,48 +6,49 @@ import subprocess
 import sys
 import tomllib
 
-import needs
+import app_contents
 import pytest
 import version
 
 
 def test_the_lists_are_read_from_the_product():
-    assert "basic_arithmetic" in needs.datasets()
+    assert "basic_arithmetic" in app_contents.datasets()
     assert {"waggle.gui.application.main_window", "waggle.engine.main", "waggle.network.transport.hivemind.network"} < set(
-        needs.our_modules()
+        app_contents.our_modules()
     )
-    assert not [name for name in needs.our_modules() if name.startswith("waggle_lab")]
+    assert not [name for name in app_contents.our_modules() if name.startswith("waggle_lab")]
 
 
 def test_a_race_needs_nothing_of_the_laboratory():
     """The page Swarms starts a race in the installed app."""
     code = (
-        "import sys, check; check.leave_out(); import waggle.practice.race; print(*(n for n in sys.modules if 'waggle_lab' in n))"
+        "import sys, check_exclusions; check_exclusions.leave_out(); import waggle.practice.race; "
+        "print(*(n for n in sys.modules if 'waggle_lab' in n))"
     )
-    places = {**os.environ, "PYTHONPATH": os.pathsep.join((str(needs.SOURCE), str(needs.ROOT / "packaging")))}
+    places = {**os.environ, "PYTHONPATH": os.pathsep.join((str(app_contents.SOURCE), str(app_contents.ROOT / "packaging")))}
     done = subprocess.run([sys.executable, "-c", code], env=places, capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 
 
 def test_packages_of_the_laboratory_are_no_part_of_the_app():
-    project = tomllib.loads((needs.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((app_contents.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     laboratory = project["optional-dependencies"]["lab"]
-    assert set(laboratory) <= set(needs.NOWHERE)
+    assert set(laboratory) <= set(app_contents.NOWHERE)
     assert not set(laboratory) & set(project["dependencies"])
 
 
 def test_no_line_of_the_app_imports_what_is_left_out_of_it():
-    left_out = [name for name in needs.NOWHERE if not name.startswith("waggle")]
+    left_out = [name for name in app_contents.NOWHERE if not name.startswith("waggle")]
     pattern = re.compile(rf"^\s*(?:import|from) ({'|'.join(map(re.escape, left_out))})\b", re.MULTILINE)
-    for name in needs.our_modules():
-        path = needs.SOURCE / name.replace(".", "/")
+    for name in app_contents.our_modules():
+        path = app_contents.SOURCE / name.replace(".", "/")
         source = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
         assert not pattern.search(source.read_text(encoding="utf-8")), source
 
 
 def test_files_that_the_app_opens_are_kept():
-    assert needs.dropped("torch/include/ATen.h")
-    assert needs.dropped(r"PySide6\Qt\qml\QtQuick\qmldir")
+    assert app_contents.dropped("torch/include/ATen.h")
+    assert app_contents.dropped(r"PySide6\Qt\qml\QtQuick\qmldir")
     for path in (
         "torch/bin/torch_shm_manager",
         "PySide6/Qt/plugins/platforms/libqxcb.so",
@@ -56,7 +57,7 @@ def test_files_that_the_app_opens_are_kept():
         "hivemind/hivemind_cli/p2pd",
         "waggle/resources/starter/model.safetensors",
     ):
-        assert not needs.dropped(path), path
+        assert not app_contents.dropped(path), path
 
 
 def test_a_tag_and_the_source_must_agree():
@@ -73,5 +74,5 @@ def test_only_a_library_that_the_app_takes_along_must_be_on_the_computer_that_bu
         line.format("libgtk-3.so.0", "platformthemes/libqgtk3.so"),
         line.format("libEGL.so.1", "platforms/libqxcb.so"),
     )
-    assert needs.missing(theme) == []
-    assert needs.missing(theme + 2 * platform) == ["libEGL.so.1, for PySide6/Qt/plugins/platforms/libqxcb.so"]
+    assert app_contents.missing(theme) == []
+    assert app_contents.missing(theme + 2 * platform) == ["libEGL.so.1, for PySide6/Qt/plugins/platforms/libqxcb.so"]

@@ -1,4 +1,4 @@
-"""Checks that training survives an upgrade and a downgrade: `both_ways.py [REVISION]`.
+"""Checks that training survives an upgrade and a downgrade: `check_upgrade.py [REVISION]`.
 
 REVISION (by default the tag before this commit) plays three rounds in a new home, this source plays three more, then REVISION
 three more. Each must continue where the other stopped.
@@ -22,14 +22,14 @@ def main(arguments: list[str]) -> int:
         other, home = Path(folder) / "earlier", Path(folder) / "home"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(other), earlier], cwd=version.ROOT, check=True)
         try:
-            rounds = [number for source in (other, version.ROOT, other) for number in played(source, home)]
+            rounds = [number for source in (other, version.ROOT, other) for number in play_rounds(source, home)]
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", str(other)], cwd=version.ROOT, check=True)
     print(f"{earlier}, this, {earlier}: rounds {rounds}")
     return 0 if rounds == list(range(9)) else 1
 
 
-def played(source: Path, home: Path) -> list[int]:
+def play_rounds(source: Path, home: Path) -> list[int]:
     """Let the version in a folder play three rounds; returns their numbers."""
     environment = {**os.environ, "PYTHONPATH": str(source / "app")}
     command = [sys.executable, "-m", "waggle", "selftest", "--home", str(home)]
