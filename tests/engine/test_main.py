@@ -44,7 +44,9 @@ async def process(tmp_path):
     home = paths.Home(tmp_path).prepare()
     publisher = EventPublisher(home.events)
     live_settings = LiveSettings(home.settings, (), publisher)
-    yield main.EngineProcess(home, live_settings, publisher, CommandQueue(), MemoryBackoff(home, ""), PauseRequest(), UndoLog())
+    yield main.ProcessResources(
+        home, live_settings, publisher, CommandQueue(), MemoryBackoff(home, ""), PauseRequest(), UndoLog()
+    )
     publisher.close()
 
 
@@ -127,7 +129,7 @@ async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the
 ):
     went_back = []
 
-    async def crash(process: main.EngineProcess, _reason: str) -> str:
+    async def crash(process: main.ProcessResources, _reason: str) -> str:
         process.undo_log.add([UndoStep(lambda: went_back.append(True), NOT_CAUSED_BY_SWARM)])
         raise ZeroDivisionError
 
@@ -215,7 +217,7 @@ async def test_a_fault_beside_a_preparation_that_it_ends_is_told(process, monkey
 async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_before(tmp_path, monkeypatch):
     trained = []
 
-    async def contribute(process: main.EngineProcess, _reason: str) -> str:
+    async def contribute(process: main.ProcessResources, _reason: str) -> str:
         trained.append(process.live_settings.now.model.folder)
         model_source.folder_of(process.live_settings.now.model)
         return ""

@@ -18,7 +18,7 @@ from waggle.engine import training_loop
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.storage.history import History, read_days
-from waggle.engine.training_loop import Callbacks, Progress, TrainingLoop, TrainingPlan
+from waggle.engine.training_loop import LoopCallbacks, Progress, TrainingLoop, TrainingPlan
 from waggle.models.storage.checkpoint import CheckpointState
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State, apply
@@ -116,7 +116,7 @@ def contribute(
     TrainingLoop(
         me, TrainingPlan(rules=rules, base="b", held_out=questions, held_out_every=2),
         Progress(round=first, completions=completions), recording.history, gate,
-        Callbacks(
+        LoopCallbacks(
             publish=recording.events.append, save=save, flush=nothing, report_blocker=lambda error: None,
             round_ended=round_ended, first_round_ended=lambda: recording.begun_after.append(len(recording.saved)),
         ),
@@ -291,7 +291,7 @@ def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, v
     TrainingLoop(
         me, TrainingPlan(rules=RULES, base="b", held_out=(), held_out_every=99, retry_seconds=0.01), Progress(round=1),
         history, gate,
-        Callbacks(
+        LoopCallbacks(
             publish=sent.append, save=save, flush=nothing, report_blocker=blockers.append, round_ended=gate.stop,
         ),
         clock=lambda: 600_000.0,
@@ -316,7 +316,7 @@ def test_an_honest_score_that_a_full_disk_refused_is_kept_once_there_is_room(tmp
         node(verifier),
         TrainingPlan(rules=RULES, base="b", held_out=tuple(questions), held_out_every=1, retry_seconds=0.01),
         Progress(), history, gate,
-        Callbacks(
+        LoopCallbacks(
             publish=lambda event: None, save=lambda saved: 1, flush=nothing, report_blocker=report, round_ended=gate.stop,
         ),
         clock=lambda: 600_000.0,
@@ -361,7 +361,7 @@ def test_a_verifier_that_cannot_be_started_is_waited_for_and_the_round_is_played
     TrainingLoop(
         me, TrainingPlan(rules=RULES, base="b", held_out=tuple(questions), held_out_every=99, retry_seconds=0.01),
         Progress(round=1), history, gate,
-        Callbacks(
+        LoopCallbacks(
             publish=sent.append, save=lambda saved: 1, flush=nothing, report_blocker=trouble.report, round_ended=round_ended,
         ),
         clock=lambda: 600_000.0,
@@ -379,7 +379,7 @@ def test_a_verifier_that_fails_before_any_round_was_played_is_not_waited_for_wit
         TrainingLoop(
             me, TrainingPlan(rules=RULES, base="b", held_out=(), held_out_every=99, retry_seconds=0.01), Progress(round=1),
             history, PauseGate(nothing),
-            Callbacks(
+            LoopCallbacks(
                 publish=lambda event: None, save=lambda saved: 1, flush=nothing, report_blocker=trouble.report,
                 round_ended=nothing,
             ),

@@ -293,7 +293,7 @@ async def test_while_a_node_is_held_it_pulls_nothing_and_then_goes_on(
     node, other = await start("one", seeds=(seed_address,)), await start("other", seeds=(seed_address,))
     resting = asyncio.Event()
     collector = other.node._collector
-    collector._context = replace(collector._context, is_resting=lambda: not resting.is_set())
+    collector._context = replace(collector._context, is_paused=lambda: not resting.is_set())
     groups = answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 1))
     share(node.node, groups)
     received = asyncio.Event()

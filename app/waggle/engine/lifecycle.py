@@ -22,7 +22,7 @@ from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.undo_log import UndoStep
 from waggle.engine.storage.pause_request import PauseRequest
 from waggle.protocol import commands, events
-from waggle.protocol.schedule import Decision, Readings, Tick, Wishes, decide, in_step
+from waggle.protocol.schedule import Readings, ScheduleDecision, Tick, Wishes, decide, in_step
 from waggle.protocol.state import AnyEvent
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Lifecycle:
         self._readings = Readings()
         self._request = request or PauseRequest()
         self._wishes = self._request.wishes
-        self._decision = Decision(standing="contributing")
+        self._decision = ScheduleDecision(standing="contributing")
         self._blocker: Tick | None = None
         self._halted = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None

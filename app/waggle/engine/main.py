@@ -42,7 +42,7 @@ from waggle.engine.system.energy_meter import EnergyMeter
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.engine.system.resource_limits import GB, memory_used, set_priority
 from waggle.engine.system.sensors import SensorReader
-from waggle.engine.training_loop import Callbacks, TrainingLoop
+from waggle.engine.training_loop import LoopCallbacks, TrainingLoop
 from waggle.models.backend import release_memory
 from waggle.protocol import events, json_lines
 from waggle.protocol.events_identity import Day
@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class EngineProcess:
+class ProcessResources:
     """What lives as long as the process, in which the engine may restart several times."""
 
     home: paths.Home
@@ -114,7 +114,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
             set_priority(live_settings.now.computer.priority)  # before there are child processes, which inherit it
             follow = server.refuse_follower if arguments.stdio else attached_windows.follow_handler(publisher, queue)
             await stack.enter_async_context(server.serve(home, queue.obey, follow))
-            process = EngineProcess(home, live_settings, publisher, queue, backoff, pause_request, undo_log)
+            process = ProcessResources(home, live_settings, publisher, queue, backoff, pause_request, undo_log)
             restart_reason = await _contribute_or_undo(process, "")
             while restart_reason:
                 restart_reason = await _contribute_or_undo(process, restart_reason)
@@ -179,7 +179,7 @@ def _home(folder: Path | None) -> paths.Home:
         raise SettingsError(f"The folder {home.root} cannot be used: {error.strerror}.", "Choose another with --home.") from error
 
 
-async def _contribute_or_undo(process: EngineProcess, restart_reason: str) -> str:
+async def _contribute_or_undo(process: ProcessResources, restart_reason: str) -> str:
     """Contribute. After a failure, undo the choices that may have caused it, or use less memory, and restart.
 
     Takes the reason of this restart and returns that of the next one; empty: none. Raises WaggleError where neither helps.
@@ -197,7 +197,7 @@ async def _contribute_or_undo(process: EngineProcess, restart_reason: str) -> st
         return "Memory is short."
 
 
-async def _contribute(process: EngineProcess, restart_reason: str) -> str:
+async def _contribute(process: ProcessResources, restart_reason: str) -> str:
     """Prepare a node and play rounds until a stop; return why the engine restarts, empty if it ends. Raises WaggleError."""
     live_settings, publisher, queue, backoff = process.live_settings, process.publisher, process.queue, process.backoff
     await swarms.retry_direct_connection(process.home, live_settings.now)
@@ -299,7 +299,7 @@ def _accept_choices(undo_log: UndoLog, *mark_played: Callable[[], None]) -> None
         mark()
 
 
-def _end(process: EngineProcess, lifecycle: Lifecycle, number: int) -> str:
+def _end(process: ProcessResources, lifecycle: Lifecycle, number: int) -> str:
     """Hand the choices of this run to the next one; return why the engine restarts, empty if it ends."""
     restart_reason = "" if process.queue.stopped else lifecycle.restart_reason
     process.undo_log.add(lifecycle.undo_steps)
@@ -361,7 +361,7 @@ def _training_loop(
     prepared: PreparedNode, history: History, lifecycle: Lifecycle, publisher: EventPublisher,
     first_round_ended: Callable[[], object],
 ) -> TrainingLoop:  # fmt: skip
-    callbacks = Callbacks(
+    callbacks = LoopCallbacks(
         publish=publisher.publish_soon,
         save=prepared.saver.save,
         flush=prepared.saver.flush,

@@ -53,7 +53,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Callbacks:
+class LoopCallbacks:
     """What the loop calls, always in the policy thread."""
 
     publish: Publish
@@ -70,7 +70,7 @@ class TrainingLoop:
     """Plays rounds from `start` on until the gate raises Stopped."""
 
     def __init__(
-        self, node: stages.Node, plan: TrainingPlan, start: Progress, history: History, gate: PauseGate, callbacks: Callbacks,
+        self, node: stages.Node, plan: TrainingPlan, start: Progress, history: History, gate: PauseGate, callbacks: LoopCallbacks,
         clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         """Prepare the history for the first round. Raises HistoryError."""

@@ -21,11 +21,11 @@ def open_node(
     verifier: Verifier,
     report: Callable[[NetworkEvent], None],
     clock: Callable[[], float] = time.time,
-    is_resting: Callable[[], bool] = lambda: False,
+    is_paused: Callable[[], bool] = lambda: False,
 ) -> SwarmNode:
     """A node that is not started yet; see NodeContext for the parameters."""
     context = NodeContext(
         options=options, charter=charter, identity=identity, membership=Membership(charter, identity.peer_id, options.key),
-        verifier=verifier, report=report, clock=clock, is_resting=is_resting,
+        verifier=verifier, report=report, clock=clock, is_paused=is_paused,
     )  # fmt: skip
     return SwarmNode(context, transport_for(options, identity))

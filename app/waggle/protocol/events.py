@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from waggle.core.settings import Settings
-from waggle.protocol.schedule import Decision, Moment
+from waggle.protocol.schedule import Moment, ScheduleDecision
 
 Phase = Literal["preparing", "contributing", "finishing", "waiting", "paused", "stopped", "problem"]
 Way = Literal["", "direct", "relay", "gateway"]  # how others call this node; empty: not known yet; gateway: they cannot call it
@@ -195,7 +195,7 @@ class PhaseChanged(Event, frozen=True, kw_only=True, tag=True):
 class RulesChecked(Event, frozen=True, kw_only=True, tag=True):
     """The decision of the schedule changed."""
 
-    decision: Decision
+    decision: ScheduleDecision
 
 
 class SettingsChanged(Event, frozen=True, kw_only=True, tag=True):

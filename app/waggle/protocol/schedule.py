@@ -52,7 +52,7 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True):
     ends: str = ""
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduleDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What to do, why, and what ends it. `why` has every active rule, those that hold back first."""
 
     standing: Standing
@@ -95,7 +95,7 @@ def decide(
     blocker: Tick | None = None,
     clock: Clock = time_of_day,
     local: Callable[[float], time.struct_time] = time.localtime,
-) -> Decision:
+) -> ScheduleDecision:
     """Decide what to do at unix time `now`. `before` is the decision so far: a warm computer has to cool down first.
 
     A `blocker` is not a rule: it stops everything, whatever a person wishes.
@@ -112,16 +112,16 @@ def decide(
     )
     why = tuple(sorted((tick for tick in checks if tick is not None), key=lambda tick: tick.passes is not False))
     if pause := _pause(rules, readings, wishes, now, lambda at: moment(at, now, clock, local)):
-        return Decision(standing="paused", reason=pause.says, ends=pause.ends, why=(pause, *why))
+        return ScheduleDecision(standing="paused", reason=pause.says, ends=pause.ends, why=(pause, *why))
     anyway = wishes.anyway_until if wishes.anyway_until is not None and now < wishes.anyway_until else None
     if blocker is not None:
         says, ends = blocker.says, blocker.ends
-        return Decision(standing="waiting", reason=says, ends=ends, why=(blocker, *why), anyway_until=anyway)
+        return ScheduleDecision(standing="waiting", reason=says, ends=ends, why=(blocker, *why), anyway_until=anyway)
     if anyway is not None:
-        return Decision(standing="contributing", why=why, anyway_until=anyway)
+        return ScheduleDecision(standing="contributing", why=why, anyway_until=anyway)
     if why and why[0].passes is False:
-        return Decision(standing="waiting", reason=why[0].says, ends=why[0].ends, why=why)
-    return Decision(standing="contributing", why=why)
+        return ScheduleDecision(standing="waiting", reason=why[0].says, ends=why[0].ends, why=why)
+    return ScheduleDecision(standing="contributing", why=why)
 
 
 def _pause(rules: ScheduleSettings, readings: Readings, wishes: Wishes, now: float, words: Clock) -> Tick | None:
@@ -157,7 +157,7 @@ def _power(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.only_on_power:
         return None
     if readings.on_power is None:
-        return Tick(rule="power", passes=None, says="This computer tells of no battery.")
+        return Tick(rule="power", passes=None, says="No battery found.")
     if not readings.on_power:
         return Tick(rule="power", passes=False, says="The computer runs on battery.", ends="Starts when you plug it in.")
     return Tick(rule="power", passes=True, says="It is plugged in.")

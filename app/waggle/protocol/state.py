@@ -19,7 +19,7 @@ from waggle.protocol import (
     events_playground,
     events_swarms,
 )
-from waggle.protocol.schedule import Decision
+from waggle.protocol.schedule import ScheduleDecision
 
 ROUNDS, PEERS, CARDS, SCORES, WARNINGS, MINUTES = 200, 500, 40, 400, 20, 30
 SPECIALTIES = 64  # the most that a charter has
@@ -62,7 +62,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     phase: events.Phase = "preparing"
     phase_since: float = 0.0
     until: float | None = None
-    decision: Decision | None = None  # None: not decided yet
+    decision: ScheduleDecision | None = None  # None: not decided yet
     settings: Settings | None = None
     after_restart: tuple[str, ...] = ()  # settings that wait for the engine's next start
     preparing: events.Preparing | None = None

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from waggle.protocol import events
-from waggle.protocol.schedule import Clock, Decision, Tick, moment, time_of_day
+from waggle.protocol.schedule import Clock, ScheduleDecision, Tick, moment, time_of_day
 from waggle.protocol.state import STAGES, State
 
 Tone = Literal["accent", "plain", "peer", "bad"]
@@ -91,7 +91,7 @@ def _waiting(state: State) -> Sentence:
     return Sentence(word="Waiting", says=says, detail=detail, tone="plain", sign="pause", action="anyway")
 
 
-def _halting(decision: Decision) -> Sentence:
+def _halting(decision: ScheduleDecision) -> Sentence:
     """For a pause or rule that waits for the end of the step in progress."""
     paused = decision.standing == "paused"
     return Sentence(

@@ -94,7 +94,7 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
         assert isinstance(node, SwarmNode)
         assert await node.addresses() == []
         gate.close()
-        assert node._collector._context.is_resting(), "what is paused judges nothing"
+        assert node._collector._context.is_paused(), "what is paused judges nothing"
         with pytest.raises(SwarmError, match="none is named"):
             await swarm_connection.charter_of(
                 home, msgspec.structs.replace(chosen, swarm=SwarmSettings(charter="ff" * 32, light=is_warned))

@@ -35,7 +35,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, QueryDays, QueryHistory, Resume
 from waggle.protocol.events_identity import Day, DaysTold
-from waggle.protocol.schedule import Decision, Readings, Wishes, decide
+from waggle.protocol.schedule import Readings, ScheduleDecision, Wishes, decide
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
 TellWindow = Callable[..., MainWindow]
@@ -212,7 +212,7 @@ def test_a_restart_takes_nothing_from_what_home_counts(window_told: TellWindow) 
     assert figures(window)[0] == "192 |64 of them right; 1,344 in all"
     assert figures(window)[2] == "24 Wh, estimated|About as much as a laptop in 48 min"
     assert [type(command) for command in sent] == [QueryDays, QueryHistory]
-    window._current.take(events.RulesChecked(decision=Decision(standing="contributing"), at=noon + 86_400))
+    window._current.take(events.RulesChecked(decision=ScheduleDecision(standing="contributing"), at=noon + 86_400))
     window._current.flush()
     assert figures(window)[0] == "0 |1,344 in all", "a new day"
 

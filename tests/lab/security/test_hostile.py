@@ -68,7 +68,7 @@ async def test_the_honest_play_on_until_a_slow_attack_was_made_as_often_as_asked
         played.append(number)
 
     monkeypatch.setattr(HonestNodes, "play", count)
-    resting = partial(open_node, is_resting=lambda: len(played) < 8)  # as on a computer that plays eight rounds between two looks
+    resting = partial(open_node, is_paused=lambda: len(played) < 8)  # as on a computer that plays eight rounds between two looks
     monkeypatch.setattr("waggle_lab.security.siege.open_node", resting)
     key = SiegeKey(attack="crowd of made-up names", honest=2, hostile=1, rounds=2, seed=1)
     result = await run_siege(key, charter, (), "commit", progress.append)

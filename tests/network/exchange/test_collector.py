@@ -102,7 +102,7 @@ class Listener:
     def __init__(self, folder: Path, charter: Charter, verifier: Verifier, *, light: bool = False) -> None:
         self.folder, self.charter, self.verifier, self.ear, self.rests = folder, charter, verifier, Ear(), False
         own = fresh_identity(folder, "own")
-        self.node = open_node(options(light=light), charter, own, verifier, self.ear, is_resting=lambda: self.rests)
+        self.node = open_node(options(light=light), charter, own, verifier, self.ear, is_paused=lambda: self.rests)
         self.blobs: dict[bytes, bytes] = {}
         self.gathering._uploaded = lambda sha256: self.blobs.get(sha256, b"")
 

@@ -114,7 +114,7 @@ async def join(
     def report(item: news.NetworkEvent) -> None:
         publisher.publish_soon(event_from_news(item, titles, me, lambda: read.allows(b"")))
 
-    node = open_node(options, charter, identity, verifier, report, is_resting=is_paused)
+    node = open_node(options, charter, identity, verifier, report, is_paused=is_paused)
     stack.push_async_callback(node.close)
     await node.start()
     if is_light(options) and not options.gateways:

@@ -117,7 +117,7 @@ class RolloutCollector:
         now = self._context.clock()
         current = {o: each for o, each in announced.items() if directory.is_current(each, self._context.charter, now)}
         self._on_announcements(current)
-        if self._context.is_resting():
+        if self._context.is_paused():
             return
         resting = {origin for origin in current if self._rate_limits.used_up(self._reputations.of(origin).payers)}
         chosen = directory.choose_peers(
@@ -249,8 +249,8 @@ class RolloutCollector:
     async def _accept(self, connection: Transport, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
         """Judge a record as of `now`, when it was chosen: waiting in line must not make it too old."""
         payers, watch = (await reputation_of(origin, self._reputations, connection)).payers, VerifierStopwatch()
-        if self._context.is_resting() or not self._rate_limits.work.has(payers):  # since it was chosen
-            reason = "this computer rests" if self._context.is_resting() else "its share of judging is used up"
+        if self._context.is_paused() or not self._rate_limits.work.has(payers):  # since it was chosen
+            reason = "this computer rests" if self._context.is_paused() else "its share of judging is used up"
             log.debug("a record of peer %s is dropped unjudged: %s", short_id(origin), reason)
             return
         self._remember((origin, announced.sha256))

@@ -27,7 +27,7 @@ LINES_RATE, LINES_BURST = 0.1, 20.0
 class NodeContext:
     """One participant of one swarm.
 
-    `report` is called on the loop's thread. `clock` gives unix seconds and counts epochs. While `is_resting` is true, nothing is
+    `report` is called on the loop's thread. `clock` gives unix seconds and counts epochs. While `is_paused` is true, nothing is
     pulled from peers or judged.
     """
 
@@ -38,7 +38,7 @@ class NodeContext:
     verifier: Verifier
     report: Callable[[NetworkEvent], None]
     clock: Callable[[], float] = time.time
-    is_resting: Callable[[], bool] = lambda: False
+    is_paused: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, kw_only=True)

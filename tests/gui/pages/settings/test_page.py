@@ -35,7 +35,7 @@ from waggle.gui.widgets.controls.week_schedule import ALWAYS, WeekSchedule
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChangeSettings, QuerySent, Resume
 from waggle.protocol.events_outbox import SentMessage
-from waggle.protocol.schedule import Decision, Rule, Tick
+from waggle.protocol.schedule import Rule, ScheduleDecision, Tick
 from waggle.protocol.state import State
 from waggle.protocol.status_text import sentence
 
@@ -322,7 +322,7 @@ def test_a_rule_is_switched_off_where_it_is_named(theme: Theme, qtbot: QtBot, pa
 
 
 UNTOLD = (
-    Tick(rule="power", passes=None, says="This computer reports no battery."),
+    Tick(rule="power", passes=None, says="No battery found."),
     Tick(rule="full_screen", passes=None, says="This computer does not tell whether a program fills the screen."),
     Tick(rule="metered", passes=None, says="This computer does not tell whether its network is metered."),
     Tick(rule="temperature", passes=None, says="This computer does not tell its temperature."),
@@ -338,7 +338,7 @@ def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_tol
     hero = window.pages.of(HomePage).hero
 
     def answer_and_note(*ticks: Tick) -> list[str]:
-        decision = Decision(standing="contributing", why=ticks)
+        decision = ScheduleDecision(standing="contributing", why=ticks)
         hero.show_state(replace(window._current.state, decision=decision), 9.0)
         why = hero._why
         labels = (why._answer, *why._rows.findChildren(QLabel), why._untold)
