@@ -208,7 +208,11 @@ def _choose(sharing: SharingStrategy, candidates: Candidates) -> TrainingSet:
     """What the strategy chooses; raises ExtensionError unless it names each group once and fills no more than I + J places."""
     training = sharing.choose(candidates)
     local, external = training.local, [group.key for group in training.external]
-    if not set(local) <= set(range(len(candidates.own))) or len(set(local)) < len(local) or len(set(external)) < len(external):
+    if (
+        not set(local) <= set(range(len(candidates.local_groups)))
+        or len(set(local)) < len(local)
+        or len(set(external)) < len(external)
+    ):
         raise ExtensionError(
             f"{file_of(sharing)} chose a group twice, or one that does not exist.",
             "Choose another one in Settings, or mend the file.",
