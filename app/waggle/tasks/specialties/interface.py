@@ -68,6 +68,15 @@ class Dataset:
     levels: Mapping[Difficulty, Mapping[str, Setting]]
     score: Callable[[str, str], float] = exact_match
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for levels that a new swarm could not use."""
+        if self.levels.get("standard") != {}:
+            raise ValueError('levels needs "standard": {}')
+        for level, settings in self.levels.items():
+            for name, value in settings.items():
+                if name not in self.ranges or not self.ranges[name].allows(value):
+                    raise ValueError(f"the level {level} sets {name} to a value outside of its range")
+
     def entry(self, seed: int, settings: Mapping[str, Setting]) -> Entry:
         return self.generate(random.Random(seed), **settings)
 
