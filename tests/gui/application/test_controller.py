@@ -20,7 +20,6 @@ import waggle
 from gui.recorded import ready
 from waggle.cli import main
 from waggle.core import cuda_download, paths, settings
-from waggle.core.errors import EngineError
 from waggle.core.paths import Home
 from waggle.gui.application import main as app
 from waggle.gui.application import single_instance, tray, window_state
@@ -97,32 +96,22 @@ def test_a_window_for_another_computer_writes_no_settings_for_the_engine_here(
     tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, host: str, has_home: bool
 ) -> None:
     created: list[SettingsStore] = []
-    monkeypatch.setattr(app, "_run_home_window", lambda _theme, _home, choices, _arguments: created.append(choices) or 0)
+    monkeypatch.setattr(app, "_run_home_window", lambda _theme, _home, source, _arguments: created.append(source[1]) or 0)
     assert app.run(app.Arguments(home=tmp_path, on=host)) == 0
     created[0].set({"computer.threads": 2})
     assert (tmp_path / "settings.toml").exists() == has_home
 
 
 @pytest.mark.parametrize("host", ["", "server"])
-def test_a_verbose_window_starts_a_verbose_engine(
-    theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
-) -> None:
-    commands: list[list[str]] = []
-
-    def started(command: list[str]) -> EngineProcess:
-        commands.append(command)
-        raise EngineError("Not now.")
-
-    monkeypatch.setattr(app, "EngineProcess", started)
+def test_a_verbose_window_starts_a_verbose_engine(qapp: Application, tmp_path: Path, host: str) -> None:
     for verbose in (False, True):
-        with pytest.raises(EngineError):
-            app._run_home_window(theme, Home(tmp_path), SettingsStore(None), app.Arguments(on=host, verbose=verbose))
-    assert ["--verbose" in " ".join(command) for command in commands] == [False, True]
+        engine, _settings = app._engine_and_settings(Home(tmp_path), app.Arguments(on=host, verbose=verbose))
+        assert ("--verbose" in " ".join(engine._command())) == verbose
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
 def test_a_report_does_not_say_through_whom_another_computer_is_reached(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
-    engine = EngineProcess([sys.executable, str(FAKE), "well"])
+    engine = EngineProcess(lambda: [sys.executable, str(FAKE), "well"])
     shell = Controller(theme, StateStore(), engine, SettingsStore(None), Home(tmp_path), host="anna@nas-kiel")
     shell.begin("home")
     window = shell.window
@@ -146,9 +135,9 @@ def test_a_settings_file_that_cannot_be_used_is_set_aside_by_a_press_and_by_noth
 ) -> None:
     home, starts = Home(tmp_path), list[bool]()
     home.settings.write_text("[window")
-    engine = EngineProcess([sys.executable, str(FAKE), "well"])
+    engine = EngineProcess(lambda: [sys.executable, str(FAKE), "well"])
     monkeypatch.setattr(engine, "start", lambda: starts.append(True))
-    shell = Controller(theme, StateStore(), engine, SettingsStore(home.settings), home)
+    shell = Controller(theme, StateStore(), engine, SettingsStore(home.settings, send=engine.send), home)
     shell.begin("home")
     window, hero = shell.window, shell.window.pages.of(HomePage).hero
     engine.event_received.emit(
@@ -389,7 +378,7 @@ def test_closing_goes_to_the_tray_only_where_there_is_one(
     monkeypatch.setattr(system_tray, "available", lambda: there)  # no test can have a system's tray come and go
     choices, home = SettingsStore(None), Home(tmp_path)
     choices.set({"window.close_to_tray": in_tray})
-    shell = Controller(theme, StateStore(), EngineProcess([sys.executable, str(FAKE), "well"]), choices, home)
+    shell = Controller(theme, StateStore(), EngineProcess(lambda: [sys.executable, str(FAKE), "well"]), choices, home)
     shell.begin("live")
     shell.window.close()
     assert shell.window.isHidden() == hidden
@@ -409,8 +398,8 @@ def test_starting_is_offered_once_the_process_is_gone(
 ) -> None:
     """While a failed engine is still ending, no start is offered."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
-    current, process = StateStore(), EngineProcess([sys.executable, str(FAKE), kind], backoff=())
-    shell = Controller(theme, current, process, SettingsStore(tmp_path / "settings.toml"))
+    current, process = StateStore(), EngineProcess(lambda: [sys.executable, str(FAKE), kind], backoff=())
+    shell = Controller(theme, current, process, SettingsStore(tmp_path / "settings.toml", send=process.send))
     shell.begin("home")
     with qtbot.waitSignals([current.changed, current.changed], timeout=20_000):  # the start, and what the engine said
         shell.start()
@@ -656,10 +645,10 @@ def test_the_end_of_a_session_is_no_end_until_the_system_says_so_and_leaves_the_
 ) -> None:
     """Another program can still cancel the end of a session, and the system may ask more than once."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
-    engine, received = EngineProcess([sys.executable, str(FAKE), "well"]), list[AnyEvent]()
+    engine, received = EngineProcess(lambda: [sys.executable, str(FAKE), "well"]), list[AnyEvent]()
     engine.event_received.connect(received.append)
     shell = Controller(theme, StateStore(), engine, SettingsStore(None), Home(tmp_path))
-    monkeypatch.setattr(qapp, "leave", shell.leave_with_system)
+    qapp.leave_wanted.connect(shell.leave_with_system)
     shell.begin("home")
     shell.start()
     qtbot.waitUntil(lambda: any(isinstance(event, events.Ready) for event in received), timeout=SOON_MS)

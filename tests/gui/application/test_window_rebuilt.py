@@ -47,7 +47,7 @@ WAYS = [{"window.text_percent": 130}, {"window.language": "de"}]
 
 @pytest.fixture
 def shell(theme: Theme, tmp_path: Path, qtbot: QtBot) -> Iterator[Controller]:
-    engine = EngineProcess(SILENT, backoff=())
+    engine = EngineProcess(lambda: SILENT, backoff=())
     controller = Controller(theme, StateStore(), engine, SettingsStore(None), Home(tmp_path).prepare())
     controller.begin("home")
     with qtbot.waitSignal(engine._process.started, timeout=60_000):

@@ -29,7 +29,7 @@ def engine(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
 
     def start(kind: str) -> StartedEngine:
         farewell = 1.0 if kind == "stubborn" else 10.0
-        process = EngineProcess([sys.executable, str(FAKE), kind], backoff=(0.01, 0.01, 0.01), farewell=farewell)
+        process = EngineProcess(lambda: [sys.executable, str(FAKE), kind], backoff=(0.01, 0.01, 0.01), farewell=farewell)
         received: list[AnyEvent] = []
         process.event_received.connect(received.append)
         process.start()
@@ -123,7 +123,7 @@ def test_an_engine_that_is_started_meanwhile_waits_longer_for_the_one_before_tha
 
 
 def test_a_program_that_is_not_there_is_said_to_be_so(qtbot: QtBot) -> None:
-    process = EngineProcess(["/nowhere/waggle-engine"])
+    process = EngineProcess(lambda: ["/nowhere/waggle-engine"])
     received: list[AnyEvent] = []
     process.event_received.connect(received.append)
     process.start()
@@ -164,7 +164,10 @@ def test_an_engine_on_another_computer_is_driven_through_ssh_as_if_it_were_here(
         (tmp_path / name).chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("HOME", str(tmp_path))
-    process, received = EngineProcess(remote_command_line("box", ["--set", "model.name=a b"]), farewell=10.0), list[AnyEvent]()
+    process, received = (
+        EngineProcess(lambda: remote_command_line("box", ["--set", "model.name=a b"]), host="box", farewell=10.0),
+        list[AnyEvent](),
+    )
     process.event_received.connect(received.append)
     process.start()
     qtbot.waitUntil(lambda: "PhaseChanged" in kinds(received), timeout=20_000)
@@ -186,7 +189,7 @@ def far(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterat
         if body:
             (tmp_path / "ssh").write_text(f"#!/bin/sh\n{body}\n")
             (tmp_path / "ssh").chmod(0o700)
-        process, received = EngineProcess(remote_command_line("box"), backoff=(0.01, 0.01)), list[AnyEvent]()
+        process, received = EngineProcess(lambda: remote_command_line("box"), host="box", backoff=(0.01, 0.01)), list[AnyEvent]()
         process.event_received.connect(received.append)
         process.start()
         processes.append(process)

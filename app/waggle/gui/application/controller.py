@@ -80,7 +80,6 @@ class Controller(QObject):
         source.event_received.connect(self._current.take)
         source.event_received.connect(self.event_log.take)
         if isinstance(source, EngineProcess):
-            self.choices.ask = source.send
             source.complained.connect(self.event_log.complain)
             source.refused.connect(self._refused)
             source.ended.connect(self._ended)

@@ -57,8 +57,8 @@ def run(arguments: Arguments) -> int:
     app = application()
     reduced_motion.is_reduced()  # asks the desktop in a thread; the answer is there before anything moves
     home = paths.home_in(arguments.home)
-    choices = SettingsStore(home.settings, arguments.overrides, far=bool(arguments.on))
-    window_settings = choices.settings.window
+    engine, settings = _engine_and_settings(home, arguments)
+    window_settings = settings.settings.window
     translator.use(translator.language_of_setting(window_settings.language))
     theme = Theme(_theme_name(arguments.theme or window_settings.theme), text_percent=window_settings.text_percent)
     theme.dress()
@@ -69,9 +69,9 @@ def run(arguments: Arguments) -> int:
         return save_screenshot(theme, arguments.replay, arguments.page or "home", arguments.screenshot)
     if arguments.replay is not None:
         return _run_event_loop(
-            Controller(theme, StateStore(), Replay(arguments.replay, arguments.speed), choices.unkept()), arguments
+            Controller(theme, StateStore(), Replay(arguments.replay, arguments.speed), settings.copy_in_memory()), arguments
         )
-    return _run_home_window(theme, home, choices, arguments)
+    return _run_home_window(theme, home, (engine, settings), arguments)
 
 
 def application() -> Application:
@@ -113,8 +113,25 @@ def save_screenshot(theme: Theme, recording: Path, page: str, picture: Path) -> 
     return 0
 
 
-def _run_home_window(theme: Theme, home: paths.Home, choices: SettingsStore, arguments: Arguments) -> int:
+def _engine_and_settings(home: paths.Home, arguments: Arguments) -> tuple[EngineProcess, SettingsStore]:
+    """The engine, not started yet, and the settings that are changed through it; each start takes the overrides of then."""
+
+    def command() -> list[str]:
+        options = _options(settings.overrides, verbose=arguments.verbose)
+        if arguments.on:
+            return remote_command_line(arguments.on, options)
+        return command_line(["--home", str(home.root), *options])
+
+    engine = EngineProcess(command, host=arguments.on)
+    settings = SettingsStore(home.settings, arguments.overrides, send=engine.send, far=bool(arguments.on))
+    return engine, settings
+
+
+def _run_home_window(
+    theme: Theme, home: paths.Home, engine_and_settings: tuple[EngineProcess, SettingsStore], arguments: Arguments
+) -> int:
     """Run the window of a home, or raise the one that is already open."""
+    engine, settings = engine_and_settings
     with contextlib.suppress(OSError):  # the engine says in the window what is wrong with the folder
         home.prepare()
     instance = SingleInstance(home.root, host=arguments.on)
@@ -123,20 +140,14 @@ def _run_home_window(theme: Theme, home: paths.Home, choices: SettingsStore, arg
             return 0
         raise EngineError("Waggle is open already, but its window does not answer.", "End that process, then start again.")
 
-    def command() -> list[str]:
-        chosen = _options(choices.overrides, verbose=arguments.verbose)
-        return remote_command_line(arguments.on, chosen) if arguments.on else command_line(["--home", str(home.root), *chosen])
-
-    engine = EngineProcess(command())
-    engine.command = command
-    controller = Controller(theme, StateStore(), engine, choices, home, host=arguments.on)
+    controller = Controller(theme, StateStore(), engine, settings, home, host=arguments.on)
     instance.start_requested.connect(controller.open_invite)
-    code = _run_event_loop(controller, arguments, first=not arguments.on and needs_welcome(home, choices, arguments.overrides))
+    code = _run_event_loop(controller, arguments, first=not arguments.on and needs_welcome(home, settings, arguments.overrides))
     instance.release()
     if controller.removes_data:
         stored_data.tidy(home)  # the lock file was the last file in the home
     elif controller.pending_start is not None:
-        _start_again(home, replace(arguments, overrides=choices.overrides), controller.pending_start)
+        _start_again(home, replace(arguments, overrides=settings.overrides), controller.pending_start)
     return code
 
 
@@ -158,9 +169,9 @@ def watch_example(home: Path | None) -> None:
     QProcess.startDetached(program, [*arguments, *(("--home", str(home)) if home else ()), "--replay"])
 
 
-def needs_welcome(home: paths.Home, choices: SettingsStore, overrides: tuple[str, ...]) -> bool:
+def needs_welcome(home: paths.Home, settings: SettingsStore, overrides: tuple[str, ...]) -> bool:
     """Whether to ask the welcome questions: not after settings by hand, nor in a home older than the questions."""
-    return not (choices.settings.window.welcomed or overrides or home.settings.exists() or home.identity.exists())
+    return not (settings.settings.window.welcomed or overrides or home.settings.exists() or home.identity.exists())
 
 
 def _run_event_loop(controller: Controller, arguments: Arguments, *, first: bool = False) -> int:
@@ -169,7 +180,8 @@ def _run_event_loop(controller: Controller, arguments: Arguments, *, first: bool
     sys.excepthook = _ExceptionHook(controller)
     logging.getLogger().addHandler(EventLogHandler(controller.event_log))
     app = application()
-    app.open_invite, app.leave = controller.open_invite, controller.leave_with_system
+    app.invite_opened.connect(controller.open_invite)
+    app.leave_wanted.connect(controller.leave_with_system)
     loop = qasync.QEventLoop(app)
     asyncio.set_event_loop(loop)
     controller.finished.connect(end)

@@ -1,25 +1,26 @@
 """The QApplication, and what macOS asks of it at run time: open an invite link or file, quit."""
 
-from collections.abc import Callable
-
-from PySide6.QtCore import QEvent
+from PySide6.QtCore import QEvent, QMetaMethod, Signal, SignalInstance
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication
 
 
 class Application(QApplication):
-    """`open_invite` receives each link or path, `leave` shuts down in order; where one is None, Qt handles the event."""
+    """`invite_opened` carries a link or a path; `leave_wanted`: quit. Qt handles the event of a signal without a receiver."""
 
-    open_invite: Callable[[str], None] | None = None
-    leave: Callable[[], None] | None = None
+    invite_opened = Signal(str)
+    leave_wanted = Signal()
 
     def event(self, event: QEvent) -> bool:
-        if isinstance(event, QFileOpenEvent) and self.open_invite is not None:
+        if isinstance(event, QFileOpenEvent) and self._has_receiver(self.invite_opened):
             url = event.url()
-            self.open_invite(event.file() if url.isLocalFile() else url.toString())
+            self.invite_opened.emit(event.file() if url.isLocalFile() else url.toString())
             return True
-        if event.type() == QEvent.Type.Quit and self.leave is not None:  # Qt would close the window, which hides in the tray
-            event.ignore()
-            self.leave()
+        if event.type() == QEvent.Type.Quit and self._has_receiver(self.leave_wanted):
+            event.ignore()  # Qt would close the window, which hides in the tray
+            self.leave_wanted.emit()
             return True
         return super().event(event)
+
+    def _has_receiver(self, signal: SignalInstance) -> bool:
+        return self.isSignalConnected(QMetaMethod.fromSignal(signal))

@@ -41,13 +41,10 @@ def remote_command_line(host: str, arguments: Sequence[str] = ()) -> list[str]:
     return ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "--", host, far]
 
 
-def _host_of(command: Sequence[str]) -> str:
-    """The ssh destination in an engine command; empty for an engine on this computer."""
-    return command[-2] if command[0] == "ssh" else ""
-
-
 class EngineProcess(QObject):
-    """Signals: `event_received` carries every event; `refused` the title, advice and id of a command that was not carried out;
+    """`command` is called before each start; `host` is the ssh destination, empty for an engine on this computer.
+
+    Signals: `event_received` carries every event; `refused` the title, advice and id of a command that was not carried out;
     `ended` follows `stop`; `stopped` every end of the process, after which `running` may have changed.
     """
 
@@ -58,11 +55,11 @@ class EngineProcess(QObject):
     complained = Signal(str)  # a line of its stderr
 
     def __init__(
-        self, command: Sequence[str], parent: QObject | None = None, *, backoff: Sequence[float] = BACKOFF,
-        farewell: float = STOP_TIMEOUT, clock: Callable[[], float] = time.time,
+        self, command: Callable[[], Sequence[str]], parent: QObject | None = None, *, host: str = "",
+        backoff: Sequence[float] = BACKOFF, farewell: float = STOP_TIMEOUT, clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         super().__init__(parent)
-        self.command: Callable[[], Sequence[str]] = lambda: command  # asked before each start
+        self._command, self._host = command, host
         self._backoff, self._farewell, self._clock = tuple(backoff), farewell, clock
         self._buffer = b""
         self._complaints: deque[str] = deque(maxlen=KEPT_LINES)
@@ -72,7 +69,7 @@ class EngineProcess(QObject):
         self._leaving = self._hopeless = self._over = False  # _over: the engine announced its own end
         self._kinds = set[type[AnyEvent]]()  # of events since this start
         self._awaiting_old_engine = False  # the engine of a broken connection holds its home until it notices
-        self._host, self._any_event = _host_of(command), False  # any event since `start`
+        self._any_event = False  # since `start`
         self._process = QProcess(self)
         self._process.readyReadStandardOutput.connect(self._read)
         self._process.readyReadStandardError.connect(self._listen)
@@ -119,7 +116,7 @@ class EngineProcess(QObject):
         self._kinds.clear()
         self._complaints.clear()
         self._started_at = self._clock()
-        program, *rest = self.command()
+        program, *rest = self._command()
         self._process.start(program, rest)
 
     def _read(self) -> None:

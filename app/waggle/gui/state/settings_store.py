@@ -21,19 +21,19 @@ class SettingsStore(QObject):
     """`changed`: a setting changed, or a change was refused and undone; `refused` carries why (title, advice).
 
     Without a file, as in a replay, changes last until the window is closed. `far`: the engine runs on another computer, and only
-    the `window.` settings of the file here are used.
+    the `window.` settings of the file here are used. `send` passes a command to the engine; False if no engine takes it.
     """
 
     changed = Signal()
     refused = Signal(str, str)
 
     def __init__(
-        self, path: Path | None, overrides: tuple[str, ...] = (), parent: QObject | None = None, *, far: bool = False
-    ) -> None:
+        self, path: Path | None, overrides: tuple[str, ...] = (), parent: QObject | None = None, *,
+        send: Callable[[AnyCommand], bool] = lambda command: False, far: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(parent)
-        self._path, self._initial_overrides, self.far = path, overrides, far
+        self._path, self._initial_overrides, self._send, self.far = path, overrides, send, far
         self.overrides = overrides  # of the command line, without what was changed since: for the next engine
-        self.ask: Callable[[AnyCommand], bool] = lambda command: False
         self.after_restart: tuple[str, ...] = ()
         self.settings = Settings()
         self._last_received: Settings | None = None  # the last received, from an engine that may have ended
@@ -65,8 +65,8 @@ class SettingsStore(QObject):
         self.changed.emit()
         return set_aside_path
 
-    def unkept(self) -> "SettingsStore":
-        """A copy for a recorded run, whose changes are written nowhere."""
+    def copy_in_memory(self) -> "SettingsStore":
+        """Copy the settings for a recorded run: changes are not written to a file."""
         copy = SettingsStore(None)
         copy.settings = self.settings
         return copy
@@ -81,7 +81,7 @@ class SettingsStore(QObject):
         """Set `section.name` keys; None means the default. Takes effect at once, or emits `refused`."""
         own = {key: value for key, value in values.items() if self.far and key.startswith(OWN)}
         others = {key: value for key, value in values.items() if key not in own}
-        sent = bool(others) and self._path is not None and self.ask(ChangeSettings(id=new_id(), values=others))
+        sent = bool(others) and self._path is not None and self._send(ChangeSettings(id=new_id(), values=others))
         if sent and not own:
             return  # the engine reports the result
         try:

@@ -26,7 +26,7 @@ from waggle.gui.pages.peers.refusal_words import group_words, refusal_sentences
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChoosePeer
-from waggle.protocol.events import Choice, PeerInfo
+from waggle.protocol.events import Choice, Connection, PeerInfo
 from waggle.protocol.state import AnyEvent
 from waggle.sapo.selection import Reason
 
@@ -259,12 +259,32 @@ def test_columns_drop_out_so_that_names_keep_their_room(window_told: TellWindow)
         assert page._view.columnWidth(0) >= NAME_ROOM
 
 
+@pytest.mark.parametrize(("width", "height"), [(1024, 600), (1280, 800)])
+def test_the_band_is_high_enough_for_every_line_of_the_reach(window_told: TellWindow, width: int, height: int) -> None:
+    kinds: tuple[Connection, ...] = ("direct", "lan", "relay", "gone")
+    peers = [replace(OTTER, id=f"12D3KooW{kind}", connection=kind) for kind in kinds]
+    story = [
+        *met(*peers),
+        events.ReachChanged(
+            reach="connected", peers=4, way="relay", address="/ip4/198.51.100.7/tcp/31337/p2p/12D3KooWMe", at=NOW
+        ),
+        events.RecordRejected(origin=OTTER.id, reason="signature", at=NOW),
+    ]
+    page, _ = page_of(window_told(story, width, height))
+    copy, words = page._reach._copy, page._reach._words
+    assert copy.isVisible()
+    assert copy.height() >= copy.sizeHint().height()
+    assert words.height() >= words.heightForWidth(words.width())
+    assert page._reach.contentsRect().contains(copy.geometry())
+    assert page._band.contentsRect().contains(page._reach.geometry())
+
+
 def test_an_engine_behind_a_pipe_mutes_and_refuses(
     window_told: TellWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     window = window_told([])
-    engine = EngineProcess([sys.executable, str(FAKE), "met"], farewell=1.0)
+    engine = EngineProcess(lambda: [sys.executable, str(FAKE), "met"], farewell=1.0)
     engine.event_received.connect(window._current.take)
     engine.refused.connect(window.refused)
     window.commanded.connect(engine.send)

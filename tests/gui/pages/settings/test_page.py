@@ -167,7 +167,7 @@ def test_opening_the_page_changes_nothing_that_was_set_by_hand(theme: Theme, qtb
     path = tmp_path / "settings.toml"
     path.write_text(BY_HAND)
     choices, commands = SettingsStore(path), list[AnyCommand]()
-    choices.ask = lambda command: commands.append(command) is not None
+    choices._send = lambda command: commands.append(command) is not None
     page = SettingsPage(PageContext(theme, settings=choices))
     qtbot.addWidget(page)
     choices.hear(State(settings=choices.settings, after_restart=("swarm.port",)))
@@ -214,7 +214,7 @@ def test_settings_are_found_by_a_word(page: SettingsPage) -> None:
 
 def test_a_running_engine_is_asked_and_tells(tmp_path: Path) -> None:
     choices, commands = SettingsStore(tmp_path / "settings.toml"), list[AnyCommand]()
-    choices.ask = lambda command: commands.append(command) is None
+    choices._send = lambda command: commands.append(command) is None
     choices.set({"window.theme": "dark"})
     assert choices.settings.window.theme == "system", "nothing is so until the engine says so"
     assert isinstance(commands[0], ChangeSettings)
@@ -247,7 +247,7 @@ def test_of_an_engine_on_another_computer_nothing_is_kept_in_the_file_here_and_t
     choices.set({"computer.threads": 32, "when.idle_minutes": 5})  # the connection broke
     assert refusals == ["The other computer does not answer: nothing was changed."]
     assert (choices.settings.computer.threads, path.read_text()) == (48, here)
-    choices.ask = lambda command: commands.append(command) is None
+    choices._send = lambda command: commands.append(command) is None
     choices.set({"computer.threads": 32, "window.theme": "light"})
     assert [command.values for command in commands if isinstance(command, ChangeSettings)] == [{"computer.threads": 32}]
     assert (choices.settings.computer.threads, choices.settings.window.theme) == (48, "light"), "its engine did not say so yet"
@@ -488,7 +488,7 @@ def test_a_report_has_what_a_helper_needs(tmp_path: Path) -> None:
 
 def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     choices, commands = SettingsStore(tmp_path / "settings.toml", far=True), list[AnyCommand]()
-    choices.ask = lambda command: commands.append(command) is None
+    choices._send = lambda command: commands.append(command) is None
     page = SettingsPage(PageContext(theme, settings=choices))
     qtbot.addWidget(page)
     page.show_state(State(), 0.0)

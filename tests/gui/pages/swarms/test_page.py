@@ -461,11 +461,10 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
 
 
 @pytest.mark.parametrize("url", [QUrl(LINK), QUrl.fromLocalFile("/somewhere/invite.waggle")])
-def test_what_the_system_asks_to_open_is_passed_on(qapp: Application, url: QUrl, monkeypatch: pytest.MonkeyPatch) -> None:
-    called: list[str] = []
-    monkeypatch.setattr(qapp, "open_invite", called.append)
-    QApplication.sendEvent(qapp, QFileOpenEvent(url))
-    assert called == [LINK if url.scheme() == "waggle" else "/somewhere/invite.waggle"]
+def test_what_the_system_asks_to_open_is_passed_on(qapp: Application, url: QUrl, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(qapp.invite_opened) as invite:
+        QApplication.sendEvent(qapp, QFileOpenEvent(url))
+    assert invite.args == [LINK if url.scheme() == "waggle" else "/somewhere/invite.waggle"]
 
 
 def test_a_code_has_whole_modules_and_three_corners() -> None:

@@ -45,8 +45,8 @@ def started(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot
     """A controller at its first start, with an engine that answers."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     home = Home(tmp_path)
-    engine = EngineProcess([sys.executable, str(FAKE), "well"], farewell=2.0)
-    shell = Controller(theme, StateStore(), engine, SettingsStore(home.settings), home)
+    engine = EngineProcess(lambda: [sys.executable, str(FAKE), "well"], farewell=2.0)
+    shell = Controller(theme, StateStore(), engine, SettingsStore(home.settings, send=engine.send), home)
     shell.begin(None, first=True)
     yield shell
     with qtbot.waitSignal(shell.finished, timeout=20_000):
@@ -267,9 +267,8 @@ def test_closing_the_questions_ends_all_and_they_are_asked_again(
     """This holds with a tray, too: nothing would continue in the background."""
     monkeypatch.setattr(system_tray, "available", lambda: True)  # no test can have a system's tray come and go
     home = Home(tmp_path)
-    shell = Controller(
-        theme, StateStore(), EngineProcess([sys.executable, str(FAKE), "well"]), SettingsStore(home.settings), home
-    )
+    engine = EngineProcess(lambda: [sys.executable, str(FAKE), "well"])
+    shell = Controller(theme, StateStore(), engine, SettingsStore(home.settings, send=engine.send), home)
     shell.begin(None, first=True)
     with qtbot.waitSignal(shell.finished):
         shell.window.close()

@@ -144,8 +144,8 @@ def test_the_engine_stops_what_was_chosen_goes_and_nothing_is_written_afterwards
     for name in ("identity.key", "settings.toml", "window.json", "logs/waggle.log"):
         (home.root / name).parent.mkdir(exist_ok=True)
         (home.root / name).write_text("")
-    source = EngineProcess([sys.executable, str(FAKE), "well"])
-    shell = Controller(theme, StateStore(), source, SettingsStore(home.settings), home)
+    source = EngineProcess(lambda: [sys.executable, str(FAKE), "well"])
+    shell = Controller(theme, StateStore(), source, SettingsStore(home.settings, send=source.send), home)
     shell.begin("you")
     shell.start()
     finished = list[bool]()

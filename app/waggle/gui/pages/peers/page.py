@@ -28,6 +28,7 @@ from waggle.protocol.state import State
 
 REACH, PICTURE = 272, 330  # pixels of width at a text size of 100%
 BESIDE, UNBOUNDED = 80, 16_777_215  # pixels: the margins of page and card, and Qt's largest width
+CARD_EDGES = 34  # pixels: the margins and borders of a card above and below its content
 KINDS = (("direct", "good"), ("lan", "good"), ("relay", "peer"), ("gone", "text_faint"))
 HEADS = {
     "connecting": ("Looking for peers", "live", "text_soft"), "alone": ("Nobody else is here yet", "you", "text_soft"),
@@ -233,8 +234,8 @@ class PeersPage(Page):
         self._legend.fit(self._area.width() - BESIDE - (px(REACH) + 32 if beside else 0))
         self._reach.setMinimumWidth(px(REACH) if beside else 0)
         self._reach.setMaximumWidth(px(REACH) if beside else UNBOUNDED)
-        high = px(226 if self.compact else 250)
-        self._band.setFixedHeight(high if beside else high + 32 + self._reach.sizeHint().height())
+        picture, reach = px(226 if self.compact else 250), self._reach.sizeHint().height()
+        self._band.setFixedHeight(max(picture, reach + CARD_EDGES) if beside else picture + 32 + reach)
 
     def show_state(self, state: State, now: float) -> None:
         state = with_connections_gone(state)
@@ -247,6 +248,7 @@ class PeersPage(Page):
         self._picture.show_state(state, now)
         self._legend.say(self._picture.latest)
         self._reach.show_state(state)
+        self._fold()
         self._model.show_peers(peers, now)
         self._show_chosen(self._chosen)
         self._below.setCurrentIndex(0 if peers else 1)

@@ -47,8 +47,8 @@ def begun(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: 
 
     def begin(kind: str = "well", page: str = "home") -> Controller:
         home = Home(tmp_path)
-        engine = EngineProcess([sys.executable, str(FAKE), kind], backoff=(60.0,), farewell=2.0)
-        shell = Controller(theme, StateStore(), engine, SettingsStore(home.settings), home)
+        engine = EngineProcess(lambda: [sys.executable, str(FAKE), kind], backoff=(60.0,), farewell=2.0)
+        shell = Controller(theme, StateStore(), engine, SettingsStore(home.settings, send=engine.send), home)
         controllers.append(shell)
         shell.begin(page)
         shell.start()
@@ -83,7 +83,7 @@ def test_whoever_pauses_by_keyboard_stays_on_the_button(begun: Begun, qtbot: QtB
     shell, commands = begun(), list[AnyCommand]()
     hero = shell.window.pages.of(HomePage).hero
     shell.window.commanded.connect(commands.append)
-    shell.choices.ask = lambda command: commands.append(command) is None
+    shell.choices._send = lambda command: commands.append(command) is None
     hero._more.setFocus()
     hero._more.menu().actions()[0].trigger()
     phase_is(shell, "paused", qtbot)
@@ -200,11 +200,9 @@ def test_a_recorded_run_says_that_nothing_was_done(theme: Theme, recording: Path
     shiboken6.delete(window)
 
 
-def test_whoever_quits_by_the_menu_of_the_system_has_left(
-    begun: Begun, qapp: Application, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whoever_quits_by_the_menu_of_the_system_has_left(begun: Begun, qapp: Application, qtbot: QtBot) -> None:
     shell = begun()
-    monkeypatch.setattr(qapp, "leave", shell.leave)
+    qapp.leave_wanted.connect(shell.leave)
     with qtbot.waitSignal(shell.finished, timeout=20_000):
         assert QApplication.sendEvent(qapp, QEvent(QEvent.Type.Quit))
         assert shell.window.isVisible()
