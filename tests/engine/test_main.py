@@ -204,8 +204,8 @@ async def test_a_fault_beside_a_preparation_that_it_ends_is_told(process, monkey
     def blind() -> None:
         raise OSError(24, "Too many open files")
 
-    async def prepare(*_: object, stopped: asyncio.Event, **__: object) -> None:
-        await stopped.wait()
+    async def prepare(_home: object, _chosen: object, host: NodeHost, *_: object) -> None:
+        await host.stopped.wait()
         raise Stopped
 
     monkeypatch.setattr(main, "SensorReader", blind)
