@@ -25,6 +25,7 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog, UndoStep
+from waggle.engine.startup import NodeHost
 from waggle.engine.storage.pause_request import PauseRequest
 from waggle.engine.system.memory_backoff import MAX_HALVINGS, MemoryBackoff, system_kills
 from waggle.protocol import events, json_lines
@@ -204,8 +205,8 @@ async def test_a_fault_beside_a_preparation_that_it_ends_is_told(process, monkey
     def blind() -> None:
         raise OSError(24, "Too many open files")
 
-    async def prepare(*_: object, stopped: asyncio.Event, **__: object) -> None:
-        await stopped.wait()
+    async def prepare(_home: object, _chosen: object, host: NodeHost, *_: object) -> None:
+        await host.stopped.wait()
         raise Stopped
 
     monkeypatch.setattr(main, "SensorReader", blind)

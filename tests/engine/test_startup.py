@@ -20,7 +20,7 @@ from waggle.core.settings import ComputerSettings, LearningSettings, ModelSettin
 from waggle.engine.runtime import model_fit
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.engine.startup import PreparedNode, prepare_node
+from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
 from waggle.engine.storage import round_saver
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.models import memory_fit
@@ -45,9 +45,8 @@ async def prepared(
         stack.callback(publisher.close)
         threads = stack.enter_context(ThreadPoolExecutor(1))
         return await prepare_node(
-            home, chosen, publisher, threads, stack, gate=gate or PauseGate(lambda: None),
-            stopped=asyncio.Event(), parts_for=parts_for,
-            computer=requested or (lambda: chosen.computer),
+            home, chosen, NodeHost(publisher, threads, gate or PauseGate(lambda: None), asyncio.Event()),
+            LiveChoices(requested or (lambda: chosen.computer)), ModelOpening(parts_for), stack,
         )  # fmt: skip
 
 
@@ -130,7 +129,7 @@ async def test_a_model_that_begins_anew_is_not_taken_for_the_one_of_the_pictures
     (pictures / "r00000064.safetensors").write_bytes(b"weights")
     node = await prepared(tmp_path, LearningSettings(held_out_questions=1))
     assert node.progress.round == 0
-    assert [snapshot.rounds for snapshot in node.playground.snapshots.available()] == [0]
+    assert [snapshot.rounds for snapshot in node.services.playground.snapshots.available()] == [0]
     assert [path.read_bytes() for path in pictures.iterdir()] == [b"weights"], "nothing is lost"
 
 

@@ -1,6 +1,6 @@
 """Obeys commands: hands each to the lifecycle or to a service.
 
-A handler is frozen. While the engine starts, `node` is None; when its node is prepared, main attaches a handler with the node.
+While the engine starts, `node` returns None, and the commands that need a node are answered with an error.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ class EngineHandler:
     publisher: EventPublisher
     history: History
     services: Services | None = None
-    node: NodeServices | None = None
+    node: Callable[[], NodeServices | None] = lambda: None
 
     def stop(self) -> None:
         """End the engine after the step in progress."""
@@ -93,7 +93,7 @@ class EngineHandler:
             case commands.QueryHistory():
                 answers.append(self.history.chart_points())
             case commands.QuerySent():
-                answers.append(SentTold(messages=self.node.sent() if self.node else ()))
+                answers.append(SentTold(messages=node.sent() if (node := self.node()) else ()))
             case _:
                 assert_never(command)
         return tuple(self.publisher.stamp(event) for event in (*answers, events.CommandDone(id=command.id)))
@@ -105,6 +105,6 @@ class EngineHandler:
         return self.services
 
     def _node(self, reason: str) -> NodeServices:
-        if self.node is None:
+        if (node := self.node()) is None:
             raise EngineError(reason, "Try again in a moment.")
-        return self.node
+        return node

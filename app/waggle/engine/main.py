@@ -12,8 +12,8 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from msgspec import structs
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, MemoryShort, ModelMissing, SettingsError, Stopped, WaggleError
 from waggle.engine import attached_windows
-from waggle.engine.command_handler import EngineHandler, NodeServices, Services
+from waggle.engine.command_handler import EngineHandler, Services
 from waggle.engine.control import server, stdio
 from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.lifecycle import Lifecycle
@@ -34,7 +34,7 @@ from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog
 from waggle.engine.services import models, swarms
 from waggle.engine.services.identity import IdentityService
-from waggle.engine.startup import PreparedNode, prepare_node
+from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
 from waggle.engine.storage.history import History
 from waggle.engine.storage.history_recovery import open_or_rebuild
 from waggle.engine.storage.pause_request import PauseRequest
@@ -217,19 +217,31 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         stack.callback(lifecycle.stop)  # also after a failure: its timer must not end the pause of the next lifecycle
         if restart_reason:
             publisher.publish(StartedAgain(reason=restart_reason))
-        fits: Future[models.Fits] = Future()
+        preparation = asyncio.ensure_future(
+            prepare_node(
+                home, chosen, NodeHost(publisher, policy_thread, lifecycle.gate, lifecycle.stopped),
+                LiveChoices(lambda: live_settings.now.computer, live_settings.may_share),
+                ModelOpening(backoff.parts_for, patient=not (restart_reason and process.undo_log.suspects(ModelMissing))),
+                stack,
+            )
+        )  # fmt: skip
+        stack.push_async_callback(_cancel, preparation)
+        node = partial(_result_so_far, preparation)
         services = Services(
             identity=IdentityService(home, lifecycle.restart),
             models=models.ModelService(
-                home, chosen, live_settings.change, partial(lifecycle.restart, unrelated=NOT_CAUSED_BY_MODEL), fits
+                home, chosen, live_settings.change, partial(lifecycle.restart, unrelated=NOT_CAUSED_BY_MODEL),
+                lambda folder: prepared.fit_sentence(folder) if (prepared := node()) else "",
             ),
             swarms=swarms.SwarmService(
                 home, chosen, partial(lifecycle.restart, unrelated=NOT_CAUSED_BY_SWARM), live_settings.change,
-                lambda: live_settings.now.swarm.light,
+                lambda: live_settings.now.swarm.light, lambda: prepared.current_swarm if (prepared := node()) else None,
             ),
             change_settings=live_settings.change,
         )  # fmt: skip
-        handler = EngineHandler(lifecycle, publisher, history, services)
+        handler = EngineHandler(
+            lifecycle, publisher, history, services, lambda: prepared.services if (prepared := node()) else None
+        )
         queue.attach(handler)
         stack.callback(queue.detach)
         computer_watch = asyncio.ensure_future(
@@ -238,11 +250,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         computer_watch.add_done_callback(lambda done: lifecycle.stop() if _has_failed(done) else None)
         stack.push_async_callback(_cancel, computer_watch)
         try:
-            prepared = await prepare_node(
-                home, chosen, publisher, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped,
-                parts_for=backoff.parts_for, computer=lambda: live_settings.now.computer, may_share=live_settings.may_share,
-                patient=not (restart_reason and process.undo_log.suspects(ModelMissing)),
-            )  # fmt: skip
+            prepared = await preparation
         except (Stopped, WaggleError) as error:
             _raise_failures(computer_watch)
             if isinstance(error, WaggleError) and not lifecycle.restart_reason:
@@ -253,17 +261,12 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
             loop.call_soon_threadsafe, _accept_choices, process.undo_log, services.swarms.mark_played, services.models.mark_played
         )
         training_loop = _training_loop(prepared, history, lifecycle, publisher, first_round_ended)
-        node = NodeServices(
-            choose_peer=prepared.choose_peer, sent=prepared.sent, playground=prepared.playground, chat=prepared.chat
-        )
         live_settings.apply(
             lambda now: prepared.limits.apply(now.computer),
             prepared.apply_settings,
             lambda now: backoff.apply_limit(now.computer.memory_gb),
         )
-        await services.swarms.remember_joined(prepared.node.charter, prepared.addresses)
-        fits.set_result(prepared.fits)
-        queue.attach(replace(handler, node=node))
+        await services.swarms.store_port(prepared.current_swarm)
         lifecycle.start_contributing()
         swarm_watch = asyncio.ensure_future(prepared.watch_swarm())
         swarm_watch.add_done_callback(lambda done: lifecycle.stop() if _has_failed(done) else None)
@@ -341,10 +344,16 @@ async def _watch_computer(
         await asyncio.sleep(SENSOR_SECONDS)
 
 
-async def _cancel(task: asyncio.Future[None]) -> None:
+async def _cancel(task: asyncio.Future[None] | asyncio.Future[PreparedNode]) -> None:
     """Cancel a task and wait until it has ended, so that what it refers to can be freed."""
     task.cancel()
     await asyncio.wait([task])
+
+
+def _result_so_far(preparation: asyncio.Future[PreparedNode]) -> PreparedNode | None:
+    """The node, or None while the engine starts and after a failed start."""
+    is_ready = preparation.done() and not preparation.cancelled() and preparation.exception() is None
+    return preparation.result() if is_ready else None
 
 
 def _raise_failures(*tasks: asyncio.Future[None]) -> None:

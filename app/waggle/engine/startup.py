@@ -15,6 +15,7 @@ import waggle
 from waggle.core import paths
 from waggle.core.peer_id import text_of
 from waggle.core.settings import ComputerSettings, Settings
+from waggle.engine.command_handler import NodeServices
 from waggle.engine.runtime import model_fit, model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
@@ -34,11 +35,9 @@ from waggle.models.shared.model_config import ModelConfig
 from waggle.models.shared.training_mode import Method, TrainingMode
 from waggle.models.storage import checkpoint, hub_cache, hub_download
 from waggle.network.identity import keys
-from waggle.network.limits.reputation import Choice
 from waggle.network.node import SwarmNode
 from waggle.network.transport.solo import SoloNode
 from waggle.protocol import PROTOCOL, events
-from waggle.protocol.events_outbox import SentMessage
 from waggle.rl import update_rules
 from waggle.rl.batch import nothing
 from waggle.sapo import sharing
@@ -53,14 +52,39 @@ STARTER_NOTE = "The starter knows many answers but hardly ever writes them in th
 
 
 @dataclass(frozen=True)
+class NodeHost:
+    """What the engine offers its node: where it publishes, computes, waits and stops."""
+
+    publisher: EventPublisher
+    policy_thread: ThreadPoolExecutor
+    gate: PauseGate
+    stopped: asyncio.Event
+
+
+@dataclass(frozen=True)
+class LiveChoices:
+    """The settings that a node follows while it runs, as they are at each call."""
+
+    computer: Callable[[], ComputerSettings] = ComputerSettings
+    may_share: Callable[[], bool] = lambda: False  # whether a person's own answers may leave this computer
+
+
+@dataclass(frozen=True)
+class ModelOpening:
+    """How to find and open the model."""
+
+    parts_for: Callable[[int], int] = int  # see model_fit.fit_model
+    patient: bool = False  # see model_source.find_model
+
+
+@dataclass(frozen=True)
 class PreparedNode:
     """A node that can play rounds, and everything around it."""
 
     node: Node
     watch_swarm: Callable[[], Awaitable[None]]  # ends with the swarm, or raises what failed in its background work
-    choose_peer: Callable[[str, Choice], None]
-    addresses: swarms.Addresses
-    sent: Callable[[], tuple[SentMessage, ...]]
+    current_swarm: swarms.CurrentSwarm
+    services: NodeServices
     plan: TrainingPlan
     progress: Progress  # where training continues
     take_exam: Callable[[int, int], None]  # of (round, groups of peers learned); see LeaderboardExam
@@ -68,21 +92,14 @@ class PreparedNode:
     opened: OpenedPolicy
     saver: round_saver.RoundSaver
     limits: ResourceLimits
-    playground: PlaygroundService
-    chat: ChatService
-    fits: Callable[[Path], str]  # see model_fit.fit_sentence
+    fit_sentence: Callable[[Path], str]  # see model_fit.fit_sentence
 
 
 async def prepare_node(
-    home: paths.Home, chosen: Settings, publisher: EventPublisher, policy_thread: ThreadPoolExecutor, stack: AsyncExitStack,
-    *, gate: PauseGate, stopped: asyncio.Event, parts_for: Callable[[int], int] = int,
-    computer: Callable[[], ComputerSettings] = ComputerSettings, may_share: Callable[[], bool] = lambda: False,
-    patient: bool = False,
-) -> PreparedNode:  # fmt: skip
-    """Create everything that a round needs; `stack` closes it. Raises WaggleError, and Stopped during a download or a replay.
-
-    `parts_for` and `patient` are those of `model_fit.fit_model` and `model_source.find_model`.
-    """
+    home: paths.Home, chosen: Settings, host: NodeHost, live: LiveChoices, opening: ModelOpening, stack: AsyncExitStack
+) -> PreparedNode:
+    """Create everything that a round needs; `stack` closes it. Raises WaggleError, and Stopped during a download or a replay."""
+    publisher, policy_thread, gate, computer = host.publisher, host.policy_thread, host.gate, live.computer
     _publish_part(publisher, 0)
     charter = await swarm_connection.charter_of(home, chosen)
     specialties = swarm_connection.chosen_specialties(chosen, charter)
@@ -90,14 +107,14 @@ async def prepare_node(
     examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1000.0
     commit = checkpoint.commit_of(home.model.checkpoints, chosen.model.name)
     folder = await model_source.find_model(
-        chosen.model, publisher, gate, stopped, examine, limit=traffic, patient=patient, commit=commit
+        chosen.model, publisher, gate, host.stopped, examine, limit=traffic, patient=opening.patient, commit=commit
     )
     _lock_model(folder, stack)
 
     _publish_part(publisher, 1)
     (verifier, held_out), (machine, fit, opened) = await _run_both(
         _start_verifier(charter, chosen, publisher, stack),
-        _open_fitted(home, folder, chosen, publisher, policy_thread, parts_for),
+        _open_fitted(home, folder, chosen, publisher, policy_thread, opening.parts_for),
     )
 
     _publish_part(publisher, 3)
@@ -119,14 +136,18 @@ async def prepare_node(
     )
     rules = _rules(chosen, charter, model_config.read(folder), fit.training.method)
     snapshots = await asyncio.get_running_loop().run_in_executor(
-        policy_thread, _snapshots, home, folder, opened, stopped.is_set, computer
+        policy_thread, _snapshots, home, folder, opened, host.stopped.is_set, computer
     )
     prepared = PreparedNode(
         node=node,
         watch_swarm=swarm.run,
-        choose_peer=partial(swarm_connection.choose_peer, swarm),
-        addresses=swarm.addresses,
-        sent=partial(swarm_connection.sent_messages, swarm),
+        current_swarm=swarms.CurrentSwarm(charter, swarm.addresses),
+        services=NodeServices(
+            choose_peer=partial(swarm_connection.choose_peer, swarm),
+            sent=partial(swarm_connection.sent_messages, swarm),
+            playground=PlaygroundService(snapshots, node, rules, live.may_share, lambda: publisher.state.round),
+            chat=ChatService(snapshots, charter.prompt_for, rules.max_new, publisher.broadcast),
+        ),
         plan=TrainingPlan(
             rules=rules,
             base=base,
@@ -140,9 +161,7 @@ async def prepare_node(
         opened=opened,
         saver=saver,
         limits=ResourceLimits(gate, opened, swarm.limit, saver.flush),
-        playground=PlaygroundService(snapshots, node, rules, may_share, lambda: publisher.state.round),
-        chat=ChatService(snapshots, charter.prompt_for, rules.max_new, publisher.broadcast),
-        fits=partial(model_fit.fit_sentence, machine, chosen),
+        fit_sentence=partial(model_fit.fit_sentence, machine, chosen),
     )
     publisher.publish(_ready(prepared, identity, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence))
     return prepared

@@ -108,7 +108,7 @@ async def test_a_download_that_ends_while_it_is_counted_is_no_obstacle(models, m
     assert models_event.models[1].bytes == len(b"{}12345")
 
 
-async def test_each_model_says_whether_it_fits_this_computer(models):
+async def test_each_model_says_whether_it_fits_this_computer(home, change):
     machine = DeviceCapacity(free=int(8e9), speeds={"float32": 5e10, "bfloat16": 5e10})
     downloaded("Qwen/Tiny")
     big = paths.models() / "Qwen" / "Big"
@@ -116,7 +116,8 @@ async def test_each_model_says_whether_it_fits_this_computer(models):
     shape = {"model_type": "qwen2", "hidden_size": 8192, "num_hidden_layers": 80, "intermediate_size": 29568,
              "vocab_size": 152_064, "num_attention_heads": 64, "num_key_value_heads": 8}  # fmt: skip
     (big / "config.json").write_text(json.dumps(shape))
-    models._fits.set_result(partial(model_fit.fit_sentence, machine, Settings()))
+    fit_sentence = partial(model_fit.fit_sentence, machine, Settings())
+    models = ModelService(home, Settings(), change, lambda reason, back: None, fit_sentence)
     (models_event,) = await models.obey(commands.ListModels(id="1"))
     fits = {model.name: model.fit for model in models_event.models}
     assert fits[""].startswith("Fits: about ")

@@ -29,7 +29,7 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.undo_log import UndoLog
 from waggle.engine.services import swarm_connection, swarms
-from waggle.engine.services.swarms import SwarmService
+from waggle.engine.services.swarms import CurrentSwarm, SwarmService
 from waggle.network import joined_swarms
 from waggle.network.identity import membership
 from waggle.network.joined_swarms import JoinedSwarm, JoinedSwarms
@@ -77,10 +77,20 @@ def noting(changes):
     return change
 
 
+async def no_addresses():
+    return []
+
+
 @pytest.fixture
-def known(home, reasons):
+def joined():
+    """The swarms that the node has joined, the current one last."""
+    return [None]
+
+
+@pytest.fixture
+def known(home, reasons, joined):
     joined_swarms.write(home.swarms, JoinedSwarms(entries=(JoinedSwarm(charter=OTHER.digest.hex()),)))
-    return SwarmService(home, LOOPBACK, again_to(reasons), unasked)
+    return SwarmService(home, LOOPBACK, again_to(reasons), unasked, current=lambda: joined[-1])
 
 
 async def test_the_shipped_swarm_is_always_known_and_stands_first(known):
@@ -149,7 +159,7 @@ async def test_another_swarm_that_is_chosen_while_this_one_is_asked_for_its_addr
         await may_answer.wait()
         return ["/ip4/192.168.1.2/tcp/4001/p2p/x"]
 
-    joining = asyncio.create_task(known.remember_joined(first_swarm(), addresses))
+    joining = asyncio.create_task(known.store_port(CurrentSwarm(first_swarm(), addresses)))
     await has_asked.wait()
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
     may_answer.set()
@@ -158,11 +168,8 @@ async def test_another_swarm_that_is_chosen_while_this_one_is_asked_for_its_addr
     assert (after.active, after.entry(first_swarm().digest.hex()).port) == (OTHER.digest.hex(), 4001)
 
 
-async def test_choosing_where_one_is_does_nothing(known, reasons):
-    async def addresses():
-        return []
-
-    await known.remember_joined(first_swarm(), addresses)
+async def test_choosing_where_one_is_does_nothing(known, reasons, joined):
+    joined.append(CurrentSwarm(first_swarm(), no_addresses))
     (swarms_event,) = await known.obey(commands.ChooseSwarm(id="1", charter=first_swarm().digest.hex()))
     assert (swarms_event.swarms[0].active, reasons) == (True, [])
 
@@ -195,11 +202,11 @@ async def test_a_swarm_that_was_only_looked_at_before_the_engine_started_again_i
     assert joined_swarms.read(home.swarms).active == ""
 
 
-async def test_a_swarm_is_forgotten_but_not_the_one_that_is_taken_part_in(home, known):
-    known.charter = OTHER
+async def test_a_swarm_is_forgotten_but_not_the_one_that_is_taken_part_in(home, known, joined):
+    joined.append(CurrentSwarm(OTHER, no_addresses))
     with pytest.raises(EngineError, match="taken part in now"):
         await known.obey(commands.ForgetSwarm(id="1", charter=OTHER.digest.hex()))
-    known.charter = first_swarm()
+    joined.append(CurrentSwarm(first_swarm(), no_addresses))
     (swarms_event,) = await known.obey(commands.ForgetSwarm(id="2", charter=OTHER.digest.hex()))
     assert [swarm.name for swarm in swarms_event.swarms] == ["First light"]
 
@@ -214,30 +221,32 @@ def test_nobody_goes_back_to_a_swarm_that_is_forgotten(home):
 
 
 @pytest.mark.parametrize("chosen_before", [True, False])
-async def test_a_swarm_that_is_being_joined_or_is_joined_next_is_not_forgotten(home, known, chosen_before):
+async def test_a_swarm_that_is_being_joined_or_is_joined_next_is_not_forgotten(home, known, joined, chosen_before):
     digest = OTHER.digest.hex()
     membership.write_key(home.swarm(digest).key, membership.new_key())
     await known.obey(commands.ChooseSwarm(id="1", charter=digest))
     if chosen_before:  # the engine has started again, and is not there yet
-        known = SwarmService(home, swarms.with_chosen_swarm(home, LOOPBACK), again_to([]), unasked)
+        chosen = swarms.with_chosen_swarm(home, LOOPBACK)
+        known = SwarmService(home, chosen, again_to([]), unasked, current=lambda: joined[-1])
     with pytest.raises(EngineError, match="taken part in now"):
         await known.obey(commands.ForgetSwarm(id="2", charter=digest))
     assert swarms.with_chosen_swarm(home, LOOPBACK).swarm.charter == digest
     assert home.swarm(digest).key.exists()
-    known.charter = OTHER
+    joined.append(CurrentSwarm(OTHER, no_addresses))
     await known.obey(commands.ChooseSwarm(id="3", charter=first_swarm().digest.hex()))
     known = SwarmService(home, swarms.with_chosen_swarm(home, LOOPBACK), again_to([]), unasked)
     await known.obey(commands.ForgetSwarm(id="4", charter=digest))
     assert not home.swarm(digest).key.exists()
 
 
-async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home, known, tmp_path):
+async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home, known, joined, tmp_path):
     mine = text_of(fresh_identity(tmp_path, "mine").peer_id)
 
     async def addresses():
         return [f"/ip4/{host}/tcp/4001/p2p/{mine}" for host in ("127.0.0.1", "192.168.1.7")]
 
-    await known.remember_joined(first_swarm(), addresses)
+    joined.append(CurrentSwarm(first_swarm(), addresses))
+    await known.store_port(joined[-1])
     (invite_event,) = await known.obey(commands.WriteInvite(id="1"))
     assert invite.read(invite_event.link).seeds == (f"/ip4/192.168.1.7/tcp/4001/p2p/{mine}",)
     assert invite_event.reach.startswith("It works on your network only")
@@ -245,8 +254,8 @@ async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home
 
 
 async def test_alone_by_choice_nobody_is_invited(home, reasons):
-    alone = SwarmService(home, Settings(swarm=SwarmSettings(solo=True)), again_to(reasons), unasked)
-    alone.charter = first_swarm()
+    current, chosen = CurrentSwarm(first_swarm(), no_addresses), Settings(swarm=SwarmSettings(solo=True))
+    alone = SwarmService(home, chosen, again_to(reasons), unasked, current=lambda: current)
     with pytest.raises(EngineError, match="chosen to be alone"):
         await alone.obey(commands.WriteInvite(id="1"))
 
@@ -362,9 +371,9 @@ async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invi
     chosen = swarms.with_chosen_swarm(home, Settings(swarm=SwarmSettings(light=light)))
     assert (chosen.swarm.charter, chosen.swarm.gateways) == (private.digest.hex(), (gateway,))
     assert is_light(swarm_connection.options_of(home, chosen)), "whatever its settings say of all swarms"
-    joined = SwarmService(home, chosen, again_to(reasons), unasked)
-    joined.charter = private
-    (written,) = await joined.obey(commands.WriteInvite(id="3"))
+    current = CurrentSwarm(private, no_addresses)
+    member = SwarmService(home, chosen, again_to(reasons), unasked, current=lambda: current)
+    (written,) = await member.obey(commands.WriteInvite(id="3"))
     assert written.link == link
 
 
@@ -427,13 +436,13 @@ async def test_a_node_that_lends_its_web_port_to_everybody_invites_through_it_to
         return [f"/{host}/tcp/4001/p2p/{mine}" for host in hosts] + [f"/ip4/8.8.8.8/tcp/1/p2p/{mine}/p2p-circuit/p2p/{mine}"]
 
     web = WebSettings(port=8080, gateway=True, host=host)
-    lending = SwarmService(home, replace(LOOPBACK, web=web), again_to(reasons), unasked)
-    await lending.remember_joined(first_swarm(), addresses)
+    current = CurrentSwarm(first_swarm(), addresses)
+    lending = SwarmService(home, replace(LOOPBACK, web=web), again_to(reasons), unasked, current=lambda: current)
     (invite_event,) = await lending.obey(commands.WriteInvite(id="1"))
     assert invite.read(invite_event.link).gateways == tuple(f"ws://{address}:8080/gateway#{mine}" for address in named)
 
 
-async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_whoever_joins(home, known, tmp_path):
+async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_whoever_joins(home, known, joined, tmp_path):
     private = replace(OTHER, name="Ours", admission=membership.public_key_of(key := membership.new_key()))
     digest, mine = private.digest.hex(), text_of(fresh_identity(tmp_path, "mine").peer_id)
     (home.charters / f"{digest}.json").write_bytes(charters.encode(private))
@@ -448,7 +457,7 @@ async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_wh
     async def addresses():
         return [f"/ip4/127.0.0.1/tcp/4001/p2p/{mine}"]
 
-    await known.remember_joined(private, addresses)
+    joined.append(CurrentSwarm(private, addresses))
     (written,) = await known.obey(commands.WriteInvite(id="3"))
     assert invite.read(written.link).key == key
     with pytest.raises(SwarmError, match="its key is not here"):

@@ -8,7 +8,6 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -31,7 +30,7 @@ NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_MODEL, *NOT_CAUSED_BY_EITHER, VerifierErr
 WHERE_TO_CHOOSE = "Choose another on the page Swarms, under Models."
 PROGRESS_STAYS = "What this model has learned is kept."
 Change = Callable[[Mapping[str, Value]], Callable[[], object]]  # changes settings; returns how to undo that
-Fits = Callable[[Path], str]  # see model_fit.fit_sentence
+FitSentence = Callable[[Path], str]  # see model_fit.fit_sentence
 
 
 def undo_steps(home: paths.Home, chosen: ModelSettings, change: Change) -> list[UndoStep]:
@@ -74,12 +73,12 @@ class ModelService:
     """Obeys the commands about models."""
 
     def __init__(
-        self, home: paths.Home, chosen: Settings, change: Change, restart: Restart, fits: Future[Fits] | None = None
+        self, home: paths.Home, chosen: Settings, change: Change, restart: Restart, fit_sentence: FitSentence = lambda _: ""
     ) -> None:
-        """`fits` is completed in some thread once this computer has been measured."""
+        """`fit_sentence` returns an empty string until this computer has been measured."""
         self._home, self._change, self._restart = home, change, restart
         self._chosen = self._next = _without_training_mode(chosen.model)  # the latter is for the next start
-        self._fits = fits or Future()
+        self._fit_sentence = fit_sentence
 
     async def obey(self, command: commands.ModelCommand) -> tuple[events_models.ModelEvent, ...]:
         """Obey, and return the events for the sender. Raises WaggleError for what cannot be done; then nothing has changed."""
@@ -129,7 +128,7 @@ class ModelService:
             finished=finished,
             active=model == self._chosen,
             rounds=0 if elsewhere else checkpoint.rounds(model_source.home_of(self._home, model).model.checkpoints),
-            fit=self._fits.result()(folder) if self._fits.done() else "",
+            fit=self._fit_sentence(folder),
         )
 
     def _choose(self, model: ModelSettings) -> None:

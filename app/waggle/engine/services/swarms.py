@@ -5,6 +5,7 @@ import ipaddress
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import assert_never
@@ -41,8 +42,12 @@ Answer = events_swarms.SwarmsTold | events_swarms.SwarmCreated | events_swarms.I
 Addresses = Callable[[], Awaitable[list[str]]]
 
 
-async def _no_addresses() -> list[str]:
-    return []
+@dataclass(frozen=True)
+class CurrentSwarm:
+    """The swarm that this node has joined, and the node's own addresses there."""
+
+    charter: Charter
+    addresses: Addresses
 
 
 def with_chosen_swarm(home: paths.Home, chosen: Settings) -> Settings:
@@ -106,19 +111,19 @@ def undo_steps(home: paths.Home, chosen: Settings) -> list[UndoStep]:
 class SwarmService:
     """Obeys the commands about swarms.
 
-    `chosen` are the settings of this run; `light` says whether the settings ask for gateways only, in whichever swarm. `charter`
-    and `addresses` are those of the joined swarm. Raises SwarmError if the list of joined swarms cannot be read.
+    `chosen` are the settings of this run; `light` says whether the settings ask for gateways only, in whichever swarm. `current`
+    returns None until the node has joined its swarm. Raises SwarmError if the list of joined swarms cannot be read.
     """
 
     def __init__(
-        self, home: paths.Home, chosen: Settings, restart: Restart, change: Change, light: Callable[[], bool] = lambda: False
-    ) -> None:
+        self, home: paths.Home, chosen: Settings, restart: Restart, change: Change, light: Callable[[], bool] = lambda: False,
+        current: Callable[[], CurrentSwarm | None] = lambda: None,
+    ) -> None:  # fmt: skip
         self._home, self._chosen, self._restart, self._change, self._light = home, chosen, restart, change, light
+        self._current = current
         self._invites_read: dict[str, tuple[invite.Invite, SwarmPreview]] = {}
         self._lock = asyncio.Lock()
         self._active = joined_swarms.read(home.swarms).active  # of this run; a choice meanwhile is for the next start
-        self.charter: Charter | None = None  # the active swarm's
-        self.addresses: Addresses = _no_addresses
 
     async def obey(self, command: commands.SwarmCommand) -> tuple[Answer, ...]:
         """Obey one command at a time. Raises WaggleError for what cannot be done; then nothing has changed."""
@@ -139,12 +144,11 @@ class SwarmService:
                 case _:
                     assert_never(command)
 
-    async def remember_joined(self, charter: Charter, addresses: Addresses) -> None:
-        """Note that the node has joined its swarm, and store its port there for the next start."""
-        self.charter, self.addresses = charter, addresses
-        port = own_port(await addresses())  # before reading the list: another swarm may be chosen during this wait
-        digest, known = charter.digest.hex(), joined_swarms.read(self._home.swarms)
-        entry = known.entry(digest) or (JoinedSwarm(charter=digest) if charter == charters.first_swarm() else None)
+    async def store_port(self, current: CurrentSwarm) -> None:
+        """Store the node's port in the swarm that it has joined, for the next start."""
+        port = own_port(await current.addresses())  # before reading the list: another swarm may be chosen during this wait
+        digest, known = current.charter.digest.hex(), joined_swarms.read(self._home.swarms)
+        entry = known.entry(digest) or (JoinedSwarm(charter=digest) if current.charter == charters.first_swarm() else None)
         if entry is not None and port:
             joined_swarms.write(self._home.swarms, known.with_entry(replace(entry, port=port)))
 
@@ -193,15 +197,15 @@ class SwarmService:
             shipped=charter == charters.first_swarm(),
             created=bool(entry and entry.created),
             known=entry is not None,
-            active=self.charter is not None and self.charter.digest == digest,
+            active=self._current_digest == digest.hex(),
             members=entry.members if entry else 0,
             ends_solo=self._chosen.swarm.solo and is_with_others(entry),
         )
 
     async def _create(self, command: commands.CreateSwarm) -> events_swarms.SwarmCreated:
         key = membership.new_key() if command.private else b""
-        gate = membership.public_key_of(key) if key else ""
-        plain = catalogue.charter_of(command.name, command.specialties, model_hint=command.model_hint, admission=gate)
+        admission = membership.public_key_of(key) if key else ""
+        plain = catalogue.charter_of(command.name, command.specialties, model_hint=command.model_hint, admission=admission)
         charter = replace(plain, questions_digest=await asyncio.to_thread(_questions_digest, plain))
         known = joined_swarms.read(self._home.swarms)
         digest = charter.digest.hex()
@@ -250,8 +254,12 @@ class SwarmService:
         with_others = is_with_others(known.entry(digest))
         active = "" if charter == charters.first_swarm() and not with_others else digest
         alone = self._chosen.swarm.solo and with_others
-        here = self.charter is not None and self.charter.digest.hex() == digest
-        if here and not alone and active == known.active and known == joined_swarms.read(self._home.swarms):
+        if (
+            digest == self._current_digest
+            and not alone
+            and active == known.active
+            and known == joined_swarms.read(self._home.swarms)
+        ):
             return (self._list(),)  # nothing changes
         restore_solo: Callable[[], object] = nothing
         if alone:  # to join others is to end solo training
@@ -280,20 +288,27 @@ class SwarmService:
         self._invites_read.pop(digest, None)
         return (self._list(),)
 
+    @property
+    def _current_digest(self) -> str:
+        """The charter of the joined swarm as a hash in hex; empty until the node has joined it."""
+        current = self._current()
+        return current.charter.digest.hex() if current else ""
+
     def _in_use(self, known: joined_swarms.JoinedSwarms) -> set[str]:
         """The swarm of this run, and the one chosen for the next start."""
         first = charters.first_swarm().digest.hex()
-        here = self.charter.digest.hex() if self.charter else self._chosen.swarm.charter
+        here = self._current_digest or self._chosen.swarm.charter
         following = known.active if known.active != self._active else here
         return {here or first, following or first}
 
     async def _invite(self) -> events_swarms.InviteWritten:
-        if self.charter is None:
+        current = self._current()
+        if current is None:
             raise EngineError("The swarm is not joined yet.", "Try again in a moment.")
         if self._chosen.swarm.solo:
             raise EngineError("This computer was chosen to be alone.", "Switch swarm.solo off in the settings, and start again.")
-        digest = self.charter.digest
-        own = _addresses_for_invite(await self.addresses())
+        digest = current.charter.digest
+        own = _addresses_for_invite(await current.addresses())
         known = known_addresses(swarm_connection.options_of(self._home, self._chosen))
         further = [address for address in (*self._chosen.swarm.seeds, *known) if address not in own and not _is_local(address)]
         seeds = tuple(dict.fromkeys([*own, *further[:MAX_OTHER_ADDRESSES]]))
@@ -301,7 +316,7 @@ class SwarmService:
         gateways = gateways[: invite.MAX_GATEWAYS]
         if not seeds and not gateways:
             raise EngineError("No address is known yet at which others could reach you.", "Try again in a moment.")
-        key = membership.read_key(self._home.swarm(digest.hex()).key) if self.charter.is_private else b""
+        key = membership.read_key(self._home.swarm(digest.hex()).key) if current.charter.is_private else b""
         link = invite.write(invite.Invite(charter=digest, seeds=seeds, gateways=gateways, key=key))
         return events_swarms.InviteWritten(charter=digest.hex(), link=link, reach=_reach((*seeds, *gateways)))
 
