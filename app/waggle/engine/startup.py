@@ -36,7 +36,7 @@ from waggle.models.storage import checkpoint, hub_cache, hub_download
 from waggle.network.identity import keys
 from waggle.network.limits.reputation import Choice
 from waggle.network.node import SwarmNode
-from waggle.network.transport.solo import SoloNode
+from waggle.network.solo_node import SoloNode
 from waggle.protocol import PROTOCOL, events
 from waggle.protocol.events_outbox import SentMessage
 from waggle.rl import update_rules
