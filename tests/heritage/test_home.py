@@ -40,7 +40,7 @@ from waggle.network.identity import backup, keys, membership
 from waggle.network.leaderboard import scores_file
 from waggle.network.limits import reputation_file
 from waggle.network.messages import invite
-from waggle.network.transport.hivemind import peer_cache
+from waggle.network.transport import peer_cache
 from waggle.protocol import commands, events, json_lines
 from waggle.protocol.events_identity import BackupRead, DaysTold
 from waggle.protocol.events_models import ModelsTold

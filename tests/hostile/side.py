@@ -18,7 +18,7 @@ from waggle.network.messages.events import GroupsArrived, NetworkEvent, NetworkR
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
-from waggle.network.transport.hivemind import peer_cache
+from waggle.network.transport import peer_cache
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.questions import QuestionId
 from waggle.tasks.rollout_group import JudgedGroup

@@ -34,6 +34,7 @@ from waggle.network.transport.hivemind import daemon, network, patches
 from waggle.network.transport.hivemind.call_limits import CallRefused
 from waggle.network.transport.hivemind.rate_limited_p2p import rate_limited
 from waggle.network.transport.interface import Services
+from waggle.network.transport.ports import require_port
 
 sys.modules["hivemind.proto.crypto_pb2"] = crypto  # both packages define this message, and protobuf accepts only one definition
 HIVEMIND = patches.load_hivemind()
@@ -222,7 +223,7 @@ async def open_native(
     options: SwarmOptions, identity: Identity, services: Services, *, port: int, relays: object = ()
 ) -> network.HivemindNetwork:
     """As `network.open_network`, with this host below."""
-    daemon.require_port(options.host, port)
+    require_port(options.host, port)
     host = await rate_limited(NativeHost, services, options).create(
         host_maddrs=daemon._listeners(options.host, port), identity_path=str(identity.path), startup_timeout=daemon.START_S
     )

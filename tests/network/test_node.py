@@ -27,7 +27,7 @@ from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachChanged, RecordRejected, TrafficMeasured
 from waggle.network.messages.rollout_record import RolloutRecord, encode
 from waggle.network.open_node import open_node
-from waggle.network.transport.hivemind import peer_cache
+from waggle.network.transport import peer_cache
 from waggle.network.transport.hivemind.call_limits import CALLS_BURST, RANGE, CallLimits, CallRefused
 from waggle.network.transport.hivemind.network import open_network
 from waggle.network.transport.hivemind.transport import HivemindTransport

@@ -11,7 +11,7 @@ from waggle.core import paths
 from waggle.core.errors import LabError
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.models.torch.policy import TorchPolicy
-from waggle.network.transport.solo import SoloNode
+from waggle.network.solo_node import SoloNode
 from waggle.practice.results import Key, Run
 from waggle.practice.simulated_swarm import Weather
 from waggle.practice.trial import TICK_SECONDS, Setup, Trial, noise_seed, origin_of

@@ -36,7 +36,7 @@ from waggle.models.shared.training_mode import Method, TrainingMode
 from waggle.models.storage import checkpoint, hub_cache, hub_download
 from waggle.network.identity import keys
 from waggle.network.node import SwarmNode
-from waggle.network.transport.solo import SoloNode
+from waggle.network.solo_node import SoloNode
 from waggle.protocol import PROTOCOL, events
 from waggle.rl import update_rules
 from waggle.rl.batch import nothing

@@ -17,7 +17,7 @@ from waggle.network.exchange import verification
 from waggle.network.identity.keys import load_or_create
 from waggle.network.messages import rollout_record
 from waggle.network.messages.rollout_record import RolloutRecord
-from waggle.network.transport.solo import SoloNode
+from waggle.network.solo_node import SoloNode
 from waggle.protocol import commands
 from waggle.protocol.events_playground import AnswerShared, QuestionAnswered, QuestionPosed
 from waggle.sapo.fakes import FakePolicy

@@ -28,7 +28,7 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
-from waggle.network.transport.solo import SoloNode
+from waggle.network.solo_node import SoloNode
 from waggle.protocol import json_lines
 from waggle.protocol.events import PeerChanged, PeerInfo
 from waggle.protocol.events_leaderboard import ModelsCompared, ScoreCurve, ScorePoint

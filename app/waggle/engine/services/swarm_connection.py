@@ -26,9 +26,9 @@ from waggle.network.messages.comparison import Comparison
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
+from waggle.network.solo_node import SoloNode
 from waggle.network.transport.availability import is_light
 from waggle.network.transport.choice import fetch_charter
-from waggle.network.transport.solo import SoloNode
 from waggle.protocol import events, events_leaderboard
 from waggle.protocol.events_outbox import SentMessage
 from waggle.tasks import charter as charters

@@ -25,8 +25,9 @@ from waggle.network.joined_swarms import JoinedSwarm
 from waggle.network.messages import invite
 from waggle.network.messages.addresses import is_address, is_gateway, own_port
 from waggle.network.swarm_preview import SwarmPreview, any_seed_answers, preview_swarm
+from waggle.network.transport import peer_cache
 from waggle.network.transport.availability import is_light
-from waggle.network.transport.choice import known_addresses, usable_port
+from waggle.network.transport.ports import usable_port
 from waggle.protocol import commands, events_swarms
 from waggle.rl.batch import nothing
 from waggle.tasks import catalogue
@@ -309,7 +310,7 @@ class SwarmService:
             raise EngineError("This computer was chosen to be alone.", "Switch swarm.solo off in the settings, and start again.")
         digest = current.charter.digest
         own = _addresses_for_invite(await current.addresses())
-        known = known_addresses(swarm_connection.options_of(self._home, self._chosen))
+        known = peer_cache.read(swarm_connection.options_of(self._home, self._chosen).known_peers)
         further = [address for address in (*self._chosen.swarm.seeds, *known) if address not in own and not _is_local(address)]
         seeds = tuple(dict.fromkeys([*own, *further[:MAX_OTHER_ADDRESSES]]))
         gateways = tuple(filter(is_gateway, dict.fromkeys((*_own_gateways(self._chosen.web, own), *self._chosen.swarm.gateways))))

@@ -12,4 +12,4 @@ def has_hivemind() -> bool:
 
 def is_light(options: SwarmOptions) -> bool:
     """Whether this node takes part through gateways only, by choice or because hivemind is missing."""
-    return options.light or not has_hivemind()
+    return options.transport == "gateway" or (not options.transport and (options.light or not has_hivemind()))

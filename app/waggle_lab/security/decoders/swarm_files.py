@@ -20,7 +20,7 @@ from waggle.network.leaderboard.scores import Scoreboard, SheetScore
 from waggle.network.limits import reputation_file
 from waggle.network.limits.reputation import ReputationTable
 from waggle.network.messages import addresses
-from waggle.network.transport.hivemind import peer_cache
+from waggle.network.transport import peer_cache
 from waggle.tasks.questions import epoch_at
 from waggle_lab.security.decoders import Decoder
 

@@ -87,7 +87,7 @@ async def test_groups_travel_both_ways_through_a_gateway(
         chosen = Settings(swarm=SwarmSettings(charter=charter.digest.hex(), gateways=(address,), light=True))
         assert await swarm_connection.charter_of(home, chosen) == charter
         with pytest.raises(CharterError):
-            await fetch_charter(options(gateways=(address,)), bytes(32))
+            await fetch_charter(options(gateways=(address,)), own, bytes(32))
     finally:
         await node.close()
 
@@ -463,7 +463,9 @@ async def test_a_gateway_holds_so_much_in_all_and_whoever_holds_most_loses_its_o
         assert sum(len(blob) for each in lent._uploads.values() for blob in each.values()) == 904
 
 
-async def test_the_charter_is_asked_of_the_next_gateway_where_one_lies(charter: Charter, tmp_path: Path) -> None:
+async def test_the_charter_is_asked_of_the_next_gateway_where_one_lies(
+    charter: Charter, identity: Identity, tmp_path: Path
+) -> None:
     async def lie(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         packed = gzip.compress(charters.encode(charter))
@@ -474,9 +476,9 @@ async def test_the_charter_is_asked_of_the_next_gateway_where_one_lies(charter: 
     liar = await asyncio.start_server(lie, "127.0.0.1", 0)
     async with liar, lending(charter, fresh_identity(tmp_path, "lender")) as (address, _):
         wrong = f"ws://127.0.0.1:{liar.sockets[0].getsockname()[1]}/gateway"
-        assert await fetch_charter(options(gateways=(wrong, address)), charter.digest) == charter
+        assert await fetch_charter(options(gateways=(wrong, address)), identity, charter.digest) == charter
         with pytest.raises(CharterError):
-            await fetch_charter(options(gateways=(wrong,)), charter.digest)
+            await fetch_charter(options(gateways=(wrong,)), identity, charter.digest)
 
 
 def announced(swarm: Charter, **changes: object) -> Announcement:

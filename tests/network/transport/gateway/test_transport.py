@@ -21,7 +21,7 @@ async def test_a_proxy_that_cannot_be_used_leaves_a_light_client_alone_and_alive
         monkeypatch.setenv(name, proxy)
     chosen = options(gateways=("ws://127.0.0.1:9/gateway",), light=True)
     with pytest.raises(SwarmError, match="proxy cannot be used"):
-        await fetch_charter(chosen, charter.digest)
+        await fetch_charter(chosen, identity, charter.digest)
     ear = Ear()
     node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter))
     await node.start()
@@ -47,4 +47,4 @@ async def test_an_address_that_is_no_gateways_is_refused_in_words_before_anythin
     finally:
         await node.close()
     with pytest.raises(SwarmError, match="no gateway's address"):
-        await fetch_charter(chosen, charter.digest)
+        await fetch_charter(chosen, identity, charter.digest)

@@ -26,9 +26,9 @@ from waggle.network.identity.keys import Identity
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import MAX_LIFETIME_S, Announcement
-from waggle.network.transport.hivemind.daemon import require_port
 from waggle.network.transport.hivemind.network import HivemindNetwork, load_hivemind, open_network
 from waggle.network.transport.interface import ConnectedPeer, PeerAway, Services
+from waggle.network.transport.ports import require_port
 from waggle.tasks.charter import first_swarm
 
 CHARTER = first_swarm().digest

@@ -22,7 +22,7 @@ from waggle.core.peer_id import short_id, text_of
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.clock_skew import MAX_SKEW_S
 from waggle.network.messages.events import ClockSkewed, NetworkEvent, NetworkRestarted, ReachChanged
-from waggle.network.transport.hivemind import peer_cache
+from waggle.network.transport import peer_cache
 from waggle.network.transport.hivemind import transport as connecting
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.transport.hivemind.transport import PINGED, HivemindTransport

@@ -8,6 +8,7 @@ import httpx2
 
 from waggle.core.errors import CharterError, SwarmError
 from waggle.core.resumable_download import require_usable_proxy
+from waggle.network.identity.keys import Identity
 from waggle.network.messages.gateway_paths import CHARTER, GATEWAY
 from waggle.network.messages.invite import MAX_GATEWAYS
 from waggle.network.messages.options import SwarmOptions
@@ -17,7 +18,7 @@ from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 
 
-async def fetch_charter(options: SwarmOptions, digest: bytes) -> Charter:
+async def fetch_charter(options: SwarmOptions, _identity: Identity, digest: bytes) -> Charter:
     """Get the charter with this hash from the gateways and check it. Raises SwarmError, and CharterError for a wrong one."""
     if not options.gateways:
         raise SwarmError(

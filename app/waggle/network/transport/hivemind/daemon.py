@@ -6,9 +6,7 @@ Private parts of hivemind (`p2p._client`, `p2p._child`, `node.protocol`) are use
 """
 
 import asyncio
-import errno
 import logging
-import socket
 import types
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -24,6 +22,7 @@ from waggle.network.transport.hivemind import relay
 from waggle.network.transport.hivemind.patches import IncomingCalls, OutgoingCalls, load_hivemind
 from waggle.network.transport.hivemind.rate_limited_p2p import rate_limited
 from waggle.network.transport.interface import ConnectedPeer, PeerAway, Services
+from waggle.network.transport.ports import require_port
 
 START_S = 30.0
 CONNECT_S = 5.0
@@ -154,25 +153,6 @@ async def start_daemon(
     control = p2p._client.control
     control._pending_calls, control._handler_tasks = OutgoingCalls(), IncomingCalls()
     return Daemon(hivemind, p2p)
-
-
-def require_port(host: str, port: int) -> None:
-    """Raise SwarmError if this port cannot be listened on: p2pd would silently share it with another p2pd."""
-    if port == 0:
-        return
-    try:
-        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections in TIME_WAIT do not count
-            probe.bind((host, port))
-            probe.listen()
-    except OSError as error:
-        raise _port_error(host, port, error) from error
-
-
-def _port_error(host: str, port: int, error: OSError) -> SwarmError:
-    if error.errno == errno.EADDRINUSE:
-        return SwarmError(f"Port {port} is already in use.", "Close the other program, or choose another port (0: any free one).")
-    return SwarmError(f"{host}, port {port}, cannot be listened on: {error.strerror}.", "Choose another address or port.")
 
 
 def _listeners(host: str, port: int) -> list[str]:

@@ -16,7 +16,7 @@ from waggle.core.errors import SwarmError
 from waggle.core.peer_id import text_of
 from waggle.network.messages.addresses import is_address
 from waggle.network.transport.hivemind.daemon import EVERYWHERE
-from waggle.network.transport.hivemind.peer_cache import MAX_KEPT
+from waggle.network.transport.peer_cache import MAX_KEPT
 
 if TYPE_CHECKING:
     from zeroconf import Zeroconf

@@ -19,7 +19,7 @@ from waggle.network.messages.addresses import is_address, own_port, peer_of
 from waggle.network.messages.clock_skew import ClockSkewMonitor
 from waggle.network.messages.events import NetworkRestarted, Reach, ReachChanged, Way
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.hivemind import peer_cache
+from waggle.network.transport import peer_cache
 from waggle.network.transport.hivemind.lan_discovery import LanDiscovery
 from waggle.network.transport.hivemind.network import HivemindNetwork, open_network
 from waggle.network.transport.hivemind.peer_polling import CpuTimer

@@ -1,7 +1,7 @@
 """A solo node has the methods of a swarm node."""
 
 from network.loopback import judged
-from waggle.network.transport.solo import SoloNode
+from waggle.network.solo_node import SoloNode
 
 
 async def test_alone_nothing_is_shared_and_nothing_comes() -> None:

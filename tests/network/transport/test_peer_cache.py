@@ -6,7 +6,7 @@ import pytest
 
 from network.loopback import fresh_identity
 from waggle.core.peer_id import text_of
-from waggle.network.transport.hivemind import peer_cache
+from waggle.network.transport import peer_cache
 
 A, B, C = (f"/ip4/192.0.2.{number}/tcp/1/p2p/{number}" for number in range(3))
 
