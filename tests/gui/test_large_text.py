@@ -1,7 +1,7 @@
 """Every text size of Settings fits into the smallest window."""
 
-from collections.abc import Callable
-from functools import Iterator, partial
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import combinations, pairwise
 
 import pytest

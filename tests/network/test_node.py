@@ -18,7 +18,7 @@ import pytest
 from network.loopback import SOON, Ear, Start, answered, fresh_identity, judged, options, question_ids, serving, share
 from waggle.core.peer_id import PEER_ID_PREFIX, short_id, text_of
 from waggle.network.exchange.verification import VerifiedRecord
-from waggle.network.identity.keys import Identity
+from waggle.network.identity.keys import Identity, name_of
 from waggle.network.limits.rate_limits import AddressRangeRateLimit
 from waggle.network.limits.reputation import MAX_PEERS
 from waggle.network.messages import announcement as announcements
@@ -169,7 +169,9 @@ async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
         await dht.close()
 
     assert (dropped.origin, dropped.reason) == (liar.peer_id, "not the payload that was announced")
-    assert f"a message of peer {short_id(liar.peer_id)} is refused: not the payload that was announced" in caplog.messages
+    who = f"{short_id(liar.peer_id)} ({name_of(liar.peer_id)})"
+    why = "not the payload that was announced; nothing is pulled from it for 60 s"
+    assert f"a message of peer {who} is refused: {why}" in caplog.messages
     assert text_of(liar.peer_id) not in caplog.text
     assert len(other.ear.all(RecordRejected)) == 1
 

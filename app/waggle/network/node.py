@@ -187,7 +187,11 @@ class SwarmNode:
         candidates = (rollout_record.shareable(group, self._context.charter) for group in groups)
         sound = [group for group in candidates if group is not None]
         if len(sound) < len(groups):
-            log.debug("round %d: %d groups are not shared: they break a rule of the charter", number, len(groups) - len(sound))
+            log.debug(
+                "round %d: %d groups are not shared: their size, or the length or characters of a text, may not travel",
+                number,
+                len(groups) - len(sound),
+            )
         if not sound or self._loop is None:
             return 0, 0
         record = RolloutRecord(

@@ -186,7 +186,7 @@ class RolloutCollector:
             self._no_handshake[peer_id] = time.monotonic() + REST_S
         except BadRecord as bad:  # counted against the peer and reported; the others are asked all the same
             self._no_handshake[peer_id] = time.monotonic() + REST_S
-            self._reject(peer_id, bad.title)
+            self._reject(peer_id, bad.title, cause=bad.__cause__)
         return None
 
     def _sample(self, peers: set[bytes], count: int) -> list[bytes]:
@@ -262,7 +262,7 @@ class RolloutCollector:
         try:
             verified = await asyncio.shield(self._judging)
         except BadRecord as bad:  # counted against the peer and reported
-            self._reject(origin, bad.title)
+            self._reject(origin, bad.title, cause=bad.__cause__)
             return
         except VerifierError as error:  # our own trouble, which the verifier has reported: no peer is to blame
             log.info("a record of peer %s was not judged: %s", short_id(origin), error.title)
@@ -286,8 +286,8 @@ class RolloutCollector:
             self._reputations.record_groups(origin, record.round, record.model, fresh)
             self._context.report(GroupsArrived(origin=origin, round=record.round, model=record.model, groups=fresh))
 
-    def _reject(self, origin: bytes, reason: str, count: int = 1) -> None:
-        self._accounts.reject(origin, reason, count)
+    def _reject(self, origin: bytes, reason: str, count: int = 1, *, cause: BaseException | None = None) -> None:
+        self._accounts.reject(origin, reason, count, cause=cause)
         if not self._reputations.of(origin).trusted:  # the rest of what it sent is not worth the risk
             self._pool.drop(origin)
         self._context.report(RecordRejected(origin=origin, reason=reason, count=count))

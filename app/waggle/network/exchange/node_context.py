@@ -5,8 +5,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from waggle.core.errors import plain
 from waggle.core.peer_id import short_id
-from waggle.network.identity.keys import Identity
+from waggle.network.identity.keys import Identity, name_of
 from waggle.network.identity.membership import Membership
 from waggle.network.limits.bandwidth import BandwidthLimiter
 from waggle.network.limits.rate_limits import PeerRateLimits, RateLimit
@@ -50,8 +51,13 @@ class PeerAccounts:
     rate_limits: PeerRateLimits = field(default_factory=PeerRateLimits)
     _lines: RateLimit = field(default_factory=lambda: RateLimit(LINES_RATE, LINES_BURST), init=False)
 
-    def reject(self, origin: bytes, reason: str, count: int = 1) -> None:
-        """Count something that this node refused against its origin, and log it. `reason` is a text of ours."""
+    def reject(self, origin: bytes, reason: str, count: int = 1, *, cause: BaseException | None = None) -> None:
+        """Count something that this node refused against its origin, and log it. `reason` is a text of ours, `cause` its details."""
+        pause_s = self.reputations.record_rejection(origin, reason, count)
         level = logging.INFO if self._lines.allows("all peers") else logging.DEBUG
-        log.log(level, "a message of peer %s is refused: %s", short_id(origin), reason)
-        self.reputations.record_rejection(origin, reason, count)
+        log.log(
+            level, "a message of peer %s (%s) is refused: %s; nothing is pulled from it for %.0f s",
+            short_id(origin), name_of(origin), reason, pause_s,
+        )  # fmt: skip
+        if cause is not None:
+            log.debug("%s of peer %s, more exactly: %.200s", reason, short_id(origin), plain(str(cause)))

@@ -149,7 +149,7 @@ class AnswerSheetExchange:
             try:
                 await self._ask(connection, peer_id, each)
             except BadRecord as bad:  # counted against the peer and reported; the others are asked all the same
-                self._accounts.reject(peer_id, bad.title)
+                self._accounts.reject(peer_id, bad.title, cause=bad.__cause__)
                 self._context.report(RecordRejected(origin=peer_id, reason=bad.title))
         self._report()
         if now - self._last_saved[0] > SAVE_EVERY_S:

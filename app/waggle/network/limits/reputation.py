@@ -167,18 +167,23 @@ class ReputationTable:
             peer = self._of(peer_id)
             self._update(peer, taken=peer.taken + groups, seen_at=self._clock())
 
-    def record_rejection(self, origin: bytes, reason: str, count: int = 1) -> None:
-        """Count an offence: this node refused something from the peer, and does not ask it for a while, longer each time."""
+    def record_rejection(self, origin: bytes, reason: str, count: int = 1) -> float:
+        """Count an offence: this node refused something from the peer, and does not ask it for a while, longer each time.
+
+        Returns for how many seconds.
+        """
         with self._lock:
             peer, now = self._of(origin), self._clock()
             strikes = 0 if now > peer.doubted_until + FORGIVEN_S else peer.strikes
+            pause_s: float = DOUBT_S * 2**strikes
             self._update(
                 peer,
                 rejected=peer.rejected + count,
                 reason=reason,
                 strikes=min(strikes + 1, MAX_STRIKES),
-                doubted_until=now + DOUBT_S * 2**strikes,
+                doubted_until=now + pause_s,
             )
+            return pause_s
 
     def record_handshake(self, peer_id: bytes, refusal: str) -> None:
         """Note a handshake; `refusal` is why the peer cannot train with this node, or empty."""

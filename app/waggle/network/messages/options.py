@@ -22,7 +22,7 @@ class SwarmOptions:
     gateway: bool = False  # serve light clients there; ignored if this node is light itself
     gateways: tuple[str, ...] = ()  # ws:// or wss://, used if peers cannot be reached directly
     light: bool = False  # always use gateways only
-    transport: str = ""  # a name in transport/choice.py; empty: gateways if this node is light, else hivemind
+    transport: str = ""  # a name in network/transport/choice.py; empty: gateways if this node is light, else hivemind
     leaderboard: bool = False  # publish answers to each epoch's exam, and score those of peers
     known_peers: Path | None = None  # file of recently used addresses, which serve as extra seeds
     reputation_file: Path | None = None

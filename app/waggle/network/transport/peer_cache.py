@@ -1,4 +1,7 @@
-"""The file of peer addresses: additional seeds for the next start. It is only a cache: if it cannot be read, it is empty."""
+"""The file of peer addresses, which any transport may use as additional seeds.
+
+It is only a cache: if it cannot be read, it is empty.
+"""
 
 import logging
 from collections import Counter
