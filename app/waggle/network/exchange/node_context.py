@@ -52,7 +52,7 @@ class PeerAccounts:
     _lines: RateLimit = field(default_factory=lambda: RateLimit(LINES_RATE, LINES_BURST), init=False)
 
     def reject(self, origin: bytes, reason: str, count: int = 1, *, cause: BaseException | None = None) -> None:
-        """Count something that this node refused against its origin, and log it. `reason` is a text of ours, `cause` its details."""
+        """Count something refused against its origin, and log it. `reason` is a text of ours, `cause` its details."""
         pause_s = self.reputations.record_rejection(origin, reason, count)
         level = logging.INFO if self._lines.allows("all peers") else logging.DEBUG
         log.log(

@@ -1,4 +1,4 @@
-"""The transports by name, and which of them a node uses. network/swarm_preview.py looks through both by itself, to compare them."""
+"""The transports by name, and which of them a node uses. network/swarm_preview.py tries both by itself, to compare them."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
