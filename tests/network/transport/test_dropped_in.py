@@ -42,3 +42,4 @@ def test_two_nodes_exchange_a_record_by_the_transport_of_the_documentation(tmp_p
     )  # fmt: skip
 
     assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.split() == ["received", "3", "groups"]
