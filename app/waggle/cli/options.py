@@ -31,7 +31,7 @@ def add_settings(parser: argparse.ArgumentParser, destination: str = "set") -> N
 
 
 def add_verbose(parser: argparse.ArgumentParser) -> None:
-    """Add `--verbose`. The parser of `waggle` sets its default, as that of `--home`."""
+    """Add `--verbose`. The parser of `waggle` sets its default, as it does for `--home`."""
     parser.add_argument(
         "--verbose", action="store_true", default=argparse.SUPPRESS,
         help="log what is retried, dropped or slow, and why, to stderr and the log file",

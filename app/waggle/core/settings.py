@@ -195,7 +195,7 @@ def _overridden(stored: dict[str, Any], overrides: tuple[str, ...], source: str)
     try:
         return _check(table, "the command line")
     except SettingsError:
-        _check(stored, source)  # raises if the fault is there
+        _check(stored, source)  # raises if the stored settings are wrong
         raise
 
 

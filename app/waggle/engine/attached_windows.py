@@ -79,7 +79,7 @@ class _Connection:
 
 
 async def _connect(home: Home) -> _Connection | None:
-    """Return None if no engine is there, or it belongs to a window."""
+    """Return None if no engine is running, or if it belongs to a window."""
     try:
         sock = await asyncio.to_thread(server.connect, home, server.CONNECT_SECONDS)
         sock.setblocking(False)
