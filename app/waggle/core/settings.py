@@ -63,6 +63,8 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     name: str = ""  # owner/name, or owner/name@revision: Qwen/Qwen2.5-0.5B-Instruct
     training: Literal["auto", "full", "lean", "lora"] = "auto"  # auto: all weights if memory allows, see models.shared
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # of matrix products; auto: bfloat16 if it is faster here
+    # how it is asked (sapo/prompt_form.py); auto: the form in which most of its answers can be read
+    prompt_form: Literal["auto", "plain", "example", "example_opened", "chat", "chat_example", "chat_example_opened"] = "auto"
 
 
 class LearningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,6 +85,7 @@ class LearningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     temperature: Annotated[float, msgspec.Meta(gt=0.0, le=4.0)] = 1.0
     top_p: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 1.0  # nucleus sampling
     learning_rate: Annotated[float, msgspec.Meta(ge=0.0, le=1e-2)] = 0.0  # 0: 5e-4 for the starter, less for larger models
+    form_pay: Literal["auto", "on", "off"] = "auto"  # pay a little for an answer in its tags; auto: not for the starter
     warmup_steps: Annotated[int, msgspec.Meta(ge=0)] = 10  # AdamW's first steps are equally large for all weights
     held_out_every: Positive = 25  # rounds between two held-out scores
     held_out_questions: Annotated[int, msgspec.Meta(ge=1, le=200)] = 30  # of each specialty

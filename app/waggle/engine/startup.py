@@ -6,7 +6,7 @@ import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +16,7 @@ from waggle.core import paths
 from waggle.core.peer_id import text_of
 from waggle.core.settings import ComputerSettings, Settings
 from waggle.engine.command_handler import NodeServices
-from waggle.engine.runtime import model_fit, model_source
+from waggle.engine.runtime import form_choice, model_fit, model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.startup_parts import PARTS
@@ -48,6 +48,8 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 First = TypeVar("First")
 Second = TypeVar("Second")
+FORM_PAY = 0.25  # a little above the span of rewards that counts as crumbs
+TRYING_FORMS = "Trying how to ask this model"
 STARTER_NOTE = "The starter knows many answers but hardly ever writes them in the answer tag. It learns that first."
 
 
@@ -134,7 +136,14 @@ async def prepare_node(
     saver = _round_saver(
         home, opened, recording_policy, (saved, checkpoint_round), partial(_make_room, home, computer, folder), publisher
     )
-    rules = _rules(chosen, charter, model_config.read(folder), fit.training.method)
+    rules = _rules(chosen, charter, model_config.read(folder), fit.training.method, is_starter=folder == paths.starter())
+    form = form_choice.settled_form(chosen.model.prompt_form, folder == paths.starter(), node, home.model.prompt_form)
+    if form is None:
+        publisher.publish(events.Preparing(part=TRYING_FORMS, done=4, parts=len(PARTS), long=True))
+        form = await asyncio.get_running_loop().run_in_executor(
+            policy_thread, form_choice.try_form, node, rules, _trial_questions(verifier, charter), home.model.prompt_form, gate
+        )
+    node = replace(node, form=form_choice.form_of(form))
     snapshots = await asyncio.get_running_loop().run_in_executor(
         policy_thread, _snapshots, home, folder, opened, host.stopped.is_set, computer
     )
@@ -146,7 +155,7 @@ async def prepare_node(
             choose_peer=partial(swarm_connection.choose_peer, swarm),
             sent=partial(swarm_connection.sent_messages, swarm),
             playground=PlaygroundService(snapshots, node, rules, live.may_share, lambda: publisher.state.round),
-            chat=ChatService(snapshots, charter.prompt_for, rules.max_new, publisher.broadcast),
+            chat=ChatService(snapshots, lambda words: "".join(node.form.messages(words)), rules.max_new, publisher.broadcast),
         ),
         plan=TrainingPlan(
             rules=rules,
@@ -163,7 +172,7 @@ async def prepare_node(
         limits=ResourceLimits(gate, opened, swarm.limit, saver.flush),
         fit_sentence=partial(model_fit.fit_sentence, machine, chosen),
     )
-    publisher.publish(_ready(prepared, identity, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence))
+    publisher.publish(_ready(prepared, identity, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence, form))
     return prepared
 
 
@@ -308,6 +317,12 @@ def _check_and_reserve(verifier: Verifier, charter: Charter, count: int) -> tupl
     )
 
 
+def _trial_questions(verifier: Verifier, charter: Charter) -> list[Question]:
+    """Reserved questions of all specialties, as many of each."""
+    each = max(1, form_choice.QUESTIONS // len(charter.specialties))
+    return [question for specialty in charter.specialties for question in verifier.held_out(specialty.dataset, "dev", each)]
+
+
 def _model_name(folder: Path, parameters: int) -> str:
     size = f"{parameters / 1e6:.1f}M" if parameters < 1e9 else f"{parameters / 1e9:.1f}B"
     return f"Starter {size}" if folder == paths.starter() else f"{folder.name[:40]} {size}"
@@ -318,7 +333,7 @@ def _seed(peer_id: bytes) -> int:
     return int.from_bytes(hashlib.sha256(b"waggle/noise/1" + peer_id).digest()[:8], "big")
 
 
-def _rules(chosen: Settings, charter: Charter, model: ModelConfig, method: Method) -> RoundSettings:
+def _rules(chosen: Settings, charter: Charter, model: ModelConfig, method: Method, *, is_starter: bool) -> RoundSettings:
     learning = chosen.learning
     return RoundSettings(
         questions=learning.questions,
@@ -331,11 +346,14 @@ def _rules(chosen: Settings, charter: Charter, model: ModelConfig, method: Metho
         top_p=learning.top_p,
         learning_rate=model_fit.learning_rate(chosen, model, method),
         warmup_steps=learning.warmup_steps,
+        form_pay=FORM_PAY if learning.form_pay == "on" or (learning.form_pay == "auto" and not is_starter) else 0.0,
         rule=update_rules.rule(learning.rule),
     ).under(charter)
 
 
-def _ready(prepared: PreparedNode, identity: keys.Identity, charter: Charter, note: str) -> events.Ready:
+def _ready(
+    prepared: PreparedNode, identity: keys.Identity, charter: Charter, note: str, form: events.PromptFormChoice
+) -> events.Ready:
     opened = prepared.opened
     return events.Ready(
         protocol=PROTOCOL,
@@ -350,6 +368,7 @@ def _ready(prepared: PreparedNode, identity: keys.Identity, charter: Charter, no
         model=prepared.node.model,
         base=prepared.plan.base,
         model_note=note,
+        prompt_form=form,
         backend=opened.backend,
         device=opened.device,
         device_reason=opened.reason,

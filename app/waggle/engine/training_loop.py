@@ -232,11 +232,8 @@ class TrainingLoop:
             return
         self._growth_published_at = now
         size, most = self._plan.rules.group_size, round_events.text_limit(len(lengths))
-        written = [(self._decode(tokens[i, :length], bool(ended[i]))[:most], bool(ended[i])) for i, length in enumerate(lengths)]
+        written = [(self._node.text(tokens[i, :length], ended=bool(ended[i]))[:most], bool(ended[i])) for i, length in enumerate(lengths)]
         rows = tuple((i // size, i % size, *row) for i, row in enumerate(written) if self._published_texts.get(i) != row)
         self._published_texts = dict(enumerate(written))
         if rows:
             self._call.publish(events.CompletionsGrew(round=self.round, rows=rows))
-
-    def _decode(self, ids: Ids, ended: bool) -> str:
-        return self._node.tokenizer.decode(ids[:-1] if ended else ids)

@@ -145,7 +145,7 @@ class Trial:
                     learned = stage
         assert judged
         assert learned  # a round that is not stopped has all its stages
-        useful = np.mean([teaches(group.rewards, rules.crumb_span) for group in judged.groups])
+        useful = np.mean([teaches(group.lesson_rewards, rules.crumb_span) for group in judged.groups])
         player.useful = SHARE_MEMORY * player.useful + (1 - SHARE_MEMORY) * float(useful)
         player.round += 1
         self._written |= {group.key: tick for group in judged.groups}

@@ -160,6 +160,15 @@ class Downloading(Event, frozen=True, kw_only=True, tag=True):
     seconds_left: float | None = None  # None: not known yet
 
 
+class PromptFormChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """How the model is asked, and why. `readable` of `total` answers stood in the answer tags when it was tried."""
+
+    form: str = "plain"
+    why: Literal["setting", "starter", "trial"] = "starter"
+    readable: Count = 0
+    total: Count = 0
+
+
 class Ready(Event, frozen=True, kw_only=True, tag=True):
     """Everything is loaded. Carries what a window needs to know about this node."""
 
@@ -173,6 +182,7 @@ class Ready(Event, frozen=True, kw_only=True, tag=True):
     model: str
     base: str = ""  # identifies the model among others of its name
     model_note: str  # one sentence about this model for the person
+    prompt_form: PromptFormChoice = PromptFormChoice()
     backend: str
     device: str
     device_reason: str

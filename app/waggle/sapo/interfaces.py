@@ -43,8 +43,15 @@ class Tokenizer(Protocol):
 
     def encode(self, text: str) -> Ids: ...
 
+    @property
+    def has_chat_template(self) -> bool: ...
+
     def prompt(self, text: str) -> Ids:
-        """The tokens of a prompt, in the chat template if the model has one."""
+        """The tokens of a prompt in plain text."""
+        ...
+
+    def conversation(self, messages: Sequence[str]) -> Ids:
+        """The tokens of messages of a person and the model in turn, the person's last, in the model's chat template."""
         ...
 
     def decode(self, ids: Ids) -> str: ...

@@ -17,7 +17,7 @@ from waggle.core.errors import CharterError, QuestionsTooLong
 from waggle.rl.batch import Ids, SampledCompletion, SamplingParams, StepParams, nothing
 from waggle.rl.random_streams import generator, uniforms
 from waggle.sapo.selection import select
-from waggle.sapo.stages import Drawn, Gathered, Judged, Learned, Node, RoundSettings, Shared, Stage, completion_of, fits
+from waggle.sapo.stages import Drawn, Gathered, Judged, Learned, Node, RoundSettings, Shared, Stage, fits
 from waggle.sapo.training_groups import WeightedGroup, lesson
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
 from waggle.tasks.rollout_group import Group, JudgedGroup
@@ -39,7 +39,7 @@ def play(
     yield drawn
 
     sampled = answer(number, node, rules, drawn, pause_point=pause_point, watch=watch)
-    judged = judge(number, node, drawn, sampled)
+    judged = judge(number, node, rules, drawn, sampled)
     yield judged
 
     groups, size = node.swarm.share(number, epoch, [judged_group.group for judged_group in judged.groups], node.model)
@@ -117,15 +117,17 @@ def answer(
         max_new=rules.max_new, stop=node.tokenizer.stop, temperature=rules.temperature, top_p=rules.top_p,
         pause_point=pause_point, watch=watch,
     )  # fmt: skip
-    prompts = [node.tokenizer.prompt(node.charter.prompt_for(question.text)) for _, question in drawn.groups]
+    prompts = [node.prompt(question) for _, question in drawn.groups]
     noise = uniforms(node.seed, "sample", number, len(prompts), rules.group_size, rules.max_new)  # (P * G, max_new)
     return node.policy.sample(prompts, noise, params)
 
 
-def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[SampledCompletion]]) -> Judged:
+def judge(
+    number: int, node: Node, rules: RoundSettings, drawn: Drawn, sampled: Sequence[Sequence[SampledCompletion]]
+) -> Judged:
     """Turn tokens into texts and let the verifier judge exactly those texts."""
     groups = [
-        Group(origin=group.origin, id=group.id, completions=tuple(completion_of(node.tokenizer, sample) for sample in row))
+        Group(origin=group.origin, id=group.id, completions=tuple(map(node.completion, row)))
         for (group, _), row in zip(drawn.groups, sampled, strict=True)
     ]
     questions = [question for _, question in drawn.groups]
@@ -140,6 +142,7 @@ def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[Samp
             verdicts=tuple(next(verdicts) for _ in group.completions),
             round=number,
             model=node.model,
+            form_pay=rules.form_pay,
         )
         for group, question in zip(groups, questions, strict=True)
     )

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from waggle.rl.advantage import CRUMB_SPAN
-from waggle.rl.batch import SampledCompletion, StepMetrics
+from waggle.rl.batch import Ids, SampledCompletion, StepMetrics
 from waggle.rl.update_rules import grpo
 from waggle.rl.update_rules.interface import Rule
 from waggle.sapo.interfaces import Policy, Swarm, Tokenizer, Verifier
+from waggle.sapo.prompt_form import PLAIN, PromptForm
 from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.sapo.training_groups import Lesson
@@ -46,6 +47,7 @@ class RoundSettings:
     learning_rate: float = 5e-4
     warmup_steps: int = 10
     crumb_span: float = CRUMB_SPAN
+    form_pay: float = 0.0  # see JudgedGroup.form_pay
     rule: Rule = grpo.RULE
     bounds: Bounds = BOUNDED
 
@@ -71,6 +73,19 @@ class Node:
     model: str = ""
     sharing: SharingStrategy = field(default_factory=Adaptive)
     specialties: tuple[str, ...] = ()
+    form: PromptForm = PLAIN
+
+    def prompt(self, question: Question) -> Ids:
+        """Token ids (T,) that the policy continues to answer a question."""
+        return self.form.sampling_prompt(self.tokenizer, question.text)
+
+    def completion(self, sampled: SampledCompletion) -> Completion:
+        """The text that the policy wrote, with the form's prefill and without its stop token."""
+        return Completion(text=self.text(sampled.tokens, ended=sampled.ended), ended=sampled.ended, logp=float(sampled.logp.sum()))
+
+    def text(self, tokens: Ids, *, ended: bool) -> str:
+        """The text so far of a completion of these tokens; the last one is a stop token if it `ended`."""
+        return self.form.prefill + self.tokenizer.decode(tokens[:-1] if ended else tokens)
 
 
 @dataclass(frozen=True)
@@ -136,11 +151,4 @@ Stage = Drawn | Judged | Shared | Gathered | Learned
 
 def fits(node: Node, rules: RoundSettings, question: Question) -> bool:
     """Whether a question and the longest answer fit into the policy's context: it was never trained beyond that."""
-    prompt = node.charter.prompt_for(question.text)
-    return not rules.context or len(node.tokenizer.prompt(prompt)) + rules.max_new <= rules.context
-
-
-def completion_of(tokenizer: Tokenizer, sampled: SampledCompletion) -> Completion:
-    """The text that a policy wrote, without its stop token."""
-    ids = sampled.tokens[:-1] if sampled.ended else sampled.tokens
-    return Completion(text=tokenizer.decode(ids), ended=sampled.ended, logp=float(sampled.logp.sum()))
+    return not rules.context or len(node.prompt(question)) + rules.max_new <= rules.context

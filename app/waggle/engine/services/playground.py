@@ -19,7 +19,7 @@ from waggle.protocol import commands, events_playground
 from waggle.protocol.events import ShownCompletion
 from waggle.rl.batch import SamplingParams
 from waggle.rl.random_streams import uniforms
-from waggle.sapo.stages import Node, RoundSettings, completion_of
+from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
 from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import batched
@@ -156,14 +156,14 @@ class PlaygroundService:
     ) -> Sequence[Completion]:
         """Completions of a snapshot."""
         with self.snapshots.open(snapshot, training) as opened:
-            prompt = opened.tokenizer.prompt(self.node.charter.prompt_for(question.text))
+            prompt = self.node.prompt(question)
             noise = uniforms(question.seed % (1 << 32), "held_out", 0, 1, count, self.rules.max_new)
             params = SamplingParams(
                 max_new=self.rules.max_new, stop=opened.tokenizer.stop, temperature=temperature,
                 pause_point=self.snapshots.pause_point,
             )  # fmt: skip
             (row,) = opened.policy.sample([prompt], noise, params)
-            return [completion_of(opened.tokenizer, sampled) for sampled in row]
+            return [self.node.completion(sampled) for sampled in row]
 
 
 def _by_hand(mine: str) -> Completion:
