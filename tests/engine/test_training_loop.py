@@ -25,6 +25,7 @@ from waggle.protocol.state import Snapshot, State, apply
 from waggle.rl.batch import nothing
 from waggle.sapo.evaluation import exam_of
 from waggle.sapo.fakes import FakePolicy
+from waggle.sapo.prompt_form import PLAIN
 from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.rollout_group import JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier
@@ -127,7 +128,7 @@ def contribute(
 
 
 def in_arithmetic(judged_group: JudgedGroup) -> JudgedGroup:
-    group = msgspec.structs.replace(judged_group.group, id=QuestionId("basic_arithmetic", 5, judged_group.group.id.index))
+    group = msgspec.structs.replace(judged_group.group, id=QuestionId("basic_arithmetic", 5, judged_group.group.id.number))
     return msgspec.structs.replace(
         judged_group,
         group=group,
@@ -187,7 +188,7 @@ def test_where_training_begins_anew_so_does_its_history_and_the_days_go_on(verif
 
 
 def test_of_questions_that_the_model_cannot_read_there_is_no_score(verifier, questions, tmp_path):
-    longest = min(len(CHARTER.prompt_for(question.text)) for question in questions) - 1
+    longest = min(len(PLAIN.text(question.text)) for question in questions) - 1
     recording = contribute(tmp_path, node(verifier), questions, rounds=1, rules=replace(RULES, context=longest + RULES.max_new))
     assert not recording.of(events.HeldOutMeasured)
     assert not recording.history.has_score(0)

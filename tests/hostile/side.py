@@ -119,7 +119,7 @@ def tell(number: int, news: NetworkEvent) -> None:
 
 
 def name_of(group: JudgedGroup) -> str:
-    return f"{group.group.origin.hex()}/{group.group.id.index}"
+    return f"{group.group.origin.hex()}/{group.group.id.number}"
 
 
 def say(what: str, **fields: object) -> None:

@@ -33,7 +33,7 @@ from waggle.network.transport.hivemind.network import open_network
 from waggle.network.transport.hivemind.transport import HivemindTransport
 from waggle.network.transport.interface import ConnectedPeer, Services
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import Question, epoch_at, seed_of
+from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.rollout_group import Completion, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -54,7 +54,7 @@ async def test_groups_made_by_one_node_arrive_judged_at_the_other(
     assert (arrived.origin, arrived.round, arrived.model) == (node.identity.peer_id, 7, "starter")
     assert [each.group for each in arrived.groups] == groups
     for each in arrived.groups:
-        seed = seed_of(charter.digest, node.identity.peer_id, each.group.id)
+        seed = each.group.id.key(charter.digest, node.identity.peer_id).seed
         assert each.question == verifier.questions([(each.group.id.dataset, seed)])[0]
         assert each.rewards[0] == 1.0
         assert max(each.rewards[1:]) < 0.2

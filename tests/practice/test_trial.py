@@ -18,6 +18,7 @@ from waggle.practice.trial import TICK_SECONDS, Setup, Trial, noise_seed, origin
 from waggle.rl.update_rules import grpo, ppo
 from waggle.sapo import round as sapo
 from waggle.sapo import stages
+from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.sharing import strategy
 from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Candidates, TrainingSet
@@ -151,7 +152,7 @@ def test_models_of_other_sizes_and_vocabularies_share_in_one_swarm(setup, verifi
     assert foreign, "the tiny one learned from nobody"
     words = load_tokenizer(tmp_path)
     for each in foreign:
-        assert words.decode(each.batch.prompt) == CHARTER.prompt_for(each.group.question.text)
+        assert words.decode(each.batch.prompt) == PLAIN.text(each.group.question.text)
 
 
 def test_a_node_asks_only_about_its_own_specialties_and_learns_from_others(setup, verifier):

@@ -41,6 +41,7 @@ from waggle.protocol import PROTOCOL, events
 from waggle.rl import update_rules
 from waggle.rl.batch import nothing
 from waggle.sapo import sharing
+from waggle.sapo.question_mix import QuestionMix
 from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
@@ -132,6 +133,7 @@ async def prepare_node(
         policy=recording_policy, tokenizer=opened.tokenizer, swarm=swarm, verifier=verifier, charter=charter,
         origin=identity.peer_id, seed=_seed(identity.peer_id), model=_model_name(folder, opened.policy.parameters),
         sharing=sharing.strategy(chosen.learning.sharing).make(), specialties=specialties,
+        mix=QuestionMix(saved.mix if saved else None),
     )  # fmt: skip
     saver = _round_saver(
         home, opened, recording_policy, (saved, checkpoint_round), partial(_make_room, home, computer, folder), publisher
@@ -155,7 +157,7 @@ async def prepare_node(
             choose_peer=partial(swarm_connection.choose_peer, swarm),
             sent=partial(swarm_connection.sent_messages, swarm),
             playground=PlaygroundService(snapshots, node, rules, live.may_share, lambda: publisher.state.round),
-            chat=ChatService(snapshots, lambda words: "".join(node.form.messages(words)), rules.max_new, publisher.broadcast),
+            chat=ChatService(snapshots, node.form.text, rules.max_new, publisher.broadcast),
         ),
         plan=TrainingPlan(
             rules=rules,

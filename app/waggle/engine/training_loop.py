@@ -149,6 +149,7 @@ class TrainingLoop:
         saved = checkpoint.CheckpointState(
             round=progress.round, step=self._node.policy.steps, epoch=epoch, charter=self._node.charter.digest.hex(),
             base=self._plan.base, hub=self._plan.hub, completions=progress.completions, learned=progress.learned,
+            mix=self._node.mix.state,
         )  # fmt: skip
         ahas = [
             (success.dataset, round_events.first_success_event(success, summary.at, round_events.Titles(self._node.charter)))
@@ -232,7 +233,9 @@ class TrainingLoop:
             return
         self._growth_published_at = now
         size, most = self._plan.rules.group_size, round_events.text_limit(len(lengths))
-        written = [(self._node.text(tokens[i, :length], ended=bool(ended[i]))[:most], bool(ended[i])) for i, length in enumerate(lengths)]
+        written = [
+            (self._node.text(tokens[i, :length], ended=bool(ended[i]))[:most], bool(ended[i])) for i, length in enumerate(lengths)
+        ]
         rows = tuple((i // size, i % size, *row) for i, row in enumerate(written) if self._published_texts.get(i) != row)
         self._published_texts = dict(enumerate(written))
         if rows:

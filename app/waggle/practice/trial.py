@@ -26,8 +26,8 @@ from waggle.sapo import evaluation, first_success, stages
 from waggle.sapo import round as sapo
 from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import Question, QuestionId, epoch_at
-from waggle.tasks.rollout_group import JudgedGroup
+from waggle.tasks.questions import Question, epoch_at
+from waggle.tasks.rollout_group import GroupKey, JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier
 
 TICK_SECONDS = 6.0  # of simulated time, so that groups age in the pool as in a real swarm
@@ -73,7 +73,7 @@ class Trial:
             setup.charter, len(setup.folders), setup.weather,
             seed=noise_seed(key.seed, -1), tick_seconds=TICK_SECONDS, crumb_span=setup.rules.crumb_span,
         )  # fmt: skip
-        self._written: dict[tuple[bytes, QuestionId], int] = {}  # in which tick
+        self._written: dict[GroupKey, int] = {}  # in which tick
         self._players = [self._player(i) for i in range(len(setup.folders))]
         self.log = TrialLog(
             key.rounds,

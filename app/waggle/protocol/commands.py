@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from waggle.core.settings import Value
-from waggle.protocol.events import Choice
+from waggle.protocol.events import Choice, Difficulty
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Turn
 from waggle.protocol.schedule import Moment
 
@@ -78,7 +78,7 @@ class CreateSwarm(Command, frozen=True, kw_only=True, tag=True):
     """Create a charter from (dataset, difficulty) pairs, and store it. Answered by SwarmCreated and SwarmsTold."""
 
     name: Annotated[str, msgspec.Meta(max_length=200)]
-    specialties: Annotated[tuple[tuple[str, str], ...], msgspec.Meta(max_length=64)]
+    specialties: Annotated[tuple[tuple[str, Difficulty], ...], msgspec.Meta(max_length=192)]
     model_hint: Annotated[str, msgspec.Meta(max_length=200)] = ""
     private: bool = False
 

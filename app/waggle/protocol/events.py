@@ -20,6 +20,7 @@ RIGHT = 0.99  # the least reward that is shown as right
 
 # Bounds of what sizes the State: a damaged recording must not exhaust the window's memory.
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Difficulty = Literal["easy", "standard", "hard"]  # a level of the catalogue
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 GroupSize = Annotated[int, msgspec.Meta(ge=0, le=16)]
 

@@ -5,7 +5,7 @@ Invites may contain the key of a private swarm: they are sent to the asking clie
 
 import msgspec
 
-from waggle.protocol.events import Event
+from waggle.protocol.events import Difficulty, Event
 
 
 class SpecialtyOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,14 +14,14 @@ class SpecialtyOffer(msgspec.Struct, frozen=True, kw_only=True):
     dataset: str
     title: str
     topic: str
-    samples: dict[str, str]  # by difficulty, easiest first
+    samples: dict[Difficulty, str]  # by level, easiest first
 
 
 class SpecialtyShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A specialty of a swarm. `difficulty` and `sample` are empty if its settings are not from the catalogue."""
+    """A specialty of a swarm, with its levels and a sample question of the first."""
 
     title: str
-    difficulty: str = ""
+    levels: tuple[str, ...] = ()
     sample: str = ""
 
 

@@ -35,15 +35,16 @@ class PromptForm:
 
     def prompt(self, tokenizer: Tokenizer, question: str) -> Ids:
         """Token ids (T,) of a question, without the prefill: what completions of peers are learned after."""
-        messages = self.messages(question)
-        if self.chat:
-            return tokenizer.conversation(messages)
-        return tokenizer.prompt("".join(messages))
+        return tokenizer.conversation(self.messages(question)) if self.chat else tokenizer.prompt(self.text(question))
 
     def sampling_prompt(self, tokenizer: Tokenizer, question: str) -> Ids:
         """Token ids (T,) that the policy continues: the prompt and the prefill."""
         prompt = self.prompt(tokenizer, question)
         return np.concatenate([prompt, tokenizer.encode(self.prefill)]) if self.prefill else prompt
+
+    def text(self, question: str) -> str:
+        """What a form of plain text says."""
+        return "".join(self.messages(question))
 
     def messages(self, question: str) -> Sequence[str]:
         """What is said in turn, the question last. Joins instead of formatting: braces of a question must not be evaluated."""

@@ -9,6 +9,7 @@ from waggle.rl.update_rules import grpo
 from waggle.rl.update_rules.interface import Rule
 from waggle.sapo.interfaces import Policy, Swarm, Tokenizer, Verifier
 from waggle.sapo.prompt_form import PLAIN, PromptForm
+from waggle.sapo.question_mix import Level, QuestionMix
 from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.sapo.training_groups import Lesson
@@ -74,6 +75,17 @@ class Node:
     sharing: SharingStrategy = field(default_factory=Adaptive)
     specialties: tuple[str, ...] = ()
     form: PromptForm = PLAIN
+    mix: QuestionMix = field(default_factory=QuestionMix)
+
+    @property
+    def levels(self) -> list[Level]:
+        """The levels that this node asks about."""
+        return [
+            (specialty.dataset, place)
+            for specialty in self.charter.specialties
+            for place in range(len(specialty.levels))
+            if not self.specialties or specialty.dataset in self.specialties
+        ]
 
     def prompt(self, question: Question) -> Ids:
         """Token ids (T,) that the policy continues to answer a question."""
@@ -81,7 +93,7 @@ class Node:
 
     def completion(self, sampled: SampledCompletion) -> Completion:
         """The text that the policy wrote, with the form's prefill and without its stop token."""
-        return Completion(text=self.text(sampled.tokens, ended=sampled.ended), ended=sampled.ended, logp=float(sampled.logp.sum()))
+        return completion_of(self.tokenizer, sampled, self.form.prefill)
 
     def text(self, tokens: Ids, *, ended: bool) -> str:
         """The text so far of a completion of these tokens; the last one is a stop token if it `ended`."""
@@ -152,3 +164,9 @@ Stage = Drawn | Judged | Shared | Gathered | Learned
 def fits(node: Node, rules: RoundSettings, question: Question) -> bool:
     """Whether a question and the longest answer fit into the policy's context: it was never trained beyond that."""
     return not rules.context or len(node.prompt(question)) + rules.max_new <= rules.context
+
+
+def completion_of(tokenizer: Tokenizer, sampled: SampledCompletion, prefill: str = "") -> Completion:
+    """The text that a policy wrote after `prefill`, with it and without its stop token."""
+    ids = sampled.tokens[:-1] if sampled.ended else sampled.tokens
+    return Completion(text=prefill + tokenizer.decode(ids), ended=sampled.ended, logp=float(sampled.logp.sum()))

@@ -8,6 +8,8 @@ from waggle.tasks.questions import Question, QuestionId
 
 Author = Literal["policy", "human"]
 
+GroupKey = tuple[bytes, int, int]  # origin, epoch, number
+
 Place = Annotated[int, msgspec.Meta(ge=0)]
 
 TAGS = "<answer>", "</answer>"
@@ -63,14 +65,14 @@ class JudgedGroup(msgspec.Struct, frozen=True, kw_only=True):
     round: int = 0  # of the origin
     model: str = ""  # the name that the origin gives its model
     source: str = ""  # the address range it came from, or NEWCOMERS; empty if the origin is a party of its own
-    # What a node adds for the right form, for its own completions only: the reward of a wrong answer inside one pair of tags, in a
-    # group without a right answer. So a beginner learns where an answer belongs, and this fades as right answers come.
+    # What a node pays for the right form, for its own completions only: the reward of a wrong answer inside one pair of tags in
+    # a group without a right answer. So a beginner learns where an answer belongs, and this fades as right answers come.
     form_pay: float = 0.0
 
     @property
-    def key(self) -> tuple[bytes, QuestionId]:
-        """The identity of a group: its origin and its question."""
-        return self.group.origin, self.group.id
+    def key(self) -> GroupKey:
+        """The identity of a group. A number is used once, so another question with the same number is the same group."""
+        return self.group.origin, self.group.id.epoch, self.group.id.number
 
     @property
     def rewards(self) -> tuple[float, ...]:

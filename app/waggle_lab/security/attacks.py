@@ -14,7 +14,7 @@ import zstandard
 from waggle.network.identity.keys import Identity
 from waggle.network.messages import rollout_record
 from waggle.tasks.charter import PROTOCOL, Charter
-from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
+from waggle.tasks.questions import Question, QuestionId, epoch_at, split_of
 from waggle.tasks.rollout_group import RIGHT, Completion
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -57,11 +57,9 @@ class Scene:
     def questions(self, dataset: str, count: int = 1, *, reserved: bool = False) -> list[tuple[QuestionId, Question]]:
         """Questions that this attacker may ask, with their ids; different ones in each round."""
         candidates = 64 * count + 192  # enough of them, because one in ten is reserved
-        first = self.round * 257 % (self.charter.index_cap - candidates)
+        first = self.round * 257 % (self.charter.questions_per_epoch - candidates)
         ids = [QuestionId(dataset, self.epoch, first + i) for i in range(candidates)]
-        questions = self.verifier.questions(
-            [(dataset, seed_of(self.charter.digest, self.identity.peer_id, question_id)) for question_id in ids]
-        )
+        questions = self.verifier.questions([question_id.key(self.charter.digest, self.identity.peer_id) for question_id in ids])
         splits = ("dev", "test") if reserved else ("train",)
         pairs = [
             (question_id, question)
@@ -71,7 +69,7 @@ class Scene:
         return pairs[:count]
 
     def truth(self, question: Question) -> str:
-        return self.verifier.answers([(question.dataset, question.seed)])[0]
+        return self.verifier.answers([question.key])[0]
 
     def wrong(self, question: Question) -> str:
         """A number that is not a right answer, not even to a scorer that accepts close numbers."""
@@ -112,7 +110,8 @@ def answering(scene: Scene, dataset: str, texts: Sequence[str], *, count: int = 
         for word, make in (("{wrong}", scene.wrong), ("{nearly}", scene.nearly)):
             if any(word in text for text in completions):
                 completions = [text.replace(word, make(question)) for text in completions]
-        groups.append([scene.charter.position(dataset), question_id.index, [[text, True, "policy"] for text in completions]])
+        rows = [[text, True, "policy"] for text in completions]
+        groups.append([scene.charter.position(dataset), question_id.level, question_id.number, rows])
     return groups
 
 
@@ -196,11 +195,11 @@ def same_question_twice(scene: Scene) -> Payload:
 def reserved_question(scene: Scene) -> Payload:
     ((question_id, question),) = scene.questions("basic_arithmetic", reserved=True)
     texts = [[f"<answer>{scene.truth(question)}</answer>", True, "policy"], ["nothing", True, "policy"]]
-    return wire(scene, [[scene.charter.position(question_id.dataset), question_id.index, texts]])
+    return wire(scene, [[scene.charter.position(question_id.dataset), question_id.level, question_id.number, texts]])
 
 
-def index_beyond_cap(scene: Scene) -> Payload:
-    return wire(scene, [[0, scene.charter.index_cap, _easy(scene)[0][2]]])
+def number_beyond_the_epoch(scene: Scene) -> Payload:
+    return wire(scene, [[0, 0, scene.charter.questions_per_epoch, _easy(scene)[0][3]]])
 
 
 def unknown_specialty(scene: Scene) -> Payload:
@@ -318,7 +317,7 @@ REFUSED: dict[str, tuple[Attack, str]] = {  # attack -> the function and the rea
     "future round": (future_round, "from the future"),
     "same question twice": (same_question_twice, "a question twice"),
     "reserved question": (reserved_question, "reserved question"),
-    "index beyond the cap": (index_beyond_cap, "question index"),
+    "index beyond the cap": (number_beyond_the_epoch, "question index"),
     "unknown specialty": (unknown_specialty, "unknown specialty"),
     "too long": (too_long, "completion too long"),
     "broken UTF-8": (broken_utf8, "malformed"),

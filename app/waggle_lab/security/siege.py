@@ -255,7 +255,7 @@ def _count_wrongly_accepted(arrived: GroupsArrived, verifier: Verifier) -> int:
         for completion, verdict in zip(judged.group.completions, judged.verdicts, strict=True)
         if verdict.reward >= RIGHT
     ]
-    truths = verifier.answers([(question.dataset, question.seed) for question, _ in right]) if right else []
+    truths = verifier.answers([question.key for question, _ in right]) if right else []
     return sum(truth.strip().casefold() != span.strip().casefold() for truth, (_, span) in zip(truths, right, strict=True))
 
 

@@ -20,7 +20,7 @@ from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import Question, epoch_at, seed_of
+from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.rollout_group import Completion, Verdict
 from waggle.tasks.sandbox import verifier as verifying
 from waggle.tasks.sandbox.messages import Key
@@ -107,7 +107,7 @@ def test_the_rounds_own_judging_waits_for_a_few_questions_of_a_record_and_never_
     assert record == [1, 2, 3]
     ids = [each.group.id for each in judged.groups]
     assert [each.question for each in judged.groups] == make(
-        [(each.dataset, seed_of(charter.digest, origin, each)) for each in ids]
+        [(each.dataset, each.key(charter.digest, origin).seed) for each in ids]
     )
 
 

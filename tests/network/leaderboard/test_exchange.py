@@ -41,7 +41,7 @@ def exam(charter: Charter, verifier: Verifier) -> Exam:
 
 def truths(verifier: Verifier, exam: Exam, right: int) -> list[Completion]:
     """Answers of which the first `right` are right. The scorer decides: a dataset may name an answer that its scorer rejects."""
-    answers = verifier.answers([(question.dataset, question.seed) for question in exam.questions])
+    answers = verifier.answers([question.key for question in exam.questions])
     written = [Completion(text=f"<answer>{answer}</answer>", ended=True) for answer in answers]
     verdicts = verifier.judge(zip(exam.questions, written, strict=True))
     good = [place for place, verdict in enumerate(verdicts) if verdict.reward >= RIGHT][:right]

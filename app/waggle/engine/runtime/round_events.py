@@ -22,7 +22,7 @@ MAX_EVENT_CHARACTERS = 600_000
 
 def key_of(group: Group) -> str:
     """The key of a group, the same in every event: the end of its origin's id, and its question."""
-    return f"{group.origin[-6:].hex()}/{group.id.dataset}/{group.id.epoch}/{group.id.index}"
+    return f"{group.origin[-6:].hex()}/{group.id.dataset}/{group.id.epoch}/{group.id.number}"
 
 
 class Titles:

@@ -89,12 +89,12 @@ class ReplyProgress:
 class ChatService:
     """Obeys the commands about the one conversation.
 
-    A model that was never trained to chat gets each message alone, in the prompt of its training (`prompt_for`), and answers in
+    A model that was never trained to chat gets each message alone, in its prompt form (`prompt_text`), and answers in
     as many tokens as in training.
     """
 
     snapshots: Snapshots
-    prompt_for: Callable[[str], str]
+    prompt_text: Callable[[str], str]
     max_new: int  # tokens of a completion in training
     publish: Callable[[events_chat.TurnGrew], None]
     _stop_requested: threading.Event | None = field(default=None, init=False)
@@ -214,7 +214,7 @@ class ChatService:
         """The prompts of the two models, and how many earlier turns do not fit into them. Raises EngineError and ModelError."""
         tokenizer = load_tokenizer(self.snapshots.folder)
         room = min(MAX_CONTEXT_TOKENS, model_config.read(self.snapshots.folder).max_position_embeddings) - self._count(tokenizer)
-        words = command.words if tokenizer.has_chat_template else self.prompt_for(command.words)
+        words = command.words if tokenizer.has_chat_template else self.prompt_text(command.words)
         earlier = command.earlier if tokenizer.has_chat_template else ()
         for first in range(len(earlier) + 1):
             now, before = (tokenizer.conversation(_messages(earlier[first:], words, side)) for side in (0, 1))

@@ -20,7 +20,7 @@ from waggle.protocol.events import ShownCompletion
 from waggle.rl.batch import SamplingParams
 from waggle.rl.random_streams import uniforms
 from waggle.sapo.stages import Node, RoundSettings
-from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
+from waggle.tasks.questions import Question, QuestionId, QuestionKey, epoch_at, split_of
 from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import batched
 
@@ -67,9 +67,10 @@ class PlaygroundService:
             raise EngineError("This swarm does not ask such questions.", "Choose one of its specialties.")
         if not epoch:
             return None, self._reserved(dataset, number)
-        charter, cap = self.node.charter, self.node.charter.index_cap
-        ids = [QuestionId(dataset, epoch, (number + step) % cap) for step in range(SEARCHED_QUESTIONS)]
-        questions = self._questions(dataset, [seed_of(charter.digest, self.node.origin, question_id) for question_id in ids])
+        charter, cap = self.node.charter, self.node.charter.questions_per_epoch
+        levels = len(charter.specialties[charter.position(dataset)].levels)
+        ids = [QuestionId(dataset, epoch, (number + step) % cap, number % levels) for step in range(SEARCHED_QUESTIONS)]
+        questions = self._questions([question_id.key(charter.digest, self.node.origin) for question_id in ids])
         for question_id, question in zip(ids, questions, strict=False):
             if split_of(dataset, question.text) == "train":
                 return question_id, question
@@ -78,14 +79,16 @@ class PlaygroundService:
     def _reserved(self, dataset: str, number: int) -> Question:
         """The first reserved question from a number on. Raises EngineError if there is none among SEARCHED_QUESTIONS."""
         first = number % SEED_RANGE * SEARCHED_QUESTIONS
-        for question in self._questions(dataset, range(first, first + SEARCHED_QUESTIONS)):
+        levels = len(self.node.charter.specialties[self.node.charter.position(dataset)].levels)
+        seeds = range(first, first + SEARCHED_QUESTIONS)
+        for question in self._questions([QuestionKey(dataset, seed, number % levels) for seed in seeds]):
             if split_of(dataset, question.text) in ("dev", "test"):
                 return question
         raise EngineError("No question was found that is never trained on.", "Try another number.")
 
-    def _questions(self, dataset: str, seeds: Sequence[int]) -> Iterator[Question]:
-        """The questions of these seeds, a few at a time, as long as they are asked for: the round is judged between them."""
-        for some in batched([(dataset, seed) for seed in seeds], BATCH_SIZE):
+    def _questions(self, keys: Sequence[QuestionKey]) -> Iterator[Question]:
+        """The questions of these keys, a few at a time, as long as they are asked for: the round is judged between them."""
+        for some in batched(keys, BATCH_SIZE):
             yield from self.node.verifier.questions(some)
 
     def _ask(self, command: commands.AskModel) -> tuple[events_playground.TryingEvent, ...]:
@@ -117,7 +120,7 @@ class PlaygroundService:
 
     def _truth(self, question: Question) -> str:
         """The dataset's answer; empty if its own scorer rejects it, as happens for some questions of propositional_logic."""
-        (named,) = self.node.verifier.answers([(question.dataset, question.seed)])
+        (named,) = self.node.verifier.answers([question.key])
         (verdict,) = self.node.verifier.judge([(question, _by_hand(named))])
         return named if verdict.reward >= RIGHT else ""
 

@@ -32,8 +32,10 @@ from waggle.protocol import commands, events_swarms
 from waggle.rl.batch import nothing
 from waggle.tasks import catalogue
 from waggle.tasks import charter as charters
-from waggle.tasks.charter import Charter
+from waggle.tasks.charter import Charter, Specialty
+from waggle.tasks.new_charter import new_charter
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.specialties.interface import Difficulty
 
 NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_SWARM, *NOT_CAUSED_BY_EITHER, ModelError)  # of a choice before this start
 BACK_MESSAGE = "It goes on in the swarm of before."
@@ -188,9 +190,8 @@ class SwarmService:
             charter=digest.hex(),
             name=charter.name,
             specialties=tuple(
-                events_swarms.SpecialtyShown(title=specialty.title, difficulty=difficulty, sample=sample)
+                events_swarms.SpecialtyShown(title=specialty.title, levels=specialty.levels, sample=_sample(specialty))
                 for specialty in charter.specialties
-                for difficulty, sample in [catalogue.recognise(specialty)]
             ),
             model_hint=charter.model_hint or "",
             completion_characters=charter.completion_characters,
@@ -206,7 +207,10 @@ class SwarmService:
     async def _create(self, command: commands.CreateSwarm) -> events_swarms.SwarmCreated:
         key = membership.new_key() if command.private else b""
         admission = membership.public_key_of(key) if key else ""
-        plain = catalogue.charter_of(command.name, command.specialties, model_hint=command.model_hint, admission=admission)
+        chosen: dict[str, list[Difficulty]] = {}
+        for dataset, level in command.specialties:
+            chosen.setdefault(dataset, []).append(level)
+        plain = new_charter(command.name, chosen, model_hint=command.model_hint, admission=admission)
         charter = replace(plain, questions_digest=await asyncio.to_thread(_questions_digest, plain))
         known = joined_swarms.read(self._home.swarms)
         digest = charter.digest.hex()
@@ -337,6 +341,11 @@ class SwarmService:
         """The shipped or a stored charter. Raises CharterError."""
         first = charters.first_swarm()
         return first if digest == first.digest.hex() else charters.read(self._path(digest), expected=bytes.fromhex(digest))
+
+
+def _sample(specialty: Specialty) -> str:
+    level = catalogue.level_of(specialty.dataset, specialty.levels[0])
+    return level.sample if level else ""
 
 
 def _entry(digest: str, entry: JoinedSwarm | None, looked: tuple[invite.Invite, SwarmPreview] | None) -> JoinedSwarm:

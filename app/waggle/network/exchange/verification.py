@@ -14,7 +14,7 @@ from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import Question, seed_of, split_of
+from waggle.tasks.questions import Question, split_of
 from waggle.tasks.rollout_group import RIGHT, TAGS, Completion, JudgedGroup, Verdict
 from waggle.tasks.sandbox import verifier as verifying
 from waggle.tasks.sandbox.verifier import Verifier, batched
@@ -90,7 +90,7 @@ def _judge_groups(
     record: RolloutRecord, charter: Charter, verifier: Verifier, watch: VerifierStopwatch
 ) -> tuple[JudgedGroup, ...]:
     digest = charter.digest
-    keys = [(group.id.dataset, seed_of(digest, record.origin, group.id)) for group in record.groups]
+    keys = [group.id.key(digest, record.origin) for group in record.groups]
     judged_groups, questions = [], list[Question]()
     for batch in batched(keys, BATCH_QUESTIONS):  # in batches, so that the round's own judging waits for one at most
         with watch.turn(verifier):

@@ -38,7 +38,8 @@ class _WireCompletion(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
 
 class _WireGroup(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     specialty: Count
-    index: Count
+    level: Count
+    number: Count  # of the origin's question in the epoch
     completions: Annotated[tuple[_WireCompletion, ...], msgspec.Meta(max_length=16)]
 
 
@@ -83,7 +84,7 @@ def encode(record: RolloutRecord, charter: Charter) -> bytes:
 
 def merge(earlier: RolloutRecord, later: RolloutRecord) -> RolloutRecord:
     """Both records as one of the later round. Groups of another epoch cannot travel with it and are left out."""
-    groups = {group.id: group for group in (*earlier.groups, *later.groups) if group.id.epoch == later.epoch}
+    groups = {group.id.number: group for group in (*earlier.groups, *later.groups) if group.id.epoch == later.epoch}
     return msgspec.structs.replace(later, groups=tuple(groups.values())[-MAX_GROUPS:])
 
 
@@ -103,8 +104,8 @@ def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> Rollo
         raise BadRecord("model name")
     check_epoch(wire.epoch, charter, now)
     groups = tuple(_read_group(group, wire, charter) for group in wire.groups)
-    if len({group.id for group in groups}) != len(groups):
-        raise BadRecord("a question twice")
+    if len({group.id.number for group in groups}) != len(groups):
+        raise BadRecord("a question number twice")
     return RolloutRecord(origin=origin, round=wire.round, epoch=wire.epoch, model=wire.model, groups=groups)
 
 
@@ -181,8 +182,11 @@ def decompress(blob: bytes, most: int) -> bytes:
 def _read_group(wire: _WireGroup, record: _WireRecord, charter: Charter) -> Group:
     if wire.specialty >= len(charter.specialties):
         raise BadRecord("unknown specialty")
-    if wire.index >= charter.index_cap:
-        raise BadRecord("question index")
+    specialty = charter.specialties[wire.specialty]
+    if wire.level >= len(specialty.levels):
+        raise BadRecord("unknown level")
+    if wire.number >= charter.questions_per_epoch:
+        raise BadRecord("question number")
     if not charter.group_size_min <= len(wire.completions) <= charter.group_size_max:
         raise BadRecord("group size")
     for completion in wire.completions:
@@ -192,11 +196,11 @@ def _read_group(wire: _WireGroup, record: _WireRecord, charter: Charter) -> Grou
             raise BadRecord("broken text")
     return Group(
         origin=record.origin,
-        id=QuestionId(charter.specialties[wire.specialty].dataset, record.epoch, wire.index),
+        id=QuestionId(specialty.dataset, record.epoch, wire.number, wire.level),
         completions=tuple(Completion(text=each.text, ended=each.ended, by=each.by) for each in wire.completions),
     )
 
 
 def _wire_group(group: Group, charter: Charter) -> _WireGroup:
     completions = tuple(_WireCompletion(each.text, each.ended, each.by) for each in group.completions)
-    return _WireGroup(charter.position(group.id.dataset), group.id.index, completions)
+    return _WireGroup(charter.position(group.id.dataset), group.id.level, group.id.number, completions)

@@ -5,31 +5,38 @@ from typing import IO, Annotated, TypeVar
 import msgspec
 
 from waggle.core.errors import UNREADABLE
-from waggle.tasks.charter import Specialty
+from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import Verdict
 from waggle.tasks.sandbox.hardening import Sandbox
+from waggle.tasks.specialties.interface import Setting
 
 MAX_FRAME = 64 * 1024 * 1024
 REASON = 300  # characters of an error text, which may come from other people's code
 
-Key = tuple[str, int]  # (dataset, seed)
-Item = tuple[str, int, str, bool]  # dataset, seed, completion, ended by itself
+Item = tuple[QuestionKey, str, bool]  # a question, a completion, and whether that ended by itself
+
+
+class DatasetLevels(msgspec.Struct, frozen=True, array_like=True):
+    """A dataset and the settings of each level in which it makes questions."""
+
+    dataset: str
+    levels: tuple[dict[str, Setting], ...]
 
 
 class Prepare(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The first message: import everything that these specialties need, then drop privileges. Sent once."""
+    """The first message: import everything that these datasets need, then drop privileges. Sent once."""
 
-    specialties: tuple[Specialty, ...]
+    datasets: tuple[DatasetLevels, ...]
 
 
 class GenerateQuestions(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    keys: list[Key]
+    keys: list[QuestionKey]
 
 
 class GenerateAnswers(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """For the laboratory, and to show the true answer afterwards. Nodes never send answers to each other."""
 
-    keys: list[Key]
+    keys: list[QuestionKey]
 
 
 class Judge(msgspec.Struct, frozen=True, tag=True, array_like=True):

@@ -13,10 +13,11 @@ from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.scroll_anchor import is_in_view
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import CreateSwarm, new_id
+from waggle.protocol.events import Difficulty
 from waggle.protocol.events_swarms import SpecialtyOffer
 from waggle.protocol.state import SPECIALTIES
 
-LEVELS = ("easy", "standard", "hard")
+LEVELS: tuple[Difficulty, ...] = ("easy", "standard", "hard")
 NAME, HINT = 60, 80  # characters, as in a charter
 TOPICS = (
     later("algorithms"), later("arithmetic"), later("games"), later("geometry"), later("graphs"), later("logic"),
@@ -26,7 +27,12 @@ OFFER = Qt.ItemDataRole.UserRole
 Index = QModelIndex | QPersistentModelIndex
 
 
-def closest_level(offer: SpecialtyOffer, preferred: str) -> str:
+def chosen_levels(offer: SpecialtyOffer, place: int) -> list[Difficulty]:
+    """The levels of a specialty for a place of the switch: the closest to one of LEVELS, or behind them all that it has."""
+    return list(offer.samples) if place == len(LEVELS) else [closest_level(offer, LEVELS[place])]
+
+
+def closest_level(offer: SpecialtyOffer, preferred: Difficulty) -> Difficulty:
     """The difficulty of a specialty that is closest to the preferred one; of two, the easier."""
     place = LEVELS.index(preferred)
     return min(offer.samples, key=lambda level: (abs(LEVELS.index(level) - place), LEVELS.index(level)))
@@ -49,7 +55,8 @@ class CreateSwarmForm(QFrame):
         self._private = QCheckBox(tr("Private: only with your invite"))
         self._private.setFont(theme.font("body"))
         self._private.setAccessibleName(self._private.text())
-        self._level = SegmentedControl(theme, (tr("Easy"), tr("Standard"), tr("Hard")), tr("Difficulty"))
+        self._level = SegmentedControl(theme, (tr("Easy"), tr("Standard"), tr("Hard"), tr("All")), tr("Difficulty"))
+        self._level.setToolTip(tr("All: each model asks most at the level where it learns most."))
         self._level.chosen.connect(lambda _index: self._show_sample())
         self._filter = self._field(tr("Find a specialty"), tr("Find"), 40)
         self._make_list()
@@ -197,17 +204,16 @@ class CreateSwarmForm(QFrame):
         offer = self._list.currentIndex().data(OFFER)
         if offer is None:
             return
-        level = closest_level(offer, LEVELS[self._level.index])
+        level, *harder = chosen_levels(offer, self._level.index)
         words = tr("%1: a question, %2").replace("%1", tr_sentence(offer.title)).replace("%2", tr(level))
-        if level != LEVELS[self._level.index]:
+        if not harder and level != (LEVELS + LEVELS[:1])[self._level.index]:
             words += tr(" (it has no other)") if len(offer.samples) == 1 else tr(" (the closest it has)")
         self._about.say(words)
         sample = " ".join(offer.samples[level].split())
         self._sample.setText(sample if len(sample) <= 420 else f"{sample[:420]}…")
 
     def _ask(self) -> None:
-        level = LEVELS[self._level.index]
-        chosen = tuple((offer.dataset, closest_level(offer, level)) for offer in self._chosen())
+        chosen = tuple((offer.dataset, level) for offer in self._chosen() for level in chosen_levels(offer, self._level.index))
         self._waiting = True
         self._problem.setText("")
         self._changed()

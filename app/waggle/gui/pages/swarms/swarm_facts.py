@@ -27,7 +27,7 @@ def trains_on(swarm: SwarmShown) -> str:
     listed_titles = ", ".join(titles[:MOST_TITLES])
     if len(titles) > MOST_TITLES:
         listed_titles += plural(len(titles) - MOST_TITLES, " and %n more", " and %n more")
-    levels = {specialty.difficulty for specialty in swarm.specialties}
+    levels = {level for specialty in swarm.specialties for level in specialty.levels}
     level = levels.pop() if len(levels) == 1 else ""
     return f"{listed_titles} ({tr(DIFFICULTIES[level])})" if level in DIFFICULTIES else listed_titles
 
