@@ -55,7 +55,7 @@ from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import ComboBox, NumberField, Range
-from waggle.gui.widgets.painted import StageProgress
+from waggle.gui.widgets.painted_widgets import StageProgress
 from waggle.network.messages import handshake
 from waggle.network.messages.handshake import Handshake
 from waggle.protocol.events import CheckpointSetAside, Downloading, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
@@ -284,7 +284,7 @@ def test_figures_are_written_as_is_the_custom() -> None:
     translator.use("de")
     assert figure(12_480) == "12\u202f480"
     card = Card(key="k", specialty="Logic", question="q", completions=(), round=12_480, at=0.0)
-    assert "12\u202f480" in question_card._when(card, State(), 12.0)
+    assert "12\u202f480" in question_card._time_text(card, State(), 12.0)
     assert decimal(0.256, 2) == "0,26"
     assert size(1_200_000) == "1,2 MB"
     assert tr_sentence("The engine used more than the 1.5 GB of memory that you allow.").startswith(

@@ -9,7 +9,7 @@ from waggle.protocol.events_identity import Day, DaysTold
 from waggle.protocol.state import State
 
 
-def taken_words(days: DaysTold, state: State) -> str:
+def groups_taken_text(days: DaysTold, state: State) -> str:
     """How many groups peers took from this computer, in words."""
     if days.groups_pulled:
         return tr("%1 of your groups").replace("%1", figure(days.groups_pulled))

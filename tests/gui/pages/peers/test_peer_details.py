@@ -56,8 +56,8 @@ def page_of(window: MainWindow, chosen: str = "") -> tuple[PeersPage, list[AnyCo
 
 def tell(window: MainWindow, *new_events: AnyEvent) -> None:
     for event in new_events:
-        window._current.take(event)
-    window._current.flush()
+        window._store.take(event)
+    window._store.flush()
 
 
 def choices_sent(sent: list[AnyCommand]) -> list[tuple[str, Choice]]:
@@ -169,7 +169,7 @@ def test_a_refusal_is_shown_and_the_button_can_be_pressed_again(window_told: Tel
     window = window_told(met(OTTER))
     page, _ = page_of(window, OTTER.id)
     page._strip._buttons["muted"].click()
-    window.refused("The swarm is not joined yet.", "Try again in a moment.")
+    window.show_refusal("The swarm is not joined yet.", "Try again in a moment.")
     assert offered(page) == {"Mute": True, "Block": True}
     assert window.status._notice._content[0] == "The swarm is not joined yet. Try again in a moment."
 
@@ -285,11 +285,11 @@ def test_an_engine_behind_a_pipe_mutes_and_refuses(
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     window = window_told([])
     engine = EngineProcess(lambda: [sys.executable, str(FAKE), "met"], farewell=1.0)
-    engine.event_received.connect(window._current.take)
-    engine.refused.connect(window.refused)
+    engine.event_received.connect(window._store.take)
+    engine.refused.connect(window.show_refusal)
     window.commanded.connect(engine.send)
     engine.start()
-    qtbot.waitUntil(lambda: len(window._current.state.peers) == 2, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window._store.state.peers) == 2, timeout=20_000)
     page, _ = page_of(window, "12D3KooWKnown")
     page._strip._buttons["muted"].click()
     qtbot.waitUntil(lambda: offered(page) == {"Welcome back": True}, timeout=20_000)

@@ -14,7 +14,7 @@ from waggle.gui.state.shortcuts import BLOCK, MUTE, native_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
-from waggle.gui.widgets.painted import Avatar, Chip
+from waggle.gui.widgets.painted_widgets import Avatar, Chip
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChoosePeer, new_id
 from waggle.protocol.events import Choice, PeerInfo
@@ -100,7 +100,7 @@ class PeerDetails(QFrame):
         """Mark as a replay: there is no engine to command."""
         self._replay = True
 
-    def refused(self, command: str) -> None:
+    def handle_refusal(self, command: str) -> None:
         """The command with this id, or (empty) every command, was refused: offer the choice again."""
         self._pending = {
             known: command_sent for known, command_sent in self._pending.items() if command not in ("", command_sent.id)

@@ -13,7 +13,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
-from waggle.gui.widgets.painted import Chip, Icon
+from waggle.gui.widgets.painted_widgets import Chip, Icon
 from waggle.gui.widgets.scroll_anchor import is_in_view
 from waggle.gui.widgets.text import ElidedLabel, say_in, set_tip, text
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel, new_id
@@ -117,10 +117,10 @@ class ModelsView(QWidget):
         self._loading = card(row(Icon(theme, "save", "text_soft"), (self._came, 1)), self._bar, gap=8)
         self._waiting, self._cards = text(theme, "", "body", "soft"), column(gap=12)
         self._empty = card(self._waiting)
-        self.setLayout(column(self._loading, self._empty, self._cards, self._adding(), self._storage, None, gap=12))
+        self.setLayout(column(self._loading, self._empty, self._cards, self._add_model_card(), self._storage, None, gap=12))
         self._say("")
 
-    def _adding(self) -> QFrame:
+    def _add_model_card(self) -> QFrame:
         theme = self._theme
         self._name = QLineEdit()
         self._name.setFont(theme.font("body"))
@@ -131,7 +131,7 @@ class ModelsView(QWidget):
         self._name.returnPressed.connect(self._use_name)
         self._use, self._folder = Button(theme, tr("Download and train")), Button(theme, tr("Open a folder"))
         self._use.clicked.connect(self._use_name)
-        self._folder.clicked.connect(self._folder_wanted)
+        self._folder.clicked.connect(self._ask_for_folder)
         if not self._here:
             self._folder.hide()
         words = tr("A Llama, Qwen2 or Qwen3 model of the Hugging Face hub by its name, or a transformers folder. "
@@ -176,7 +176,7 @@ class ModelsView(QWidget):
             self._asked_of = about
             self.commanded.emit(ListModels(id=new_id()))
 
-    def refused(self, words: str, command: str) -> bool:
+    def handle_refusal(self, words: str, command: str) -> bool:
         if not (command == self._asked_by if command else self._writing):
             return False
         self._asked_by, self._writing = "", False
@@ -214,7 +214,7 @@ class ModelsView(QWidget):
         for model_card in self._model_cards:
             model_card.chosen.connect(lambda chosen_model: self._choose(chosen_model.name, chosen_model.folder))
             model_card.removed.connect(lambda chosen_model: self._ask(RemoveModel(id=new_id(), name=chosen_model.name)))
-            model_card.export_wanted.connect(self._export_wanted)
+            model_card.export_wanted.connect(self._ask_where_to_export)
             self._cards.addWidget(model_card)
 
     def _choose(self, name: str, folder: str) -> None:
@@ -229,12 +229,12 @@ class ModelsView(QWidget):
         if name := self._name.text().strip():
             self._choose(name, "")
 
-    def _folder_wanted(self) -> None:
+    def _ask_for_folder(self) -> None:
         dialog = file_dialog(self, tr("A transformers folder"), lambda path: self._choose("", path))
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         dialog.open()
 
-    def _export_wanted(self) -> None:
+    def _ask_where_to_export(self) -> None:
         if not self._here:
             self._say(tr("On the computer that the engine runs on, `waggle export FOLDER` writes it."))
             return

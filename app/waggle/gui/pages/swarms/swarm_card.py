@@ -9,7 +9,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.layout import as_widget, column, row
-from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.events_swarms import SwarmShown
 

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import as_widget, column, frame, row
-from waggle.gui.widgets.painted import Chip
+from waggle.gui.widgets.painted_widgets import Chip
 from waggle.gui.widgets.text import text
 from waggle.protocol.events_swarms import SwarmShown
 

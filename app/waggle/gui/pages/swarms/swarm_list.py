@@ -50,7 +50,7 @@ class SwarmList(QWidget):
             self._cards.addLayout(_grid(others, gap))
         else:
             words = tr("Know another one? Join it by its link. Or create one for your friends, your class or your lab.")
-            awaited = _awaited(state) if state.swarms is None else words
+            awaited = _waiting_text(state) if state.swarms is None else words
             self._cards.addWidget(card(text(self._theme, awaited, "body", "soft", wrap=True)))
         self._cards.addStretch(1)
 
@@ -61,7 +61,7 @@ class SwarmList(QWidget):
         return swarm_card
 
 
-def _awaited(state: State) -> str:
+def _waiting_text(state: State) -> str:
     """When the list of swarms will appear."""
     if state.phase in ("problem", "stopped"):
         return tr("The engine is not running. The swarms you know appear here when it runs again.")

@@ -9,7 +9,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import SingleClickButton
 from waggle.gui.widgets.layout import as_widget, column, row, rule
-from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_swarms import InviteRead, SwarmShown
 
@@ -35,7 +35,7 @@ def answered_words(read: InviteRead) -> str:
     return f"{there} {tr('Nothing has been joined yet.')}"
 
 
-class SwarmPreview(QFrame):
+class SwarmPreviewCard(QFrame):
     """What is known of a swarm, what joining means, and the button for it; the active swarm has the facts only.
 
     `accepted` carries the charter to join. `about`: the introduction; `leaving`: the name of the active swarm; `why_not`: why

@@ -38,8 +38,8 @@ def turn(words: str = "Hello", now: str = "Hi.", before: str = "22", **fields: o
 
 def tell(window: MainWindow, *new_events: AnyEvent) -> None:
     for event in new_events:
-        window._current.take(event)
-    window._current.flush()
+        window._store.take(event)
+    window._store.flush()
 
 
 @pytest.fixture
@@ -49,12 +49,12 @@ def chat(window_told: Make) -> Chat:
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("swarms")
-    window.pages.of(SwarmsPage).show_part("trying")
-    window.pages.of(SwarmsPage).trying.which.choose(1)
+    window.pages.of(SwarmsPage).show_part("playground")
+    window.pages.of(SwarmsPage).playground.which.choose(1)
     window.redraw()
     assert isinstance(sent[-1], commands.OfferTalk)
     tell(window, OFFERED)
-    return window, window.pages.of(SwarmsPage).trying.chat, sent
+    return window, window.pages.of(SwarmsPage).playground.chat, sent
 
 
 def boxes(view: ChatView) -> list[ChatTurn]:
@@ -95,7 +95,7 @@ def test_answers_grow_under_their_names_and_the_next_message_takes_the_conversat
     tell(window, TurnGrew(number=0, turn=turn()))
     (box,) = boxes(view)
     assert (names(box), texts(box)) == (["Now, 613 rounds", "Before any training"], ["Hi.", "22"])
-    assert box.spoken() == "Now, 613 rounds: Hi. Before any training: 22", "for whoever listens"
+    assert box.spoken_text() == "Now, 613 rounds: Hi. Before any training: 22", "for whoever listens"
     say(view, "And you?")
     assert sent[-1] == commands.Say(id=sent[-1].id, words="And you?", number=1, earlier=(turn(),))
     tell(window, TurnGrew(number=1, turn=turn("And you?", left_out=1)))
@@ -127,7 +127,7 @@ def test_a_message_that_is_too_long_is_kept_and_not_sent(chat: Chat) -> None:
 def test_what_was_not_answered_can_be_said_again(chat: Chat) -> None:
     window, view, _ = chat
     say(view, "Hello")
-    window.refused("This model is too large.", "")
+    window.show_refusal("This model is too large.", "")
     assert (view.message.toPlainText(), boxes(view)) == ("Hello", [])
     assert view._message.words() == "This model is too large."
     say(view, "Hello")
@@ -224,10 +224,10 @@ def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: 
     try:
         window = window_told((*RUNNING, OFFERED), 900, 600)
         window.show_page("swarms")
-        window.pages.of(SwarmsPage).show_part("trying")
-        window.pages.of(SwarmsPage).trying.which.choose(1)
+        window.pages.of(SwarmsPage).show_part("playground")
+        window.pages.of(SwarmsPage).playground.which.choose(1)
         screenshot_when_still(window)
-        chat = window.pages.of(SwarmsPage).trying.chat
+        chat = window.pages.of(SwarmsPage).playground.chat
         for button in chat.tools.findChildren(QAbstractButton):
             assert button.width() >= button.sizeHint().width(), button.text()
         assert chat.tools.mapTo(window, chat.tools.rect().bottomRight()).x() <= window.width()

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from gui.recorded import ready
 from waggle.core.settings import ComputerSettings, ScheduleSettings, Settings
-from waggle.gui.widgets.energy import energy, footprint, of_today
+from waggle.gui.widgets.energy_footprint import energy, footprint, of_today
 from waggle.protocol.events_identity import Day, DaysTold
 from waggle.protocol.state import State
 
