@@ -114,7 +114,7 @@ async def prepare_node(
     _publish_part(publisher, 1)
     (verifier, held_out), (machine, fit, opened) = await _run_both(
         _start_verifier(charter, chosen, publisher, stack),
-        _open_fitted(home, folder, chosen, publisher, policy_thread, opening.parts_for),
+        _fit_and_open(home, folder, chosen, publisher, policy_thread, opening.parts_for),
     )
 
     _publish_part(publisher, 3)
@@ -123,7 +123,7 @@ async def prepare_node(
 
     _publish_part(publisher, 4)
     swarm = await swarm_connection.join(
-        home, chosen, charter, identity, verifier, publisher, stack, is_paused=lambda: gate.closed
+        home, chosen, charter, identity, verifier, publisher, stack, is_paused=lambda: gate.is_closed
     )
     recording_policy = round_saver.RecordingPolicy(opened.policy)
     node = Node(
@@ -134,7 +134,7 @@ async def prepare_node(
     saver = _round_saver(
         home, opened, recording_policy, (saved, checkpoint_round), partial(_make_room, home, computer, folder), publisher
     )
-    rules = _rules(chosen, charter, model_config.read(folder), fit.training.method)
+    rules = _round_settings(chosen, charter, model_config.read(folder), fit.training.method)
     snapshots = await asyncio.get_running_loop().run_in_executor(
         policy_thread, _snapshots, home, folder, opened, host.stopped.is_set, computer
     )
@@ -163,7 +163,7 @@ async def prepare_node(
         limits=ResourceLimits(gate, opened, swarm.limit, saver.flush),
         fit_sentence=partial(model_fit.fit_sentence, machine, chosen),
     )
-    publisher.publish(_ready(prepared, identity, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence))
+    publisher.publish(_ready_event(prepared, identity, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence))
     return prepared
 
 
@@ -180,14 +180,14 @@ async def _run_both(task: Awaitable[First], other_task: Awaitable[Second]) -> tu
 async def _start_verifier(
     charter: Charter, chosen: Settings, publisher: EventPublisher, stack: AsyncExitStack
 ) -> tuple[Verifier, tuple[Question, ...]]:
-    verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_publish_restarted, publisher))
+    verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_report_verifier_restart, publisher))
     stack.callback(verifier.close)
     held_out = await asyncio.to_thread(_check_and_reserve, verifier, charter, chosen.learning.held_out_questions)
     _publish_part(publisher, 2)  # what startup waits for now, if the model is not open yet
     return verifier, held_out
 
 
-async def _open_fitted(
+async def _fit_and_open(
     home: paths.Home, folder: Path, chosen: Settings, publisher: EventPublisher, policy_thread: ThreadPoolExecutor,
     parts_for: Callable[[int], int],
 ) -> tuple[DeviceCapacity, MemoryFit, OpenedPolicy]:  # fmt: skip
@@ -210,7 +210,7 @@ def _round_saver(
     make_room_here: Callable[[EventPublisher], None], publisher: EventPublisher,
 ) -> round_saver.RoundSaver:  # fmt: skip
     saved, checkpoint_round = restored
-    refused, room = partial(_publish_refused, publisher), partial(make_room_here, publisher)
+    refused, room = partial(_warn_of_missing_checkpoint, publisher), partial(make_room_here, publisher)
     return round_saver.RoundSaver(
         home.model.checkpoints, opened.policy, recording_policy, checkpoint_round, room, refused, restored=saved
     )
@@ -228,7 +228,7 @@ def _leaderboard_exam(
     return nothing if isinstance(swarm, SoloNode) else LeaderboardExam(node, rules, swarm.leaderboard, gate)
 
 
-def _publish_restarted(publisher: EventPublisher, reason: str) -> None:
+def _report_verifier_restart(publisher: EventPublisher, reason: str) -> None:
     publisher.publish_soon(events.PartRestarted(part="verifier", reason=reason))
 
 
@@ -318,7 +318,7 @@ def _seed(peer_id: bytes) -> int:
     return int.from_bytes(hashlib.sha256(b"waggle/noise/1" + peer_id).digest()[:8], "big")
 
 
-def _rules(chosen: Settings, charter: Charter, model: ModelConfig, method: Method) -> RoundSettings:
+def _round_settings(chosen: Settings, charter: Charter, model: ModelConfig, method: Method) -> RoundSettings:
     learning = chosen.learning
     return RoundSettings(
         questions=learning.questions,
@@ -335,7 +335,7 @@ def _rules(chosen: Settings, charter: Charter, model: ModelConfig, method: Metho
     ).under(charter)
 
 
-def _ready(prepared: PreparedNode, identity: keys.Identity, charter: Charter, note: str) -> events.Ready:
+def _ready_event(prepared: PreparedNode, identity: keys.Identity, charter: Charter, note: str) -> events.Ready:
     opened = prepared.opened
     return events.Ready(
         protocol=PROTOCOL,
@@ -362,7 +362,7 @@ def _ready(prepared: PreparedNode, identity: keys.Identity, charter: Charter, no
     )
 
 
-def _publish_refused(publisher: EventPublisher) -> None:
+def _warn_of_missing_checkpoint(publisher: EventPublisher) -> None:
     publisher.publish_soon(
         events.Warned(
             title="The disk did not take a checkpoint.",

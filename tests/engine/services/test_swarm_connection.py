@@ -89,7 +89,7 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
         own = fresh_identity(tmp_path, "own")
         gate = PauseGate(lambda: None)
         node = await swarm_connection.join(
-            home, chosen, first_swarm(), own, verifier, publisher, stack, is_paused=lambda: gate.closed
+            home, chosen, first_swarm(), own, verifier, publisher, stack, is_paused=lambda: gate.is_closed
         )
         assert isinstance(node, SwarmNode)
         assert await node.addresses() == []

@@ -471,7 +471,7 @@ def test_how_far_an_invite_reaches_is_said_in_german_too(host):
 
 
 def test_why_the_settings_leave_no_choice_is_said_in_german_too(home):
-    fixed = SwarmService(home, Settings(swarm=SwarmSettings(charter="ff" * 32)), again_to([]), unasked)._fixed()
+    fixed = SwarmService(home, Settings(swarm=SwarmSettings(charter="ff" * 32)), again_to([]), unasked)._why_fixed()
     assert fixed in told_in_german()
 
 

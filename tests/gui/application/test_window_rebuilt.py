@@ -266,11 +266,11 @@ def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Control
     shell.window.pages.of(YouPage).show_goodbye()
     goodbye = shell.window.pages.of(YouPage)._goodbye
     goodbye._keeps[0].box.toggle()
-    chosen = goodbye.chosen()
+    chosen = goodbye.chosen_kinds()
     goodbye._forward()
     after = renew(shell, WAYS[0]).pages.of(YouPage)
     assert after._views.currentIndex() == GOODBYE
-    assert after._goodbye.chosen() == chosen
+    assert after._goodbye.chosen_kinds() == chosen
     assert not after._goodbye._confirming
 
 

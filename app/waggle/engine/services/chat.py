@@ -40,7 +40,7 @@ class TurnTaking:
         self._next, self._writing = 0, {0, 1}
 
     @contextmanager
-    def writing(self, me: int) -> Iterator[None]:
+    def take_turns(self, me: int) -> Iterator[None]:
         """Context from this writer's first step to its last."""
         with self._passed:
             self._passed.wait_for(lambda: self._next == me)
@@ -49,15 +49,15 @@ class TurnTaking:
         finally:
             with self._passed:
                 self._writing.discard(me)
-                self._pass(me)
+                self._pass_turn(me)
 
     def step(self, me: int) -> None:
         """Let the other writer take a step, if it has not finished."""
         with self._passed:
-            self._pass(me)
+            self._pass_turn(me)
             self._passed.wait_for(lambda: self._next == me)
 
-    def _pass(self, me: int) -> None:
+    def _pass_turn(self, me: int) -> None:
         self._next = 1 - me if 1 - me in self._writing else me
         self._passed.notify_all()
 
@@ -159,7 +159,7 @@ class ChatService:
         progress, turns = ReplyProgress(command, on_growth, training, left_out, replies), TurnTaking()
 
         def write(side: int) -> bool:
-            with turns.writing(side):
+            with turns.take_turns(side):
                 return self._write(side, sides[side], prompts[side], progress, lambda: turns.step(side), stop_requested)
 
         with PAIR_LOCK:

@@ -103,7 +103,7 @@ class ModelService:
 
     def _list(self) -> events_models.ModelsTold:
         chosen = [ModelSettings(), *([self._chosen] if self._chosen.folder else [])]
-        here = [*chosen, *_downloaded(paths.models())]
+        here = [*chosen, *_downloaded_models(paths.models())]
         if self._chosen.name and self._chosen not in here:
             here.append(self._chosen)
         place = paths.models() if paths.models().is_dir() else self._home.root
@@ -185,7 +185,7 @@ def _size(path: Path) -> int:
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
-def _downloaded(cache: Path) -> list[ModelSettings]:
+def _downloaded_models(cache: Path) -> list[ModelSettings]:
     """The models of the hub on this computer, complete or not."""
     names = set()
     for folder in cache.glob("*/*"):

@@ -164,7 +164,7 @@ def event_from_news(
             read = [group for group in item.groups if has_room()]
             return events.PeerGroupsArrived(
                 origin=text_of(item.origin), name=name_of(item.origin), round=item.round, model=item.model,
-                groups=round_events.judged_groups(read, titles), more=len(item.groups) - len(read),
+                groups=round_events.shown_groups(read, titles), more=len(item.groups) - len(read),
             )  # fmt: skip
         case news.RecordRejected():
             return events.RecordRejected(origin=text_of(item.origin), reason=item.reason, count=item.count)

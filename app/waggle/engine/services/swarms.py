@@ -156,7 +156,7 @@ class SwarmService:
     def mark_played(self) -> None:
         """Note that a round was played: a later choice that fails is undone to this swarm."""
         known = joined_swarms.read(self._home.swarms)
-        if not self._fixed() and known.before != self._active:
+        if not self._why_fixed() and known.before != self._active:
             with suppress(SwarmError):  # a full disk: a failed choice is undone to the swarm before
                 joined_swarms.write(self._home.swarms, replace(known, before=self._active))
 
@@ -174,9 +174,9 @@ class SwarmService:
             )
             for specialty in catalogue.shipped()
         )  # fmt: skip
-        return events_swarms.SwarmsTold(swarms=tuple(descriptions), offers=offers, fixed=self._fixed())
+        return events_swarms.SwarmsTold(swarms=tuple(descriptions), offers=offers, fixed=self._why_fixed())
 
-    def _fixed(self) -> str:
+    def _why_fixed(self) -> str:
         """Why the settings allow no other swarm; empty if they do."""
         if self._chosen.swarm.charter and self._chosen.swarm.charter != self._active:
             return "swarm.charter in the settings, or on the command line, names the swarm."
@@ -241,7 +241,7 @@ class SwarmService:
         return events_swarms.InviteRead(swarm=description, answered=preview.answered)
 
     def _choose(self, digest: str) -> tuple[Answer, ...]:
-        if fixed := self._fixed():
+        if fixed := self._why_fixed():
             raise EngineError("Another swarm cannot be chosen now.", fixed)
         charter, known = self._charter(digest), joined_swarms.read(self._home.swarms)
         swarm_connection.chosen_specialties(self._chosen, charter)

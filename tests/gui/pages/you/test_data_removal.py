@@ -59,7 +59,7 @@ def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(theme: Theme
     qtbot.addWidget(view)
     view.confirmed.connect(choices.append)
     view.show_stored(BELONGINGS, no_backup="")
-    assert view.chosen() == {"checkpoints", "log"}
+    assert view.chosen_kinds() == {"checkpoints", "log"}
     view._go.click()
     assert not choices
     assert view._warning.text() == "They are removed for good. The engine stops first, and Waggle closes afterwards."
