@@ -149,7 +149,7 @@ async def test_status_and_history_are_told_to_the_asker_alone(lifecycle, tmp_pat
     with pytest.raises(EngineError, match="not joined yet"):
         await handler.obey(commands.ChoosePeer(id="4", peer="p", choice="muted"))
     history, _ = await handler.obey(commands.QueryHistory(id="2"))
-    assert isinstance(history, events.HistoryTold)
+    assert isinstance(history, events.TrainingHistory)
     assert lines == []
 
 

@@ -38,7 +38,7 @@ from waggle.gui.widgets.page_header import TitleRow
 from waggle.gui.widgets.painted_widgets import Chip, Logo
 from waggle.gui.widgets.text import LARGE, ElidedLabel, text
 from waggle.protocol import events
-from waggle.protocol.events_playground import Answered, QuestionAnswered, QuestionPosed
+from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed, SnapshotAnswer
 from waggle.protocol.state import STAGES, AnyEvent, Card, State
 
 PERCENTS = (80, 100, 130, 150, 200)
@@ -153,7 +153,7 @@ def ask(window: MainWindow) -> None:
     window.pages.of(SwarmsPage).show_part("playground")
     reasons = ("no answer tag", "cut off", "could not be judged", "close")
     answers = tuple(
-        Answered(rounds=place, completion=events.ShownCompletion(text="22", judged=True, reason=reason))
+        SnapshotAnswer(rounds=place, completion=events.ShownCompletion(text="22", judged=True, reason=reason))
         for place, reason in enumerate(reasons)
     )
     right = events.ShownCompletion(text="<answer>3/7</answer>", judged=True, reward=1.0, reason="right", start=8, length=3)

@@ -236,7 +236,7 @@ class TrainingLoop:
         rows = tuple((i // size, i % size, *row) for i, row in enumerate(written) if self._published_texts.get(i) != row)
         self._published_texts = dict(enumerate(written))
         if rows:
-            self._call.publish(events.CompletionsGrew(round=self.round, rows=rows))
+            self._call.publish(events.CompletionsProgress(round=self.round, rows=rows))
 
     def _decode(self, ids: Ids, ended: bool) -> str:
         return self._node.tokenizer.decode(ids[:-1] if ended else ids)

@@ -34,7 +34,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, QueryDays, QueryHistory, Resume
-from waggle.protocol.events_identity import Day, DaysTold
+from waggle.protocol.events_identity import DailyTotals, Day
 from waggle.protocol.schedule import Readings, ScheduleDecision, Wishes, decide
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
@@ -192,7 +192,7 @@ def test_a_restart_takes_nothing_from_what_home_counts(window_told: TellWindow) 
     """The days as the engine sent them, with the rounds since, and queried again once an engine is ready."""
     noon = START - START % 86_400 + 43_200
     today = Day(date=date_of(noon).isoformat(), rounds=2, answers=128, right=32, seconds=3600.0)
-    days = DaysTold(
+    days = DailyTotals(
         days=(today,), all=replace(today, date="2026-01-05", answers=1280), used_by=3, groups_pulled=41, met=9, at=noon
     )
     ready_again = ready(at=noon + 60)
@@ -373,7 +373,7 @@ def test_home_shows_the_line_of_before_a_restart(window_told: TellWindow, writte
     trend = window.pages.of(HomePage)._trend
     assert trend._empty.text() == "The rounds so far are being asked for."
     rounds = tuple(event.summary for event in written if isinstance(event, events.RoundCompleted))
-    window._store.take(events.HistoryTold(rounds=rounds, held_out=()))
+    window._store.take(events.TrainingHistory(rounds=rounds, held_out=()))
     window._store.flush()
     assert (trend._line.isVisible(), trend._rest.isVisible()) == (True, False)
     assert trend._span.words() == f"last {len(rounds)} rounds"

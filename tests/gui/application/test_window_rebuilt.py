@@ -28,19 +28,19 @@ from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import events
-from waggle.protocol.events_chat import TurnGrew
+from waggle.protocol.events_chat import TurnProgress
 from waggle.protocol.events_identity import BackupWritten
-from waggle.protocol.events_playground import Answered, QuestionAnswered, QuestionPosed
-from waggle.protocol.events_swarms import InviteRead, SwarmCreated, SwarmShown, SwarmsTold
+from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed, SnapshotAnswer
+from waggle.protocol.events_swarms import InviteRead, KnownSwarms, SwarmCreated, SwarmDetails
 from waggle.protocol.state import AnyEvent
 
 pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
 SILENT = [sys.executable, "-c", "import sys; sys.stdin.read()"]  # an engine that takes its time with everything
-HERE_NOW = SwarmShown(charter=HERE, name="First light", specialties=(EASY,), known=True, active=True)
+HERE_NOW = SwarmDetails(charter=HERE, name="First light", specialties=(EASY,), known=True, active=True)
 BEGUN = (
     ready(charter=HERE, swarm="First light"),
     events.PhaseChanged(phase="contributing", round=613),
-    SwarmsTold(swarms=(HERE_NOW, OTHER), offers=OFFERS),
+    KnownSwarms(swarms=(HERE_NOW, OTHER), offers=OFFERS),
 )
 WAYS = [{"window.text_percent": 130}, {"window.language": "de"}]
 
@@ -144,7 +144,7 @@ def test_a_message_and_what_was_guessed_go_on(shell: Controller, way: dict[str, 
     playground = shell.window.pages.of(SwarmsPage).playground
     playground.which.choose(1)
     playground.chat.blind.setChecked(True)
-    tell(shell, OFFERED, TurnGrew(command_id="x", number=0, turn=turn()))
+    tell(shell, OFFERED, TurnProgress(command_id="x", number=0, turn=turn()))
     (box,) = playground.chat._boxes
     box._asks[0].click()
     tally, guess = playground.chat._tally.words(), box.guess
@@ -182,7 +182,7 @@ def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Controlle
     assert (anew._mine.text(), anew._question.text()) == ("2", "What is 1 + 1?")
     assert not anew._go.isEnabled()
     right = events.ShownCompletion(text="<answer>2</answer>", judged=True, reward=1.0, reason="right")
-    answers = (Answered(rounds=0, completion=right), Answered(rounds=613, completion=right))
+    answers = (SnapshotAnswer(rounds=0, completion=right), SnapshotAnswer(rounds=613, completion=right))
     tell(shell, QuestionAnswered(specialty="chain_sum", number=9, answers=answers))
     assert not anew._answers.isHidden()
     new_ask_box = renew(shell, WAYS[1]).pages.of(SwarmsPage).playground.ask

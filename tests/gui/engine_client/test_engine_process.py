@@ -13,8 +13,8 @@ from waggle.engine.main import HANDOVER_SECONDS
 from waggle.gui.engine_client import engine_process
 from waggle.gui.engine_client.engine_process import STOP_TIMEOUT, EngineProcess, command_line, remote_command_line
 from waggle.protocol import events, json_lines
-from waggle.protocol.commands import Pause, Resume, Say
-from waggle.protocol.events_chat import TurnGrew
+from waggle.protocol.commands import Pause, Resume, SendMessage
+from waggle.protocol.events_chat import TurnProgress
 from waggle.protocol.state import AnyEvent
 
 FAKE = Path(__file__).parents[1] / "fake_engine.py"
@@ -74,9 +74,9 @@ def test_a_followed_engine_that_is_started_anew_can_be_asked_again(engine: Calla
 def test_a_conversation_in_another_window_is_not_heard_in_this_one(engine: Callable[[str], StartedEngine], qtbot: QtBot) -> None:
     process, received = engine("well")
     qtbot.waitUntil(lambda: "PhaseChanged" in kinds(received), timeout=20_000)
-    process.send(Say(id="one", words="Hello", number=0))
+    process.send(SendMessage(id="one", words="Hello", number=0))
     qtbot.waitUntil(lambda: "CommandDone" in kinds(received), timeout=20_000)
-    assert [event.turn.words for event in received if isinstance(event, TurnGrew)] == ["Hello"]
+    assert [event.turn.words for event in received if isinstance(event, TurnProgress)] == ["Hello"]
 
 
 def test_a_refused_command_says_why(engine: Callable[[str], StartedEngine], qtbot: QtBot) -> None:

@@ -59,7 +59,7 @@ from waggle.gui.widgets.painted_widgets import StageProgress
 from waggle.network.messages import handshake
 from waggle.network.messages.handshake import Handshake
 from waggle.protocol.events import CheckpointSetAside, Downloading, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
-from waggle.protocol.peer_text import about
+from waggle.protocol.peer_text import standing_text
 from waggle.protocol.schedule import Readings, Wishes, decide
 from waggle.protocol.state import AnyEvent, Card, State, apply
 from waggle.protocol.status_text import sentence
@@ -298,7 +298,7 @@ def test_figures_are_written_as_is_the_custom() -> None:
 def test_thousands_in_what_is_told_are_no_decimals_and_what_is_no_figure_stays() -> None:
     peer = PeerInfo(id="x", name="Brisk Otter", trusted=True, received=1_234_567, useful=1248, rejected=2001)
     translator.use("de")
-    words = tr_sentence(about(peer, 0.0))
+    words = tr_sentence(standing_text(peer, 0.0))
     assert words.endswith("1\u202f248 seiner 1\u202f234\u202f567 Gruppen waren nützlich, 2\u202f001 mit Regelverstoß.")
     for name in ("a1,248", "1,24", "1,2480", "1248,", "1,248,9"):
         assert tr_sentence(f"Answering questions for {name}, round 3.") == f"Beantwortet Fragen für {name}, Runde 3."
@@ -308,7 +308,7 @@ def test_thousands_in_what_is_told_are_no_decimals_and_what_is_no_figure_stays()
 def test_why_something_was_refused_is_told_in_german(reason: str) -> None:
     translator.use("de")
     peer = PeerInfo(id="x", name="Brisk Otter", reason=reason, doubted_until=60.0)
-    words = tr_sentence(about(peer, 0.0))
+    words = tr_sentence(standing_text(peer, 0.0))
     assert words.startswith("Er brach eine Regel (")
     assert reason not in words
 
@@ -467,7 +467,7 @@ def test_errors_warnings_and_fits_are_told_in_german(english: str, german: str) 
 def test_why_a_peer_cannot_be_trained_with_is_told_in_german(protocol: int, version: str, german: str) -> None:
     translator.use("de")
     refusal = handshake.refusal(Handshake(protocol, version, b"\x01" * 32), bytes(32))
-    words = tr_sentence(about(PeerInfo(id="x", name="Brisk Otter", refusal=refusal), 0.0))
+    words = tr_sentence(standing_text(PeerInfo(id="x", name="Brisk Otter", refusal=refusal), 0.0))
     runs = f"Bei ihm läuft {f'Waggle {version}' if version else 'ein anderes Waggle'}, "
     assert words == (german if protocol == PROTOCOL else runs + german)
 

@@ -47,11 +47,11 @@ class IdentityService:
         """Every day with a contribution, oldest first, of all models together."""
         return self._days_and_newest()[0]
 
-    def _days(self) -> events_identity.DaysTold:
+    def _days(self) -> events_identity.DailyTotals:
         """Add up the days. That may take a while, and does not block rounds that are stored meanwhile."""
         days, newest = self._days_and_newest()
         met = [standing for standing in reputation_file.read(self._home.reputation) or () if standing.taken or standing.received]
-        return events_identity.DaysTold(
+        return events_identity.DailyTotals(
             days=days[-366:],
             all=_sum_days(days),
             used_by=sum(standing.taken > 0 for standing in met),

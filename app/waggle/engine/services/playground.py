@@ -43,7 +43,7 @@ class PlaygroundService:
     clock: Callable[[], float] = time.time
     _shared: set[QuestionId] = field(default_factory=set, init=False)  # each question is shared at most once
 
-    async def obey(self, command: commands.TryingCommand) -> tuple[events_playground.TryingEvent, ...]:
+    async def obey(self, command: commands.TryingCommand) -> tuple[events_playground.PlaygroundEvent, ...]:
         """Obey, and return the events for the sender. Raises WaggleError for what cannot be done."""
         match command:
             case commands.PoseQuestion():
@@ -88,7 +88,7 @@ class PlaygroundService:
         for some in batched([(dataset, seed) for seed in seeds], BATCH_SIZE):
             yield from self.node.verifier.questions(some)
 
-    def _ask(self, command: commands.AskModel) -> tuple[events_playground.TryingEvent, ...]:
+    def _ask(self, command: commands.AskModel) -> tuple[events_playground.PlaygroundEvent, ...]:
         self.snapshots.pause_point()  # the engine may have left while others were answered
         named, question = self._question_of(command.specialty, command.number, command.epoch)
         goes = named if command.mine.strip() and self.may_share() else None
@@ -104,7 +104,7 @@ class PlaygroundService:
             _shown_completion(completion, verdict) for completion, verdict in zip(completions, judged, strict=True)
         ]
         answers = tuple(
-            events_playground.Answered(rounds=snapshot.rounds, completion=judged_completion)
+            events_playground.SnapshotAnswer(rounds=snapshot.rounds, completion=judged_completion)
             for snapshot, judged_completion in zip(snapshots, judged_completions, strict=False)
         )
         mine = judged_completions[-1] if len(judged_completions) > len(snapshots) else None

@@ -39,7 +39,7 @@ NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_SWARM, *NOT_CAUSED_BY_EITHER, ModelError)
 BACK_MESSAGE = "It goes on in the swarm of before."
 MAX_OWN_ADDRESSES, MAX_OTHER_ADDRESSES = 4, 4  # in an invite; others' are for times when this computer is off
 ANY_ADDRESS = ("0.0.0.0", "::")
-Answer = events_swarms.SwarmsTold | events_swarms.SwarmCreated | events_swarms.InviteRead | events_swarms.InviteWritten
+Answer = events_swarms.KnownSwarms | events_swarms.SwarmCreated | events_swarms.InviteRead | events_swarms.InviteWritten
 Addresses = Callable[[], Awaitable[list[str]]]
 
 
@@ -160,7 +160,7 @@ class SwarmService:
             with suppress(SwarmError):  # a full disk: a failed choice is undone to the swarm before
                 joined_swarms.write(self._home.swarms, replace(known, before=self._active))
 
-    def _list(self) -> events_swarms.SwarmsTold:
+    def _list(self) -> events_swarms.KnownSwarms:
         known, first = joined_swarms.read(self._home.swarms), charters.first_swarm()
         entries = [known_entry for known_entry in known.entries if known_entry.charter != first.digest.hex()]
         descriptions = [self._describe(first, known.entry(first.digest.hex()) or JoinedSwarm(charter=first.digest.hex()))]
@@ -174,7 +174,7 @@ class SwarmService:
             )
             for specialty in catalogue.shipped()
         )  # fmt: skip
-        return events_swarms.SwarmsTold(swarms=tuple(descriptions), offers=offers, fixed=self._why_fixed())
+        return events_swarms.KnownSwarms(swarms=tuple(descriptions), offers=offers, fixed=self._why_fixed())
 
     def _why_fixed(self) -> str:
         """Why the settings allow no other swarm; empty if they do."""
@@ -182,13 +182,13 @@ class SwarmService:
             return "swarm.charter in the settings, or on the command line, names the swarm."
         return ""
 
-    def _describe(self, charter: Charter, entry: JoinedSwarm | None) -> events_swarms.SwarmShown:
+    def _describe(self, charter: Charter, entry: JoinedSwarm | None) -> events_swarms.SwarmDetails:
         digest = charter.digest
-        return events_swarms.SwarmShown(
+        return events_swarms.SwarmDetails(
             charter=digest.hex(),
             name=charter.name,
             specialties=tuple(
-                events_swarms.SpecialtyShown(title=specialty.title, difficulty=difficulty, sample=sample)
+                events_swarms.SpecialtyDetails(title=specialty.title, difficulty=difficulty, sample=sample)
                 for specialty in charter.specialties
                 for difficulty, sample in [catalogue.recognise(specialty)]
             ),

@@ -19,11 +19,11 @@ from waggle.gui.state.spoken_summary import MINUTE, summary_text
 from waggle.gui.theme.theme import suspend_style_sheet
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import announce
-from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory
+from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferChat, PoseQuestion, QueryDays, QueryHistory
 from waggle.protocol.status_text import sentence
 
 SMALLEST = (900, 600)  # pixels
-AUTOMATIC_QUERIES = (ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory)  # pages send them again
+AUTOMATIC_QUERIES = (ListModels, ListSwarms, OfferChat, PoseQuestion, QueryDays, QueryHistory)  # pages send them again
 
 
 class MainWindow(QWidget):

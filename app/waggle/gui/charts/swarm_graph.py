@@ -31,7 +31,7 @@ from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import draw_avatar, draw_cell, hexagon
 from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.peer_text import about
+from waggle.protocol.peer_text import standing_text
 from waggle.protocol.state import State
 
 MOST_CELLS, MOST_OF_ONE = 120, 12  # moving at once, and of one flow: a peer may take hundreds of groups at once
@@ -308,7 +308,7 @@ class SwarmGraph(PaintedWidget):
         """The tooltip of a peer: its name and the verdict on it."""
         peers, now = self._known
         peer = peers.get(identity)
-        return f"{one_line(peer.name)}: {tr_sentence(visible(about(peer, now)))}" if peer else ""
+        return f"{one_line(peer.name)}: {tr_sentence(visible(standing_text(peer, now)))}" if peer else ""
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):

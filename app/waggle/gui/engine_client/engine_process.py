@@ -12,8 +12,8 @@ from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.gui.i18n.formatting import one_line
 from waggle.protocol import PROTOCOL, events, json_lines
-from waggle.protocol.commands import AnyCommand, Say, Stop
-from waggle.protocol.events_chat import TurnGrew
+from waggle.protocol.commands import AnyCommand, SendMessage, Stop
+from waggle.protocol.events_chat import TurnProgress
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
 BACKOFF = (1.0, 4.0, 15.0)  # seconds before the first, second and third start after a death
@@ -93,7 +93,7 @@ class EngineProcess(QObject):
         if self._over or self._hopeless or self._process.state() != QProcess.ProcessState.Running:
             return False
         self._process.write(json_lines.line(command))
-        if isinstance(command, Say):
+        if isinstance(command, SendMessage):
             self._last_message_id = command.id
         return True
 
@@ -143,7 +143,7 @@ class EngineProcess(QObject):
                 )
                 self._give_up(other, line)
                 return
-            case TurnGrew() if event.command_id != self._last_message_id:
+            case TurnProgress() if event.command_id != self._last_message_id:
                 return  # a chat in another window attached to the same engine
             case events.CommandRefused():
                 self.refused.emit(event.title, event.advice, event.id)

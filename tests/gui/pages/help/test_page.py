@@ -19,10 +19,10 @@ from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.help.page import WORDS, HelpPage, LogCard
 from waggle.gui.state.event_log import MOST_ENTRIES, EventLog, EventLogHandler, EventLogModel
 from waggle.protocol.events import EngineFailed, EngineGone, EngineStopped, Preparing, ReachChanged, Warned
-from waggle.protocol.events_swarms import SwarmShown, SwarmsTold
+from waggle.protocol.events_swarms import KnownSwarms, SwarmDetails
 from waggle.protocol.state import State
 
-KNOWN = SwarmsTold(swarms=(SwarmShown(charter="ab" * 32, name="Anna's home", specialties=(), known=True),), offers=())
+KNOWN = KnownSwarms(swarms=(SwarmDetails(charter="ab" * 32, name="Anna's home", specialties=(), known=True),), offers=())
 
 
 def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_answer_is_shown(theme, qtbot, monkeypatch):

@@ -49,17 +49,17 @@ from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events import ShownCompletion
-from waggle.protocol.events_models import ModelExported, ModelShown, ModelsTold
-from waggle.protocol.events_playground import Answered, QuestionAnswered, QuestionPosed
+from waggle.protocol.events_models import ModelDetails, ModelExported, ModelList
+from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed, SnapshotAnswer
 from waggle.protocol.events_swarms import (
     InviteRead,
     InviteWritten,
+    KnownSwarms,
+    SpecialtyDetails,
     SpecialtyOffer,
-    SpecialtyShown,
     StartedAgain,
     SwarmCreated,
-    SwarmShown,
-    SwarmsTold,
+    SwarmDetails,
 )
 from waggle.protocol.state import State
 from waggle.tasks.catalogue import shipped
@@ -67,9 +67,9 @@ from waggle.tasks.catalogue import shipped
 TellWindow = Callable[..., MainWindow]
 HERE, THERE = "ab" * 32, "cd" * 32
 LINK = f"waggle://join?charter={THERE}&seed=/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW"
-EASY = SpecialtyShown(title="Fractions", difficulty="easy", sample="Simplify 36/84.")
-FIRST = SwarmShown(charter=HERE, name="First light", specialties=(EASY,), shipped=True, known=True, active=True)
-OTHER = SwarmShown(charter=THERE, name="Two laptops", specialties=(EASY, EASY), known=True, members=2)
+EASY = SpecialtyDetails(title="Fractions", difficulty="easy", sample="Simplify 36/84.")
+FIRST = SwarmDetails(charter=HERE, name="First light", specialties=(EASY,), shipped=True, known=True, active=True)
+OTHER = SwarmDetails(charter=THERE, name="Two laptops", specialties=(EASY, EASY), known=True, members=2)
 OFFERS = (
     SpecialtyOffer(dataset="bf", title="Tiny programs", topic="code", samples={"easy": "+", "hard": "+++"}),
     SpecialtyOffer(dataset="gcd", title="Divisors", topic="arithmetic", samples={"standard": "gcd of 4 and 6?"}),
@@ -77,7 +77,7 @@ OFFERS = (
 BEGUN = [
     ready(charter=HERE, swarm="First light"),
     events.PhaseChanged(phase="contributing", round=613),
-    SwarmsTold(swarms=(FIRST, OTHER), offers=OFFERS),
+    KnownSwarms(swarms=(FIRST, OTHER), offers=OFFERS),
 ]
 
 
@@ -187,7 +187,7 @@ def test_not_now_joins_nothing(page: Page, qtbot: QtBot) -> None:
 )  # fmt: skip
 def test_of_a_swarm_that_is_known_nothing_is_said_that_nobody_asked(page: Page, members: int, there: str) -> None:
     window, swarms, _ = page
-    tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, members=members))))
+    tell(window, KnownSwarms(swarms=(FIRST, replace(OTHER, members=members))))
     next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there").click()
     (sheet,) = swarms.findChildren(SwarmPreviewCard)
     assert f"{there} You know this swarm." in [label.text() for label in sheet.findChildren(QLabel)]
@@ -207,7 +207,7 @@ def test_a_press_made_for_what_came_before_joins_nothing(page: Page, qtbot: QtBo
 
 def test_the_keyboard_stays_on_the_page_when_what_it_pressed_goes_away(page: Page, qtbot: QtBot) -> None:
     window, swarms, sent = page
-    tell(window, SwarmsTold(swarms=(FIRST, OTHER)))
+    tell(window, KnownSwarms(swarms=(FIRST, OTHER)))
     go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there")
     go.setFocus()
     qtbot.keyClick(go, Qt.Key.Key_Return)
@@ -312,7 +312,7 @@ def test_what_a_swarm_still_lacks_is_said(page: Page) -> None:
     window, swarms, _ = page
     form = swarms._form
     many = tuple(replace(OFFERS[0], dataset=f"bf{i}", title=f"Tiny programs {i}") for i in range(65))
-    tell(window, SwarmsTold(swarms=(FIRST, OTHER), offers=many))
+    tell(window, KnownSwarms(swarms=(FIRST, OTHER), offers=many))
     assert form._count.words() == "Choose at least one kind of question."
     for i in range(65):
         form._model.item(i).setCheckState(Qt.CheckState.Checked)
@@ -334,7 +334,7 @@ def test_what_a_kind_of_question_is_about_is_said_in_german(page: Page) -> None:
     assert {offer.topic for offer in shipped()} == set(TOPICS)
     translator.use("de")
     window, swarms, _ = page
-    tell(window, SwarmsTold(swarms=(FIRST,), offers=(replace(OFFERS[0], topic="algorithms"),)))
+    tell(window, KnownSwarms(swarms=(FIRST,), offers=(replace(OFFERS[0], topic="algorithms"),)))
     assert swarms._form._model.item(0).text() == "Winzige Programme  ·  Algorithmen"
 
 
@@ -342,7 +342,7 @@ def test_kinds_of_questions_stand_in_the_order_of_their_names_in_german(page: Pa
     translator.use("de")
     window, swarms, _ = page
     offers = tuple(replace(OFFERS[0], title=title) for title in ("Maze", "Water jugs", "Dice", "Grids"))
-    tell(window, SwarmsTold(swarms=(FIRST,), offers=offers))
+    tell(window, KnownSwarms(swarms=(FIRST,), offers=offers))
     names = [swarms._form._model.item(i).text().split("  ·")[0] for i in range(len(offers))]
     assert names == ["Labyrinth", "Raster", "Wasserkrüge", "Würfel"]
 
@@ -430,7 +430,7 @@ def test_while_the_engine_goes_elsewhere_nothing_can_be_asked(page: Page) -> Non
 
 def test_settings_that_leave_no_choice_are_said(page: Page) -> None:
     window, swarms, _ = page
-    tell(window, SwarmsTold(swarms=(FIRST, OTHER), fixed="swarm.charter names the swarm."))
+    tell(window, KnownSwarms(swarms=(FIRST, OTHER), fixed="swarm.charter names the swarm."))
     assert swarms._line.words() == "swarm.charter names the swarm."
     assert (swarms._new.isEnabled(), swarms._ask_others.isEnabled()) == (False, True), "who may not leave may invite"
 
@@ -463,7 +463,7 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
     assert sheet.join.text() == "Join Q&&A club", "which Qt shows as one sign"
     assert sheet.join.shortcut().isEmpty(), "a stranger's name is no key"
     assert sheet.join.accessibleName() == "Join Q&A club"
-    assert trains_on(replace(OTHER, specialties=(SpecialtyShown(title="a\nb"),))) == "a b"
+    assert trains_on(replace(OTHER, specialties=(SpecialtyDetails(title="a\nb"),))) == "a b"
 
 
 @pytest.mark.parametrize("url", [QUrl(LINK), QUrl.fromLocalFile("/somewhere/invite.waggle")])
@@ -481,16 +481,16 @@ def test_a_code_has_whole_modules_and_three_corners() -> None:
     assert qr_code.modules("") == ()
 
 
-STARTER = ModelShown(kind="starter", bytes=3_300_000, active=True, rounds=613)
-QWEN = ModelShown(kind="hub", name="Qwen/Tiny", bytes=988_000_000)
-HALF = ModelShown(kind="hub", name="Qwen/Half", bytes=400_000_000, finished=False)
+STARTER = ModelDetails(kind="starter", bytes=3_300_000, active=True, rounds=613)
+QWEN = ModelDetails(kind="hub", name="Qwen/Tiny", bytes=988_000_000)
+HALF = ModelDetails(kind="hub", name="Qwen/Half", bytes=400_000_000, finished=False)
 
 
 @pytest.fixture
 def models(page: Page) -> tuple[MainWindow, ModelsView, list[AnyCommand]]:
     window, swarms, sent = page
     swarms._which.choose(1)
-    tell(window, ModelsTold(models=(STARTER, QWEN, HALF), cache="/cache", free=50_000_000_000))
+    tell(window, ModelList(models=(STARTER, QWEN, HALF), cache="/cache", free=50_000_000_000))
     return window, swarms._models, sent
 
 
@@ -510,7 +510,7 @@ def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
     window, view, _ = models
     train = button_of(view, "Train this one")
     train.setFocus()
-    tell(window, ModelsTold(models=(replace(STARTER, rounds=614), QWEN, HALF), cache="/cache", free=49_000_000_000))
+    tell(window, ModelList(models=(replace(STARTER, rounds=614), QWEN, HALF), cache="/cache", free=49_000_000_000))
     assert button_of(view, "Train this one") is train
     assert window.focusWidget() is train
     assert "614 rounds trained here" in view._model_cards[0]._about.words()
@@ -519,18 +519,18 @@ def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
 
 def test_a_card_of_a_swarm_stays_while_members_come_and_go(page: Page) -> None:
     window, swarms, _ = page
-    tell(window, SwarmsTold(swarms=(FIRST, OTHER)))
+    tell(window, KnownSwarms(swarms=(FIRST, OTHER)))
     go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there")
     go.setFocus()
     peer = events.PeerInfo(id="p", name="Brisk Otter", received=3)
-    tell(window, events.PeerChanged(peer=peer), SwarmsTold(swarms=(FIRST, OTHER), seq=9))
+    tell(window, events.PeerChanged(peer=peer), KnownSwarms(swarms=(FIRST, OTHER), seq=9))
     assert window.focusWidget() is go
     assert swarms._list._active[0]._members._value.text() == "2, you included"
 
 
 def test_an_export_is_offered_once_something_is_saved(models: Models) -> None:
     window, view, sent = models
-    fresh = ModelsTold(models=(replace(STARTER, rounds=0),), cache="/cache", free=50_000_000_000)
+    fresh = ModelList(models=(replace(STARTER, rounds=0),), cache="/cache", free=50_000_000_000)
     tell(window, fresh)
     assert not button_of(view, "Export what was learned").isEnabled()
     sent_before = len(sent)
@@ -626,7 +626,7 @@ WRONG = ShownCompletion(text="<answer>9</answer>", judged=True, reason="wrong: 9
 GOOD = ShownCompletion(text="<answer>3/7</answer>", judged=True, reward=1.0, reason="right", start=8, length=3)
 TRIED = QuestionAnswered(
     specialty="simple_fractions", number=7, mine=WRONG,
-    answers=(Answered(rounds=0, completion=WRONG), Answered(rounds=64, completion=GOOD), Answered(rounds=600, completion=GOOD)),
+    answers=tuple(SnapshotAnswer(rounds=rounds, completion=text) for rounds, text in ((0, WRONG), (64, GOOD), (600, GOOD))),
 )  # fmt: skip
 Playground = tuple[MainWindow, QuestionView, list[AnyCommand]]
 
@@ -925,7 +925,7 @@ def test_a_swarm_that_others_can_name_again_is_forgotten_at_a_press(page: Page) 
 )
 def test_the_only_way_back_is_not_forgotten_at_one_press(page: Page, qtbot: QtBot, kind: dict[str, bool], question: str) -> None:
     window, swarms, sent = page
-    tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, **kind)), offers=OFFERS))
+    tell(window, KnownSwarms(swarms=(FIRST, replace(OTHER, **kind)), offers=OFFERS))
     window.activateWindow()
     screenshot_when_still(window)
     (forget,) = (link for link in swarms.findChildren(ConfirmLink) if link.isVisible())

@@ -20,14 +20,14 @@ from waggle.gui.pages.you.page import YouPage, aha_words
 from waggle.gui.pages.you.share_card import SIZE, share_card_figures
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
-from waggle.protocol.events_identity import BackupRead, BackupWritten, Day, DaysTold
+from waggle.protocol.events_identity import BackupRead, BackupWritten, DailyTotals, Day
 from waggle.protocol.state import State
 
 TellWindow = Callable[..., MainWindow]
 WORDS = "correct horse battery"
 TODAY = datetime.datetime.fromtimestamp(START, datetime.UTC).astimezone().date()
 YESTERDAY = TODAY - datetime.timedelta(days=1)
-DAYS = DaysTold(
+DAYS = DailyTotals(
     days=(Day(date=YESTERDAY.isoformat(), rounds=2, answers=128, right=32, learned=9, seconds=240.0),),
     all=Day(date="2026-01-05", rounds=20, answers=1280, right=320, learned=90, seconds=2400.0),
     used_by=3,

@@ -11,7 +11,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, mirror_box
 from waggle.gui.widgets.table import style_table
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.peer_text import Standing, about, standing
+from waggle.protocol.peer_text import Standing, standing, standing_text
 
 COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "They took", "Mean reward", "Standing", "Delay", "Seen")
 WIDTHS = (0, 128, 116, 62, 118, 82, 100, 110, 68, 66)
@@ -110,9 +110,9 @@ class PeerTableModel(QAbstractTableModel):
         peer = self._peers[index.row()]
         match role:
             case Qt.ItemDataRole.AccessibleDescriptionRole:
-                return tr_sentence(visible(about(peer, self._now)))
+                return tr_sentence(visible(standing_text(peer, self._now)))
             case Qt.ItemDataRole.ToolTipRole if index.column() == STANDING_COLUMN:
-                return tooltip_text(tr_sentence(visible(about(peer, self._now))))
+                return tooltip_text(tr_sentence(visible(standing_text(peer, self._now))))
             case Qt.ItemDataRole.ToolTipRole:
                 return tooltip_text(self._words(index.row())[index.column()])
             case _:

@@ -19,7 +19,7 @@ from waggle.gui.widgets.scroll_anchor import is_in_view
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import say_in, text
 from waggle.protocol.commands import ChooseSwarm, ReadInvite, new_id
-from waggle.protocol.events_swarms import SwarmShown
+from waggle.protocol.events_swarms import SwarmDetails
 from waggle.protocol.state import State
 
 LINK, PREVIEW = range(2)
@@ -43,7 +43,7 @@ class JoinView(QStackedWidget):
         self._awaited = ""  # the id of the ReadInvite whose answer is awaited
         self._joining = ""  # the id of the ChooseSwarm that was sent last; empty once it was refused
         self._is_deferred = False  # a link was entered before there was an engine to ask
-        self._previewed: tuple[SwarmShown, Callable[[], str]] | None = None  # the swarm, and the words on who is there
+        self._previewed: tuple[SwarmDetails, Callable[[], str]] | None = None  # the swarm, and the words on who is there
         self._previews = column()
         self._link_form = ScrollArea(column(self._link_card(), None))
         self._preview_area = ScrollArea(self._previews)
@@ -113,7 +113,7 @@ class JoinView(QStackedWidget):
             if swarm.charter == charter:
                 self.preview(swarm, partial(remembered_words, swarm))
 
-    def preview(self, swarm: SwarmShown, members_words: Callable[[], str]) -> None:
+    def preview(self, swarm: SwarmDetails, members_words: Callable[[], str]) -> None:
         """Preview a swarm; `members_words` says, in the window's language, who is in it."""
         preview = self._add_preview(swarm, members_words)
         self.opened.emit()
@@ -154,7 +154,7 @@ class JoinView(QStackedWidget):
         self._say(words)
         return is_in_view(self._message)
 
-    def _add_preview(self, swarm: SwarmShown, members_words: Callable[[], str]) -> SwarmPreviewCard:
+    def _add_preview(self, swarm: SwarmDetails, members_words: Callable[[], str]) -> SwarmPreviewCard:
         self._previewed = swarm, members_words
         empty(self._previews)
         state = self._state

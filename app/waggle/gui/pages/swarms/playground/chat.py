@@ -16,7 +16,7 @@ from waggle.gui.widgets.layout import as_widget, card, column, restyle, row, rul
 from waggle.gui.widgets.scroll_anchor import is_in_view
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, announce, text
-from waggle.protocol.commands import ClearTalk, Hush, OfferTalk, Say, new_id
+from waggle.protocol.commands import ClearChat, OfferChat, SendMessage, StopReplies, new_id
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, Turn
 from waggle.protocol.state import State
 
@@ -124,7 +124,7 @@ class ChatView(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self._waiting:
-            self.commanded.emit(Hush(id=new_id()))
+            self.commanded.emit(StopReplies(id=new_id()))
         else:
             super().keyPressEvent(event)
 
@@ -189,7 +189,7 @@ class ChatView(QWidget):
         ready = self.state.ready
         if self.isVisible() and ready is not None and ready is not self._offered_for and not self._why_not():
             self._offered_for = ready
-            self.commanded.emit(OfferTalk(id=new_id()))
+            self.commanded.emit(OfferChat(id=new_id()))
 
     def _fill_moments(self) -> None:
         """List the earlier models that can be compared with."""
@@ -215,7 +215,7 @@ class ChatView(QWidget):
 
     def _send_or_stop(self) -> None:
         if self._waiting:
-            self.commanded.emit(Hush(id=new_id()))
+            self.commanded.emit(StopReplies(id=new_id()))
         else:
             self._say()
 
@@ -228,14 +228,14 @@ class ChatView(QWidget):
         self._complain("")
         number = len(earlier)
         self.commanded.emit(
-            Say(id=self._asked_by, words=words, number=number, before=self._before, earlier=earlier[-SENT:])
+            SendMessage(id=self._asked_by, words=words, number=number, before=self._before, earlier=earlier[-SENT:])
         )  # fmt: skip
         self._draw()
 
     def _forget(self) -> None:
         self._waiting = ""
         self._complain("")
-        self.commanded.emit(ClearTalk(id=new_id()))
+        self.commanded.emit(ClearChat(id=new_id()))
 
     def _set_blind(self, blind: bool) -> None:
         """Name the models of all earlier turns; the choice applies to new turns."""
