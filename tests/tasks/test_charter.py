@@ -71,7 +71,7 @@ def test_what_is_wrong_with_a_charter_is_said_in_plain_words_on_one_line(documen
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]).filter(str.isprintable), min_size=1, max_size=20)
 LISTED = [
-    finding.dataset for finding in audit_results.shipped().findings.values() if finding.listed and finding.longest >= 20_000
+    finding.dataset for finding in audit_results.shipped_audit().findings.values() if finding.listed and finding.longest >= 20_000
 ]
 
 
@@ -87,7 +87,7 @@ def values(known: SettingRange) -> st.SearchStrategy:
 
 
 def specialty_of(dataset: str) -> st.SearchStrategy:
-    ranges = {name: values(known) for name, known in setting_ranges.shipped()[dataset].items()}
+    ranges = {name: values(known) for name, known in setting_ranges.all_ranges()[dataset].items()}
     return st.builds(Specialty, dataset=st.just(dataset), title=WORDS, settings=st.fixed_dictionaries({}, optional=ranges))
 
 

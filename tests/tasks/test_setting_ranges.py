@@ -61,19 +61,19 @@ def test_a_charter_with_a_setting_that_is_free_text_or_out_of_bounds_is_refused_
 
 def test_every_difficulty_on_offer_and_the_first_swarm_may_be_set():
     check(first_swarm())
-    for offer in catalogue.shipped():
+    for offer in catalogue.catalogue_entries():
         for level in offer.levels.values():
-            assert setting_ranges.refused(offer.dataset, level.settings) is None, offer.dataset
+            assert setting_ranges.first_refused_setting(offer.dataset, level.settings) is None, offer.dataset
 
 
 def test_a_number_lies_between_those_that_reasoning_gym_or_an_offer_sets():
-    base = setting_ranges.shipped()["base_conversion"]
+    base = setting_ranges.all_ranges()["base_conversion"]
     assert (base["max_base"].least, base["max_base"].most) == (9, 27)
-    for name, settings in setting_ranges.shipped().items():
+    for name, settings in setting_ranges.all_ranges().items():
         for limits in settings.values():
             assert limits.least <= limits.most, name
     for value, may in ((8, False), (9, True), (20, True), (27, True), (28, False)):
-        assert (setting_ranges.refused("base_conversion", {"max_base": value}) is None) is may
+        assert (setting_ranges.first_refused_setting("base_conversion", {"max_base": value}) is None) is may
 
 
 def test_other_numbers_than_those_on_offer_may_be_set():
@@ -83,8 +83,8 @@ def test_other_numbers_than_those_on_offer_may_be_set():
 
 
 def test_the_list_is_of_what_is_listed_and_holds_no_free_text():
-    listed = {name for name, finding in audit_results.shipped().findings.items() if finding.listed}
-    known = setting_ranges.shipped()
+    listed = {name for name, finding in audit_results.shipped_audit().findings.items() if finding.listed}
+    known = setting_ranges.all_ranges()
     assert set(known) == listed
     ranges = [(name, limits) for settings in known.values() for name, limits in settings.items()]
     assert len(ranges) > 250

@@ -37,14 +37,14 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @functools.cache
-def shipped() -> tuple[CatalogueEntry, ...]:
+def catalogue_entries() -> tuple[CatalogueEntry, ...]:
     """Every entry, those of reasoning-gym first; raises CharterError."""
     try:
         lines = (paths.resources() / "specialties.jsonl").read_bytes().splitlines()
         entries = tuple(msgspec.json.decode(line, type=CatalogueEntry) for line in lines)
     except (OSError, ValueError) as error:
         raise CharterError("The list of specialties cannot be read.", "Install Waggle again.") from error
-    audited = {name for name, finding in audit_results.shipped().findings.items() if finding.listed}
+    audited = {name for name, finding in audit_results.shipped_audit().findings.items() if finding.listed}
     return *entries, *(_entry(name, dataset) for name, dataset in waggle_datasets().items() if name in audited)
 
 
@@ -64,7 +64,7 @@ def charter_of(name: str, chosen: Sequence[tuple[str, str]], *, model_hint: str 
 
     `admission` is the public key of a private swarm, in hex.
     """
-    entries = {entry.dataset: entry for entry in shipped()}
+    entries = {entry.dataset: entry for entry in catalogue_entries()}
     chosen_specialties = []
     for dataset, difficulty in chosen:
         entry = entries.get(dataset)
@@ -93,7 +93,7 @@ def charter_of(name: str, chosen: Sequence[tuple[str, str]], *, model_hint: str 
 
 def recognise(specialty: Specialty) -> tuple[str, str]:
     """The difficulty of a charter's specialty and a sample question; empty if its settings are none of the catalogue's."""
-    for entry in shipped():
+    for entry in catalogue_entries():
         if entry.dataset == specialty.dataset:
             for difficulty, level in entry.levels.items():
                 if level.settings == specialty.settings:

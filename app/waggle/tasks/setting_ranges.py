@@ -26,7 +26,7 @@ class _DatasetRanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @functools.cache
-def shipped() -> dict[str, Mapping[str, SettingRange]]:
+def all_ranges() -> dict[str, Mapping[str, SettingRange]]:
     """The ranges of every setting of every dataset; raises CharterError."""
     try:
         lines = (paths.resources() / "adjustable.jsonl").read_bytes().splitlines()
@@ -37,15 +37,15 @@ def shipped() -> dict[str, Mapping[str, SettingRange]]:
     return {dataset.dataset: dataset.settings for dataset in datasets} | own
 
 
-def refused(dataset: str, settings: Mapping[str, Setting]) -> tuple[str, str] | None:
+def first_refused_setting(dataset: str, settings: Mapping[str, Setting]) -> tuple[str, str] | None:
     """The name and value of the first setting that a charter may not hold, shortened and printable; None if it may hold all."""
-    ranges = shipped().get(dataset, {})
+    ranges = all_ranges().get(dataset, {})
     for name, value in settings.items():
         if name not in ranges or not ranges[name].allows(value):
-            return _quoted(name), _quoted(value)
+            return _quoted_value(name), _quoted_value(value)
     return None
 
 
-def _quoted(value: Setting) -> str:
+def _quoted_value(value: Setting) -> str:
     words = value if isinstance(value, str) and value and value.isprintable() else repr(value)
     return words if len(words) <= LONGEST_QUOTE else f"{words[:LONGEST_QUOTE]}..."

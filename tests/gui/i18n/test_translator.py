@@ -64,7 +64,7 @@ from waggle.protocol.schedule import Readings, Wishes, decide
 from waggle.protocol.state import AnyEvent, Card, State, apply
 from waggle.protocol.status_text import sentence
 from waggle.tasks import charter as charters
-from waggle.tasks.catalogue import shipped
+from waggle.tasks.catalogue import catalogue_entries
 from waggle.tasks.charter import PROTOCOL
 from waggle.tasks.specialties import waggle_datasets
 
@@ -92,7 +92,9 @@ def test_every_sentence_is_told_in_german(row: tuple[State, str, str, str]) -> N
 def test_every_specialty_that_is_offered_has_a_title_in_german() -> None:
     translator.use("de")
     assert [
-        offer.title for offer in shipped() if offer.dataset not in waggle_datasets() and tr_sentence(offer.title) == offer.title
+        offer.title
+        for offer in catalogue_entries()
+        if offer.dataset not in waggle_datasets() and tr_sentence(offer.title) == offer.title
     ] == [
         "Kakurasu",
         "Sudoku",

@@ -67,7 +67,8 @@ async def _download(
     report = _Progress(chosen.name, publisher, gate, limit)
     warn = partial(_warn, publisher)
     fetch = partial(
-        hub_download.fetch, chosen.name, paths.models(), report, warn=warn, token=hub_token.stored, examine=examine, commit=commit
+        hub_download.fetch, chosen.name, paths.models(), report, warn=warn, token=hub_token.stored_token, examine=examine,
+        commit=commit,
     )  # fmt: skip
     away = partial(_report_away, chosen.name, publisher, patient)
     fetched = _start_thread(partial(_fetch_with_retries, chosen.name, gate, fetch, away))

@@ -172,7 +172,7 @@ class SwarmService:
                 dataset=specialty.dataset, title=specialty.title, topic=specialty.topic,
                 samples={difficulty: level.sample for difficulty, level in specialty.levels.items()},
             )
-            for specialty in catalogue.shipped()
+            for specialty in catalogue.catalogue_entries()
         )  # fmt: skip
         return events_swarms.KnownSwarms(swarms=tuple(descriptions), offers=offers, fixed=self._why_fixed())
 

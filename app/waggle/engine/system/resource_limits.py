@@ -137,7 +137,7 @@ def _removable_files(home: paths.Home, in_use: Path) -> Iterator[Path]:
     states = _states(home)
     for folder in states:
         yield from (path for path in _own_entries(folder) if path.name.startswith("damaged-"))
-    yield from hub_cache.unfinished(paths.models())
+    yield from hub_cache.unfinished_downloads(paths.models())
     others = [folder for folder in paths.models().glob("*/*") if folder != in_use and not folder.name.startswith(".")]
     yield from sorted(others, key=lambda folder: folder.stat().st_mtime)
     for folder in states:

@@ -62,7 +62,7 @@ from waggle.protocol.events_swarms import (
     SwarmDetails,
 )
 from waggle.protocol.state import State
-from waggle.tasks.catalogue import shipped
+from waggle.tasks.catalogue import catalogue_entries
 
 TellWindow = Callable[..., MainWindow]
 HERE, THERE = "ab" * 32, "cd" * 32
@@ -331,7 +331,7 @@ def test_the_question_of_the_kind_that_was_chosen_last_is_shown(page: Page) -> N
 
 
 def test_what_a_kind_of_question_is_about_is_said_in_german(page: Page) -> None:
-    assert {offer.topic for offer in shipped()} == set(TOPICS)
+    assert {offer.topic for offer in catalogue_entries()} == set(TOPICS)
     translator.use("de")
     window, swarms, _ = page
     tell(window, KnownSwarms(swarms=(FIRST,), offers=(replace(OFFERS[0], topic="algorithms"),)))
