@@ -341,7 +341,7 @@ async def test_a_flood_of_calls_by_several_at_once_is_cut_off_for_its_senders_al
         victim = await start("victim", seeds=(seed_address,))
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = [await attacker(f"caller {number}") for number in range(3)]
-    address = (await victim.node._connection.network.addresses())[0]
+    address = (await victim.node._transport.network.addresses())[0]
     await asyncio.gather(*(each.network.connect(address) for each in hostile))
 
     floods = [asyncio.create_task(each.flood([victim.identity.peer_id], int(2 * CALLS_BURST))) for each in hostile]
@@ -403,7 +403,7 @@ async def test_a_muted_peer_is_not_learned_from_and_a_blocked_one_gets_nothing_e
 
     assert victim.node.waiting() == ()
     assert peer_id in victim.node._reputations.avoided()
-    dht = honest.node._connection.network
+    dht = honest.node._transport.network
     assert await dht.fetch_handshake(victim.identity.peer_id)
 
     victim.node.choose(peer_id, "blocked")
@@ -422,7 +422,7 @@ async def test_a_crowd_of_made_up_names_in_the_directory_keeps_nobody_from_being
     hostile = [await attacker(f"crowd {number}") for number in range(2)]
     names = [fresh_identity(tmp_path, f"name {number}") for number in range(2 * 160)]  # more than their share of a shard
     await asyncio.gather(*(each.announce_crowd(names[i::2]) for i, each in enumerate(hostile)))
-    shard = await victim.node._connection.network.read_directory(directory.key_of(charter.digest, 0, 0))
+    shard = await victim.node._transport.network.read_directory(directory.key_of(charter.digest, 0, 0))
     assert len(shard) > 200, "each replica holds SHARD_CAP of them at most; a read puts several together"
 
     await honest_arrives()

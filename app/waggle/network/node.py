@@ -88,8 +88,8 @@ class SwarmNode:
             self._context, self._accounts, self._pool, depth, uploaded=self._gateway.uploaded,
             own_expiry=lambda: self._publisher.expires, on_announcements=self.leaderboard.on_announcements,
         )  # fmt: skip
-        self._directory = DirectoryCache(lambda: self._collector.read(self._connection), self._reputations, self._bandwidth)
-        self._connection = open_transport(self._callbacks())
+        self._directory = DirectoryCache(lambda: self._collector.read(self._transport), self._reputations, self._bandwidth)
+        self._transport = open_transport(self._callbacks())
         self._web = self._web_server() if options.web_port is not None else None
 
     def _gateway_server(self) -> GatewayServer:
@@ -110,28 +110,28 @@ class SwarmNode:
     def _services(self) -> Services:
         return Services(
             payload=self._give_payload, charter=self._give_charter, handshake=self._give_handshake, admits=self._admits,
-            source=lambda peer_id: self._address_ranges.get(peer_id), refresh_peers=lambda: self._connection.refresh_peers(),
+            source=lambda peer_id: self._address_ranges.get(peer_id), refresh_peers=lambda: self._transport.refresh_peers(),
             may_send_directory=self._bandwidth.may_send_directory, digest=self._context.charter.digest,
             member=self._context.membership.admits,
         )  # fmt: skip
 
     def _web_server(self) -> WebServer:
         # A gateway knows its client by one name: an announcement for another peer would end the client's own connection.
-        serve = self._gateway.serve if self._context.options.gateway and self._connection.calls_peers else None
+        serve = self._gateway.serve if self._context.options.gateway and self._transport.calls_peers else None
         return WebServer(lambda: self._statistics.status(self._addresses), serve, charters.encode(self._context.charter))
 
     async def start(self) -> None:
         """Start the transport and the work in the background; raises SwarmError. Waits for no peer."""
         options = self._context.options
         membership.require_key(self._context.charter, options.key)
-        await self._connection.start()
+        await self._transport.start()
         if self._web is not None:
             await self._web.start(options.web_host, options.web_port or 0)
         self._loop = asyncio.get_running_loop()
         if self._reputations_lost:
             self._context.report(ReputationsLost())
         parts = (self._publisher, self._collector, self.leaderboard)
-        work = (*(part.run(self._connection) for part in parts), self._report_and_save(), self._connection.run())
+        work = (*(part.run(self._transport) for part in parts), self._report_and_save(), self._transport.run())
         self._tasks = [asyncio.create_task(each) for each in work]
 
     async def run(self) -> None:
@@ -147,13 +147,13 @@ class SwarmNode:
         await self._directory.close()
         await self._collector.finish()
         await self.leaderboard.finish()
-        await self._connection.close()
+        await self._transport.close()
         self._save_reputations()
 
     @property
     def pid(self) -> int:
         """The process id of p2pd; raises PeerAway while it restarts, and if there is none."""
-        return self._connection.pid
+        return self._transport.pid
 
     @property
     def web_port(self) -> int:
@@ -164,7 +164,7 @@ class SwarmNode:
     async def addresses(self) -> list[str]:
         """Where others reach this node, the most useful first; empty while the network restarts, and behind gateways."""
         try:
-            return await self._connection.network.addresses()
+            return await self._transport.network.addresses()
         except PeerAway:  # the caller asks again
             return []
 
@@ -268,7 +268,7 @@ class SwarmNode:
         return allowed
 
     async def _announce_for(self, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
-        return await self._publisher.put(self._connection, peer_id, signed, expires_at)
+        return await self._publisher.put(self._transport, peer_id, signed, expires_at)
 
     async def _pull_for(self, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
         published = self._publisher.get(sha256)
@@ -277,7 +277,7 @@ class SwarmNode:
         if not self._bandwidth.may_receive():
             return b""
         return await fetch(
-            self._connection, self._bandwidth, origin=peer_id, via=(), sha256=sha256, seconds=seconds,
+            self._transport, self._bandwidth, origin=peer_id, via=(), sha256=sha256, seconds=seconds,
             certificate=self._context.membership.certificate(),
         )  # fmt: skip
 
@@ -314,7 +314,7 @@ class SwarmNode:
                 self._context.report(TrafficMeasured(up=rates[0], down=rates[1]))
             if self._web is not None:
                 with suppress(PeerAway):  # the network restarts: the page shows the addresses known before
-                    self._addresses = tuple(await self._connection.network.addresses())[:MAX_ADDRESSES]
+                    self._addresses = tuple(await self._transport.network.addresses())[:MAX_ADDRESSES]
             if time.monotonic() - saved_at > SAVE_EVERY_S:
                 saved_at = time.monotonic()
                 self._save_reputations()
