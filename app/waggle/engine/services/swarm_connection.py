@@ -27,8 +27,7 @@ from waggle.network.messages.comparison import Comparison
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.open_node import open_node
 from waggle.network.solo_node import SoloNode
-from waggle.network.transport.availability import is_light
-from waggle.network.transport.choice import fetch_charter
+from waggle.network.transport.choice import fetch_charter, kind_of
 from waggle.protocol import events, events_leaderboard
 from waggle.protocol.events_outbox import SentMessage
 from waggle.sapo.interfaces import Swarm
@@ -148,7 +147,7 @@ async def join(
     node = open_node(options, charter, identity, verifier, report, is_paused=is_paused)
     stack.push_async_callback(node.close)
     await node.start()
-    if is_light(options) and not options.gateways:
+    if kind_of(options).joins_through == "gateways" and not options.gateways:
         publisher.publish(
             events.Warned(
                 title="This computer takes part through gateways alone, and none is named.",

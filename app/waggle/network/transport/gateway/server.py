@@ -335,6 +335,9 @@ class GatewayServer:
             sizes[largest] -= len(self._uploads[largest].popitem(last=False)[1])
 
 
+OpenGateway = Callable[[HostNode], GatewayServer]
+
+
 def _reason(error: Exception) -> str:
     return error.title if isinstance(error, BadRecord) else type(error).__name__
 
