@@ -27,6 +27,7 @@ from waggle.network.limits.reputation import DOUBT_S, TRUSTED_PART
 from waggle.network.messages import directory, rollout_record
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived, ReachChanged, RecordRejected
+from waggle.network.messages.faults import Fault
 from waggle.network.messages.handshake import Handshake
 from waggle.network.messages.rollout_record import MAX_BLOB
 from waggle.network.transport.hivemind import call_limits
@@ -194,7 +195,7 @@ async def test_whoever_stalls_the_verifier_is_not_asked_again_and_it_is_started_
         stalled.setattr(child_process, "LOOK_SECONDS", 0.0)
         await hostile.attack(slow_answers, scene_of(hostile))
         dropped = await victim.ear.hear(RecordRejected, lambda news: news.origin == hostile.identity.peer_id)
-    assert dropped.reason == "cannot be judged"
+    assert dropped.reason == Fault.CANNOT_BE_JUDGED
     assert victim.node._reputations.of(hostile.identity.peer_id).doubted_until > time.time() + DOUBT_S / 2
     await honest_arrives()
     assert verifier.pid != judging
@@ -369,7 +370,7 @@ async def test_a_greeting_may_not_carry_what_another_announced(attacker: StartAt
 
     dropped = await victim.ear.hear(RecordRejected, lambda news: news.origin == thief.identity.peer_id)
 
-    assert dropped.reason == "forged announcement"
+    assert dropped.reason == Fault.FORGED_ANNOUNCEMENT
 
 
 @pytest.mark.parametrize(
@@ -438,5 +439,5 @@ def test_whoever_presents_anothers_groups_is_never_that_other(charter: Charter, 
     for last in (b"\0", b"\1"):
         me: Any = SimpleNamespace(peer_id=bytes(37) + last)
         scene = Scene(charter=charter, verifier=verifier, identity=me, now=time.time(), canary="")
-        with pytest.raises(BadRecord, match="another origin"):
+        with pytest.raises(BadRecord, match=Fault.OTHER_ORIGIN):
             rollout_record.decode(attacks.anothers_groups(scene).blob, charter, origin=me.peer_id, now=scene.now)

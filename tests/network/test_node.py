@@ -25,6 +25,7 @@ from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachChanged, RecordRejected, TrafficMeasured
+from waggle.network.messages.faults import Fault
 from waggle.network.messages.rollout_record import RolloutRecord, encode
 from waggle.network.open_node import open_node
 from waggle.network.transport import peer_cache
@@ -130,7 +131,7 @@ async def test_reserved_questions_are_refused_and_the_others_of_the_record_kept(
     share(node.node, groups)
 
     dropped = await other.ear.hear(RecordRejected)
-    assert (dropped.origin, dropped.reason) == (peer_id, "reserved question")
+    assert (dropped.origin, dropped.reason) == (peer_id, Fault.RESERVED_QUESTION)
     arrived = await other.ear.hear(GroupsArrived)
     assert [judged.group for judged in arrived.groups] == groups[1:]
     await other.ear.peer(peer_id, lambda news: news.peer.rejected == 1 and news.peer.received == 1)
@@ -168,7 +169,7 @@ async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
     finally:
         await dht.close()
 
-    assert (dropped.origin, dropped.reason) == (liar.peer_id, "not the payload that was announced")
+    assert (dropped.origin, dropped.reason) == (liar.peer_id, Fault.OTHER_PAYLOAD)
     who = f"{short_id(liar.peer_id)} ({name_of(liar.peer_id)})"
     why = "not the payload that was announced; nothing is pulled from it for 60 s"
     assert f"a message of peer {who} is refused: {why}" in caplog.messages

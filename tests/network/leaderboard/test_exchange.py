@@ -23,6 +23,7 @@ from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.answer_sheet import AnswerSheet
 from waggle.network.messages.comparison import Comparison, Entrant
 from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, RecordRejected, TrafficMeasured
+from waggle.network.messages.faults import Fault
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.node import SwarmNode
 from waggle.network.transport.hivemind.network import open_network
@@ -158,7 +159,7 @@ async def test_a_sheet_that_is_announced_as_groups_is_refused_and_the_pool_stays
 
     dropped = await other.ear.hear(RecordRejected)
 
-    assert (dropped.origin, dropped.reason) == (node.identity.peer_id, "malformed compression")
+    assert (dropped.origin, dropped.reason) == (node.identity.peer_id, Fault.MALFORMED_COMPRESSION)
     assert other.node.waiting() == ()
 
 
@@ -180,22 +181,22 @@ async def test_a_liars_sheets_are_refused_and_it_is_not_asked_again_for_a_while(
 ) -> None:
     now, thief, victim = epoch_at(time.time()), fresh_identity(tmp_path, "thief"), fresh_identity(tmp_path, "victim")
 
-    def lie(reason: str, **changes: object) -> tuple[Identity, bytes, str]:
-        liar = fresh_identity(tmp_path, reason)
-        return liar, packed(liar, charter, **{"epoch": now, "exam": exam.digest, **changes}), reason
+    def lie(fault: Fault, **changes: object) -> tuple[Identity, bytes, Fault]:
+        liar = fresh_identity(tmp_path, fault.name)
+        return liar, packed(liar, charter, **{"epoch": now, "exam": exam.digest, **changes}), fault
 
     lies = (
-        lie("answers to other questions", exam=bytes(32)),
-        lie("malformed answer sheet", answers=[["a", True, 1.0]] * 16),  # rewards are claimed
-        (thief, packed(victim, charter, epoch=now, exam=exam.digest), "forged answer sheet"),
-        (fresh_identity(tmp_path, "flood"), bytes(answer_sheet.MAX_BYTES + 1), "answer sheet size"),
+        lie(Fault.OTHER_QUESTIONS, exam=bytes(32)),
+        lie(Fault.MALFORMED_SHEET, answers=[["a", True, 1.0]] * 16),  # rewards are claimed
+        (thief, packed(victim, charter, epoch=now, exam=exam.digest), Fault.FORGED_SHEET),
+        (fresh_identity(tmp_path, "flood"), bytes(answer_sheet.MAX_BYTES + 1), Fault.WRONG_SHEET_SIZE),
     )
     reader = await start("reader", leaderboard=True)
     (address, *_) = await reader.node.addresses()
 
     reasons = await asyncio.gather(*(refused(reader, address, liar, blob, charter) for liar, blob, _ in lies))
 
-    assert reasons == [reason for _, _, reason in lies]
+    assert reasons == [fault for _, _, fault in lies]
     assert reader.ear.all(LeaderboardChanged) == []
 
 

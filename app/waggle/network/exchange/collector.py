@@ -23,6 +23,7 @@ from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory, handshake
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import DuplicateIdentity, GroupsArrived, RecordRejected
+from waggle.network.messages.faults import Fault
 from waggle.network.transport.interface import PeerAway, Transport, fetch, reputation_of
 from waggle.network.transport.tasks import end
 from waggle.tasks.rollout_group import NEWCOMERS, JudgedGroup
@@ -270,7 +271,7 @@ class RolloutCollector:
         finally:  # also if the record ended the verifier
             self._rate_limits.work.charge(payers, watch.seconds)
         if verified.reserved:
-            self._reject(origin, "reserved question", verified.reserved)
+            self._reject(origin, Fault.RESERVED_QUESTION, verified.reserved)
         self._add_to_pool(origin, verified)
 
     def _add_to_pool(self, origin: bytes, verified: VerifiedRecord) -> None:

@@ -23,6 +23,7 @@ from waggle.network.messages import answer_sheet
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.answer_sheet import AnswerSheet
 from waggle.network.messages.events import LeaderboardChanged, RecordRejected
+from waggle.network.messages.faults import Fault
 from waggle.network.transport.interface import PeerAway, Transport, fetch, reputation_of
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.rollout_group import RIGHT, Completion
@@ -181,7 +182,7 @@ class AnswerSheetExchange:
             return
         self._remember(peer_id, announced.sheet)
         if hashlib.sha256(blob).digest() != announced.sheet:
-            raise BadRecord("not the answer sheet that was named")
+            raise BadRecord(Fault.OTHER_SHEET)
         sheet = answer_sheet.read(blob, self._context.charter, origin=peer_id)
         # Neither is an offence: the named sheet may be old by now, and its clock or ours may be wrong.
         if not answer_sheet.is_current(sheet.epoch, self._context.clock()):
@@ -212,7 +213,7 @@ class AnswerSheetExchange:
             log.info("the answer sheet of peer %s was not scored: %s", short_id(sheet.origin), error.title)
             return
         except (CharterError, VerifierError) as error:
-            raise BadRecord("cannot be judged") from error
+            raise BadRecord(Fault.CANNOT_BE_JUDGED) from error
         finally:
             self._rate_limits.work.charge(self._reputations.of(sheet.origin).payers, watch.seconds)
 
