@@ -25,6 +25,7 @@ from waggle.engine.services.chat import ChatService
 from waggle.engine.services.leaderboard_exam import LeaderboardExam
 from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
+from waggle.engine.services.swarm_connection import SwarmConnection
 from waggle.engine.storage import round_saver, snapshot_archive
 from waggle.engine.system.resource_limits import ResourceLimits, make_room, share_of_time
 from waggle.engine.training_loop import Progress, TrainingPlan
@@ -35,8 +36,6 @@ from waggle.models.shared.model_config import ModelConfig
 from waggle.models.shared.training_mode import Method, TrainingMode
 from waggle.models.storage import checkpoint, hub_cache, hub_download
 from waggle.network.identity import keys
-from waggle.network.node import SwarmNode
-from waggle.network.solo_node import SoloNode
 from waggle.protocol import PROTOCOL, events
 from waggle.rl import update_rules
 from waggle.rl.batch import nothing
@@ -216,16 +215,14 @@ def _round_saver(
     )
 
 
-def _apply_settings(swarm: SwarmNode | SoloNode, now: Settings) -> tuple[str, ...]:
-    if isinstance(swarm, SwarmNode):
+def _apply_settings(swarm: SwarmConnection, now: Settings) -> tuple[str, ...]:
+    if swarm.leaderboard is not None:
         swarm.leaderboard.enable(on=now.swarm.leaderboard)
     return ()
 
 
-def _leaderboard_exam(
-    node: Node, rules: RoundSettings, swarm: SwarmNode | SoloNode, gate: PauseGate
-) -> Callable[[int, int], None]:
-    return nothing if isinstance(swarm, SoloNode) else LeaderboardExam(node, rules, swarm.leaderboard, gate)
+def _leaderboard_exam(node: Node, rules: RoundSettings, swarm: SwarmConnection, gate: PauseGate) -> Callable[[int, int], None]:
+    return nothing if swarm.leaderboard is None else LeaderboardExam(node, rules, swarm.leaderboard, gate)
 
 
 def _report_verifier_restart(publisher: EventPublisher, reason: str) -> None:

@@ -85,8 +85,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     history: tuple[events.RoundSummary, ...] = ()
     history_scores: tuple[events.HeldOutScore, ...] = ()
     rejected: int = 0  # records of peers that broke a rule, since the engine started
-    # Refused since the engine started, by peer id and reason: records that broke a rule (the reason is an English phrase of
-    # waggle.network), and groups of which nothing could be learned (the value of a sapo.selection.Reason).
+    # Refused since the engine started, by peer id and reason: records that broke a rule (the value of a
+    # waggle.network.messages.faults.Fault), and groups of which nothing could be learned (the value of a sapo.selection.Reason).
     refusals: dict[str, dict[str, int]] = {}
     reach: events.Reach = "connecting"
     address: str = ""

@@ -123,9 +123,14 @@ def test_what_is_no_peers_id_is_refused(tmp_path: Path, verifier: Verifier, name
         swarm_connection.choose_peer(node, name, "blocked")
 
 
-def test_alone_there_is_nobody_to_mute() -> None:
+def test_alone_there_is_nobody_to_mute(tmp_path: Path) -> None:
+    peer = fresh_identity(tmp_path, "peer").peer_id
     with pytest.raises(EngineError, match="no peers in a swarm of one"):
-        swarm_connection.choose_peer(SoloNode(), "anybody", "muted")
+        swarm_connection.choose_peer(SoloNode(), text_of(peer), "muted")
+
+
+def test_alone_nothing_has_left_this_computer() -> None:
+    assert swarm_connection.sent_messages(SoloNode()) == ()
 
 
 def test_a_peer_whose_groups_promised_much_and_taught_nothing_is_said_to_be_so_and_one_that_is_silent_is_not() -> None:

@@ -57,6 +57,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import ComboBox, NumberField, Range
 from waggle.gui.widgets.painted_widgets import StageProgress
 from waggle.network.messages import handshake
+from waggle.network.messages.faults import Fault
 from waggle.network.messages.handshake import Handshake
 from waggle.protocol.events import CheckpointSetAside, Downloading, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
 from waggle.protocol.peer_text import standing_text
@@ -306,7 +307,8 @@ def test_thousands_in_what_is_told_are_no_decimals_and_what_is_no_figure_stays()
         assert tr_sentence(f"Answering questions for {name}, round 3.") == f"Beantwortet Fragen für {name}, Runde 3."
 
 
-@pytest.mark.parametrize("reason", ["not the payload that was announced", "reserved question", "too old"])
+# Reasons of earlier versions are in the files of reputations.
+@pytest.mark.parametrize("reason", [*Fault, "question index", "group size", "model name"])
 def test_why_something_was_refused_is_told_in_german(reason: str) -> None:
     translator.use("de")
     peer = PeerInfo(id="x", name="Brisk Otter", reason=reason, doubted_until=60.0)

@@ -26,7 +26,7 @@ from waggle.network.messages import invite
 from waggle.network.messages.addresses import is_address, is_gateway, own_port
 from waggle.network.swarm_preview import SwarmPreview, any_seed_answers, preview_swarm
 from waggle.network.transport import peer_cache
-from waggle.network.transport.availability import is_light
+from waggle.network.transport.choice import kind_of
 from waggle.network.transport.ports import usable_port
 from waggle.protocol import commands, events_swarms
 from waggle.rl.batch import nothing
@@ -74,7 +74,7 @@ async def retry_direct_connection(home: paths.Home, chosen: Settings) -> None:
     entry = known.entry(known.active) if known.active else None
     if entry is None or not entry.only_by_web or chosen.swarm.charter or chosen.swarm.solo:
         return
-    if is_light(swarm_connection.options_of(home, chosen)):
+    if kind_of(swarm_connection.options_of(home, chosen)).joins_through != "seeds":
         return
     with suppress(SwarmError):  # the gateways remain
         if await any_seed_answers(entry.seeds, bytes.fromhex(entry.charter), chosen.swarm.host):

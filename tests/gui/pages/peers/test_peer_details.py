@@ -24,6 +24,7 @@ from waggle.gui.pages.peers.peer_details import HINT
 from waggle.gui.pages.peers.peer_table import COLUMNS, DROPPED, NAME_ROOM, STANDING_COLUMN, PeerTableModel
 from waggle.gui.pages.peers.refusal_words import group_words, refusal_sentences
 from waggle.gui.theme.theme import Theme
+from waggle.network.messages.faults import Fault
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChoosePeer
 from waggle.protocol.events import Choice, Connection, PeerInfo
@@ -362,7 +363,7 @@ def test_the_reasons_of_refusals_are_listed_and_counted(window_told: TellWindow)
     page, _ = page_of(window, OTTER.id)
     assert page._strip._refusals.isHidden(), "nothing was refused yet"
     tell(window, refused(teaches_nothing=8), refused(teaches_nothing=2, too_long=1))
-    tell(window, events.RecordRejected(origin=OTTER.id, reason="reserved question", count=3, at=NOW))
+    tell(window, events.RecordRejected(origin=OTTER.id, reason=Fault.RESERVED_QUESTION, count=3, at=NOW))
     assert page._strip._refusals.text() == (
         "Not learned from: 10 groups had no advantage, 1 group was too long for your model. "
         "Dropped because it broke a rule: reserved question (3)."
@@ -377,12 +378,12 @@ def test_the_reasons_of_refusals_are_read_in_german(window_told: TellWindow) -> 
     page, _ = page_of(window, OTTER.id)
     words = "Nicht daraus gelernt: 2 Gruppen hatten ungewöhnlichen Text, 1 Gruppe hatte keinen Vorteil."
     assert page._strip._refusals.text() == words
-    assert refusal_sentences({"reserved question": 1}) == "Verworfen, weil eine Regel verletzt war: Prüffrage (1)."
+    assert refusal_sentences({Fault.RESERVED_QUESTION: 1}) == "Verworfen, weil eine Regel verletzt war: Prüffrage (1)."
 
 
 def test_every_reason_of_a_selection_has_words() -> None:
     assert all(group_words(reason.value, 2).startswith("2 groups ") for reason in Reason)
-    assert group_words("malformed", 2) == ""
+    assert not any(group_words(fault, 2) for fault in Fault)
 
 
 def test_only_the_most_frequent_reasons_are_named() -> None:

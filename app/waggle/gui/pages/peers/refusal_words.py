@@ -1,4 +1,7 @@
-"""Why groups and records of a peer were refused, in words."""
+"""Why groups and records of a peer were refused, in words.
+
+A reason is the value of a selection Reason (groups) or of a network Fault (records), of this version or an earlier one.
+"""
 
 from collections.abc import Mapping
 
