@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "app"))
 from reasoning_gym import factory  # noqa: E402
 
 from waggle.core.errors import WaggleError  # noqa: E402
-from waggle.tasks.audit_results import shipped  # noqa: E402
+from waggle.tasks.audit_results import shipped_audit  # noqa: E402
 from waggle.tasks.charter import first_swarm  # noqa: E402
 from waggle.tasks.questions import QuestionKey  # noqa: E402
 from waggle.tasks.sandbox.messages import DatasetLevels  # noqa: E402
@@ -111,7 +111,7 @@ def put(name: str, lines: list[dict[str, Any]]) -> None:
 
 
 def main() -> int:
-    audit = shipped()
+    audit = shipped_audit()
     assert audit.heading.reasoning_gym == version("reasoning-gym")
     listed = [name for name, finding in sorted(audit.findings.items()) if finding.listed and name in factory.DATASETS]
     put("specialties.jsonl", [entry for name in listed if (entry := line(name))])

@@ -274,7 +274,7 @@ def test_what_travels_is_what_the_engine_would_send_judged_again_where_it_had_to
     cut = judged_group(2, f"{right}\ufffd", "no\ufffd", ended=False)
     broken = judged_group(3, "\ufffdno", "no", ended=True)
     twice = judged_group(4, f"{right}{right}", "no", ended=True)
-    unchanged, changed, several = Trial(key(), setup, verifier)._as_shared([whole, cut, broken, twice])
+    unchanged, changed, several = Trial(key(), setup, verifier)._shareable_groups([whole, cut, broken, twice])
     assert unchanged == whole
     assert several.rewards == (0.0, 1.0), "as a reader would have it"
     assert [completion.text for completion in changed.group.completions] == [right, "no"]

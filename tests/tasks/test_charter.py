@@ -71,8 +71,8 @@ def test_what_is_wrong_with_a_charter_is_said_in_plain_words_on_one_line(documen
 WORDS = st.text(st.characters(exclude_categories=["Cs"]).filter(str.isprintable), min_size=1, max_size=20)
 LEVELS = {
     entry.dataset: list(entry.levels)
-    for entry in catalogue.shipped()
-    if audit_results.shipped().findings[entry.dataset].longest >= 20_000
+    for entry in catalogue.catalogue_entries()
+    if audit_results.shipped_audit().findings[entry.dataset].longest >= 20_000
 }
 
 

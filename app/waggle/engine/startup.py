@@ -25,6 +25,7 @@ from waggle.engine.services.chat import ChatService
 from waggle.engine.services.leaderboard_exam import LeaderboardExam
 from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
+from waggle.engine.services.swarm_connection import SwarmConnection
 from waggle.engine.storage import round_saver, snapshot_archive
 from waggle.engine.system.resource_limits import ResourceLimits, make_room, share_of_time
 from waggle.engine.training_loop import Progress, TrainingPlan
@@ -35,8 +36,6 @@ from waggle.models.shared.model_config import ModelConfig
 from waggle.models.shared.training_mode import Method, TrainingMode
 from waggle.models.storage import checkpoint, hub_cache, hub_download
 from waggle.network.identity import keys
-from waggle.network.node import SwarmNode
-from waggle.network.solo_node import SoloNode
 from waggle.protocol import PROTOCOL, events
 from waggle.rl import update_rules
 from waggle.rl.batch import nothing
@@ -117,7 +116,7 @@ async def prepare_node(
     _publish_part(publisher, 1)
     (verifier, held_out), (machine, fit, opened) = await _run_both(
         _start_verifier(charter, chosen, publisher, stack),
-        _open_fitted(home, folder, chosen, publisher, policy_thread, opening.parts_for),
+        _fit_and_open(home, folder, chosen, publisher, policy_thread, opening.parts_for),
     )
 
     _publish_part(publisher, 3)
@@ -126,7 +125,7 @@ async def prepare_node(
 
     _publish_part(publisher, 4)
     swarm = await swarm_connection.join(
-        home, chosen, charter, identity, verifier, publisher, stack, is_paused=lambda: gate.closed
+        home, chosen, charter, identity, verifier, publisher, stack, is_paused=lambda: gate.is_closed
     )
     recording_policy = round_saver.RecordingPolicy(opened.policy)
     node = Node(
@@ -138,7 +137,7 @@ async def prepare_node(
     saver = _round_saver(
         home, opened, recording_policy, (saved, checkpoint_round), partial(_make_room, home, computer, folder), publisher
     )
-    rules = _rules(chosen, charter, model_config.read(folder), fit.training.method, is_starter=folder == paths.starter())
+    rules = _round_settings(chosen, charter, model_config.read(folder), fit.training.method, is_starter=folder == paths.starter())
     form = form_choice.settled_form(chosen.model.prompt_form, folder == paths.starter(), node, home.model.prompt_form)
     if form is None:
         publisher.publish(events.Preparing(part=TRYING_FORMS, done=4, parts=len(PARTS), long=True))
@@ -174,7 +173,9 @@ async def prepare_node(
         limits=ResourceLimits(gate, opened, swarm.limit, saver.flush),
         fit_sentence=partial(model_fit.fit_sentence, machine, chosen),
     )
-    publisher.publish(_ready(prepared, identity, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence, form))
+    publisher.publish(
+        _ready_event(prepared, identity, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence, form)
+    )
     return prepared
 
 
@@ -191,14 +192,14 @@ async def _run_both(task: Awaitable[First], other_task: Awaitable[Second]) -> tu
 async def _start_verifier(
     charter: Charter, chosen: Settings, publisher: EventPublisher, stack: AsyncExitStack
 ) -> tuple[Verifier, tuple[Question, ...]]:
-    verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_publish_restarted, publisher))
+    verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_report_verifier_restart, publisher))
     stack.callback(verifier.close)
     held_out = await asyncio.to_thread(_check_and_reserve, verifier, charter, chosen.learning.held_out_questions)
     _publish_part(publisher, 2)  # what startup waits for now, if the model is not open yet
     return verifier, held_out
 
 
-async def _open_fitted(
+async def _fit_and_open(
     home: paths.Home, folder: Path, chosen: Settings, publisher: EventPublisher, policy_thread: ThreadPoolExecutor,
     parts_for: Callable[[int], int],
 ) -> tuple[DeviceCapacity, MemoryFit, OpenedPolicy]:  # fmt: skip
@@ -221,25 +222,23 @@ def _round_saver(
     make_room_here: Callable[[EventPublisher], None], publisher: EventPublisher,
 ) -> round_saver.RoundSaver:  # fmt: skip
     saved, checkpoint_round = restored
-    refused, room = partial(_publish_refused, publisher), partial(make_room_here, publisher)
+    refused, room = partial(_warn_of_missing_checkpoint, publisher), partial(make_room_here, publisher)
     return round_saver.RoundSaver(
         home.model.checkpoints, opened.policy, recording_policy, checkpoint_round, room, refused, restored=saved
     )
 
 
-def _apply_settings(swarm: SwarmNode | SoloNode, now: Settings) -> tuple[str, ...]:
-    if isinstance(swarm, SwarmNode):
+def _apply_settings(swarm: SwarmConnection, now: Settings) -> tuple[str, ...]:
+    if swarm.leaderboard is not None:
         swarm.leaderboard.enable(on=now.swarm.leaderboard)
     return ()
 
 
-def _leaderboard_exam(
-    node: Node, rules: RoundSettings, swarm: SwarmNode | SoloNode, gate: PauseGate
-) -> Callable[[int, int], None]:
-    return nothing if isinstance(swarm, SoloNode) else LeaderboardExam(node, rules, swarm.leaderboard, gate)
+def _leaderboard_exam(node: Node, rules: RoundSettings, swarm: SwarmConnection, gate: PauseGate) -> Callable[[int, int], None]:
+    return nothing if swarm.leaderboard is None else LeaderboardExam(node, rules, swarm.leaderboard, gate)
 
 
-def _publish_restarted(publisher: EventPublisher, reason: str) -> None:
+def _report_verifier_restart(publisher: EventPublisher, reason: str) -> None:
     publisher.publish_soon(events.PartRestarted(part="verifier", reason=reason))
 
 
@@ -335,7 +334,7 @@ def _seed(peer_id: bytes) -> int:
     return int.from_bytes(hashlib.sha256(b"waggle/noise/1" + peer_id).digest()[:8], "big")
 
 
-def _rules(chosen: Settings, charter: Charter, model: ModelConfig, method: Method, *, is_starter: bool) -> RoundSettings:
+def _round_settings(chosen: Settings, charter: Charter, model: ModelConfig, method: Method, *, is_starter: bool) -> RoundSettings:
     learning = chosen.learning
     return RoundSettings(
         questions=learning.questions,
@@ -353,7 +352,7 @@ def _rules(chosen: Settings, charter: Charter, model: ModelConfig, method: Metho
     ).under(charter)
 
 
-def _ready(
+def _ready_event(
     prepared: PreparedNode, identity: keys.Identity, charter: Charter, note: str, form: events.PromptFormChoice
 ) -> events.Ready:
     opened = prepared.opened
@@ -383,7 +382,7 @@ def _ready(
     )
 
 
-def _publish_refused(publisher: EventPublisher) -> None:
+def _warn_of_missing_checkpoint(publisher: EventPublisher) -> None:
     publisher.publish_soon(
         events.Warned(
             title="The disk did not take a checkpoint.",

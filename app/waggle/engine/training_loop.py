@@ -111,19 +111,19 @@ class TrainingLoop:
         for stage in played_stages:
             match stage:
                 case stages.Drawn():
-                    self._call.publish(round_events.questions_drawn(stage, titles, self._plan.rules.group_size))
+                    self._call.publish(round_events.questions_drawn_event(stage, titles, self._plan.rules.group_size))
                 case stages.Judged():
                     own = stage
                     successes = self._ahas.find(stage)
-                    self._call.publish(round_events.groups_judged(stage, titles))
+                    self._call.publish(round_events.groups_judged_event(stage, titles))
                 case stages.Shared():
                     self._call.publish(events.GroupsShared(round=number, groups=stage.groups, bytes=stage.bytes))
                 case stages.Gathered():
                     gathered = stage
-                    self._call.publish(round_events.gathered(stage))
+                    self._call.publish(round_events.groups_gathered_event(stage))
                 case stages.Learned():
                     taught = self._ahas.record_lessons(stage, self._node.origin)
-                    self._call.publish(round_events.policy_updated(stage, own, self._node.policy.steps))
+                    self._call.publish(round_events.policy_updated_event(stage, own, self._node.policy.steps))
                     if stage.metrics is not None and not stage.metrics.applied:
                         self._call.publish(
                             events.Warned(title=f"Round {number} taught something that is no number.", advice="It was left out.")
@@ -239,4 +239,4 @@ class TrainingLoop:
         rows = tuple((i // size, i % size, *row) for i, row in enumerate(written) if self._published_texts.get(i) != row)
         self._published_texts = dict(enumerate(written))
         if rows:
-            self._call.publish(events.CompletionsGrew(round=self.round, rows=rows))
+            self._call.publish(events.CompletionsProgress(round=self.round, rows=rows))

@@ -149,7 +149,7 @@ class Trial:
         player.useful = SHARE_MEMORY * player.useful + (1 - SHARE_MEMORY) * float(useful)
         player.round += 1
         self._written |= {group.key: tick for group in judged.groups}
-        self._swarm.send(i, self._as_shared(judged.groups))
+        self._swarm.send(i, self._shareable_groups(judged.groups))
         trained_on = [lesson.group for lesson in learned.lessons if lesson.batch is not None]
         ages = [tick - self._written[group.key] for group in trained_on if group.group.origin != player.node.origin]
         self.log.record_round(tick, i, judged, learned, ages)
@@ -160,7 +160,7 @@ class Trial:
         setup = self._setup
         return replace(setup.rules, rule=setup.updates[i % len(setup.updates)]) if setup.updates else setup.rules
 
-    def _as_shared(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
+    def _shareable_groups(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
         """The groups as they may travel; those that had to be changed are judged again, as a reader would."""
         shared = []
         for judged in groups:

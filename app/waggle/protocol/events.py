@@ -263,7 +263,7 @@ class QuestionsDrawn(Event, frozen=True, kw_only=True, tag=True):
     group_size: GroupSize
 
 
-class CompletionsGrew(Event, frozen=True, kw_only=True, tag=True):
+class CompletionsProgress(Event, frozen=True, kw_only=True, tag="CompletionsGrew"):
     """(question, completion, whole text so far, ended) of every completion that grew. At most ten times a second."""
 
     round: int
@@ -379,7 +379,7 @@ class CommandRefused(Event, frozen=True, kw_only=True, tag=True):
     advice: str = ""
 
 
-class HistoryTold(Event, frozen=True, kw_only=True, tag=True):
+class TrainingHistory(Event, frozen=True, kw_only=True, tag="HistoryTold"):
     """For charts: all rounds and all held-out scores, each thinned evenly to at most 1,000, and all first successes."""
 
     rounds: tuple[RoundSummary, ...]
@@ -389,7 +389,7 @@ class HistoryTold(Event, frozen=True, kw_only=True, tag=True):
 
 EngineEvent = (  # without Snapshot, which needs the State and so is defined in state.py
     Preparing | Downloading | Ready | PhaseChanged | RulesChecked | SettingsChanged | EngineStopped | EngineFailed
-    | EngineGone | Warned | PartRestarted | QuestionsDrawn | CompletionsGrew | GroupsJudged | GroupsShared | GroupsGathered
+    | EngineGone | Warned | PartRestarted | QuestionsDrawn | CompletionsProgress | GroupsJudged | GroupsShared | GroupsGathered
     | PolicyUpdated | RoundCompleted | HeldOutMeasured | AhaHappened | CheckpointSaved | CheckpointSetAside | ReachChanged
-    | PeerChanged | PeerGroupsArrived | RecordRejected | TrafficMeasured | CommandDone | CommandRefused | HistoryTold
+    | PeerChanged | PeerGroupsArrived | RecordRejected | TrafficMeasured | CommandDone | CommandRefused | TrainingHistory
 )  # fmt: skip

@@ -116,7 +116,7 @@ def select(
     fitting, decisions = _without_too_long(node, rules)
     places = rules.local + rules.external
     pool = share_places(fitting, places, rules.bounds.share, generator(node.seed, "fair", number))
-    decisions += _not_offered(fitting, pool)
+    decisions += _decisions_not_offered(fitting, pool)
     candidates = Candidates(
         local_groups=judged.groups,
         pool=pool,
@@ -139,7 +139,7 @@ def select(
         groups, unfamiliar = _weigh_all(node, rules, training, judged, sampled)
     node.swarm.take(training.external)
     bounded = share_pull(groups, rules.bounds.share)
-    decisions += [*unfamiliar, *_weighed_down(groups, bounded)]
+    decisions += [*unfamiliar, *_decisions_weighed_down(groups, bounded)]
     _log(number, decisions)
     return Selection(tuple(bounded), tuple(decisions))
 
@@ -196,7 +196,7 @@ def _by_turns(positions: Sequence[int], origins: Sequence[bytes]) -> list[int]:
     return [position for _, position in sorted(zip(turns, positions, strict=True), key=lambda pair: pair[0])]
 
 
-def _not_offered(fitting: Sequence[JudgedGroup], pool: Sequence[JudgedGroup]) -> list[Decision]:
+def _decisions_not_offered(fitting: Sequence[JudgedGroup], pool: Sequence[JudgedGroup]) -> list[Decision]:
     offered = {group.key for group in pool}
     return [Decision(group, Reason.OVER_SHARE_OF_PLACES) for group in fitting if group.key not in offered]
 
@@ -351,7 +351,7 @@ def _without_strange(
     factors = {i: np.ones(len(weighted[i].encoded.lengths), np.float32) for i, _ in strangeness_of}  # (G,) each
     for (i, k), value in strangeness_of.items():
         factors[i][k] = value <= limits[party(weighted[i].encoded.group)]
-    return [group.scaled(factors[i]) if i in factors else group for i, group in enumerate(weighted)]
+    return [group.scale_by(factors[i]) if i in factors else group for i, group in enumerate(weighted)]
 
 
 # 8. Groups that pull at nothing
@@ -394,7 +394,9 @@ def share_pull(weighted: Sequence[WeightedGroup], share: float) -> list[Weighted
             pulls[whose] = pulls.get(whose, 0.0) + group.pull
     scales = pull_scales(local_pull, pulls, share)
     return [
-        group.scaled(np.full(len(group.encoded.lengths), scales[party(group.encoded.group)])) if group.encoded.external else group
+        group.scale_by(np.full(len(group.encoded.lengths), scales[party(group.encoded.group)]))
+        if group.encoded.external
+        else group
         for group in weighted
     ]
 
@@ -410,7 +412,7 @@ def pull_scales(local_pull: float, parties: Mapping[Party, float], share: float)
     return {whose: min(1.0, level / pull) if pull > 0 else 1.0 for whose, pull in parties.items()}
 
 
-def _weighed_down(before: Sequence[WeightedGroup], after: Sequence[WeightedGroup]) -> list[Decision]:
+def _decisions_weighed_down(before: Sequence[WeightedGroup], after: Sequence[WeightedGroup]) -> list[Decision]:
     return [
         Decision(group.encoded.group, Reason.OVER_SHARE_OF_PULL, scaled.pull / group.pull)
         for group, scaled in zip(before, after, strict=True)

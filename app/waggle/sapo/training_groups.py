@@ -63,7 +63,7 @@ class WeightedGroup:
         means = [float(part.mean()) if fit else 0.0 for part, fit in zip(pulls, self.encoded.fits, strict=True)]
         return float(np.array(means, np.float32).mean())
 
-    def scaled(self, factors: Floats) -> "WeightedGroup":
+    def scale_by(self, factors: Floats) -> "WeightedGroup":
         """The same group with the advantages of each completion multiplied by its factor (G,)."""
         return replace(self, advantage=self.advantage * np.repeat(factors.astype(np.float32), self.encoded.lengths))
 

@@ -34,14 +34,14 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @functools.cache
-def shipped() -> tuple[CatalogueEntry, ...]:
+def catalogue_entries() -> tuple[CatalogueEntry, ...]:
     """Every entry, those of reasoning-gym first; raises CharterError."""
     try:
         lines = (paths.resources() / "specialties.jsonl").read_bytes().splitlines()
         entries = tuple(msgspec.json.decode(line, type=CatalogueEntry) for line in lines)
     except (OSError, ValueError) as error:
         raise CharterError("The list of specialties cannot be read.", "Install Waggle again.") from error
-    audited = {name for name, finding in audit_results.shipped().findings.items() if finding.listed}
+    audited = {name for name, finding in audit_results.shipped_audit().findings.items() if finding.listed}
     return *entries, *(_entry(name, dataset) for name, dataset in waggle_datasets().items() if name in audited)
 
 
@@ -64,4 +64,4 @@ def level_of(dataset: str, difficulty: Difficulty) -> Level | None:
 
 @functools.cache
 def _by_dataset() -> dict[str, CatalogueEntry]:
-    return {entry.dataset: entry for entry in shipped()}
+    return {entry.dataset: entry for entry in catalogue_entries()}

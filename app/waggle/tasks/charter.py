@@ -128,7 +128,7 @@ def check(charter: Charter) -> None:
     if charter.group_size_min > charter.group_size_max:
         raise CharterError("A charter's smallest group is larger than its largest.")
     for name in names:
-        if reason := audit_results.shipped().refusal(name, charter.completion_characters):
+        if reason := audit_results.shipped_audit().refusal(name, charter.completion_characters):
             raise CharterError(f"{charter.name} names {name}, which it may not: {reason}.", _advice(name))
     for specialty in charter.specialties:
         if len(set(specialty.levels)) != len(specialty.levels):
@@ -167,7 +167,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def _advice(name: str) -> str:
-    if name in audit_results.shipped().findings:
+    if name in audit_results.shipped_audit().findings:
         return "Whoever wrote the charter has to choose another specialty."
     return CORRECTED
 

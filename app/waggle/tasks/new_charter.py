@@ -17,7 +17,7 @@ def new_charter(name: str, chosen: Mapping[str, Sequence[Difficulty]], *, model_
 
     `admission` is the public key of a private swarm, in hex.
     """
-    titles = {entry.dataset: entry.title for entry in catalogue.shipped()}
+    titles = {entry.dataset: entry.title for entry in catalogue.catalogue_entries()}
     specialties = [
         Specialty(dataset=dataset, title=titles.get(dataset, dataset)[:LONGEST_TITLE], levels=tuple(levels))
         for dataset, levels in chosen.items()

@@ -13,6 +13,7 @@ import zstandard
 
 from waggle.network.identity.keys import Identity
 from waggle.network.messages import rollout_record
+from waggle.network.messages.faults import Fault
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.questions import Question, QuestionId, epoch_at, split_of
 from waggle.tasks.rollout_group import RIGHT, Completion
@@ -302,30 +303,30 @@ def second_answers(scene: Scene) -> Payload:
     return wire(scene, [group for specialty in scene.charter.specialties for group in answering(scene, specialty.dataset, texts)])
 
 
-REFUSED: dict[str, tuple[Attack, str]] = {  # attack -> the function and the reason that the receiver counts
-    "random bytes": (random_bytes, "malformed compression"),
-    "zip bomb": (zip_bomb, "too large unpacked"),
-    "silent zip bomb": (silent_zip_bomb, "too large unpacked"),
-    "larger than announced": (larger_than_announced, "not the payload that was announced"),
-    "deep nesting": (deep_nesting, "malformed"),
-    "wrong types": (wrong_types, "malformed"),
-    "lying hash": (lying_hash, "not the payload that was announced"),
-    "other charter": (other_charter, "another charter"),
-    "other protocol": (other_protocol, "another protocol"),
-    "another's groups": (anothers_groups, "another origin"),
-    "stale round": (stale_round, "too old"),
-    "future round": (future_round, "from the future"),
-    "same question twice": (same_question_twice, "a question twice"),
-    "reserved question": (reserved_question, "reserved question"),
-    "index beyond the cap": (number_beyond_the_epoch, "question index"),
-    "unknown specialty": (unknown_specialty, "unknown specialty"),
-    "too long": (too_long, "completion too long"),
-    "broken UTF-8": (broken_utf8, "malformed"),
-    "lost bytes": (lost_bytes, "broken text"),
-    "control characters": (control_characters, "broken text"),
-    "bidirectional text": (bidirectional_text, "broken text"),
-    "invisible text": (invisible_text, "broken text"),
-    "bidirectional name": (bidirectional_name, "model name"),
+REFUSED: dict[str, tuple[Attack, Fault]] = {  # attack -> the function and the fault that the receiver counts
+    "random bytes": (random_bytes, Fault.MALFORMED_COMPRESSION),
+    "zip bomb": (zip_bomb, Fault.TOO_LARGE_UNPACKED),
+    "silent zip bomb": (silent_zip_bomb, Fault.TOO_LARGE_UNPACKED),
+    "larger than announced": (larger_than_announced, Fault.OTHER_PAYLOAD),
+    "deep nesting": (deep_nesting, Fault.MALFORMED_RECORD),
+    "wrong types": (wrong_types, Fault.MALFORMED_RECORD),
+    "lying hash": (lying_hash, Fault.OTHER_PAYLOAD),
+    "other charter": (other_charter, Fault.OTHER_CHARTER),
+    "other protocol": (other_protocol, Fault.OTHER_PROTOCOL),
+    "another's groups": (anothers_groups, Fault.OTHER_ORIGIN),
+    "stale round": (stale_round, Fault.TOO_OLD),
+    "future round": (future_round, Fault.FROM_THE_FUTURE),
+    "same question twice": (same_question_twice, Fault.QUESTION_TWICE),
+    "reserved question": (reserved_question, Fault.RESERVED_QUESTION),
+    "index beyond the cap": (number_beyond_the_epoch, Fault.QUESTION_BEYOND_LIMIT),
+    "unknown specialty": (unknown_specialty, Fault.UNKNOWN_SPECIALTY),
+    "too long": (too_long, Fault.COMPLETION_TOO_LONG),
+    "broken UTF-8": (broken_utf8, Fault.MALFORMED_RECORD),
+    "lost bytes": (lost_bytes, Fault.BROKEN_TEXT),
+    "control characters": (control_characters, Fault.BROKEN_TEXT),
+    "bidirectional text": (bidirectional_text, Fault.BROKEN_TEXT),
+    "invisible text": (invisible_text, Fault.BROKEN_TEXT),
+    "bidirectional name": (bidirectional_name, Fault.INVALID_MODEL_NAME),
 }
 HARMLESS: dict[str, Attack] = {  # received and judged, or given up, without effect
     "code in answers": code_in_answers,

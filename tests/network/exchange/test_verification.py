@@ -18,6 +18,7 @@ from waggle.network.exchange.verification import VerifierStopwatch
 from waggle.network.identity.keys import Identity
 from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
+from waggle.network.messages.faults import Fault
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at
@@ -49,7 +50,7 @@ def test_a_record_that_takes_too_long_to_judge_is_dropped(
 
     monkeypatch.setattr(verification, "RECORD_S", 0.0)
 
-    with pytest.raises(BadRecord, match="takes too long to judge"):
+    with pytest.raises(BadRecord, match=Fault.TOO_SLOW_TO_JUDGE):
         verification.verify_record(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
 
 
@@ -118,7 +119,7 @@ def test_of_a_record_whose_only_group_takes_too_long_nothing_is_kept_and_the_wor
     blob, announced = announced_record(charter, verifier, origin, now, count=1)
     monkeypatch.setattr(verification, "RECORD_S", 0.0)
     watch = VerifierStopwatch()
-    with pytest.raises(BadRecord, match="takes too long to judge"):
+    with pytest.raises(BadRecord, match=Fault.TOO_SLOW_TO_JUDGE):
         verification.verify_record(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now, watch=watch)
     assert watch.seconds > 0
 

@@ -43,7 +43,7 @@ class PlaygroundService:
     clock: Callable[[], float] = time.time
     _shared: set[QuestionId] = field(default_factory=set, init=False)  # each question is shared at most once
 
-    async def obey(self, command: commands.TryingCommand) -> tuple[events_playground.TryingEvent, ...]:
+    async def obey(self, command: commands.TryingCommand) -> tuple[events_playground.PlaygroundEvent, ...]:
         """Obey, and return the events for the sender. Raises WaggleError for what cannot be done."""
         match command:
             case commands.PoseQuestion():
@@ -66,7 +66,7 @@ class PlaygroundService:
         if dataset not in (specialty.dataset for specialty in self.node.charter.specialties):
             raise EngineError("This swarm does not ask such questions.", "Choose one of its specialties.")
         if not epoch:
-            return None, self._reserved(dataset, number)
+            return None, self._reserved_question(dataset, number)
         charter, cap = self.node.charter, self.node.charter.questions_per_epoch
         levels = len(charter.specialties[charter.position(dataset)].levels)
         ids = [QuestionId(dataset, epoch, (number + step) % cap, number % levels) for step in range(SEARCHED_QUESTIONS)]
@@ -76,7 +76,7 @@ class PlaygroundService:
                 return question_id, question
         raise EngineError("No question was found that others take.", "Try another number.")
 
-    def _reserved(self, dataset: str, number: int) -> Question:
+    def _reserved_question(self, dataset: str, number: int) -> Question:
         """The first reserved question from a number on. Raises EngineError if there is none among SEARCHED_QUESTIONS."""
         first = number % SEED_RANGE * SEARCHED_QUESTIONS
         levels = len(self.node.charter.specialties[self.node.charter.position(dataset)].levels)
@@ -91,34 +91,34 @@ class PlaygroundService:
         for some in batched(keys, BATCH_SIZE):
             yield from self.node.verifier.questions(some)
 
-    def _ask(self, command: commands.AskModel) -> tuple[events_playground.TryingEvent, ...]:
+    def _ask(self, command: commands.AskModel) -> tuple[events_playground.PlaygroundEvent, ...]:
         self.snapshots.pause_point()  # the engine may have left while others were answered
         named, question = self._question_of(command.specialty, command.number, command.epoch)
         goes = named if command.mine.strip() and self.may_share() else None
         if goes is not None:
             self._require_fresh(goes)
         training = self.snapshots.require_room(1)
-        snapshots = _spread(self.snapshots.available(), MAX_SNAPSHOTS)
+        snapshots = _pick_evenly(self.snapshots.available(), MAX_SNAPSHOTS)
         completions = [self._answers(question, snapshot, training, 1, LOW_TEMPERATURE)[0] for snapshot in snapshots]
         if command.mine.strip():
             completions.append(_by_hand(command.mine))
         judged = self.node.verifier.judge([(question, completion) for completion in completions])
         judged_completions = [
-            _judged_completion(completion, verdict) for completion, verdict in zip(completions, judged, strict=True)
+            _shown_completion(completion, verdict) for completion, verdict in zip(completions, judged, strict=True)
         ]
         answers = tuple(
-            events_playground.Answered(rounds=snapshot.rounds, completion=judged_completion)
+            events_playground.SnapshotAnswer(rounds=snapshot.rounds, completion=judged_completion)
             for snapshot, judged_completion in zip(snapshots, judged_completions, strict=False)
         )
         mine = judged_completions[-1] if len(judged_completions) > len(snapshots) else None
         shared = self._share(goes, question, completions[-1], snapshots[-1], training) if goes is not None else ()
         answered = events_playground.QuestionAnswered(
             specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared),
-            truth=self._truth(question),
+            truth=self._true_answer(question),
         )  # fmt: skip
         return (*shared, answered)
 
-    def _truth(self, question: Question) -> str:
+    def _true_answer(self, question: Question) -> str:
         """The dataset's answer; empty if its own scorer rejects it, as happens for some questions of propositional_logic."""
         (named,) = self.node.verifier.answers([question.key])
         (verdict,) = self.node.verifier.judge([(question, _by_hand(named))])
@@ -151,7 +151,7 @@ class PlaygroundService:
         self._shared.add(named)
         verdicts = self.node.verifier.judge([(question, completion) for completion in completions])
         judged = JudgedGroup(group=group, question=question, verdicts=tuple(verdicts), round=number, model=self.node.model)
-        (group_event,) = round_events.judged_groups((judged,), round_events.Titles(charter))
+        (group_event,) = round_events.shown_groups((judged,), round_events.Titles(charter))
         return (events_playground.AnswerShared(round=number, group=group_event, at=self.clock()),)
 
     def _answers(
@@ -174,14 +174,14 @@ def _by_hand(mine: str) -> Completion:
     return Completion(text=f"<answer>{mine.strip()}</answer>", ended=True, by="human")
 
 
-def _spread(snapshots: list[ModelSnapshot], most: int) -> list[ModelSnapshot]:
+def _pick_evenly(snapshots: list[ModelSnapshot], most: int) -> list[ModelSnapshot]:
     """At most `most` snapshots, evenly spread, including the first and the last."""
     if len(snapshots) <= most:
         return snapshots
     return [snapshots[round(i * (len(snapshots) - 1) / (most - 1))] for i in range(most)]
 
 
-def _judged_completion(completion: Completion, verdict: Verdict) -> ShownCompletion:
+def _shown_completion(completion: Completion, verdict: Verdict) -> ShownCompletion:
     return ShownCompletion(
         text=completion.text, ended=completion.ended, judged=True, reward=round(verdict.reward, 4), reason=verdict.reason,
         start=verdict.start, length=verdict.length,

@@ -152,7 +152,7 @@ def _answer(request: messages.AuditRequest, examination: Examination | None) -> 
     return messages.Failed("out of order"), examination
 
 
-def _failed(error: Exception) -> messages.Failed:
+def _failure_message(error: Exception) -> messages.Failed:
     """A short reason without paths of this computer: it goes into a public file."""
     if isinstance(error, OSError):
         return messages.Failed(f"they need {os.path.basename(str(error.filename))} opened")
@@ -174,7 +174,7 @@ def main() -> None:
             try:
                 reply, examination = _answer(decoder.decode(frame), examination)
             except Exception as error:  # noqa: BLE001 - any exception of a dataset is a finding
-                reply = _failed(error)
+                reply = _failure_message(error)
             messages.send(replies, reply)
 
 

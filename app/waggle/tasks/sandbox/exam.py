@@ -38,7 +38,9 @@ def exam_of(verifier: Verifier, charter: Charter, epoch: int) -> Exam:
     """The exam of an epoch. Specialties take turns, and the next epoch continues where this one stops."""
     names = [specialty.dataset for specialty in charter.specialties]
     counts = Counter(names[(epoch * QUESTIONS + place) % len(names)] for place in range(QUESTIONS))
-    questions = [question for name, count in counts.items() for question in _reserved(verifier, charter, name, epoch, count)]
+    questions = [
+        question for name, count in counts.items() for question in _reserved_questions(verifier, charter, name, epoch, count)
+    ]
     return Exam(epoch=epoch, questions=tuple(questions))
 
 
@@ -60,7 +62,7 @@ class Exams:
             return self._exams[epoch]
 
 
-def _reserved(verifier: Verifier, charter: Charter, dataset: str, epoch: int, count: int) -> list[Question]:
+def _reserved_questions(verifier: Verifier, charter: Charter, dataset: str, epoch: int, count: int) -> list[Question]:
     questions: dict[str, Question] = {}
     levels = len(charter.specialties[charter.position(dataset)].levels)
     for batch in range(MOST_BATCHES):

@@ -150,11 +150,11 @@ Decoded = TypeVar("Decoded")
 
 def send(pipe: IO[bytes], message: msgspec.Struct) -> None:
     """Write one frame. Raises OSError if the other side is gone."""
-    pipe.write(framed(message))
+    pipe.write(frame_of(message))
     pipe.flush()
 
 
-def framed(message: msgspec.Struct) -> bytes:
+def frame_of(message: msgspec.Struct) -> bytes:
     frame = msgspec.msgpack.encode(message)
     return len(frame).to_bytes(4, "big") + frame
 
@@ -171,7 +171,7 @@ def receive(pipe: IO[bytes]) -> bytes | None:
 
 def reply(frame: bytes) -> Reply:
     """Decode a reply of the verifier's child. Raises EOFError if it is malformed: such a child is as good as dead."""
-    return _decoded(frame, _replies)
+    return _decode(frame, _replies)
 
 
 def require_all(request: Prepare | Request, answer: Texts | Verdicts) -> None:
@@ -185,15 +185,15 @@ def require_all(request: Prepare | Request, answer: Texts | Verdicts) -> None:
 
 def audit_reply(frame: bytes) -> AuditReply:
     """Decode a reply of the audit's child. Raises EOFError."""
-    return _decoded(frame, _audit_replies)
+    return _decode(frame, _audit_replies)
 
 
 def template_reply(frame: bytes) -> TemplateReply:
     """Decode a reply of a template's child. Raises EOFError."""
-    return _decoded(frame, _template_replies)
+    return _decode(frame, _template_replies)
 
 
-def _decoded(frame: bytes, decoder: msgspec.msgpack.Decoder[Decoded]) -> Decoded:
+def _decode(frame: bytes, decoder: msgspec.msgpack.Decoder[Decoded]) -> Decoded:
     try:
         return decoder.decode(frame)
     except UNREADABLE as error:

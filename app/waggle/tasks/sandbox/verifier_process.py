@@ -201,10 +201,10 @@ def _prepare(warm: messages.Prepare, replies: BinaryIO) -> tuple[CharterDatasets
         bench = ready(warm.datasets)
         return bench, messages.Prepared(bench.arm(lambda event: messages.send(replies, messages.Tripped(event[:64]))))
     except Exception as error:  # noqa: BLE001 - a charter's settings may make a generator raise anything
-        return CharterDatasets(()), _failed(error)
+        return CharterDatasets(()), _failure_message(error)
 
 
-def _failed(error: Exception) -> messages.Failed:
+def _failure_message(error: Exception) -> messages.Failed:
     return messages.Failed(f"{type(error).__name__}: {error}"[: messages.REASON])
 
 
@@ -229,9 +229,9 @@ def main() -> None:
         except (MemoryError, OSError) as error:  # cached entries may fill the memory: the parent asks a new child
             if answered:
                 sys.exit(f"{type(error).__name__}: {error}")
-            reply = _failed(error)
+            reply = _failure_message(error)
         except Exception as error:  # noqa: BLE001 - the parent decides what an exception means
-            reply = _failed(error)
+            reply = _failure_message(error)
         hardening.set_deadline(0.0)
         messages.send(replies, reply)
 
