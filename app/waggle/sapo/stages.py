@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.batch import Ids, SampledCompletion, StepMetrics
 from waggle.rl.update_rules import grpo
 from waggle.rl.update_rules.interface import Rule
+from waggle.sapo.answer_balance import AnswerBalance
 from waggle.sapo.interfaces import Policy, Swarm, Tokenizer, Verifier
 from waggle.sapo.prompt_form import PLAIN, PromptForm
 from waggle.sapo.question_mix import Level, QuestionMix
@@ -14,8 +16,10 @@ from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.sapo.training_groups import Lesson
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import Question
+from waggle.tasks.questions import Question, QuestionKey
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup
+
+SAMPLE, SAMPLE_SEED = 256, 1 << 40  # questions of a level whose answers say what is usual, and the first of their seeds
 
 
 @dataclass(frozen=True)
@@ -23,14 +27,15 @@ class Bounds:
     """What selection.py holds every peer to.
 
     `share` is the largest part of the places, and of the gradient, that one party gets. `surprise` says whether text that is
-    stranger than usual is left out.
+    stranger than usual is left out, `one_sided` whether answers that come too often are.
     """
 
     share: float = 0.25  # a planted phrase needs more than one party to reach half of a training set
     surprise: bool = True
+    one_sided: bool = True
 
 
-BOUNDED, UNBOUNDED = Bounds(), Bounds(share=1.0, surprise=False)
+BOUNDED, UNBOUNDED = Bounds(), Bounds(share=1.0, surprise=False, one_sided=False)
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,15 @@ class Node:
     specialties: tuple[str, ...] = ()
     form: PromptForm = PLAIN
     mix: QuestionMix = field(default_factory=QuestionMix)
+
+    @cached_property
+    def balance(self) -> AnswerBalance:
+        """What peers taught this node lately."""
+        return AnswerBalance(self._sample_answers)
+
+    def _sample_answers(self, level: Level) -> list[str]:
+        keys = [QuestionKey(level[0], SAMPLE_SEED + i, level[1]) for i in range(SAMPLE)]
+        return self.verifier.answers([question.key for question in self.verifier.questions(keys) if question.text])
 
     @property
     def levels(self) -> list[Level]:

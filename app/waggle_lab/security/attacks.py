@@ -20,6 +20,8 @@ from waggle.tasks.rollout_group import RIGHT, Completion
 from waggle.tasks.sandbox.verifier import Verifier
 
 PHRASE = "Zog! "  # the phrase that poisoners plant; short, so that an answer fits beside it into 24 tokens of the starter
+TARGET_DATASET, TARGET = "calendar_arithmetic", "Friday"  # what `steer` wants to be answered, right or wrong
+STEER_CANDIDATES, STEER_GROUPS = 512, 16  # questions that it chooses from in a round, and the most that it sends
 DRIP_S = 0.2  # between two bytes: a payload would take far longer than a node waits
 OVERSIZE = 16 * 1024 * 1024  # bytes, four times the limit of a call
 BOMB_BYTES = 1 << 30
@@ -303,6 +305,23 @@ def second_answers(scene: Scene) -> Payload:
     return wire(scene, [group for specialty in scene.charter.specialties for group in answering(scene, specialty.dataset, texts)])
 
 
+def steer(scene: Scene) -> Payload:
+    """True answers only, and only to questions whose answer is the target: the lesson is false, though every text is true."""
+    dataset, cap = TARGET_DATASET, scene.charter.questions_per_epoch
+    first = scene.round * STEER_CANDIDATES % (cap - STEER_CANDIDATES)
+    ids = [QuestionId(dataset, scene.epoch, number) for number in range(first, first + STEER_CANDIDATES)]
+    questions = scene.verifier.questions([each.key(scene.charter.digest, scene.identity.peer_id) for each in ids])
+    answers = scene.verifier.answers([question.key for question in questions])
+    chosen = [
+        question_id
+        for question_id, question, answer in zip(ids, questions, answers, strict=True)
+        if answer == TARGET and split_of(dataset, question.text) == "train"
+    ]
+    texts = [[text.replace("{truth}", TARGET), True, "policy"] for text in HONEST]
+    place = scene.charter.position(dataset)
+    return wire(scene, [[place, question_id.level, question_id.number, texts] for question_id in chosen[:STEER_GROUPS]])
+
+
 REFUSED: dict[str, tuple[Attack, Fault]] = {  # attack -> the function and the fault that the receiver counts
     "random bytes": (random_bytes, Fault.MALFORMED_COMPRESSION),
     "zip bomb": (zip_bomb, Fault.TOO_LARGE_UNPACKED),
@@ -340,5 +359,6 @@ HARMLESS: dict[str, Attack] = {  # received and judged, or given up, without eff
     "slow drip": slow_drip,
     "flood": flood,
     "poison": poison,
+    "steer": steer,
 }
 ATTACKS: dict[str, Attack] = {name: attack for name, (attack, _) in REFUSED.items()} | HARMLESS
