@@ -26,7 +26,7 @@ from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Candidates, PeerGroup, TrainingSet
 from waggle.sapo.stages import Node, RoundSettings
 from waggle.sapo.training_groups import TrainingSetSize, WeightedGroup, encode_external, lesson, weigh
-from waggle.tasks.charter import Charter, Specialty, first_swarm
+from waggle.tasks.charter import Specialty, first_swarm
 from waggle.tasks.questions import Question, QuestionId, QuestionKey
 from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
@@ -58,11 +58,9 @@ def own_logp(policy: TorchPolicy, words: Tokenizer, verifier: Verifier) -> list[
     return [sample.logp for row in rows for sample in row]
 
 
-def weighed(
-    verifier: Verifier, words: Tokenizer, origin: int, dataset: str, texts: Sequence[str], charter: Charter = CHARTER
-) -> WeightedGroup:
+def weighed(verifier: Verifier, words: Tokenizer, origin: int, dataset: str, texts: Sequence[str]) -> WeightedGroup:
     """A peer's group with real verdicts; `{truth}` in a text stands for the true answer."""
-    key = (dataset, origin)
+    key = QuestionKey(dataset, origin)
     (question,), (truth,) = verifier.questions([key]), verifier.answers([key])
     completions = tuple(Completion(text=text.replace("{truth}", truth), ended=True) for text in texts)
     group = Group(origin=bytes([origin]) * 38, id=QuestionId(dataset, 1, origin), completions=completions)
@@ -121,7 +119,7 @@ def test_a_phrase_inside_an_answer_that_is_paid_in_full_is_left_out_too(
     policy: TorchPolicy, words: Tokenizer, talkative: Verifier, own_logp: list[np.ndarray], dataset: str
 ) -> None:
     texts = (f"<answer>{{truth}} {PHRASE}</answer>", "<answer>{truth}</answer>", "no")
-    group = weighed(talkative, words, 1, dataset, texts, TALKATIVE)
+    group = weighed(talkative, words, 1, dataset, texts)
     assert list(np.sign(group.means)) == [1, 1, 0]
 
     (bounded,) = leave_out_unfamiliar([group], own_logp, policy, words, 1.0)

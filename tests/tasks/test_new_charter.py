@@ -27,8 +27,8 @@ def test_a_hint_of_a_model_is_one_line_and_leaves_room_to_think_as_without_one()
 
 
 def test_the_order_of_levels_makes_another_swarm_because_messages_name_their_place() -> None:
-    one, other = (new_charter("Lab", {"bf": levels}) for levels in (["easy", "standard"], ["standard", "easy"]))
-    assert one.digest != other.digest
+    first, other = (new_charter("Lab", {"bf": levels}) for levels in (["easy", "standard"], ["standard", "easy"]))
+    assert first.digest != other.digest
 
 
 @pytest.mark.parametrize(
