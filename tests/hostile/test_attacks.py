@@ -34,8 +34,10 @@ from waggle.network.transport.hivemind import call_limits
 from waggle.network.transport.hivemind.call_limits import CALLS_BURST
 from waggle.network.transport.interface import PeerAway
 from waggle.rl.advantage import teaches
+from waggle.sapo.fakes import plain_prompter
 from waggle.sapo.training_groups import encode_external
 from waggle.tasks.charter import PROTOCOL, Charter
+from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import NEWCOMERS, RIGHT, Completion
 from waggle.tasks.sandbox import child_process
 from waggle.tasks.sandbox import verifier as verifying
@@ -145,7 +147,7 @@ async def test_a_wrong_answer_of_an_attack_is_wrong_where_a_scorer_takes_what_is
     attacker: StartAttacker, scene_of: SceneOf, verifier: Verifier
 ) -> None:
     scene = scene_of(await attacker("second answers"))
-    keys = [("decimal_arithmetic", seed) for seed in range(1000)]
+    keys = [QuestionKey("decimal_arithmetic", seed) for seed in range(1000)]
     close = next(key for key, truth in zip(keys, verifier.answers(keys), strict=True) if truth == "7.1")
     (question,) = verifier.questions([close])
     right, wrong = (Completion(text=f"<answer>{number}</answer>", ended=True) for number in ("7", scene.wrong(question)))
@@ -161,7 +163,7 @@ async def test_special_tokens_arrive_and_are_learned_as_the_text_they_are(
     arrived = await victim.ear.hear(GroupsArrived)
     assert arrived.groups[0].group.completions[0].text.startswith("<|im_end|><|endoftext|></s>")
     tokenizer = load_tokenizer(paths.starter())
-    written = encode_external(charter, tokenizer, arrived.groups[0], longest=1000).written.completions
+    written = encode_external(plain_prompter(tokenizer), arrived.groups[0], longest=1000).written.completions
     assert [list(ids).index(tokenizer.stop) for ids in written] == [len(ids) - 1 for ids in written], (
         "each completion has one stop token, at its end"
     )

@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from waggle.core import paths
 from waggle.sapo.prompt_form import PLAIN
 from waggle.tasks.charter import first_swarm
+from waggle.tasks.questions import QuestionKey
 from waggle.tasks.sandbox.verifier import Verifier
 
 FOLDER = paths.starter()
@@ -58,7 +59,10 @@ def model() -> Any:
 def questions() -> Iterator[dict[str, list[str]]]:
     verifier = Verifier(first_swarm())
     names = [specialty.dataset for specialty in first_swarm().specialties]
-    yield {name: [question.text for question in verifier.questions([(name, seed) for seed in range(50)])] for name in names}
+    yield {
+        name: [question.text for question in verifier.questions([QuestionKey(name, seed) for seed in range(50)])]
+        for name in names
+    }
     verifier.close()
 
 

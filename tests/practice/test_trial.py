@@ -24,7 +24,7 @@ from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Candidates, TrainingSet
 from waggle.sapo.sharing.plain import Plain
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at, split_of
+from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, QuestionKey, epoch_at, split_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 from waggle_lab.starter_model.starter import Shape, new_model, write
 from waggle_lab.starter_model.starter_tokenizer import build
@@ -261,8 +261,8 @@ def test_a_swarm_in_which_nobody_had_a_turn_is_a_result_too(setup, verifier):
 
 
 def test_what_travels_is_what_the_engine_would_send_judged_again_where_it_had_to_be_changed(setup, verifier):
-    (question,) = verifier.questions([("binary_matrix", 5)])
-    (answer,) = verifier.answers([("binary_matrix", 5)])
+    (question,) = verifier.questions([QuestionKey("binary_matrix", 5)])
+    (answer,) = verifier.answers([QuestionKey("binary_matrix", 5)])
     right = f"<answer>{answer}</answer>"
 
     def judged_group(number: int, *texts: str, ended: bool) -> JudgedGroup:

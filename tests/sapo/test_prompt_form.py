@@ -6,8 +6,15 @@ import pytest
 from waggle.rl.batch import SampledCompletion
 from waggle.sapo.fakes import FakeTokenizer
 from waggle.sapo.form_trial import FormTrial, best_form
-from waggle.sapo.prompt_form import FORMS, PLAIN, forms_for
+from waggle.sapo.prompt_form import FORMS, PLAIN, Prompter, PromptForm, WorkedExample, forms_for
 from waggle.sapo.stages import completion_of
+from waggle.tasks.questions import Question
+
+QUESTION = Question(dataset="d", seed=1, text="What is {x}?")
+
+
+def prompter(form: PromptForm) -> Prompter:
+    return Prompter(form, FakeTokenizer(), lambda level: WorkedExample("What is {2}?", "{5}"))
 
 
 class ChatTokenizer(FakeTokenizer):
@@ -20,10 +27,10 @@ def test_the_plain_form_is_the_one_that_the_starter_was_trained_on():
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_every_form_says_the_question_last_and_leaves_its_braces_alone(form):
-    said = FakeTokenizer().decode(form.prompt(FakeTokenizer(), "What is {x}?"))
-    assert said.count("What is {x}?") == 1
-    assert ("<answer>5</answer>" in said) == form.example
-    assert said.index("What is {x}?") > said.find("<answer>5</answer>")
+    prompt = FakeTokenizer().decode(prompter(form).prompt(QUESTION))
+    assert prompt.count("What is {x}?") == 1
+    assert ("What is {2}?" in prompt and "<answer>{5}</answer>" in prompt) == form.example
+    assert prompt.index("What is {x}?") > prompt.find("<answer>{5}</answer>")
 
 
 def test_a_model_with_a_chat_template_is_tried_in_chat_forms_and_another_in_plain_text():
@@ -33,7 +40,7 @@ def test_a_model_with_a_chat_template_is_tried_in_chat_forms_and_another_in_plai
 
 def test_a_prefill_is_continued_and_belongs_to_the_completion():
     tokenizer, form = FakeTokenizer(), FORMS["example_opened"]
-    prompt, continued = form.prompt(tokenizer, "q"), form.sampling_prompt(tokenizer, "q")
+    prompt, continued = prompter(form).prompt(QUESTION), prompter(form).sampling_prompt(QUESTION)
     assert tokenizer.decode(continued[len(prompt) :]) == "<answer>"
     sampled = SampledCompletion(tokens=np.append(tokenizer.encode("7</answer>"), 0), logp=np.zeros(11, np.float32), ended=True)
     assert completion_of(tokenizer, sampled, form.prefill).text == "<answer>7</answer>"

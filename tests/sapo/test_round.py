@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from waggle.core.errors import CharterError, QuestionsTooLong, Stopped
-from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
+from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer, plain_prompter
 from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.round import draw, play
 from waggle.sapo.sharing.gated import Gated
@@ -51,12 +51,12 @@ def test_questions_are_regenerable_by_anyone_and_never_reserved(verifier):
         for group, question in drawn.groups:
             assert split_of(question.dataset, question.text) == "train"
             assert 0 <= group.id.number < CHARTER.questions_per_epoch
-            (regenerated,) = verifier.questions([(group.id.dataset, group.id.key(CHARTER.digest, me.origin).seed)])
+            (regenerated,) = verifier.questions([group.id.key(CHARTER.digest, me.origin)])
             assert regenerated == question
 
 
 def test_a_seed_of_which_a_dataset_makes_no_question_is_not_asked():
-    hard = Specialty(title="Tsumego", dataset="tsumego", settings={"min_board_size": 5, "max_board_size": 15, "max_stones": 13})
+    hard = Specialty(title="Tsumego", dataset="tsumego", levels=("hard",))
     charter = msgspec.structs.replace(CHARTER, specialties=(hard,))
     verifier = Verifier(charter)
     try:
@@ -108,9 +108,10 @@ def test_what_is_longer_than_the_policy_can_read_is_neither_asked_nor_learned(ve
     assert max(prompts) + RULES.max_new <= longest
     question = len(PLAIN.text(external(1).question.text))
     for text, fit in (("<answer>1", True), ("<answer>1</answer>", False)):
-        draft = encode_external(CHARTER, me.tokenizer, external(1, text=text), 40, question + 12)
+        draft = encode_external(plain_prompter(me.tokenizer), external(1, text=text), 40, question + 12)
         assert draft.fits == (fit,) * 4
-    assert encode_external(CHARTER, me.tokenizer, external(1), 40, 5).fits == (False,) * 4, "the question alone is too long"
+    beyond = encode_external(plain_prompter(me.tokenizer), external(1), 40, 5)
+    assert beyond.fits == (False,) * 4, "the question alone is too long"
 
 
 def test_two_nodes_draw_different_questions_and_one_node_the_same_again(verifier):

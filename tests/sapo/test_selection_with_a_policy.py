@@ -18,7 +18,7 @@ from waggle.rl.random_streams import uniforms
 from waggle.rl.update_rules import grpo, rule, table
 from waggle.rl.update_rules.interface import Rule, ScoredGroup, TokenAdvantages
 from waggle.sapo import selection
-from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
+from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer, plain_prompter
 from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.round import play
 from waggle.sapo.selection import Reason, leave_out_unfamiliar, refill, select, share_pull
@@ -26,8 +26,8 @@ from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Candidates, PeerGroup, TrainingSet
 from waggle.sapo.stages import Node, RoundSettings
 from waggle.sapo.training_groups import TrainingSetSize, WeightedGroup, encode_external, lesson, weigh
-from waggle.tasks.charter import Charter, Specialty, first_swarm
-from waggle.tasks.questions import Question, QuestionId
+from waggle.tasks.charter import Specialty, first_swarm
+from waggle.tasks.questions import Question, QuestionId, QuestionKey
 from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.security.attacks import PHRASE
@@ -49,24 +49,24 @@ def words() -> Tokenizer:
 @pytest.fixture(scope="module")
 def own_logp(policy: TorchPolicy, words: Tokenizer, verifier: Verifier) -> list[np.ndarray]:
     """The log-probs of the policy's own completions in one round."""
-    questions = verifier.questions([(specialty.dataset, seed) for seed, specialty in enumerate(CHARTER.specialties[:8])])
+    questions = verifier.questions(
+        [QuestionKey(specialty.dataset, seed) for seed, specialty in enumerate(CHARTER.specialties[:8])]
+    )
     prompts = [words.encode(PLAIN.text(question.text)) for question in questions]
     params = SamplingParams(max_new=24, stop=words.stop, temperature=1.0, pause_point=nothing, watch=nothing)
     rows = policy.sample(prompts, uniforms(1, "sample", 0, len(prompts), 8, 24), params)
     return [sample.logp for row in rows for sample in row]
 
 
-def weighed(
-    verifier: Verifier, words: Tokenizer, origin: int, dataset: str, texts: Sequence[str], charter: Charter = CHARTER
-) -> WeightedGroup:
+def weighed(verifier: Verifier, words: Tokenizer, origin: int, dataset: str, texts: Sequence[str]) -> WeightedGroup:
     """A peer's group with real verdicts; `{truth}` in a text stands for the true answer."""
-    key = (dataset, origin)
+    key = QuestionKey(dataset, origin)
     (question,), (truth,) = verifier.questions([key]), verifier.answers([key])
     completions = tuple(Completion(text=text.replace("{truth}", truth), ended=True) for text in texts)
     group = Group(origin=bytes([origin]) * 38, id=QuestionId(dataset, 1, origin), completions=completions)
     verdicts = tuple(verifier.judge([(question, completion) for completion in completions]))
     judged = JudgedGroup(group=group, question=question, verdicts=verdicts)
-    return weigh(encode_external(charter, words, judged, 64), grpo.RULE, Gated(), MEASURE)
+    return weigh(encode_external(plain_prompter(words), judged, 64), grpo.RULE, Gated(), MEASURE)
 
 
 HONEST = ("<answer>{truth}</answer>", "<answer>no</answer>", "no")
@@ -119,7 +119,7 @@ def test_a_phrase_inside_an_answer_that_is_paid_in_full_is_left_out_too(
     policy: TorchPolicy, words: Tokenizer, talkative: Verifier, own_logp: list[np.ndarray], dataset: str
 ) -> None:
     texts = (f"<answer>{{truth}} {PHRASE}</answer>", "<answer>{truth}</answer>", "no")
-    group = weighed(talkative, words, 1, dataset, texts, TALKATIVE)
+    group = weighed(talkative, words, 1, dataset, texts)
     assert list(np.sign(group.means)) == [1, 1, 0]
 
     (bounded,) = leave_out_unfamiliar([group], own_logp, policy, words, 1.0)
@@ -130,7 +130,7 @@ def test_a_phrase_inside_an_answer_that_is_paid_in_full_is_left_out_too(
 def test_digits_of_another_script_are_held_against_a_right_answer(
     policy: TorchPolicy, words: Tokenizer, verifier: Verifier, own_logp: list[np.ndarray]
 ) -> None:
-    (truth,) = verifier.answers([("fraction_simplification", 1)])
+    (truth,) = verifier.answers([QuestionKey("fraction_simplification", 1)])
     foreign = "".join(chr(ord(letter) + 0x660 - 0x30) if letter.isdigit() else letter for letter in truth)
     group = weighed(verifier, words, 1, "fraction_simplification", (f"<answer>{foreign}</answer>", HONEST[0], "no"))
     assert list(np.sign(group.means)) == [1, 1, 0]
@@ -177,7 +177,7 @@ def weighted(rule: Rule, origin: int, texts: Sequence[str], place: int = 0) -> W
     group = Group(origin=bytes([origin]) * 38, id=QuestionId("bf", 1, place), completions=completions)
     verdicts = tuple(Verdict(reward=float(i == 0), reason="") for i in range(len(texts)))
     judged = JudgedGroup(group=group, question=Question(dataset="bf", seed=1, text="?"), verdicts=verdicts)
-    return weigh(encode_external(CHARTER, FakeTokenizer(), judged, 64), rule, Gated(), MEASURE)
+    return weigh(encode_external(plain_prompter(FakeTokenizer()), judged, 64), rule, Gated(), MEASURE)
 
 
 def force(weighed: Sequence[WeightedGroup]) -> float:
@@ -235,7 +235,7 @@ def test_as_strange_as_ones_own_words_is_learned_and_stranger_is_not(own: float,
     group = Group(origin=b"p" * 38, id=QuestionId("bf", 1, 1), completions=completions)
     verdicts = (Verdict(reward=1.0, reason=""), Verdict(reward=0.0, reason=""))
     judged = JudgedGroup(group=group, question=Question(dataset="bf", seed=1, text="?"), verdicts=verdicts)
-    draft = weigh(encode_external(CHARTER, FakeTokenizer(), judged, 64), grpo.RULE, Gated(), MEASURE)
+    draft = weigh(encode_external(plain_prompter(FakeTokenizer()), judged, 64), grpo.RULE, Gated(), MEASURE)
 
     (bounded,) = leave_out_unfamiliar([draft], [np.array([-own])], Startled([]), FakeTokenizer(), 1.0)
 
@@ -255,7 +255,7 @@ class Careless(Gated):
 
 @pytest.mark.parametrize("advantage", [None, 0.5, [0.0] * 7, np.zeros(3, np.float32), np.zeros(9, int), np.full(9, np.inf)])
 def test_a_strategy_that_returns_something_else_than_a_finite_float_for_each_token_is_refused(advantage: object) -> None:
-    encoded = encode_external(CHARTER, FakeTokenizer(), _bare(b"p", 1), 64)
+    encoded = encode_external(plain_prompter(FakeTokenizer()), _bare(b"p", 1), 64)
     assert sum(encoded.lengths) != 3
     with pytest.raises(ExtensionError, match=r"test_selection_with_a_policy\.py "):
         weigh(encoded, grpo.RULE, Careless(advantage), MEASURE)
@@ -265,7 +265,7 @@ def test_a_rule_that_returns_no_number_is_refused_by_its_name() -> None:
     def teach(scored: ScoredGroup) -> TokenAdvantages:
         return replace(grpo.RULE.teach(scored), advantage=np.full(sum(scored.lengths), np.nan, np.float32))
 
-    encoded = encode_external(CHARTER, FakeTokenizer(), _bare(b"p", 1), 64)
+    encoded = encode_external(plain_prompter(FakeTokenizer()), _bare(b"p", 1), 64)
     with pytest.raises(ExtensionError, match=r"rl/update_rules/careless\.py returned a number that is not finite"):
         weigh(encoded, Rule(name="careless", teach=teach), Gated(), MEASURE)
 

@@ -12,6 +12,7 @@ from waggle.network.messages import rollout_record
 from waggle.rl.batch import SampledCompletion
 from waggle.rl.random_streams import generator, uniforms
 from waggle.rl.update_rules import grpo
+from waggle.sapo.fakes import plain_prompter
 from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.gated import Gated
@@ -81,7 +82,7 @@ def judged(rewards, group: Group | None = None, *, number: int = 0) -> JudgedGro
 def test_a_strangers_text_is_trained_on_in_ones_own_tokens_exactly_and_ends_with_ones_own_stop(writer, reader):
     theirs, mine = writer(), reader()
     arrived = sent([completion_of(theirs, sampled(theirs, text)) for text in TEXTS])
-    draft = encode_external(CHARTER, mine, arrived, longest=200)
+    draft = encode_external(plain_prompter(mine), arrived, longest=200)
     assert all(draft.fits)
     for text, ids in zip(TEXTS, draft.written.completions, strict=True):
         assert ids[-1] == mine.stop
@@ -100,7 +101,7 @@ def test_the_two_tokenizers_of_these_tests_really_differ():
 def test_a_stop_token_is_learned_where_the_sender_stopped_and_only_there(writer, reader):
     theirs, mine = writer(), reader()
     arrived = sent([completion_of(theirs, sampled(theirs, "so 42", ended)) for ended in (True, False)])
-    draft = encode_external(CHARTER, mine, arrived, longest=50)
+    draft = encode_external(plain_prompter(mine), arrived, longest=50)
     ended, cut = (ids.tolist() for ids in draft.written.completions)
     assert ended == [*cut, mine.stop]
     measure = TrainingSetSize(groups=8, tokens=sum(draft.lengths), longest=50, crumb_span=0.2)
@@ -117,7 +118,7 @@ def test_a_completion_cut_inside_a_character_travels_without_the_broken_rest():
     bee = mine.encode("ok 🐝")  # the bee is several tokens here
     cut = completion_of(mine, SampledCompletion(tokens=bee[:-1], logp=np.zeros(len(bee) - 1, np.float32), ended=False))
     assert cut.text.endswith("\ufffd")
-    draft = encode_external(CHARTER, starter(), sent([cut, Completion(text="no", ended=True)]), longest=50)
+    draft = encode_external(plain_prompter(starter()), sent([cut, Completion(text="no", ended=True)]), longest=50)
     assert starter().decode(draft.written.completions[0]) == "ok "
 
 

@@ -6,9 +6,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from sapo.test_round import CHARTER, LINES, RULES, external, node
+from sapo.test_round import LINES, RULES, external, node
 from waggle.rl.update_rules import rule, table
-from waggle.sapo.fakes import FakeTokenizer
+from waggle.sapo.fakes import FakeTokenizer, plain_prompter
 from waggle.sapo.round import play
 from waggle.sapo.sharing.interface import Candidates, PeerGroup, TrainingSet
 from waggle.sapo.sharing.plain import Plain
@@ -80,11 +80,11 @@ def test_a_completion_too_long_for_its_reader_leaves_a_lone_stop_token_in_its_pl
     texts = (Completion(text="x" * 10, ended=True), Completion(text="y" * 11, ended=False), Completion(text="", ended=False))
     group = msgspec.structs.replace(group, group=msgspec.structs.replace(group.group, completions=texts))
     tokenizer = FakeTokenizer()
-    draft = encode_external(CHARTER, tokenizer, group, 10)
+    draft = encode_external(plain_prompter(tokenizer), group, 10)
     assert draft.fits == (False, False, False), "ten characters and a stop token are eleven"
     assert draft.lengths == (1, 1, 1)
     assert all(ids.tolist() == [tokenizer.stop] for ids in draft.written.completions)
-    assert encode_external(CHARTER, tokenizer, group, 11).lengths == (11, 11, 1)
+    assert encode_external(plain_prompter(tokenizer), group, 11).lengths == (11, 11, 1)
 
 
 def test_what_a_person_wrote_is_learned_from_like_any_other_text_of_a_peer(verifier):
@@ -92,7 +92,7 @@ def test_what_a_person_wrote_is_learned_from_like_any_other_text_of_a_peer(verif
     first, *others = from_policy.group.completions
     by_hand = msgspec.structs.replace(first, by="human", logp=None)
     group = msgspec.structs.replace(from_policy, group=msgspec.structs.replace(from_policy.group, completions=(by_hand, *others)))
-    plain, marked = (encode_external(CHARTER, FakeTokenizer(), each, 40) for each in (from_policy, group))
+    plain, marked = (encode_external(plain_prompter(FakeTokenizer()), each, 40) for each in (from_policy, group))
     assert [list(ids) for ids in marked.written.completions] == [list(ids) for ids in plain.written.completions]
     assert (marked.fits, marked.external) == (plain.fits, True), "its log-probs are this policy's own, as of all that is external"
     batches = [learned(node(verifier, lines=("just words",), pool=[each])) for each in (from_policy, group)]
@@ -121,8 +121,8 @@ def test_whether_anything_fits_is_what_a_draft_finds(texts, context, ended):
     group = external(1)
     completions = tuple(Completion(text=text, ended=ended) for text in texts)
     group = msgspec.structs.replace(group, group=msgspec.structs.replace(group.group, completions=completions))
-    draft = encode_external(CHARTER, FakeTokenizer(), group, 10, context)
-    assert fits_at_all(CHARTER, FakeTokenizer(), group, 10, context) == any(draft.fits)
+    draft = encode_external(plain_prompter(FakeTokenizer()), group, 10, context)
+    assert fits_at_all(plain_prompter(FakeTokenizer()), group, 10, context) == any(draft.fits)
 
 
 def test_own_groups_that_come_back_are_nobody_elses_share(verifier):

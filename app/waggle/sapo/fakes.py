@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from waggle.rl.batch import Floats, Ids, SampledCompletion, SamplingParams, StepMetrics, StepParams, TokenizedGroup, TrainingGroup
+from waggle.sapo.interfaces import Tokenizer
+from waggle.sapo.prompt_form import PLAIN, Prompter, WorkedExample
 from waggle.tasks.rollout_group import Group, JudgedGroup
 
 
@@ -28,6 +30,11 @@ class FakeTokenizer:
 
     def offsets(self, text: str) -> Ids:
         return np.array([(i, i + 1) for i in range(len(text))], dtype=np.int32).reshape(-1, 2)
+
+
+def plain_prompter(tokenizer: Tokenizer) -> Prompter:
+    """The starter's way of asking, which needs no worked example."""
+    return Prompter(PLAIN, tokenizer, lambda level: WorkedExample("", ""))
 
 
 class FakePolicy:

@@ -1,21 +1,31 @@
 """How a model is asked a question: a property of the model, not of the swarm.
 
 What a question looks like to a model decides whether its answers can be read at all: SmolLM2-135M-Instruct wrote the answer tag
-in 0 of 72 completions of a bare question. A form may give the model the opening tag (`prefill`). Such a completion is shared and
-judged with its prefill, as one text, so that other models learn it whole.
+in 0 of 72 completions of a bare question. A form may show one worked example of the question's level, and may give the model the
+opening tag (`prefill`). A completion after a prefill is shared and judged with it, as one text, so that other models learn it
+whole.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from waggle.rl.batch import Ids
 from waggle.sapo.interfaces import Tokenizer
+from waggle.sapo.question_mix import Level
+from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import TAGS
 
 OPENING_TAG, CLOSING_TAG = TAGS
-EXAMPLE_QUESTION, EXAMPLE_ANSWER = "What is 2 + 3?", f"{OPENING_TAG}5{CLOSING_TAG}"
+
+
+class WorkedExample(NamedTuple):
+    """A question with its true answer."""
+
+    question: str
+    answer: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,26 +43,41 @@ class PromptForm:
     example: bool = False
     prefill: str = ""
 
-    def prompt(self, tokenizer: Tokenizer, question: str) -> Ids:
-        """Token ids (T,) of a question, without the prefill: what completions of peers are learned after."""
-        return tokenizer.conversation(self.messages(question)) if self.chat else tokenizer.prompt(self.text(question))
-
-    def sampling_prompt(self, tokenizer: Tokenizer, question: str) -> Ids:
-        """Token ids (T,) that the policy continues: the prompt and the prefill."""
-        prompt = self.prompt(tokenizer, question)
-        return np.concatenate([prompt, tokenizer.encode(self.prefill)]) if self.prefill else prompt
-
-    def text(self, question: str) -> str:
-        """What a form of plain text says."""
-        return "".join(self.messages(question))
-
-    def messages(self, question: str) -> Sequence[str]:
+    def messages(self, question: str, example: WorkedExample | None = None) -> Sequence[str]:
         """What is said in turn, the question last. Joins instead of formatting: braces of a question must not be evaluated."""
-        earlier = [self._around(EXAMPLE_QUESTION), EXAMPLE_ANSWER + ("" if self.chat else "\n\n")] if self.example else []
-        return [*earlier, self._around(question.strip())]
+        earlier = []
+        if example is not None:
+            answer = f"{OPENING_TAG}{example.answer}{CLOSING_TAG}"
+            earlier = [self._around(example.question), answer if self.chat else f"{answer}\n\n"]
+        return [*earlier, self._around(question)]
+
+    def text(self, question: str, example: WorkedExample | None = None) -> str:
+        """What a form of plain text says."""
+        return "".join(self.messages(question, example))
 
     def _around(self, question: str) -> str:
-        return f"{self.before}{question}{self.after}"
+        return f"{self.before}{question.strip()}{self.after}"
+
+
+@dataclass(frozen=True)
+class Prompter:
+    """Makes the prompts of one model. `example_of` returns a worked example of a level; it is called again and again."""
+
+    form: PromptForm
+    tokenizer: Tokenizer
+    example_of: Callable[[Level], WorkedExample]
+
+    def prompt(self, question: Question) -> Ids:
+        """Token ids (T,) of a question, without the prefill: what completions of peers are learned after."""
+        example = self.example_of((question.dataset, question.level)) if self.form.example else None
+        if self.form.chat:
+            return self.tokenizer.conversation(self.form.messages(question.text, example))
+        return self.tokenizer.prompt(self.form.text(question.text, example))
+
+    def sampling_prompt(self, question: Question) -> Ids:
+        """Token ids (T,) that the policy continues: the prompt and the prefill."""
+        prompt = self.prompt(question)
+        return np.concatenate([prompt, self.tokenizer.encode(self.form.prefill)]) if self.form.prefill else prompt
 
 
 PLAIN = PromptForm(name="plain", after="\nAnswer:")  # the starter was trained on it

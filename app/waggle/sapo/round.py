@@ -65,7 +65,7 @@ def draw(number: int, epoch: int, node: Node, rules: RoundSettings, *, pause_poi
     ends = np.cumsum(node.mix.shares(levels))
     places = np.minimum(np.searchsorted(ends, noise.random(rules.questions), side="right"), len(levels) - 1)
     numbers = _numbers(number, rules.questions, node.charter.questions_per_epoch)
-    ids = [_question_id(levels[place], epoch, next(numbers)) for place in places]
+    ids = [_question_id(levels[place], epoch, following) for place, following in zip(places, numbers, strict=False)]
     chosen: dict[QuestionId, Question] = {}
     looks, any_readable, any_too_long = 0, False, False
     while ids and (looks < LOOKS or any_readable):

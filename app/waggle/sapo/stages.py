@@ -2,23 +2,25 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 
+from waggle.core.errors import CharterError
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.batch import Ids, SampledCompletion, StepMetrics
 from waggle.rl.update_rules import grpo
 from waggle.rl.update_rules.interface import Rule
 from waggle.sapo.answer_balance import AnswerBalance
 from waggle.sapo.interfaces import Policy, Swarm, Tokenizer, Verifier
-from waggle.sapo.prompt_form import PLAIN, PromptForm
+from waggle.sapo.prompt_form import PLAIN, Prompter, PromptForm, WorkedExample
 from waggle.sapo.question_mix import Level, QuestionMix
 from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.sapo.training_groups import Lesson
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import Question, QuestionKey
+from waggle.tasks.questions import Question, QuestionKey, split_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup
 
+EXAMPLES, EXAMPLE_SEED = 16, 1 << 41  # questions among which a worked example is chosen, and the first of their seeds
 SAMPLE, SAMPLE_SEED = 256, 1 << 40  # questions of a level whose answers say what is usual, and the first of their seeds
 
 
@@ -103,7 +105,20 @@ class Node:
 
     def prompt(self, question: Question) -> Ids:
         """Token ids (T,) that the policy continues to answer a question."""
-        return self.form.sampling_prompt(self.tokenizer, question.text)
+        return self.prompter.sampling_prompt(question)
+
+    @cached_property
+    def prompter(self) -> Prompter:
+        return Prompter(self.form, self.tokenizer, cache(self._worked_example))
+
+    def _worked_example(self, level: Level) -> WorkedExample:
+        """The shortest of a few questions that may be trained on: the same on every node of the swarm."""
+        keys = [QuestionKey(level[0], EXAMPLE_SEED + i, level[1]) for i in range(EXAMPLES)]
+        questions = [question for question in self.verifier.questions(keys) if split_of(level[0], question.text) == "train"]
+        if not questions:
+            raise CharterError(f"{self.charter.name} has too few questions of {level[0]} for a worked example.")
+        shortest = min(questions, key=lambda question: len(question.text))
+        return WorkedExample(shortest.text, self.verifier.answers([shortest.key])[0])
 
     def completion(self, sampled: SampledCompletion) -> Completion:
         """The text that the policy wrote, with the form's prefill and without its stop token."""

@@ -12,7 +12,7 @@ from waggle.core.errors import ExtensionError
 from waggle.rl.batch import Floats, Ids, SampledCompletion, TokenizedGroup, TrainingGroup
 from waggle.rl.update_rules.interface import Rule, ScoredGroup, TokenAdvantages, mean_of_means
 from waggle.sapo.interfaces import Tokenizer
-from waggle.sapo.prompt_form import PromptForm
+from waggle.sapo.prompt_form import Prompter
 from waggle.sapo.sharing.interface import PeerGroup, SharingStrategy
 from waggle.tasks.rollout_group import Completion, JudgedGroup
 
@@ -88,23 +88,22 @@ class TrainingSetSize:
     crumb_span: float  # a group whose rewards differ by less teaches nothing
 
 
-def encode_local(
-    form: PromptForm, tokenizer: Tokenizer, group: JudgedGroup, sampled: Sequence[SampledCompletion]
-) -> EncodedGroup:
+def encode_local(prompter: Prompter, group: JudgedGroup, sampled: Sequence[SampledCompletion]) -> EncodedGroup:
     """The node's own group, with the very tokens that were sampled: encoding its text again may give others."""
-    prompt = form.sampling_prompt(tokenizer, group.question.text)
+    prompt = prompter.sampling_prompt(group.question)
     written = TokenizedGroup(prompt, tuple(sample.tokens for sample in sampled))
     return EncodedGroup(group, written, (True,) * len(sampled), external=False)
 
 
-def encode_external(form: PromptForm, tokenizer: Tokenizer, group: JudgedGroup, longest: int, context: int = 0) -> EncodedGroup:
+def encode_external(prompter: Prompter, group: JudgedGroup, longest: int, context: int = 0) -> EncodedGroup:
     """A peer's group, encoded from its text with the node's own tokenizer.
 
     A completion longer than `longest` tokens, or beyond the `context` with its prompt, is dropped, never cut: a lone stop token
     keeps its place, so that the denominator stays G.
     """
-    prompt = form.prompt(tokenizer, group.question.text)
+    prompt = prompter.prompt(group.question)
     longest = min(longest, context - len(prompt)) if context else longest
+    tokenizer = prompter.tokenizer
     stop = np.array([tokenizer.stop], np.int32)
     encoded = [_encode(tokenizer, completion) for completion in group.group.completions]
     fits = tuple(0 < len(ids) <= longest for ids in encoded)
@@ -112,16 +111,16 @@ def encode_external(form: PromptForm, tokenizer: Tokenizer, group: JudgedGroup, 
     return EncodedGroup(group, TokenizedGroup(prompt, completions), fits, external=True)
 
 
-def fits_at_all(form: PromptForm, tokenizer: Tokenizer, group: JudgedGroup, longest: int, context: int = 0) -> bool:
+def fits_at_all(prompter: Prompter, group: JudgedGroup, longest: int, context: int = 0) -> bool:
     """Whether any completion of a peer's group may be trained on: whether `encode_external` would find one that fits.
 
     A token is at least one byte, so a text of few bytes fits without being encoded: mostly nothing has to be.
     """
     # half of the context: a form puts more tokens around a question than its bytes tell
     if context and len(group.question.text.encode()) + longest > context // 2:
-        longest = min(longest, context - len(form.prompt(tokenizer, group.question.text)))
+        longest = min(longest, context - len(prompter.prompt(group.question)))
     return any(
-        0 < len(completion.text.encode()) < longest or 0 < len(_encode(tokenizer, completion)) <= longest
+        0 < len(completion.text.encode()) < longest or 0 < len(_encode(prompter.tokenizer, completion)) <= longest
         for completion in sorted(group.group.completions, key=lambda each: len(each.text))
     )
 

@@ -6,7 +6,7 @@ import msgspec
 
 from waggle.core.errors import CharterError
 from waggle.tasks import catalogue
-from waggle.tasks.charter import LONGEST_TITLE, MODEL_HINT, Charter, Specialty, check
+from waggle.tasks.charter import LONGEST_TITLE, MODEL_HINT, Charter, check
 from waggle.tasks.specialties.interface import Difficulty
 
 COMPLETION_CHARACTERS = 1200  # models may think before they answer
@@ -19,7 +19,7 @@ def new_charter(name: str, chosen: Mapping[str, Sequence[Difficulty]], *, model_
     """
     titles = {entry.dataset: entry.title for entry in catalogue.catalogue_entries()}
     specialties = [
-        Specialty(dataset=dataset, title=titles.get(dataset, dataset)[:LONGEST_TITLE], levels=tuple(levels))
+        {"dataset": dataset, "title": titles.get(dataset, dataset)[:LONGEST_TITLE], "levels": levels}
         for dataset, levels in chosen.items()
     ]
     words = " ".join(name.split())

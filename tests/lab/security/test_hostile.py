@@ -12,7 +12,7 @@ from waggle.core.errors import VerifierError
 from waggle.network.open_node import open_node
 from waggle.practice.results import Book
 from waggle.tasks.charter import Charter, Specialty, first_swarm
-from waggle.tasks.questions import Question
+from waggle.tasks.questions import Question, QuestionKey
 from waggle.tasks.rollout_group import Completion
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.__main__ import main
@@ -112,7 +112,7 @@ def test_a_scorer_ended_for_what_it_tried_on_a_text_is_counted_and_one_that_took
     key = SiegeKey(attack=ALL_ATTACKS, honest=0, hostile=1, rounds=1, seed=1)
     honest_nodes = HonestNodes(key, msgspec.structs.replace(charter, specialties=specialties), (), tmp_path)
     try:
-        code, slow = honest_nodes.verifier.questions([("countdown", 3), ("coin_flip", 3)])
+        code, slow = honest_nodes.verifier.questions([QuestionKey("countdown", 3), QuestionKey("coin_flip", 3)])
         for question, answer in ((code, "__import__('os')"), (slow, "1e999999999")):
             with pytest.raises(VerifierError):
                 honest_nodes.verifier.judge_strangers([(question, Completion(text=f"<answer>{answer}</answer>", ended=True))])

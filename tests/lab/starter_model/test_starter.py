@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from waggle.core import paths
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.questions import split_of
+from waggle.tasks.questions import QuestionKey, split_of
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.starter_model import starter, starter_measure, starter_tokenizer
 from waggle_lab.starter_model.starter import Encoded, Example, Phase, Recipe, Shape
@@ -34,7 +34,7 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("dataset", [specialty.dataset for specialty in first_swarm().specialties])
 def test_no_reserved_question_gets_in_and_none_comes_twice(verifier: Verifier, dataset: str) -> None:
-    questions = verifier.questions([(dataset, seed) for seed in range(300)])
+    questions = verifier.questions([QuestionKey(dataset, seed) for seed in range(300)])
     assert any(split_of(dataset, question.text) != "train" for question in questions)  # so there was something to keep out
     examples = starter.make_examples(verifier, dataset, 300, first_seed=0)
     assert {split_of(dataset, example.question) for example in examples} == {"train"}

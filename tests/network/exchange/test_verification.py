@@ -21,7 +21,7 @@ from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.faults import Fault
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import Question, epoch_at
+from waggle.tasks.questions import Question, QuestionKey, epoch_at
 from waggle.tasks.rollout_group import Completion, Verdict
 from waggle.tasks.sandbox import verifier as verifying
 from waggle.tasks.sandbox.messages import Key
@@ -189,7 +189,7 @@ def test_nobody_pays_for_a_child_that_had_no_processor(own: Verifier, monkeypatc
     def fail() -> None:
         raise VerifierError("The judging process does not start.")
 
-    (question,), watch = own.questions([("bf", 3)]), VerifierStopwatch()
+    (question,), watch = own.questions([QuestionKey("bf", 3)]), VerifierStopwatch()
     if not starts:
         monkeypatch.setattr(own, "_open", fail)
     monkeypatch.setattr(verifying, "BATCH_SECONDS", 0.5)

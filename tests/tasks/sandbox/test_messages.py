@@ -6,6 +6,7 @@ import math
 import msgspec
 import pytest
 
+from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import UNJUDGED
 from waggle.tasks.sandbox import messages
 
@@ -25,7 +26,7 @@ def test_a_verdict_that_is_none_is_nonsense(wrong):
 
 
 def test_an_answer_to_what_nobody_asked_is_nonsense():
-    items, keys = [("bf", 1, "text", True)] * 2, [("bf", 1)] * 2
+    items, keys = [(QuestionKey("bf", 1), "text", True)] * 2, [QuestionKey("bf", 1)] * 2
     messages.require_all(messages.Judge(items), messages.Verdicts([UNJUDGED] * 2))
     messages.require_all(messages.GenerateAnswers(keys), messages.Texts(["7"] * 2))
     for request, reply in (

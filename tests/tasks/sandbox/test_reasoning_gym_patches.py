@@ -12,10 +12,11 @@ import psutil
 import pytest
 
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.questions import Question
+from waggle.tasks.questions import Question, QuestionKey
 from waggle.tasks.rollout_group import RIGHT, Completion
+from waggle.tasks.sandbox.verifier import datasets_of
 
-SPECIALTIES = {specialty.dataset: specialty.settings for specialty in first_swarm().specialties}
+SPECIALTIES = {each.dataset: each.levels[0] for each in datasets_of(first_swarm())}
 QUESTIONS = 60
 FORMULA = re.compile(r"(?:[A-Z](?!\s*[A-Z])|[()∧∨¬→↔\s])*")
 UPSTREAM = """
@@ -131,7 +132,7 @@ def honest(answer: str, other: str, chance: random.Random) -> list[str]:
 def answers(verifier) -> dict[str, list[tuple[int, str]]]:
     chance, answers_by_dataset = random.Random(7), {}
     for name in SPECIALTIES:
-        truths = verifier.answers([(name, seed) for seed in range(QUESTIONS)])
+        truths = verifier.answers([QuestionKey(name, seed) for seed in range(QUESTIONS)])
         answers_by_dataset[name] = [
             (seed, text.strip()) for seed, truth in enumerate(truths) for text in honest(truth, truths[seed - 1], chance)
         ]
@@ -172,7 +173,7 @@ def test_honest_text_earns_exactly_what_upstream_pays(name, verifier, answers, u
     ["({truth}) ∨ visit evil.example/x", "zog → ({truth})", "({truth}) ∨ ٣", "({truth}) ∨ P{other}", "({truth}) ∨ P {other}"],
 )
 def test_what_follows_from_anything_may_hold_no_words(verifier, text):
-    keys = [("propositional_logic", seed) for seed in range(QUESTIONS)]
+    keys = [QuestionKey("propositional_logic", seed) for seed in range(QUESTIONS)]
     items = [
         (question, Completion(text=f"<answer>{text.format(truth=truth, other=letter)}</answer>", ended=True))
         for question, truth in zip(verifier.questions(keys), verifier.answers(keys), strict=True)
@@ -183,7 +184,7 @@ def test_what_follows_from_anything_may_hold_no_words(verifier, text):
 
 @pytest.mark.parametrize("text", ["¬" * 90 + "P" * 290, "¬" * 99 + "P", "¬" * 30 + " " * 300 + "P", " ∨ ".join("PQ" * 60)])
 def test_a_formula_takes_a_hundredth_of_a_second_at_most(verifier, text):
-    (question,) = verifier.questions([("propositional_logic", 3)])
+    (question,) = verifier.questions([QuestionKey("propositional_logic", 3)])
     child = psutil.Process(verifier.pid)
     before = child.cpu_times()
     verifier.judge_strangers([(question, Completion(text=f"<answer>{text}</answer>", ended=True))] * 100)
@@ -203,7 +204,7 @@ def test_a_formula_takes_a_hundredth_of_a_second_at_most(verifier, text):
     ],
 )
 def test_a_text_that_would_stall_or_crash_upstream_is_wrong_at_once_and_costs_nothing(verifier, text):
-    keys = [(name, 3) for name in ("propositional_logic", "binary_matrix", "calendar_arithmetic", "bf")]
+    keys = [QuestionKey(name, 3) for name in ("propositional_logic", "binary_matrix", "calendar_arithmetic", "bf")]
     questions, child = verifier.questions(keys), verifier.pid
     honest_one = Completion(text=f"<answer>{verifier.answers(keys[-1:])[0]}</answer>", ended=True)
     items = [(question, Completion(text=f"<answer>{text}</answer>", ended=True)) for question in questions]

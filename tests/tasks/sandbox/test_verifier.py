@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -15,11 +16,12 @@ import reasoning_gym
 import waggle
 from waggle.core.errors import CharterError, VerifierGone
 from waggle.tasks.charter import Specialty, first_swarm
-from waggle.tasks.questions import split_of
+from waggle.tasks.questions import QuestionKey, split_of
 from waggle.tasks.rollout_group import Completion
 from waggle.tasks.sandbox import child_process, messages
 from waggle.tasks.sandbox import verifier as verifying
-from waggle.tasks.sandbox.verifier import UNJUDGED, Verifier
+from waggle.tasks.sandbox.messages import DatasetLevels
+from waggle.tasks.sandbox.verifier import UNJUDGED, Verifier, datasets_of
 
 SCORERS = """
 import sys
@@ -58,7 +60,7 @@ def completion_of(text: str, *, ended: bool = True) -> Completion:
 
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_the_true_answer_in_its_tag_earns_everything_in_every_specialty(verifier, dataset):
-    keys = [(dataset, seed) for seed in range(50)]
+    keys = [QuestionKey(dataset, seed) for seed in range(50)]
     questions = verifier.questions(keys)
     items = [
         (question, completion_of(f"so <answer>{answer}</answer>"))
@@ -71,7 +73,7 @@ def test_the_true_answer_in_its_tag_earns_everything_in_every_specialty(verifier
 
 
 def test_text_without_an_answer_tag_earns_nothing(verifier):
-    (question,), (answer,) = verifier.questions([("bf", 1)]), verifier.answers([("bf", 1)])
+    (question,), (answer,) = verifier.questions([QuestionKey("bf", 1)]), verifier.answers([QuestionKey("bf", 1)])
     verdicts = verifier.judge(
         [
             (question, completion_of(answer)),
@@ -88,14 +90,17 @@ def test_text_without_an_answer_tag_earns_nothing(verifier):
 
 def test_code_in_an_answer_is_not_run(verifier, tmp_path):
     trap = tmp_path / "ran"
-    (question,) = verifier.questions([("binary_matrix", 3)])
+    (question,) = verifier.questions([QuestionKey("binary_matrix", 3)])
     code = f"<answer>__import__('pathlib').Path({str(trap)!r}).touch()</answer>"
     assert verifier.judge([(question, completion_of(code))])[0].reward == 0.0
     assert not trap.exists()
 
 
 def test_a_matrix_written_as_a_list_earns_what_upstream_pays(verifier):
-    (question,), (answer,) = verifier.questions([("binary_matrix", 3)]), verifier.answers([("binary_matrix", 3)])
+    (question,), (answer,) = (
+        verifier.questions([QuestionKey("binary_matrix", 3)]),
+        verifier.answers([QuestionKey("binary_matrix", 3)]),
+    )
     rows = [[int(cell) for cell in row.split()] for row in answer.splitlines()]
     assert verifier.judge([(question, completion_of(f"<answer>{rows}</answer>"))])[0].reward == pytest.approx(0.1)
 
@@ -103,7 +108,7 @@ def test_a_matrix_written_as_a_list_earns_what_upstream_pays(verifier):
 def test_questions_are_the_same_in_another_process_and_the_digest_says_so(verifier):
     other = Verifier(first_swarm())
     try:
-        keys = [(dataset, 2**62 + i) for dataset in DATASETS for i in range(20)]
+        keys = [QuestionKey(dataset, 2**62 + i) for dataset in DATASETS for i in range(20)]
         assert other.questions(keys) == verifier.questions(keys)
         assert other.digest() == first_swarm().questions_digest
         other.check_charter()
@@ -134,8 +139,66 @@ def test_held_out_questions_are_reserved_ones_and_all_different(verifier):
     assert {split_of(question.dataset, question.text) for question in questions} == {"test"}
 
 
+TWO_LEVELS = msgspec.structs.replace(
+    first_swarm(),
+    specialties=(
+        Specialty(dataset="chain_sum", title="Sums", levels=("hard", "easy")),
+        Specialty(dataset="bf", title="Programs", levels=("easy",)),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def of_two_levels() -> Iterator[Verifier]:
+    own = Verifier(TWO_LEVELS)
+    yield own
+    own.close()
+
+
+def test_each_level_makes_questions_of_its_own_which_its_own_answers_are_right_for(of_two_levels):
+    keys = [QuestionKey("chain_sum", seed, level) for level in (0, 1) for seed in range(10)]
+    questions, answers = of_two_levels.questions(keys), of_two_levels.answers(keys)
+    assert [(question.seed, question.level) for question in questions] == [(key.seed, key.level) for key in keys]
+    hard, easy = (sum(len(question.text) for question in part) for part in (questions[:10], questions[10:]))
+    assert hard > easy
+    answered = [completion_of(f"<answer>{answer}</answer>") for answer in answers]
+    assert {verdict.reward for verdict in of_two_levels.judge(zip(questions, answered, strict=True))} == {1.0}
+    swapped = of_two_levels.judge(zip(questions, answered[10:] + answered[:10], strict=True))
+    assert sum(verdict.reward < 1.0 for verdict in swapped) > 10, "a few sums are the same by chance"
+
+
+@pytest.mark.parametrize("key", [QuestionKey("chain_sum", 1, 2), QuestionKey("bf", 1, 1), QuestionKey("gcd", 1)])
+def test_a_level_or_dataset_that_the_charter_lacks_is_no_question(of_two_levels, key):
+    with pytest.raises(CharterError, match="cannot be made"):
+        of_two_levels.questions([key])
+    with pytest.raises(CharterError, match="cannot be made"):
+        of_two_levels.answers([key])
+    assert of_two_levels.questions([QuestionKey("bf", 1)])[0].text, "the child goes on"
+
+
+@pytest.mark.parametrize("count", [1, 6, 7])
+def test_levels_take_turns_among_held_out_questions(of_two_levels, count):
+    questions = of_two_levels.held_out("chain_sum", "test", count)
+    assert [question.level for question in questions] == [place % 2 for place in range(count)]
+    assert {split_of(question.dataset, question.text) for question in questions} == {"test"}
+    assert len({question.text for question in questions}) == count
+    assert questions == of_two_levels.held_out("chain_sum", "test", 9)[:count], "more questions begin with the same"
+
+
+def test_every_level_counts_in_the_digest_and_so_does_their_order():
+    def digest(*levels: dict) -> str:
+        own = Verifier(first_swarm(), datasets=(DatasetLevels("chain_sum", levels),))
+        try:
+            return own.digest()
+        finally:
+            own.close()
+
+    easy, hard, harder = {"max_terms": 2}, {"max_terms": 6}, {"max_terms": 8}
+    assert len({digest(easy, hard), digest(hard, easy), digest(easy, harder), digest(easy)}) == 4
+
+
 def test_where_few_questions_can_be_made_the_reserved_ones_are_not_looked_for_long(monkeypatch):
-    few = Specialty(title="Jugs", dataset="jugs", settings={"difficulty": 5})  # the easiest that is offered: 198 questions
+    few = Specialty(title="Jugs", dataset="jugs", levels=("easy",))  # makes 198 questions
     own = Verifier(msgspec.structs.replace(first_swarm(), specialties=(few,)))
     keys_generated, make = [], own.questions
     monkeypatch.setattr(own, "questions", lambda keys: keys_generated.extend(keys) or make(keys))
@@ -148,16 +211,16 @@ def test_where_few_questions_can_be_made_the_reserved_ones_are_not_looked_for_lo
 
 
 def test_a_seed_of_which_a_dataset_makes_no_question_is_passed_over():
-    hard = Specialty(title="Tsumego", dataset="tsumego", settings={"min_board_size": 5, "max_board_size": 15, "max_stones": 13})
+    hard = Specialty(title="Tsumego", dataset="tsumego", levels=("hard",))
     verifier = Verifier(msgspec.structs.replace(first_swarm(), specialties=(hard,)))
     try:
-        questions = verifier.questions([("tsumego", seed) for seed in range(80, 144)])
+        questions = verifier.questions([QuestionKey("tsumego", seed) for seed in range(80, 144)])
         nothing = [question for question in questions if not question.text]
         assert [question.seed for question in nothing] == [86, 113, 139]
         assert {split_of(question.dataset, question.text) for question in nothing} == {"none"}
         assert [bool(question.text) for question in verifier.held_out("tsumego", "dev", 4)] == [True] * 4
         with pytest.raises(CharterError, match="cannot be made"):
-            verifier.questions([("chain_sum", 1)])
+            verifier.questions([QuestionKey("chain_sum", 1)])
     finally:
         verifier.close()
 
@@ -169,7 +232,7 @@ def test_the_game_of_life_is_upstreams_though_its_library_finds_nothing_to_draw_
         if sys.platform == "linux":
             mapped = Path(f"/proc/{verifier.pid}/maps").read_text()
             assert ("numpy" in mapped, "matplotlib" in mapped) == (True, False)
-        for question in verifier.questions([("game_of_life", seed) for seed in range(5)]):
+        for question in verifier.questions([QuestionKey("game_of_life", seed) for seed in range(5)]):
             dataset = reasoning_gym.create_dataset("game_of_life", seed=question.seed, size=1)
             assert question.text == dataset[0]["question"]
             for answer in (dataset[0]["answer"], dataset[0]["answer"].replace("1", "0"), "[[0, 1]]"):
@@ -180,10 +243,10 @@ def test_the_game_of_life_is_upstreams_though_its_library_finds_nothing_to_draw_
 
 
 def test_a_verifier_starts_where_a_dataset_makes_no_question_of_its_first_seeds():
-    small = Specialty(title="Tsumego", dataset="tsumego", settings={"min_board_size": 5, "max_board_size": 5, "max_stones": 15})
-    verifier = Verifier(msgspec.structs.replace(first_swarm(), specialties=(small,)))
+    small = DatasetLevels("tsumego", ({"min_board_size": 5, "max_board_size": 5, "max_stones": 15},))
+    verifier = Verifier(first_swarm(), datasets=(small,))
     try:
-        questions = verifier.questions([("tsumego", seed) for seed in range(20)])
+        questions = verifier.questions([QuestionKey("tsumego", seed) for seed in range(20)])
         assert [question.seed for question in questions if question.text] == [0, 5, 9, 11, 12, 15]  # of those to arm with: 22
     finally:
         verifier.close()
@@ -195,7 +258,7 @@ def test_a_killed_child_is_started_again_and_judging_goes_on():
     try:
         first = own.pid
         os.kill(first, signal.SIGKILL)
-        (question,), (answer,) = own.questions([("bf", 9)]), own.answers([("bf", 9)])
+        (question,), (answer,) = own.questions([QuestionKey("bf", 9)]), own.answers([QuestionKey("bf", 9)])
         assert own.judge([(question, completion_of(f"<answer>{answer}</answer>"))])[0].reward == 1.0
         assert own.pid != first
         assert len(reasons) == 1
@@ -209,7 +272,7 @@ def test_a_child_that_is_out_of_memory_is_started_again_and_no_question_is_to_bl
 
     verifier = Verifier(first_swarm())
     try:
-        keys = [("arc_1d", seed) for seed in range(2000)]
+        keys = [QuestionKey("arc_1d", seed) for seed in range(2000)]
         before = verifier.questions(keys[:1])
         full = psutil.Process(pid := verifier.pid).memory_info().vms
         resource.prlimit(pid, resource.RLIMIT_AS, (full, full))
@@ -225,7 +288,7 @@ def test_a_child_outlives_the_ctrl_c_of_the_terminal_that_its_engine_runs_in():
     try:
         first = own.pid
         os.kill(first, signal.SIGINT)
-        assert len(own.answers([("bf", 9)])) == 1
+        assert len(own.answers([QuestionKey("bf", 9)])) == 1
         assert own.pid == first
     finally:
         own.close()
@@ -234,7 +297,7 @@ def test_a_child_outlives_the_ctrl_c_of_the_terminal_that_its_engine_runs_in():
 def test_a_child_that_answers_too_little_is_started_again_and_nothing_stays_unjudged(monkeypatch):
     own = Verifier(first_swarm())
     try:
-        (question,), (answer,), first = own.questions([("bf", 9)]), own.answers([("bf", 9)]), own.pid
+        (question,), (answer,), first = own.questions([QuestionKey("bf", 9)]), own.answers([QuestionKey("bf", 9)]), own.pid
         monkeypatch.setattr(own._child, "ask", lambda *_: messages.Verdicts([]))
         assert [verdict.reward for verdict in own.judge([(question, completion_of(f"<answer>{answer}</answer>"))])] == [1.0]
         assert own.pid != first
@@ -248,7 +311,7 @@ def test_what_lies_in_the_folder_that_waggle_was_started_in_is_never_imported(tm
     monkeypatch.chdir(tmp_path)
     own = Verifier(first_swarm())
     try:
-        assert len(own.answers([("bf", 9)])) == 1
+        assert len(own.answers([QuestionKey("bf", 9)])) == 1
     finally:
         own.close()
 
@@ -259,7 +322,7 @@ def test_a_child_that_was_long_dead_when_it_was_asked_is_started_again_too():
     try:
         os.kill(own.pid, signal.SIGKILL)
         os.waitid(os.P_PID, own.pid, os.WEXITED | os.WNOWAIT)
-        assert len(own.answers([("bf", 9)])) == 1
+        assert len(own.answers([QuestionKey("bf", 9)])) == 1
         assert reasons == ["it ended with signal 9"]
     finally:
         own.close()
@@ -273,7 +336,7 @@ def test_much_is_judged_a_little_at_a_time_and_none_of_it_is_lost(verifier, monk
         sizes.append(len(request.items))
         return ask(request, *limits)
 
-    (question,), (answer,) = verifier.questions([("bf", 9)]), verifier.answers([("bf", 9)])
+    (question,), (answer,) = verifier.questions([QuestionKey("bf", 9)]), verifier.answers([QuestionKey("bf", 9)])
     texts = [answer if place % 3 else "nothing" for place in range(150)]
     monkeypatch.setattr(verifier._child, "ask", counted)
     verdicts = verifier.judge([(question, completion_of(f"<answer>{text}</answer>")) for text in texts])
@@ -282,7 +345,7 @@ def test_much_is_judged_a_little_at_a_time_and_none_of_it_is_lost(verifier, monk
 
 
 def test_a_completion_that_cannot_be_judged_costs_only_itself(verifier):
-    (question,), (answer,) = verifier.questions([("bf", 9)]), verifier.answers([("bf", 9)])
+    (question,), (answer,) = verifier.questions([QuestionKey("bf", 9)]), verifier.answers([QuestionKey("bf", 9)])
     foreign = msgspec.structs.replace(question, dataset="no_such_dataset")
     right = completion_of(f"<answer>{answer}</answer>")
     verdicts = verifier.judge([(question, right), (foreign, right), (question, right)])
@@ -292,18 +355,18 @@ def test_a_completion_that_cannot_be_judged_costs_only_itself(verifier):
 
 def test_a_charter_with_an_unknown_specialty_is_refused_in_words():
     charter = msgspec.structs.replace(first_swarm(), specialties=(Specialty(dataset="no_such", title="None"),))
-    with pytest.raises(CharterError, match="cannot be made here"):
+    with pytest.raises(CharterError, match="no no_such at the level standard"):
         Verifier(charter)
 
 
 def test_a_specialty_that_sets_the_precision_of_decimals_does_not_set_it_for_others():
     first = first_swarm()
-    chain = Specialty(dataset="decimal_chain_sum", title="Sums", settings={"min_terms": 4, "max_terms": 4, "max_digits": 6})
-    alone = Verifier(msgspec.structs.replace(first, specialties=(chain,), questions_digest=""))
-    beside = Verifier(msgspec.structs.replace(first, specialties=(*first.specialties, chain), questions_digest=""))
+    chain = DatasetLevels("decimal_chain_sum", ({"min_terms": 4, "max_terms": 4, "max_digits": 6},))
+    alone = Verifier(first, datasets=(chain,))
+    beside = Verifier(first, datasets=(*datasets_of(first), chain))
     try:
-        keys = [("decimal_chain_sum", seed) for seed in range(20)]
-        beside.questions([("decimal_arithmetic", 1)])
+        keys = [QuestionKey("decimal_chain_sum", seed) for seed in range(20)]
+        beside.questions([QuestionKey("decimal_arithmetic", 1)])
         assert beside.answers(keys) == alone.answers(keys)
     finally:
         alone.close()
@@ -323,7 +386,7 @@ def test_after_a_restart_that_failed_each_reply_belongs_to_its_request_and_nobod
 ):
     own = Verifier(first_swarm())
     try:
-        keys = [(dataset, 5) for dataset in DATASETS]
+        keys = [QuestionKey(dataset, 5) for dataset in DATASETS]
         truths = [own.answers([key]) for key in keys]
         question = own.questions(keys[:1])
         with monkeypatch.context() as trouble:
@@ -346,7 +409,7 @@ def test_a_closed_verifier_starts_nothing_again(monkeypatch):
     own.close()
     monkeypatch.setattr(child_process.subprocess, "Popen", no_process)
     with pytest.raises(VerifierGone, match="was closed"):
-        own.questions([("bf", 1)])
+        own.questions([QuestionKey("bf", 1)])
     own.close()
 
 
@@ -356,7 +419,7 @@ def test_a_child_that_is_too_late_is_ended_lest_its_reply_be_taken_for_another()
         late.ask(messages.Prepare(first_swarm().specialties), 0.001)
     assert late.process.poll() is not None
     with pytest.raises(child_process.ChildKilled):
-        late.ask(messages.GenerateQuestions([("bf", 1)]), 60)
+        late.ask(messages.GenerateQuestions([QuestionKey("bf", 1)]), 60)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux")
@@ -368,7 +431,8 @@ def test_a_swarm_of_questions_that_each_read_a_book_is_entered_in_little_memory(
         assert len(own.held_out("spell_backward", "test", 8)) == 8
         texts = set()
         for first in range(0, 96, 24):  # each question reads the book anew
-            texts |= {question.text for question in own.questions([("spell_backward", first + seed) for seed in range(24)])}
+            keys = [QuestionKey("spell_backward", first + seed) for seed in range(24)]
+            texts |= {question.text for question in own.questions(keys)}
         assert len(texts) > 90
         assert megabytes(own.pid) - before < 100, "one book takes 10 MB"
     finally:

@@ -12,11 +12,12 @@ import pytest
 
 from waggle.core.errors import VerifierGone
 from waggle.tasks.charter import first_swarm
+from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import Completion, Verdict
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox import verifier as verifying
 from waggle.tasks.sandbox.child_process import ChildProcess
-from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier, datasets_of
 
 LONG = "x" * 200_000  # more than a pipe takes
 ENDLESS = """
@@ -47,14 +48,16 @@ def own() -> Iterator[Verifier]:
 @pytest.fixture
 def ask(own) -> Callable[[], list[Verdict]]:
     """Judge a right answer of a peer."""
-    (question,), (answer,) = own.questions([("bf", 3)]), own.answers([("bf", 3)])
+    (question,), (answer,) = own.questions([QuestionKey("bf", 3)]), own.answers([QuestionKey("bf", 3)])
     return lambda: own.judge_strangers([(question, Completion(text=f"<answer>{answer}</answer>", ended=True))])
 
 
 @pytest.mark.parametrize("verifier", [True, False])
 def test_a_child_whose_work_has_no_end_ends_though_nobody_is_left_who_ends_it(verifier):
     requests = (
-        [messages.Prepare(()), messages.GenerateAnswers([("bf", 1)])] if verifier else [messages.RenderTemplate("", {}, ())]
+        [messages.Prepare(()), messages.GenerateAnswers([QuestionKey("bf", 1)])]
+        if verifier
+        else [messages.RenderTemplate("", {}, ())]
     )
     frames = b"".join(messages.frame_of(request) for request in requests)
     command = [sys.executable, "-c", ENDLESS.format(verifier=verifier)]
@@ -88,11 +91,11 @@ def test_a_frozen_child_that_reads_no_long_request_is_not_waited_for_beyond_the_
     asking: ChildProcess[messages.Reply] = ChildProcess("waggle.tasks.sandbox.verifier_process", messages.reply)
     rescue = threading.Timer(SOON, asking.process.kill)
     try:
-        asking.ask(messages.Prepare(first_swarm().specialties[:1]), NEVER)
+        asking.ask(messages.Prepare(datasets_of(first_swarm())[:1]), NEVER)
         os.kill(asking.process.pid, signal.SIGSTOP)
         rescue.start()
         with pytest.raises(TimeoutError):
-            asking.ask(messages.Judge([("bf", 3, LONG, True)]), 0.5)
+            asking.ask(messages.Judge([(QuestionKey("bf", 3), LONG, True)]), 0.5)
         assert asking.process.poll() is not None
     finally:
         rescue.cancel()
@@ -101,7 +104,7 @@ def test_a_frozen_child_that_reads_no_long_request_is_not_waited_for_beyond_the_
 
 def test_whoever_closes_the_verifier_waits_for_no_reply(own, monkeypatch):
     monkeypatch.setattr(verifying, "BATCH_SECONDS", NEVER)
-    question = own.questions([("bf", 3)])[0]
+    question = own.questions([QuestionKey("bf", 3)])[0]
     os.kill(own.pid, signal.SIGSTOP)
     rescue = threading.Timer(SOON, os.kill, (own.pid, signal.SIGCONT))
     rescue.start()

@@ -6,17 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
 import waggle
 from waggle.core.errors import CharterError, VerifierError, VerifierGone
-from waggle.tasks.charter import Charter, Specialty, first_swarm
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import Completion
 from waggle.tasks.sandbox import child_process, messages
 from waggle.tasks.sandbox import verifier as verifying
 from waggle.tasks.sandbox.child_process import ChildProcess
 from waggle.tasks.sandbox.hardening import TRIPPED
+from waggle.tasks.sandbox.messages import DatasetLevels
 from waggle.tasks.sandbox.verifier import UNJUDGED, Verifier
 
 SCORER = """
@@ -108,9 +109,9 @@ def completion_of(text: str) -> Completion:
     return Completion(text=f"<answer>{text}</answer>", ended=True)
 
 
-def charter_of(*datasets: str) -> Charter:
-    specialties = tuple(Specialty(dataset=dataset, title=dataset) for dataset in datasets)
-    return msgspec.structs.replace(first_swarm(), specialties=specialties, questions_digest="")
+def levels_of(*datasets: str) -> tuple[DatasetLevels, ...]:
+    """These datasets with their default settings, also those that no charter may name."""
+    return tuple(DatasetLevels(dataset, ({},)) for dataset in datasets)
 
 
 @pytest.mark.parametrize(("text", "event"), TRIPS.items())
@@ -230,7 +231,7 @@ def test_the_real_child_wears_what_its_level_says(verifier):
 
 def test_code_that_upstream_would_run_earns_nothing_and_does_not_even_cost_the_child(verifier, tmp_path):
     trap = tmp_path / "ran"
-    (question,), child = verifier.questions([("binary_matrix", 3)]), verifier.pid
+    (question,), child = verifier.questions([QuestionKey("binary_matrix", 3)]), verifier.pid
     texts = [
         f"__import__('os').system('touch {trap}')",
         f"[[__import__('pathlib').Path({str(trap)!r}).touch()]]",
@@ -246,10 +247,10 @@ def test_code_that_upstream_would_run_earns_nothing_and_does_not_even_cost_the_c
 @pytest.mark.parametrize("dataset", ["countdown", "puzzle24"])
 def test_a_scorer_that_evaluates_text_dies_of_it_says_why_and_the_verifier_goes_on(dataset, tmp_path):
     trap, reasons = tmp_path / "ran", []
-    own = Verifier(charter_of(dataset, "bf"), restarted=reasons.append)
+    own = Verifier(first_swarm(), datasets=levels_of(dataset, "bf"), restarted=reasons.append)
     try:
-        attacked, honest = own.questions([(dataset, 3), ("bf", 3)])
-        (answer,) = own.answers([("bf", 3)])
+        attacked, honest = own.questions([QuestionKey(dataset, 3), QuestionKey("bf", 3)])
+        (answer,) = own.answers([QuestionKey("bf", 3)])
         attack = completion_of(f"__import__('os').system('touch {trap}')")
         with pytest.raises(VerifierError, match="a scorer tried compile on a text"):
             own.judge_strangers([(honest, completion_of(answer)), (attacked, attack)])
@@ -265,14 +266,14 @@ def test_a_scorer_that_evaluates_text_dies_of_it_says_why_and_the_verifier_goes_
 def test_an_endless_answer_and_a_kill_are_told_apart_and_the_child_comes_back(monkeypatch):
     monkeypatch.setattr(verifying, "BATCH_SECONDS", 240.0)  # however little of the processor it gets meanwhile
     reasons: list[str] = []
-    own = Verifier(charter_of("coin_flip", "bf"), restarted=reasons.append)
+    own = Verifier(first_swarm(), datasets=levels_of("coin_flip", "bf"), restarted=reasons.append)
     try:
-        coin, honest = own.questions([("coin_flip", 3), ("bf", 3)])
+        coin, honest = own.questions([QuestionKey("coin_flip", 3), QuestionKey("bf", 3)])
         with pytest.raises(VerifierError, match="no answer within 2 s of work") as blamed:
             own.judge_strangers([(coin, completion_of("1e999999999"))])
         assert not isinstance(blamed.value, VerifierGone)
         os.kill(own.pid, signal.SIGTERM)
-        (answer,) = own.answers([("bf", 3)])
+        (answer,) = own.answers([QuestionKey("bf", 3)])
         assert own.judge_strangers([(honest, completion_of(answer))])[0].reward == 1.0
         assert reasons[0] == "no answer within 2 s of work"
         assert reasons[1].startswith("it ended with ")
@@ -285,21 +286,21 @@ def test_a_text_that_takes_memory_without_end_ends_the_child_where_the_kernel_gi
     """As on macOS, whose kernel does: the parent looks. Here what the child has anyway is too much."""
     asking = ChildProcess("waggle.tasks.sandbox.verifier_process", messages.reply)
     try:
-        asking.ask(messages.Prepare(charter_of("coin_flip").specialties), 60.0)
+        asking.ask(messages.Prepare(levels_of("coin_flip")), 60.0)
         monkeypatch.setattr(child_process, "MEMORY_BYTES", 1 << 20)
         with pytest.raises(EOFError, match="took more than"):
-            asking.ask(messages.Judge([("coin_flip", 3, "<answer>1e999999999</answer>", True)]), 60.0)
+            asking.ask(messages.Judge([(QuestionKey("coin_flip", 3), "<answer>1e999999999</answer>", True)]), 60.0)
         assert asking.process.poll() is not None
     finally:
         asking.end()
 
 
 def test_questions_are_still_made_behind_closed_doors_also_those_that_need_a_file_of_words():
-    own = Verifier(charter_of("basic_arithmetic", "word_sorting", "spell_backward"))
+    own = Verifier(first_swarm(), datasets=levels_of("basic_arithmetic", "word_sorting", "spell_backward"))
     try:
         child = own.pid
         for dataset in ("basic_arithmetic", "word_sorting", "spell_backward"):
-            keys = [(dataset, 10**6 + i) for i in range(20)]
+            keys = [QuestionKey(dataset, 10**6 + i) for i in range(20)]
             items = [(q, completion_of(answer)) for q, answer in zip(own.questions(keys), own.answers(keys), strict=True)]
             assert all(verdict.reward == 1.0 for verdict in own.judge_strangers(items))
         assert own.pid == child
@@ -310,13 +311,12 @@ def test_questions_are_still_made_behind_closed_doors_also_those_that_need_a_fil
 @unix
 def test_a_specialty_that_opens_a_file_for_every_question_is_refused_in_words():
     with pytest.raises(CharterError, match="cannot be made here"):
-        Verifier(charter_of("group_anagrams"))
+        Verifier(first_swarm(), datasets=levels_of("group_anagrams"))
 
 
 @pytest.mark.parametrize("name", ["{trap}", "../data/words3to10.txt"])
 def test_a_setting_that_names_another_file_than_those_that_ship_with_reasoning_gym_reads_nothing(name, tmp_path):
     (trap := tmp_path / "secret").write_text("thesecret\n")
-    reads = Specialty(dataset="spell_backward", title="Spy", settings={"data_file": name.format(trap=trap), "max_word_len": 500})
-    charter = msgspec.structs.replace(first_swarm(), specialties=(reads,), questions_digest="")
+    reads = DatasetLevels("spell_backward", ({"data_file": name.format(trap=trap), "max_word_len": 500},))
     with pytest.raises(CharterError, match="reasoning-gym has no file"):
-        Verifier(charter).close()
+        Verifier(first_swarm(), datasets=(reads,)).close()

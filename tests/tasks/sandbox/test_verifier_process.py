@@ -21,15 +21,16 @@ MANY_QUESTIONS = """
 import sys
 out, sys.stdout = sys.stdout, sys.stderr
 from waggle.tasks.sandbox import verifier_process
-from waggle.tasks.charter import Specialty
+from waggle.tasks.questions import QuestionKey
+from waggle.tasks.sandbox.messages import DatasetLevels
 
 verifier_process.CACHED_CHARACTERS = 40_000
 name, most = sys.argv[1:]
-bench = verifier_process.CharterDatasets((Specialty(dataset=name, title="Large", settings={"min_n": 30, "max_n": int(most)}),))
-first, *_, last = [bench.question((name, seed)) for seed in range(30)]
-seeds = [seed for _, seed in bench._entries]
+bench = verifier_process.CharterDatasets((DatasetLevels(name, ({"min_n": 30, "max_n": int(most)},)),))
+first, *_, last = [bench.question(QuestionKey(name, seed)) for seed in range(30)]
+seeds = [key.seed for key in bench._entries]
 characters = sum(len(repr(entry)) for entry, _ in bench._entries.values())
-print(len(seeds), seeds[-1], characters, bench.question((name, 0)) == first != last, file=out, sep="\\n")
+print(len(seeds), seeds[-1], characters, bench.question(QuestionKey(name, 0)) == first != last, file=out, sep="\\n")
 """
 
 

@@ -12,7 +12,7 @@ from waggle.gui.pages.swarms.create_form import CreateSwarmForm
 from waggle.gui.theme.theme import Theme
 from waggle.protocol.commands import CreateSwarm, ListSwarms
 from waggle.tasks import charter as charters
-from waggle.tasks.questions import split_of
+from waggle.tasks.questions import QuestionKey, split_of
 from waggle.tasks.rollout_group import Completion
 from waggle.tasks.sandbox.exam import exam_of
 from waggle.tasks.sandbox.verifier import Verifier
@@ -38,14 +38,14 @@ form.show_offers(listed.offers)
 assert "Roman numerals  \u00b7  arithmetic" in [form._model.item(row).text() for row in range(form._model.rowCount())]
 
 created, *_ = asyncio.run(service.obey(CreateSwarm(id="2", name="Rome", specialties=((NAME, "easy"), ("bf", "easy")))))
-assert created.swarm.specialties[0].difficulty == "easy"
+assert created.swarm.specialties[0].levels == ("easy",)
 assert created.swarm.specialties[0].sample == offer.samples["easy"]
 charter = charters.read(home.charters / f"{created.swarm.charter}.json", expected=bytes.fromhex(created.swarm.charter))
 
 with closing(Verifier(charter)) as here, closing(Verifier(charter)) as peer:
     here.check_charter()
     peer.check_charter()
-    seeds = [(NAME, (1 << 63) - 1 - number) for number in range(20)]
+    seeds = [QuestionKey(NAME, (1 << 63) - 1 - number) for number in range(20)]
     questions, answers = here.questions(seeds), peer.answers(seeds)
     assert questions == peer.questions(seeds)
     assert len({question.text for question in questions}) == 20

@@ -34,7 +34,6 @@ DATASET = Dataset(
     title="Calculator",
     topic="arithmetic",
     generate=generate,
-    ranges={},
     levels={"standard": {}},
     score=lambda text, answer: float(eval(text) == int(answer)),
 )

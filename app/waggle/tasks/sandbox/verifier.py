@@ -8,7 +8,6 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from itertools import zip_longest
 from typing import TypeVar
 
 from waggle.core.errors import CharterError, VerifierError, VerifierGone, VerifierKilled
@@ -129,25 +128,32 @@ class Verifier:
     def held_out(self, dataset: str, split: Split, count: int) -> list[Question]:
         """The first `count` reserved questions of a specialty, which are the same on every node; its levels take turns.
 
-        Fewer if its levels do not have so many different ones.
+        All have different texts. Fewer if its levels do not have so many.
         """
         levels = len(next(each.levels for each in self._datasets if each.dataset == dataset))
-        rows = [self._held_out(dataset, level, split, -(-count // levels)) for level in range(levels)]
-        in_turn = [question for turn in zip_longest(*rows) for question in turn if question is not None]
-        return in_turn[:count]
+        rows = [self._reserved(dataset, level, split) for level in range(levels)]
+        questions: dict[str, Question] = {}  # by text: two levels may ask the same
+        while rows and len(questions) < count:
+            for row in tuple(rows):
+                question = next((question for question in row if question.text not in questions), None)
+                if question is None:
+                    rows.remove(row)
+                else:
+                    questions[question.text] = question
+        return list(questions.values())[:count]
 
-    def _held_out(self, dataset: str, level: int, split: Split, count: int) -> list[Question]:
-        questions: list[Question] = []
+    def _reserved(self, dataset: str, level: int, split: Split) -> Iterator[Question]:
+        """The reserved questions of a level with different texts, as long as new ones are found."""
         texts, newest = set[str](), 0  # texts of any split, and the last seed that gave a new one
         for keys in batched([QuestionKey(dataset, seed, level) for seed in range(HELD_OUT_SEEDS)], AT_ONCE):
             for question in self.questions(keys):
                 if question.text not in texts:
                     texts.add(question.text)
                     newest = question.seed
-                    questions += [question] if split_of(dataset, question.text) == split else []
-            if len(questions) >= count or keys[-1].seed - newest >= STALE_SEEDS:
+                    if split_of(dataset, question.text) == split:
+                        yield question
+            if keys[-1].seed - newest >= STALE_SEEDS:
                 break
-        return questions[:count]
 
     def digest(self) -> str:
         """A hash of 64 generated questions, at least one of each level: nodes with equal digests generate the same questions."""
