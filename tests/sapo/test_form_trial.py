@@ -39,11 +39,8 @@ class Imitator(FakePolicy):
     def _answer(self, prompt: str) -> str:
         if prompt.endswith("<answer>"):
             return "7</answer>"
-        return (
-            "<answer>7</answer>"
-            if re.search(r"<answer>(?! and )[^<]+</answer>", prompt) and not self._needs_opening
-            else "just words"
-        )
+        has_example = re.search(r"<answer>(?! and )[^<]+</answer>", prompt)
+        return "<answer>7</answer>" if has_example and not self._needs_opening else "just words"
 
 
 class Obedient(Imitator):
