@@ -18,18 +18,24 @@ def check(answer: str) -> str:
 def score(text: str, answer: str, tolerance: float) -> float:
     """All or nothing: fields that are the same in most answers would pay for a text that fits all questions."""
     fields, truth = _fields(text), _fields(answer)
-    return float(bool(fields) and fields == truth)
+    if not fields or not truth or fields.keys() != truth.keys():
+        return 0.0
+    return float(all(_comparable(fields[name]) == _comparable(truth[name]) for name in truth))
 
 
 def _fields(text: str) -> dict[str, Any] | None:
-    """The comparable values by name; None if the text is no object of plain values."""
+    """The values by name; None if the text is no object of plain values."""
     try:
         value = json_value(text)
     except ValueError:
         return None
     if not isinstance(value, dict) or any(each is not None and scalar(each) is None for each in value.values()):
         return None
-    return {name: None if each is None else comparable(str(scalar(each))) for name, each in value.items()}
+    return value
+
+
+def _comparable(value: Any) -> str | None:
+    return None if value is None else comparable(str(scalar(value)))
 
 
 GRADER = Grader(title="Fields of a JSON object", check=check, score=score)
