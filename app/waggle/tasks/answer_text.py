@@ -12,6 +12,7 @@ from typing import Any
 
 LONGEST_NUMBER = 64  # characters
 LARGEST_EXPONENT = 400  # of ten, beyond every float
+LONGEST_NORMALISED = 4000  # characters, four times those of the longest true answer: NFKC makes up to 18 of one
 MOST_MARKS = 30  # combining marks in a row (UAX 15, stream-safe text): Python sorts a longer row in quadratic time
 DECIMALS = decimal.Context(prec=LONGEST_NUMBER + 2 * LARGEST_EXPONENT, traps=[])  # exact for every number that is read
 NUMBER = re.compile(
@@ -29,8 +30,10 @@ def words(text: str) -> str:
 
 
 def _compatible(text: str) -> str:
-    """Unicode NFKC. A text with too many combining marks in a row stays as it is."""
-    return text if text.isascii() or not _is_stream_safe(text) else unicodedata.normalize("NFKC", text)
+    """Unicode NFKC. A text that no true answer can be, or with too many combining marks in a row, stays as it is."""
+    if text.isascii() or len(text) > LONGEST_NORMALISED or not _is_stream_safe(text):
+        return text
+    return unicodedata.normalize("NFKC", text)
 
 
 def _is_stream_safe(text: str) -> bool:

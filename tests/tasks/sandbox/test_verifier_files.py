@@ -9,11 +9,16 @@ import zstandard
 
 from tasks.question_file.questions import packed_sums
 from waggle.core.errors import CharterError
+from waggle.core.process_memory import resident_bytes
+from waggle.tasks.charter import MOST_FILES
 from waggle.tasks.new_charter import new_charter
 from waggle.tasks.question_file import packed, rules
+from waggle.tasks.question_file.description import QuestionFile
 from waggle.tasks.question_file.preview import PackedFile
+from waggle.tasks.question_file.rules import Row
 from waggle.tasks.questions import Question, QuestionKey, split_of
 from waggle.tasks.rollout_group import Completion
+from waggle.tasks.sandbox import hardening
 from waggle.tasks.sandbox.exam import exam_of
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -90,6 +95,19 @@ def test_a_charter_whose_file_is_missing_or_damaged_is_refused():
         Verifier(MIXED)
     with pytest.raises(CharterError, match="Piece 1 of the questions is damaged"):
         Verifier(MIXED, files={DATASET: [SUMS.pieces[0][:-1] + b"x"]})
+
+
+def test_the_largest_file_takes_a_small_part_of_the_childs_memory():
+    rows = [Row(f"{i} {chr(0x1F600 + i % 50) * 150}", "x") for i in range(50_000)]  # four bytes a character, also in memory
+    pieces = packed.pack(rows)
+    digests = tuple(map(packed.piece_hash, pieces))
+    file = QuestionFile(pieces=digests, packed_bytes=sum(map(len, pieces)), questions=len(rows), grader="text")
+    charter = new_charter("Large", {}, files=[("Large", file)])
+    verifier = Verifier(charter, files={file.dataset: pieces})
+    try:
+        assert resident_bytes(verifier.pid) < hardening.MEMORY_BYTES / (2 * MOST_FILES)
+    finally:
+        verifier.close()
 
 
 def hostile(raw: bytes) -> PackedFile:

@@ -4,7 +4,7 @@ A file is registered by being here. It holds `GRADER`, and its own name is the g
 interface.py; how to add one: docs/adding/question-kind.md.
 """
 
-# Importing graders/list.py and graders/set.py makes `list` and `set` names of this module: do not use the built-in ones here.
+# Importing the graders `list` and `set` makes these names of this module: do not use the built-in ones here.
 
 import functools
 
