@@ -43,7 +43,8 @@ class CharterDatasets:
         self._levels = {each.dataset: each.levels for each in datasets}
         self._packed_files = files
         self._files: dict[str, FileDataset] = {}
-        self._decimals = {each.dataset: decimal.Context() for each in (*datasets, *files)}
+        names = [*self._levels, *(each.dataset for each in files)]
+        self._decimals = {dataset: decimal.Context() for dataset in names}
         # one for each level: no scorer depends on its seed, and many hold a whole book
         self._scorers: dict[tuple[str, int], Any] = {}
         self._entries: OrderedDict[QuestionKey, tuple[dict[str, Any], int]] = OrderedDict()  # each with its size in characters
