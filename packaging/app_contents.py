@@ -82,10 +82,11 @@ def datasets() -> list[str]:
 
 
 def dataset_modules() -> list[str]:
-    """Modules of reasoning-gym and of Waggle that are imported by name: the datasets."""
+    """Modules of reasoning-gym and of Waggle that are imported by name: the datasets and the graders."""
     from PyInstaller.utils.hooks import collect_submodules
 
-    of_waggle = [module for module in our_modules() if module.startswith("waggle.tasks.specialties.")]
+    by_name = ("waggle.tasks.specialties.", "waggle.tasks.graders.")
+    of_waggle = [module for module in our_modules() if module.startswith(by_name)]
     return [*collect_submodules("reasoning_gym"), *collect_submodules("pyfiglet"), *of_waggle]
 
 

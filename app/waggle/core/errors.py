@@ -4,6 +4,7 @@
     |- SettingsError            settings.toml or an option on the command line
     |- ExtensionError           a file of a strategy, an update rule or a specialty that cannot be used
     |- CharterError             a charter that cannot be used here
+    |- QuestionFileError        a file with people's own questions that cannot be used
     |- ModelError               a model folder that is missing, broken or of an unknown kind
     |                           (ModelMissing: it cannot be obtained; HubUnavailable: not now)
     |- TokenError               the token of the model hub, or the keychain that stores it
@@ -61,6 +62,10 @@ class ExtensionError(WaggleError):
 
 class CharterError(WaggleError):
     """A charter that is malformed, changed, or names what this version does not offer."""
+
+
+class QuestionFileError(WaggleError):
+    """A file with people's own questions that cannot be read or breaks a rule."""
 
 
 class ModelError(WaggleError):

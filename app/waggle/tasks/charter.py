@@ -13,6 +13,7 @@ import msgspec
 
 from waggle.core.errors import UNREADABLE, CharterError
 from waggle.tasks import audit_results, catalogue
+from waggle.tasks.question_file.description import QuestionFile
 from waggle.tasks.specialties.interface import Difficulty
 
 PROTOCOL = 2  # version of records and announcements; raised if older nodes could not read a new one
@@ -22,6 +23,7 @@ LONGEST_COMPLETION = 20_000  # characters, under any charter
 
 LONGEST_NAME = 60
 LONGEST_TITLE = 40
+MOST_FILES = 4  # of questions, in one charter: the verifier holds all of them in memory
 MODEL_HINT = 80  # characters
 CORRECTED = "Update Waggle, or have the charter corrected."
 QUOTED = 120  # characters of a decoding error: it may repeat a stranger's text
@@ -30,12 +32,14 @@ QUOTED = 120  # characters of a decoding error: it may repeat a stranger's text
 class Specialty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One kind of task: a dataset in one or more levels of the catalogue, and the title that people see.
 
-    A charter names levels instead of settings, because only levels are audited for true answers.
+    A charter names levels instead of settings, because only levels are audited for true answers. People's own questions are a
+    `file` instead; its only level is called standard, and its hashes make up the dataset's name.
     """
 
     dataset: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,64}\Z")]
     title: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TITLE)]
     levels: Annotated[tuple[Difficulty, ...], msgspec.Meta(min_length=1, max_length=3)] = ("standard",)
+    file: QuestionFile | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Versions(msgspec.Struct, frozen=True):
@@ -127,15 +131,35 @@ def check(charter: Charter) -> None:
         raise CharterError("A charter's name, hint and titles are plain words on one line.")
     if charter.group_size_min > charter.group_size_max:
         raise CharterError("A charter's smallest group is larger than its largest.")
-    for name in names:
-        if reason := audit_results.shipped_audit().refusal(name, charter.completion_characters):
-            raise CharterError(f"{charter.name} names {name}, which it may not: {reason}.", _advice(name))
+    files = [(specialty, specialty.file) for specialty in charter.specialties if specialty.file is not msgspec.UNSET]
+    if len(files) > MOST_FILES:
+        raise CharterError(f"A charter has at most {MOST_FILES} files of questions.")
+    for specialty, file in files:
+        if reason := _file_fault(specialty, file):
+            raise CharterError(f"The file of {specialty.title} {reason}.", CORRECTED)
     for specialty in charter.specialties:
-        if len(set(specialty.levels)) != len(specialty.levels):
-            raise CharterError("A charter names each level of a specialty once.")
-        for level in specialty.levels:
-            if catalogue.level_of(specialty.dataset, level) is None:
-                raise CharterError(f"{charter.name} names a level of {specialty.dataset} that does not exist.", CORRECTED)
+        if specialty.file is msgspec.UNSET:
+            _check_levels(charter, specialty)
+
+
+def _check_levels(charter: Charter, specialty: Specialty) -> None:
+    """Raise CharterError unless a dataset passed the audit and has these levels."""
+    name = specialty.dataset
+    if reason := audit_results.shipped_audit().refusal(name, charter.completion_characters):
+        raise CharterError(f"{charter.name} names {name}, which it may not: {reason}.", _advice(name))
+    if len(set(specialty.levels)) != len(specialty.levels):
+        raise CharterError("A charter names each level of a specialty once.")
+    for level in specialty.levels:
+        if catalogue.level_of(name, level) is None:
+            raise CharterError(f"{charter.name} names a level of {name} that does not exist.", CORRECTED)
+
+
+def _file_fault(specialty: Specialty, file: QuestionFile) -> str:
+    if specialty.levels != ("standard",):
+        return "has levels of the catalogue"
+    if specialty.dataset != file.dataset:
+        return "does not have the name that its hashes make"
+    return file.fault()
 
 
 def other_questions(charter: Charter, digest: str) -> CharterError:

@@ -7,20 +7,32 @@ import msgspec
 from waggle.core.errors import CharterError
 from waggle.tasks import catalogue
 from waggle.tasks.charter import LONGEST_TITLE, MODEL_HINT, Charter, check
+from waggle.tasks.question_file.description import QuestionFile
 from waggle.tasks.specialties.interface import Difficulty
 
 COMPLETION_CHARACTERS = 1200  # models may think before they answer
 
 
-def new_charter(name: str, chosen: Mapping[str, Sequence[Difficulty]], *, model_hint: str = "", admission: str = "") -> Charter:
+def new_charter(
+    name: str,
+    chosen: Mapping[str, Sequence[Difficulty]],
+    *,
+    files: Sequence[tuple[str, QuestionFile]] = (),
+    model_hint: str = "",
+    admission: str = "",
+) -> Charter:
     """A charter with these difficulties of each dataset, without its digest of questions yet; raises CharterError.
 
-    `admission` is the public key of a private swarm, in hex.
+    `files` are people's own questions, each with its title; they may stand beside datasets or alone. `admission` is the public
+    key of a private swarm, in hex.
     """
     titles = {entry.dataset: entry.title for entry in catalogue.catalogue_entries()}
     specialties = [
         {"dataset": dataset, "title": titles.get(dataset, dataset)[:LONGEST_TITLE], "levels": levels}
         for dataset, levels in chosen.items()
+    ]
+    specialties += [
+        Specialty(dataset=file.dataset, title=" ".join(title.split())[:LONGEST_TITLE], file=file) for title, file in files
     ]
     words = " ".join(name.split())
     if not words:

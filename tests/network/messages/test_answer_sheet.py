@@ -8,6 +8,7 @@ import zstandard
 
 from network.loopback import fresh_identity
 from waggle.core.errors import BadRecord
+from waggle.core.unsound_text import BROKEN
 from waggle.network.identity.keys import Identity
 from waggle.network.messages import answer_sheet, rollout_record
 from waggle.network.messages.answer_sheet import AnswerSheet
@@ -49,7 +50,7 @@ def test_a_sheet_is_read_as_it_was_written(identity: Identity, charter: Charter)
 def test_what_may_not_travel_counts_as_no_answer(identity: Identity, charter: Charter) -> None:
     answers = (
         Completion(text="x" * 401, ended=True), Completion(text="\u202eevil", ended=True),
-        Completion(text=f"cut{rollout_record.BROKEN}", ended=False),
+        Completion(text=f"cut{BROKEN}", ended=False),
     )  # fmt: skip
     blob = answer_sheet.signed(sheet_of(identity, answers=answers), charter, identity)
     sheet = answer_sheet.read(blob, charter, origin=identity.peer_id)

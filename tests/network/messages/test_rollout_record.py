@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waggle.core.errors import BadRecord
+from waggle.core.unsound_text import UNSOUND
 from waggle.network.messages import rollout_record
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.tasks.charter import Charter, first_swarm
@@ -190,7 +191,7 @@ ANYTHING = st.recursive(
 )
 
 
-SOUND = st.characters(exclude_categories=["Cs"]).filter(lambda character: not rollout_record.UNSOUND.match(character))
+SOUND = st.characters(exclude_categories=["Cs"]).filter(lambda character: not UNSOUND.match(character))
 TEXTS = st.text(SOUND, max_size=CHARTER.completion_characters)
 COMPLETIONS = st.lists(
     st.builds(Completion, text=TEXTS, ended=st.booleans(), by=st.sampled_from(["policy", "human"])), min_size=2, max_size=16

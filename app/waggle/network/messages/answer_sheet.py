@@ -11,6 +11,7 @@ import msgspec
 import zstandard
 
 from waggle.core.errors import UNREADABLE, BadRecord
+from waggle.core.unsound_text import BROKEN
 from waggle.network.identity.keys import SIGNATURE_BYTES, Identity, verify
 from waggle.network.identity.membership import CERTIFICATE_BYTES
 from waggle.network.messages import rollout_record
@@ -116,5 +117,5 @@ def _read_answers(answers: Sequence[_WireAnswer], charter: Charter) -> tuple[Com
 
 def _travelling(answer: Completion, charter: Charter) -> _WireAnswer:
     """The answer as it may travel. If it was cut inside a character, the rest of that character is dropped."""
-    text = answer.text if answer.ended else answer.text.rstrip(rollout_record.BROKEN)
+    text = answer.text if answer.ended else answer.text.rstrip(BROKEN)
     return _WireAnswer(text, answer.ended) if rollout_record.is_sound(text, charter) else _WireAnswer("", False)

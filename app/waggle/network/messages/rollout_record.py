@@ -3,7 +3,6 @@
 Array-encoded msgpack inside zstd. Rewards, log-probs, questions and answers do not travel: the reader makes them.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -11,6 +10,7 @@ import msgspec
 import zstandard
 
 from waggle.core.errors import UNREADABLE, BadRecord
+from waggle.core.unsound_text import BROKEN, UNSOUND
 from waggle.network.messages.faults import Fault
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at
@@ -22,11 +22,6 @@ MAX_RAW = 8 * 1024 * 1024  # decompressed
 MAX_WINDOW = MAX_RAW  # of the decompressor, so that a blob cannot choose how much memory decoding takes
 MAX_MODEL, MODEL_BYTES = 64, 96  # characters, and bytes: an announcement has no room for more
 ZSTD_LEVEL = 3
-BROKEN = "\N{REPLACEMENT CHARACTER}"  # what decoding makes of bytes that are not UTF-8
-CONTROL = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb"  # with bidirectional controls
-UNSEEN = "\xad\u180e\u200b\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # not zero-width joiners, which some scripts need
-HIDDEN = CONTROL + UNSEEN
-UNSOUND = re.compile(f"[{BROKEN}\ud800-\udfff{HIDDEN}]")  # and lone surrogates, which no tokenizer can encode
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)]
 

@@ -5,6 +5,7 @@ from typing import IO, Annotated, TypeVar
 import msgspec
 
 from waggle.core.errors import UNREADABLE
+from waggle.tasks.question_file.description import QuestionFile
 from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import Verdict
 from waggle.tasks.sandbox.hardening import Sandbox
@@ -23,10 +24,19 @@ class DatasetLevels(msgspec.Struct, frozen=True, array_like=True):
     levels: tuple[dict[str, Setting], ...]
 
 
+class DatasetFile(msgspec.Struct, frozen=True, array_like=True):
+    """A dataset that is a file of people's own questions; the parent compared its hashes."""
+
+    dataset: str
+    file: QuestionFile
+    packed: bytes
+
+
 class Prepare(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The first message: import everything that these datasets need, then drop privileges. Sent once."""
+    """The first message: import everything that these datasets need, drop privileges, then unpack the files. Sent once."""
 
     datasets: tuple[DatasetLevels, ...]
+    files: tuple[DatasetFile, ...] = ()
 
 
 class GenerateQuestions(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -67,6 +77,12 @@ class Tripped(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The request failed and the child continues: an unknown dataset, or a setting that the dataset refuses."""
+
+    reason: Annotated[str, msgspec.Meta(max_length=REASON)]
+
+
+class FileRefused(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """The reply to `Prepare` if a file of questions breaks a rule, and so on every computer."""
 
     reason: Annotated[str, msgspec.Meta(max_length=REASON)]
 
@@ -139,7 +155,7 @@ Request = GenerateQuestions | GenerateAnswers | Judge
 AuditRequest = ListDatasets | ExamineDataset | GenerateEntries | ScoreAnswers
 AuditReply = DatasetList | Prepared | GeneratedQuestions | AnswerScores | Failed
 TemplateReply = RenderedTemplate | Failed
-Reply = Texts | Verdicts | Prepared | Tripped | Failed
+Reply = Texts | Verdicts | Prepared | Tripped | Failed | FileRefused
 
 _replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 _audit_replies: msgspec.msgpack.Decoder[AuditReply] = msgspec.msgpack.Decoder(AuditReply)

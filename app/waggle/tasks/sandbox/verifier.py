@@ -6,13 +6,17 @@ Thread-safe: a round judges its own completions while the network node judges th
 import hashlib
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import TypeVar
 
-from waggle.core.errors import CharterError, VerifierError, VerifierGone, VerifierKilled
+import msgspec
+
+from waggle.core.errors import CharterError, QuestionFileError, VerifierError, VerifierGone, VerifierKilled
 from waggle.tasks import catalogue
 from waggle.tasks.charter import Charter, other_questions
+from waggle.tasks.question_file import packed
 from waggle.tasks.questions import Question, QuestionKey, Split, split_of
 from waggle.tasks.rollout_group import UNJUDGED, Completion, Verdict
 from waggle.tasks.sandbox import messages
@@ -30,22 +34,30 @@ STRANGERS_SECONDS = 2.0  # CPU time for one group of a peer: thousands of times 
 
 Part = TypeVar("Part")
 
+Pieces = Sequence[bytes]  # of a file of questions, in order
+NO_FILES: Mapping[str, Pieces] = MappingProxyType({})
+
 
 class Verifier:
     """Questions and verdicts under one charter. Starts its child at once. Raises VerifierError or CharterError.
 
-    `datasets` replaces those of the charter, to try settings that no level has.
+    `files` holds the pieces of each file of questions in the charter, by its dataset. `datasets` replaces those of the charter,
+    to try settings that no level has.
     """
 
     def __init__(
         self,
         charter: Charter,
         *,
+        files: Mapping[str, Pieces] = NO_FILES,
         restarted: Callable[[str], None] = lambda reason: None,
         datasets: Sequence[messages.DatasetLevels] = (),
     ) -> None:
         self._charter = charter
         self._datasets = tuple(datasets) or datasets_of(charter)
+        self._files = () if datasets else files_of(charter, files)
+        own = {each.dataset: len(each.levels) for each in datasets}
+        self._levels = own or {specialty.dataset: len(specialty.levels) for specialty in charter.specialties}
         self._restarted = restarted  # called with the reason: a forbidden event, a signal, or a time limit
         self.forbidden = 0  # restarts because a scorer did something forbidden; audited ones should not
         self.starved = 0  # restarts because the child got no CPU time
@@ -65,11 +77,13 @@ class Verifier:
 
     def _warm(self) -> Sandbox:
         try:
-            reply = self._request(messages.Prepare(self._datasets), START_SECONDS)
+            reply = self._request(messages.Prepare(self._datasets, self._files), START_SECONDS)
         except (EOFError, TimeoutError) as error:
             raise VerifierError(
                 f"The judging process does not start: {error}.", "Look at the page Help, or run `waggle doctor`."
             ) from error
+        if isinstance(reply, messages.FileRefused):
+            raise CharterError(reply.reason, packed.NEW_FILE)
         if not isinstance(reply, messages.Prepared):
             reason = reply.reason if isinstance(reply, messages.Failed) else "no answer"
             raise CharterError(f"This charter's specialties cannot be made here: {reason}.", "Update Waggle.")
@@ -130,7 +144,7 @@ class Verifier:
 
         All have different texts. Fewer if its levels do not have so many.
         """
-        levels = len(next(each.levels for each in self._datasets if each.dataset == dataset))
+        levels = self._levels[dataset]
         rows = [self._reserved(dataset, level, split) for level in range(levels)]
         questions: dict[str, Question] = {}  # by text: two levels may ask the same
         while rows and len(questions) < count:
@@ -157,7 +171,7 @@ class Verifier:
 
     def digest(self) -> str:
         """A hash of 64 generated questions, at least one of each level: nodes with equal digests generate the same questions."""
-        levels = [(each.dataset, level) for each in self._datasets for level in range(len(each.levels))]
+        levels = [(dataset, level) for dataset, count in self._levels.items() for level in range(count)]
         names = [levels[i % len(levels)] for i in range(max(DIGEST_QUESTIONS, len(levels)))]
         keys = [QuestionKey(dataset, i, level) for i, (dataset, level) in enumerate(names)]
         return hashlib.sha256("\0".join(question.text for question in self.questions(keys)).encode()).hexdigest()
@@ -233,11 +247,34 @@ class Verifier:
 
 
 def datasets_of(charter: Charter) -> tuple[messages.DatasetLevels, ...]:
-    """The charter's datasets with the settings of their levels. Raises CharterError for a level that the catalogue lacks."""
+    """The charter's datasets, without its files, and the settings of their levels.
+
+    Raises CharterError for a level that the catalogue lacks.
+    """
     return tuple(
         messages.DatasetLevels(specialty.dataset, tuple(_settings(specialty.dataset, level) for level in specialty.levels))
         for specialty in charter.specialties
+        if specialty.file is msgspec.UNSET
     )
+
+
+def files_of(charter: Charter, files: Mapping[str, Pieces]) -> tuple[messages.DatasetFile, ...]:
+    """The charter's files of questions. Raises CharterError for one that is missing or damaged."""
+    result = []
+    for specialty in charter.specialties:
+        if specialty.file is msgspec.UNSET:
+            continue
+        if specialty.dataset not in files:
+            raise CharterError(
+                f"The questions of {specialty.title} are not on this computer yet.",
+                "They are downloaded from the swarm's members.",
+            )
+        try:
+            content = packed.joined(files[specialty.dataset], specialty.file)
+        except QuestionFileError as error:
+            raise CharterError(error.title, error.advice) from error
+        result.append(messages.DatasetFile(specialty.dataset, specialty.file, content))
+    return tuple(result)
 
 
 def _settings(dataset: str, difficulty: Difficulty) -> dict[str, Setting]:

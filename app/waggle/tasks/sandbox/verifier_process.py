@@ -17,6 +17,9 @@ from typing import Any, BinaryIO, assert_never
 
 import msgspec
 
+from waggle.core.errors import QuestionFileError
+from waggle.tasks.graders import graders
+from waggle.tasks.question_file.dataset import FileDataset
 from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import RIGHT, TAGS, UNJUDGED, Verdict
 from waggle.tasks.sandbox import hardening, messages, reasoning_gym_patches
@@ -36,9 +39,12 @@ NONSENSE = ("nonsense", "[[0, 1], [2]]", "1/2", "A → B", "(x + 1) * 2")  # for
 class CharterDatasets:
     """The datasets of one charter with a cache of recent entries, so that judging does not generate them again."""
 
-    def __init__(self, datasets: tuple[messages.DatasetLevels, ...]) -> None:
+    def __init__(self, datasets: tuple[messages.DatasetLevels, ...], files: tuple[messages.DatasetFile, ...] = ()) -> None:
         self._levels = {each.dataset: each.levels for each in datasets}
-        self._decimals = {dataset: decimal.Context() for dataset in self._levels}
+        self._packed_files = files
+        self._files: dict[str, FileDataset] = {}
+        names = [*self._levels, *(each.dataset for each in files)]
+        self._decimals = {dataset: decimal.Context() for dataset in names}
         # one for each level: no scorer depends on its seed, and many hold a whole book
         self._scorers: dict[tuple[str, int], Any] = {}
         self._entries: OrderedDict[QuestionKey, tuple[dict[str, Any], int]] = OrderedDict()  # each with its size in characters
@@ -52,13 +58,22 @@ class CharterDatasets:
             for answer in (self.answer(key), *NONSENSE):
                 with suppress(Exception):  # scorers may raise anything over nonsense
                     self.judge(key, f"<answer>{answer}</answer>", True)
+        for each in self._packed_files:
+            for answer in NONSENSE:
+                with suppress(Exception):  # also a grader that this Waggle lacks: unpacking reports it
+                    graders()[each.file.grader].score(answer, answer, each.file.tolerance)
 
     def arm(self, report: Callable[[str], None]) -> hardening.Sandbox:
-        """Drop privileges and arm the tripwire. Raises what a generator raises that does not work without privileges."""
+        """Drop privileges and arm the tripwire, then unpack the files.
+
+        Raises what a generator raises that does not work without privileges, and QuestionFileError.
+        """
         sandbox = hardening.drop_privileges()
         for dataset, level in self._every_level():
             self._first(dataset, level, range(SPARE, 2 * SPARE))
         self._unarmed = hardening.install_tripwire(report)
+        self._files = {each.dataset: FileDataset(each.packed, each.file) for each in self._packed_files}
+        self._packed_files = ()
         return sandbox
 
     def _every_level(self) -> list[tuple[str, int]]:
@@ -76,6 +91,11 @@ class CharterDatasets:
     def entry(self, key: QuestionKey) -> tuple[Any, dict[str, Any]]:
         """(scorer, entry) of a question. Raises KeyError and IndexError for a dataset and a level that the charter lacks."""
         decimal.setcontext(self._decimals[key.dataset])  # decimal_arithmetic changes the precision globally: isolate it
+        if key.dataset in self._files:
+            if key.level:
+                raise IndexError(key.level)
+            file = self._files[key.dataset]
+            return file, file.entry(key.seed)
         if key in self._entries:
             self._entries.move_to_end(key)
             return self._scorers[key.dataset, key.level], self._entries[key][0]
@@ -184,9 +204,9 @@ def claim_stdout() -> BinaryIO:
     return replies
 
 
-def ready(datasets: tuple[messages.DatasetLevels, ...]) -> CharterDatasets:
+def ready(datasets: tuple[messages.DatasetLevels, ...], files: tuple[messages.DatasetFile, ...] = ()) -> CharterDatasets:
     """These datasets, with everything that they import or read in memory. Raises what a generator raises."""
-    bench = CharterDatasets(datasets)
+    bench = CharterDatasets(datasets, files)
     reasoning_gym_patches.stub_matplotlib()
     reasoning_gym_patches.replace_scorers()
     reasoning_gym_patches.cache_data_files()
@@ -198,8 +218,10 @@ def _prepare(warm: messages.Prepare, replies: BinaryIO) -> tuple[CharterDatasets
     """The armed datasets of a charter; on failure an empty set of datasets, and the reason."""
     warnings.simplefilter("ignore")  # printing a warning opens the source file, which trips the wire
     try:
-        bench = ready(warm.datasets)
+        bench = ready(warm.datasets, warm.files)
         return bench, messages.Prepared(bench.arm(lambda event: messages.send(replies, messages.Tripped(event[:64]))))
+    except QuestionFileError as error:
+        return CharterDatasets(()), messages.FileRefused(error.title[: messages.REASON])
     except Exception as error:  # noqa: BLE001 - a charter's settings may make a generator raise anything
         return CharterDatasets(()), _failure_message(error)
 
