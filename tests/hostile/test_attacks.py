@@ -17,7 +17,6 @@ import pytest
 
 from hostile.conftest import StartAttacker, honest_one
 from network.loopback import SOON, Live, Start, answered, be_of_use, fresh_identity, question_ids, share
-from waggle.sapo.prompt_form import PLAIN
 from waggle.core import paths
 from waggle.core.errors import BadRecord, VerifierKilled
 from waggle.models.tokenizer import load as load_tokenizer
@@ -35,6 +34,7 @@ from waggle.network.transport.hivemind import call_limits
 from waggle.network.transport.hivemind.call_limits import CALLS_BURST
 from waggle.network.transport.interface import PeerAway
 from waggle.rl.advantage import teaches
+from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.training_groups import encode_external
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.questions import QuestionKey
