@@ -12,6 +12,7 @@ from end_to_end.programs import children_named
 from waggle.core.errors import ModelError
 from waggle.models import chat_template
 from waggle.models.tokenizer import load
+from waggle.sapo.prompt_form import FORMS, forms_for
 from waggle.tasks.sandbox import template_process
 
 QWEN = (
@@ -65,7 +66,9 @@ def test_a_prompt_is_what_transformers_makes_of_it(tmp_path, template, own_file)
         chat_template=on_that_day(template),
     )  # fmt: skip
     expected = theirs.apply_chat_template([{"role": "user", "content": TEXT}], add_generation_prompt=True, return_dict=False)
-    assert load(folder).prompt(TEXT).tolist() == expected
+    words = load(folder)
+    assert words.conversation([TEXT]).tolist() == expected
+    assert words.prompt(TEXT).tolist() == words.encode(TEXT).tolist(), "plain text, whatever the template"
 
 
 @pytest.mark.parametrize("template", [QWEN, LLAMA, SMOL])
@@ -85,6 +88,26 @@ def test_a_conversation_is_what_transformers_makes_of_it_and_what_is_said_stays_
         for answer in ("Four.", "<|im_end|>")
     ]
     assert stops[0] == stops[1]
+
+
+def test_a_prompt_form_is_a_conversation_with_a_worked_example_and_leaves_the_turn_of_the_model_open(tmp_path):
+    words, form = load(folder_with(tmp_path, QWEN)), FORMS["chat_example_opened"]
+    prompt = words.decode(form.sampling_prompt(words, "What is {x}?<|im_end|>"))
+    turns = prompt.split("<|im_start|>")[1:]
+    assert [turn.split("\n")[0] for turn in turns] == ["system", "user", "assistant", "user", "assistant"]
+    assert turns[2] == "assistant\n<answer>5</answer><|im_end|>\n"
+    assert turns[3].startswith("user\nWhat is {x}?<|im_end|>\n")
+    assert turns[4] == "assistant\n<answer>"
+    assert form.prompt(words, "q").tolist().count(words.stop) == form.prompt(words, "q<|im_end|>").tolist().count(words.stop)
+
+
+def test_a_template_without_turns_of_the_model_leaves_the_forms_that_need_none(tmp_path):
+    """Such as that of a model that was trained on single questions: it was used before there were examples."""
+    refusal = "{%- if message.role != 'user' %}{{ raise_exception('only users') }}{%- endif %}"
+    template = QWEN.replace("{%- for message in messages %}", "{%- for message in messages %}" + refusal)
+    words = load(folder_with(tmp_path, template))
+    assert [form.name for form in forms_for(words)] == ["chat"]
+    assert [form.name for form in forms_for(load(folder_with(tmp_path, QWEN)))] == ["chat", "chat_example", "chat_example_opened"]
 
 
 def test_a_control_token_of_the_template_is_one_also_where_the_file_does_not_call_it_special(tmp_path):
@@ -121,14 +144,14 @@ def test_without_a_template_a_prompt_begins_with_what_the_tokenizer_puts_first_a
 
 def test_a_turn_ends_with_the_token_of_the_chat(tmp_path):
     words = load(folder_with(tmp_path, QWEN))
-    assert words.decode(words.prompt("x")[:1]) == "<|im_start|>"
+    assert words.decode(words.conversation(["x"])[:1]) == "<|im_start|>"
     assert words.stop == Tokenizer.from_file(str(tmp_path / "tokenizer.json")).token_to_id("<|im_end|>")
 
 
 def test_special_tokens_in_a_question_stay_plain_text(tmp_path):
     words = load(folder_with(tmp_path, QWEN))
-    ids = words.prompt("a<|im_end|>b").tolist()
-    assert ids.count(words.stop) == words.prompt("ab").tolist().count(words.stop)
+    for prompt in (words.prompt, lambda text: words.conversation([text])):
+        assert prompt("a<|im_end|>b").tolist().count(words.stop) == prompt("ab").tolist().count(words.stop)
 
 
 @pytest.mark.parametrize(
@@ -181,4 +204,4 @@ def test_a_template_is_rendered_once_for_as_many_turns(tmp_path, monkeypatch):
         load(folder).conversation(turn_texts)
     assert len(started) == 2
     folder_with(tmp_path, SMOL)
-    assert load(folder).prompt("x").tolist() != load(folder_with(tmp_path, QWEN)).prompt("x").tolist()
+    assert load(folder).conversation(["x"]).tolist() != load(folder_with(tmp_path, QWEN)).conversation(["x"]).tolist()

@@ -55,8 +55,7 @@ async def test_groups_made_by_one_node_arrive_judged_at_the_other(
     assert (arrived.origin, arrived.round, arrived.model) == (node.identity.peer_id, 7, "starter")
     assert [each.group for each in arrived.groups] == groups
     for each in arrived.groups:
-        seed = each.group.id.key(charter.digest, node.identity.peer_id).seed
-        assert each.question == verifier.questions([(each.group.id.dataset, seed)])[0]
+        assert each.question == verifier.questions([each.group.id.key(charter.digest, node.identity.peer_id)])[0]
         assert each.rewards[0] == 1.0
         assert max(each.rewards[1:]) < 0.2
     assert other.node.waiting() == arrived.groups

@@ -1,10 +1,10 @@
 """A preview ends in time, whatever addresses a link names."""
 
 import asyncio
+import hashlib
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from network.loopback import SOON, fresh_identity
@@ -15,7 +15,7 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.swarm_preview import SwarmPreview, preview_swarm
 from waggle.network.transport.hivemind.network import open_network
 from waggle.network.transport.interface import Services
-from waggle.tasks.charter import Specialty, encode, first_swarm
+from waggle.tasks.charter import encode, first_swarm
 
 
 async def test_seeds_that_take_a_call_and_never_speak_do_not_hold_a_visit_up(tmp_path: Path) -> None:
@@ -36,14 +36,15 @@ async def test_seeds_that_take_a_call_and_never_speak_do_not_hold_a_visit_up(tmp
 
 
 async def test_a_live_seed_whose_charter_names_a_file_of_this_computer_is_refused_in_words(tmp_path: Path) -> None:
-    spy = Specialty(dataset="spell_backward", title="Spell", settings={"data_file": "/etc/machine-id", "max_word_len": 500})
-    hostile = msgspec.structs.replace(first_swarm(), specialties=(spy,), questions_digest="")
-    services = Services(digest=hostile.digest, charter=lambda sha256: encode(hostile))
+    setting = b'"settings":{"data_file":"/etc/machine-id","max_word_len":500},"title"'
+    hostile = encode(first_swarm()).replace(b'"title"', setting, 1)
+    digest = hashlib.sha256(hostile).digest()
+    services = Services(digest=digest, charter=lambda sha256: hostile)
     seed = await open_network(SwarmOptions(host="127.0.0.1"), fresh_identity(tmp_path, "seed"), services, port=0)
     try:
-        invite = Invite(charter=hostile.digest, seeds=tuple(await seed.addresses()))
+        invite = Invite(charter=digest, seeds=tuple(await seed.addresses()))
         async with asyncio.timeout(SOON):
-            with pytest.raises(CharterError, match="sets data_file of spell_backward to /etc/machine-id, which no charter may"):
+            with pytest.raises(CharterError, match="malformed"):
                 await preview_swarm(invite, "127.0.0.1")
     finally:
         await seed.close()

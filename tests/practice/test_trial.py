@@ -132,7 +132,7 @@ def test_an_isolated_node_of_a_trial_is_the_engines_round_and_nothing_else(setup
 
 def test_models_of_other_sizes_and_vocabularies_share_in_one_swarm(setup, verifier, tmp_path):
     texts = {
-        specialty.dataset: [q.text for q in verifier.questions([(specialty.dataset, s) for s in range(40)])]
+        specialty.dataset: [q.text for q in verifier.questions([QuestionKey(specialty.dataset, s) for s in range(40)])]
         for specialty in CHARTER.specialties
     }
     tokenizer = build(texts, merges=200)
@@ -195,12 +195,12 @@ def test_strategies_play_from_the_first_round_on_when_there_is_nothing_from_othe
 
 
 def test_a_rule_with_a_critic_plays_too(setup, verifier):
-    run, _ = played(replace(setup, rules=replace(RULES, rule=ppo.RULE)), verifier, rounds=4)
+    run, _ = played(replace(setup, rules=replace(RULES, rule=ppo.RULE)), verifier, rounds=16)
     assert max(run.external_share) > 0
 
 
 def test_each_node_learns_by_its_own_rule_and_from_nodes_of_another(setup, verifier):
-    trial = Trial(key(rounds=24), replace(setup, updates=(ppo.RULE, grpo.RULE, grpo.RULE)), verifier)
+    trial = Trial(key(rounds=48), replace(setup, updates=(ppo.RULE, grpo.RULE, grpo.RULE)), verifier)
     rounds = watch(trial)
     list(trial.run())
     taught_by = {

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from waggle.core.errors import ModelError
 from waggle.rl.batch import Ids
 from waggle.sapo.interfaces import Tokenizer
 from waggle.sapo.question_mix import Level
@@ -100,5 +101,13 @@ FORMS = {  # by name, in the order in which they are tried: those that help a mo
 
 
 def forms_for(tokenizer: Tokenizer) -> list[PromptForm]:
-    """The forms to choose from: those in the chat template if the model has one, else those of plain text."""
-    return [form for form in FORMS.values() if form.chat == tokenizer.has_chat_template]
+    """The forms to choose from: those that the chat template can render if the model has one, else those of plain text."""
+    return [form for form in FORMS.values() if form.chat == tokenizer.has_chat_template and _is_possible(form, tokenizer)]
+
+
+def _is_possible(form: PromptForm, tokenizer: Tokenizer) -> bool:
+    try:
+        form.prompt(tokenizer, "")
+    except ModelError:  # some templates know no turns of the model, which an example needs
+        return False
+    return True

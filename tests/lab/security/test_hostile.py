@@ -11,9 +11,10 @@ import pytest
 from waggle.core.errors import VerifierError
 from waggle.network.open_node import open_node
 from waggle.practice.results import Book
-from waggle.tasks.charter import Charter, Specialty, first_swarm
+from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.questions import Question, QuestionKey
 from waggle.tasks.rollout_group import Completion
+from waggle.tasks.sandbox.messages import DatasetLevels
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.__main__ import main
 from waggle_lab.security.attack_process import ALL_ATTACKS, NAMES, NO_ATTACK, POISON
@@ -108,9 +109,11 @@ def test_figures_add_up_what_got_through() -> None:
 def test_a_scorer_ended_for_what_it_tried_on_a_text_is_counted_and_one_that_took_too_long_is_not(
     charter: Charter, tmp_path: Path
 ) -> None:
-    specialties = tuple(Specialty(dataset=name, title=name) for name in ("countdown", "coin_flip"))
     key = SiegeKey(attack=ALL_ATTACKS, honest=0, hostile=1, rounds=1, seed=1)
-    honest_nodes = HonestNodes(key, msgspec.structs.replace(charter, specialties=specialties), (), tmp_path)
+    honest_nodes = HonestNodes(key, charter, (), tmp_path)
+    honest_nodes.verifier.close()
+    datasets = tuple(DatasetLevels(name, ({},)) for name in ("countdown", "coin_flip"))  # which no charter may name
+    honest_nodes.verifier = Verifier(charter, restarted=honest_nodes.verifier_restarts.append, datasets=datasets)
     try:
         code, slow = honest_nodes.verifier.questions([QuestionKey("countdown", 3), QuestionKey("coin_flip", 3)])
         for question, answer in ((code, "__import__('os')"), (slow, "1e999999999")):

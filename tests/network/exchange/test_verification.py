@@ -24,7 +24,6 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, QuestionKey, epoch_at
 from waggle.tasks.rollout_group import Completion, Verdict
 from waggle.tasks.sandbox import verifier as verifying
-from waggle.tasks.sandbox.messages import Key
 from waggle.tasks.sandbox.verifier import BATCH_SECONDS, Verifier
 
 
@@ -97,7 +96,7 @@ def test_the_rounds_own_judging_waits_for_a_few_questions_of_a_record_and_never_
     turns: list[int] = []
     record: list[int] = []
 
-    def questions(keys: Sequence[Key]) -> list[Question]:
+    def questions(keys: Sequence[QuestionKey]) -> list[Question]:
         record.append(len(turns))
         assert len(keys) <= verification.BATCH_QUESTIONS
         return make(keys)
@@ -107,9 +106,7 @@ def test_the_rounds_own_judging_waits_for_a_few_questions_of_a_record_and_never_
     judged = verification.verify_record(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
     assert record == [1, 2, 3]
     ids = [each.group.id for each in judged.groups]
-    assert [each.question for each in judged.groups] == make(
-        [(each.dataset, each.key(charter.digest, origin).seed) for each in ids]
-    )
+    assert [each.question for each in judged.groups] == make([each.key(charter.digest, origin) for each in ids])
 
 
 def test_of_a_record_whose_only_group_takes_too_long_nothing_is_kept_and_the_work_is_told(

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from waggle.core.errors import BadRecord
 from waggle.core.unsound_text import UNSOUND
 from waggle.network.messages import rollout_record
+from waggle.network.messages.faults import Fault
 from waggle.network.messages.rollout_record import RolloutRecord
-from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.charter import PROTOCOL, Charter, Specialty, first_swarm
 from waggle.tasks.questions import QuestionId
 from waggle.tasks.rollout_group import Completion, Group
 
@@ -34,20 +35,22 @@ def packed(wire: object) -> bytes:
 
 def wire(**changes: object) -> list[object]:
     fields = {
-        "v": 1,
+        "v": PROTOCOL,
         "charter": CHARTER.digest,
         "origin": ORIGIN,
         "round": 12,
         "epoch": EPOCH,
         "model": "starter",
-        "groups": [[0, 5, [["a", True, "policy"], ["b", False, "human"]]]],
+        "groups": [[0, 0, 5, [["a", True, "policy"], ["b", False, "human"]]]],
     }
     assert set(changes) <= set(fields)
     return list({**fields, **changes}.values())
 
 
-def one_group(specialty: object = 0, index: object = 5, texts: tuple[object, ...] = ("a", "b")) -> list[object]:
-    return [specialty, index, [[text, True, "policy"] for text in texts]]
+def one_group(
+    specialty: object = 0, level: object = 0, number: object = 5, texts: tuple[object, ...] = ("a", "b")
+) -> list[object]:
+    return [specialty, level, number, [[text, True, "policy"] for text in texts]]
 
 
 def read(blob: bytes, charter: Charter = CHARTER, now: float = NOW) -> RolloutRecord:
@@ -76,10 +79,11 @@ REFUSED = {
     "a bomb": zstandard.ZstdCompressor().compress(bytes(rollout_record.MAX_RAW + 1)),
     "too many bytes": bytes(rollout_record.MAX_BLOB + 1),
     "deep nesting": zstandard.ZstdCompressor().compress(b"\x91" * 100_000),
-    "a map": packed({"v": 1}),
+    "a map": packed({"v": PROTOCOL}),
     "a field too few": packed(wire()[:-1]),
     "a field too many": packed([*wire(), 1]),
-    "another protocol": packed(wire(v=2)),
+    "another protocol": packed(wire(v=PROTOCOL + 1)),
+    "an older protocol": packed(wire(v=1)),
     "another charter": packed(wire(charter=bytes(32))),
     "a charter of another size": packed(wire(charter=b"x")),
     "another origin": packed(wire(origin=bytes(38))),
@@ -92,11 +96,17 @@ REFUSED = {
     "a model name that cannot be printed": packed(wire(model="a\u202eb")),
     "a model name of broken text": packed(wire(model="a\ufffdb")),
     "no groups": packed(wire(groups=[])),
-    "too many groups": packed(wire(groups=[one_group(index=i) for i in range(129)])),
+    "too many groups": packed(wire(groups=[one_group(number=i) for i in range(129)])),
     "a question twice": packed(wire(groups=[one_group(), one_group()])),
+    "a number twice with another specialty": packed(wire(groups=[one_group(), one_group(specialty=1)])),
+    "a level the charter lacks": packed(wire(groups=[one_group(level=1)])),
+    "a negative level": packed(wire(groups=[one_group(level=-1)])),
+    "a level that is no integer": packed(wire(groups=[one_group(level="easy")])),
+    "a negative number": packed(wire(groups=[one_group(number=-1)])),
+    "a group without a level": packed(wire(groups=[[0, 5, one_group()[3]]])),
     "a specialty the charter lacks": packed(wire(groups=[one_group(specialty=9)])),
     "a negative specialty": packed(wire(groups=[one_group(specialty=-1)])),
-    "an index beyond the cap": packed(wire(groups=[one_group(index=CHARTER.questions_per_epoch)])),
+    "a number beyond the epoch": packed(wire(groups=[one_group(number=CHARTER.questions_per_epoch)])),
     "too few completions": packed(wire(groups=[one_group(texts=("a",))])),
     "too many completions": packed(wire(groups=[one_group(texts=("a",) * 17)])),
     "a completion too long": packed(wire(groups=[one_group(texts=("a" * (CHARTER.completion_characters + 1), "b"))])),
@@ -105,8 +115,8 @@ REFUSED = {
     "a completion of broken text": packed(wire(groups=[one_group(texts=("a\ufffd", "b"))])),
     "a completion that is no text": packed(wire(groups=[one_group(texts=(b"a", "b"))])),
     "a lone surrogate": packed(wire(groups=[one_group(texts=("abc", "b"))])).replace(b"abc", b"\xed\xa0\x80"),
-    "ended is no boolean": packed(wire(groups=[[0, 5, [["a", 1, "policy"], ["b", True, "policy"]]]])),
-    "an author of another kind": packed(wire(groups=[[0, 5, [["a", True, "robot"], ["b", True, "policy"]]]])),
+    "ended is no boolean": packed(wire(groups=[[0, 0, 5, [["a", 1, "policy"], ["b", True, "policy"]]]])),
+    "an author of another kind": packed(wire(groups=[[0, 0, 5, [["a", True, "robot"], ["b", True, "policy"]]]])),
 }
 
 
@@ -115,6 +125,47 @@ def test_a_record_that_breaks_a_rule_is_refused(blob: bytes) -> None:
     with pytest.raises(BadRecord) as refused:
         read(blob)
     assert 0 < len(refused.value.title) < 40
+
+
+TWO_LEVELS = msgspec.structs.replace(
+    CHARTER,
+    specialties=(
+        Specialty(dataset="gcd", title="Divisors", levels=("easy",)),
+        Specialty(dataset="bf", title="Programs", levels=("standard", "easy")),
+    ),
+    questions_per_epoch=100,
+)
+
+
+def of_two_levels(*groups: list[object]) -> bytes:
+    return packed(wire(charter=TWO_LEVELS.digest, groups=list(groups)))
+
+
+@pytest.mark.parametrize(
+    ("groups", "fault"),
+    [
+        ([one_group(specialty=2)], Fault.UNKNOWN_SPECIALTY),
+        ([one_group(specialty=1, level=2)], Fault.UNKNOWN_LEVEL),
+        ([one_group(specialty=0, level=1)], Fault.UNKNOWN_LEVEL),
+        ([one_group(specialty=1, level=1, number=100)], Fault.QUESTION_BEYOND_LIMIT),
+        ([one_group(specialty=0, number=7), one_group(specialty=1, number=7)], Fault.QUESTION_TWICE),
+        ([one_group(specialty=1, level=0, number=7), one_group(specialty=1, level=1, number=7)], Fault.QUESTION_TWICE),
+    ],
+)
+def test_a_level_that_does_not_exist_a_number_beyond_the_epoch_and_one_used_twice_are_named(
+    groups: list[list[object]], fault: Fault
+) -> None:
+    with pytest.raises(BadRecord, match=fault):
+        read(of_two_levels(*groups), TWO_LEVELS)
+
+
+def test_a_group_of_any_level_with_the_last_number_is_read_and_written() -> None:
+    blob = of_two_levels(one_group(specialty=1, level=1, number=99), one_group(specialty=1, number=98), one_group(number=0))
+    record = read(blob, TWO_LEVELS)
+    assert [each.id for each in record.groups] == [
+        QuestionId("bf", EPOCH, 99, level=1), QuestionId("bf", EPOCH, 98), QuestionId("gcd", EPOCH, 0),
+    ]  # fmt: skip
+    assert read(rollout_record.encode(record, TWO_LEVELS), TWO_LEVELS) == record
 
 
 def test_the_surrogate_of_the_table_reaches_the_decoder() -> None:
@@ -206,7 +257,7 @@ GROUPS = st.builds(
 )
 
 
-@given(st.lists(GROUPS, min_size=1, max_size=5, unique_by=lambda group: group.id), st.integers(0, (1 << 40) - 1))
+@given(st.lists(GROUPS, min_size=1, max_size=5, unique_by=lambda group: group.id.number), st.integers(0, (1 << 40) - 1))
 def test_any_record_comes_back_as_it_was(groups: list[Group], number: int) -> None:
     shared = RolloutRecord(origin=ORIGIN, round=number, epoch=EPOCH, model="starter", groups=tuple(groups))
     assert read(rollout_record.encode(shared, CHARTER)) == shared
@@ -247,14 +298,22 @@ def small(round_number: int, epoch: int, *indexes: int) -> RolloutRecord:
 
 def test_quick_rounds_travel_together_named_after_the_last_and_a_question_once() -> None:
     both = rollout_record.merge(small(4, EPOCH, 1, 2), small(5, EPOCH, 2, 3))
-    assert (both.round, [each.id.index for each in both.groups]) == (5, [1, 2, 3])
+    assert (both.round, [each.id.number for each in both.groups]) == (5, [1, 2, 3])
+    assert read(rollout_record.encode(both, CHARTER)) == both
+
+
+def test_of_two_questions_with_one_number_the_later_travels_and_the_record_is_accepted() -> None:
+    """A round that skips many questions uses numbers of the next one."""
+    later = msgspec.structs.replace(small(5, EPOCH), groups=(group(2, "binary_matrix"), group(4)))
+    both = rollout_record.merge(small(4, EPOCH, 1, 2), later)
+    assert [(each.id.dataset, each.id.number) for each in both.groups] == [("bf", 1), ("binary_matrix", 2), ("bf", 4)]
     assert read(rollout_record.encode(both, CHARTER)) == both
 
 
 def test_groups_of_another_epoch_do_not_travel_with_a_later_round() -> None:
-    assert [each.id.index for each in rollout_record.merge(small(4, EPOCH - 1, 1), small(5, EPOCH, 3)).groups] == [3]
+    assert [each.id.number for each in rollout_record.merge(small(4, EPOCH - 1, 1), small(5, EPOCH, 3)).groups] == [3]
 
 
 def test_more_quick_rounds_than_a_record_holds_lose_the_oldest_groups() -> None:
     both = rollout_record.merge(small(4, EPOCH, *range(rollout_record.MAX_GROUPS)), small(5, EPOCH, 9999))
-    assert (len(both.groups), both.groups[-1].id.index) == (rollout_record.MAX_GROUPS, 9999)
+    assert (len(both.groups), both.groups[-1].id.number) == (rollout_record.MAX_GROUPS, 9999)

@@ -47,7 +47,7 @@ from waggle.network.transport.interface import PeerAway
 from waggle.network.web.server import WebServer
 from waggle.network.web.statistics import SwarmStatistics
 from waggle.tasks import charter as charters
-from waggle.tasks.charter import Charter
+from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -502,7 +502,7 @@ async def test_what_a_lying_gateway_makes_up_is_not_believed(identity: Identity,
     )
 
     async def lie(connection: ServerConnection) -> None:
-        await connection.send(msgspec.msgpack.encode(gateway_frames.Welcome(1, origin.peer_id, charter.digest, bytes(32))))
+        await connection.send(msgspec.msgpack.encode(gateway_frames.Welcome(PROTOCOL, origin.peer_id, charter.digest, bytes(32))))
         hello = msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Hello)
         await connection.send(origin.sign(gateway_frames.PROOF, hello.signature))
         with contextlib.suppress(ConnectionClosed):
@@ -535,7 +535,7 @@ async def test_a_gateway_that_says_what_nobody_asked_is_left_and_one_that_is_lat
     requests, goes_on = asyncio.Queue[gateway_frames.Request](), asyncio.Event()
 
     async def say(connection: ServerConnection) -> None:
-        await connection.send(msgspec.msgpack.encode(gateway_frames.Welcome(1, lender.peer_id, charter.digest, bytes(32))))
+        await connection.send(msgspec.msgpack.encode(gateway_frames.Welcome(PROTOCOL, lender.peer_id, charter.digest, bytes(32))))
         hello = msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Hello)
         await connection.send(lender.sign(gateway_frames.PROOF, hello.signature))
         late = msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Request)
@@ -911,7 +911,7 @@ async def test_a_gateway_that_passes_itself_off_as_another_is_not_taken(
     def pretend(hello: bytes) -> bytes:
         return impostor.sign(gateway_frames.PROOF, msgspec.msgpack.decode(hello, type=gateway_frames.Hello).signature)
 
-    welcome = msgspec.msgpack.encode(gateway_frames.Welcome(1, lender.peer_id, charter.digest, bytes(32)))
+    welcome = msgspec.msgpack.encode(gateway_frames.Welcome(PROTOCOL, lender.peer_id, charter.digest, bytes(32)))
     async with saying(welcome, pretend) as (theirs, _), lending(charter, lender) as (address, _):
         assert await reached(theirs, charter, identity) == "alone"
         assert await reached(f"{address}#{text_of(lender.peer_id)}", charter, identity) == "connected"

@@ -26,7 +26,7 @@ from waggle.network.messages.announcement import MAX_LIFETIME_S, Announcement
 from waggle.network.transport.gateway.server import MAX_CLIENTS
 from waggle.network.transport.hivemind import dht_validator as guards
 from waggle.network.transport.hivemind.dht_validator import FOREIGN_CAP, SHARD_CAP, AnnouncementValidator
-from waggle.tasks.charter import first_swarm
+from waggle.tasks.charter import PROTOCOL, first_swarm
 
 CHARTER = first_swarm().digest
 NOW = 1_800_000_000.0
@@ -97,7 +97,7 @@ def test_what_breaks_a_rule_is_kept_out(identity: Identity, tmp_path) -> None:
         "too large": replace(good, value=pack(bytes(1000))),
         "a size beyond the limit": entry(identity, size=1 << 30),
         "a model name that cannot be printed": entry(identity, model="\n"),
-        "another protocol": entry(identity, v=2),
+        "another protocol": entry(identity, v=PROTOCOL + 1),
     }
     assert [name for name, each in wrong.items() if guard().validate(each)] == []
 
