@@ -16,6 +16,7 @@ STREAMS = {
     "exam": 9,
     "export": 10,
     "restored": 11,
+    "form": 12,
 }
 
 

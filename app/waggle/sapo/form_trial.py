@@ -29,7 +29,7 @@ def try_forms(
     trials = []
     for form in forms_for(node.tokenizer):
         asked = replace(node, form=form)
-        items = sample_completions(0, asked, rules, questions, purpose=f"form {form.name}", pause_point=pause_point)
+        items = sample_completions(0, asked, rules, questions, purpose="form", pause_point=pause_point)
         verdicts = node.verifier.judge(items)
         readable = sum(has_form(completion, verdict) for (_, completion), verdict in zip(items, verdicts, strict=True))
         trials.append(FormTrial(form, readable, len(items)))
