@@ -67,7 +67,7 @@ from waggle.tasks.catalogue import catalogue_entries
 TellWindow = Callable[..., MainWindow]
 HERE, THERE = "ab" * 32, "cd" * 32
 LINK = f"waggle://join?charter={THERE}&seed=/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW"
-EASY = SpecialtyDetails(title="Fractions", difficulty="easy", sample="Simplify 36/84.")
+EASY = SpecialtyDetails(title="Fractions", levels=("easy",), sample="Simplify 36/84.")
 FIRST = SwarmDetails(charter=HERE, name="First light", specialties=(EASY,), shipped=True, known=True, active=True)
 OTHER = SwarmDetails(charter=THERE, name="Two laptops", specialties=(EASY, EASY), known=True, members=2)
 OFFERS = (
