@@ -147,11 +147,11 @@ async def test_a_swarm_that_ended_is_refused_with_the_same_reason_by_link_choice
     remember(home, JoinedSwarm(charter=OLD))
     link = invite.write(invite.Invite(charter=bytes.fromhex(OLD), seeds=(SEED,)))
     for command in (commands.ReadInvite(id="1", link=link), commands.ChooseSwarm(id="2", charter=OLD)):
-        with pytest.raises(CharterError, match="^Before has ended") as refused:
+        with pytest.raises(CharterError, match=r"^Before has ended") as refused:
             await service(home).obey(command)
         assert refused.value.advice == WHY
     for named in (OLD, str(home.charters / f"{OLD}.json")):
-        with pytest.raises(CharterError, match="^Before has ended"):
+        with pytest.raises(CharterError, match=r"^Before has ended"):
             await swarm_connection.charter_of(home, Settings(swarm=SwarmSettings(charter=named)))
 
 
