@@ -36,13 +36,12 @@ def leave_ended_swarms(home: paths.Home) -> events.Warned | None:
     joined_swarms.write(home.swarms, after)
     shipped = charters.first_swarm().name
     if before.active in names:
-        return events.Warned(
-            title=f"{names[before.active]} has ended.", advice=f"Training goes on in {shipped}. The page Swarms says why."
-        )
+        advice = f"Training goes on in {shipped}. The page Swarms says why."
+        return events.Warned(title=f"{names[before.active]} has ended.", advice=advice, page="swarms")
     if before.entry(EARLIER_FIRST_SWARM):
-        advice = "Your model, its progress and your name stay."
-        return events.Warned(title=f"{shipped} begins anew: the answers to its questions are checked now.", advice=advice)
-    return events.Warned(title="Swarms that you know have ended.", advice="The page Swarms says why.")
+        title = f"{shipped} begins anew: the answers to its questions are checked now."
+        return events.Warned(title=title, advice="Your model, its progress and your name stay.", page="swarms" if names else "")
+    return events.Warned(title="Swarms that you know have ended.", advice="The page Swarms says why.", page="swarms")
 
 
 def ended_swarms(home: paths.Home, known: JoinedSwarms) -> tuple[events_swarms.EndedSwarm, ...]:

@@ -173,7 +173,7 @@ ADVANCED = Section("advanced", later("Advanced"), (
     Setting("computer.device", later("Device"), later("What the model runs on."),
         Options((("auto", later("The best there is")), ("cpu", later("Processor")), ("cuda", "CUDA"), ("xpu", "XPU")))),
     Setting("model.prompt_form", later("How your model is asked"),
-        later("Else each form is tried once, and the one is used in which most answers can be read."),
+        later("Unless you choose, each form is tried once, and the one with the most readable answers is used."),
         Options((("auto", later("As it answers best")), ("plain", later("The question alone")),
                  ("example", later("After an example")), ("example_opened", later("After an example, answer begun")),
                  ("chat", later("In a chat")), ("chat_example", later("In a chat, after an example")),
