@@ -15,7 +15,7 @@ FILES = {
     "frugality.json.new": "settings", "seed_port": "settings", "seed_port.new": "settings", "control/engine.sock": "settings",
     "checkpoints/r00000001/model.safetensors": "checkpoints", "checkpoints/journal-r00000001": "checkpoints",
     "album/r00000001.safetensors": "checkpoints", "models/Qwen--x/checkpoints/r00000002/state.json": "checkpoints",
-    "models.json": "checkpoints", "models/Qwen--x/prompt_form.json": "checkpoints",
+    "models.json": "checkpoints", "prompt_form.json": "checkpoints", "models/Qwen--x/prompt_form.json": "checkpoints",
     "history.sqlite": "history", "history.sqlite-wal": "history", "models/Qwen--x/history.sqlite": "history",
     "events/20261121T201809-145887.jsonl": "record", "events/writing.part": "record", "swarms.json": "swarms",
     f"charters/{HASH}.json": "swarms", f"charters/{HASH}.key": "swarms", "known_peers.json": "swarms",
@@ -28,8 +28,7 @@ RARE = {  # what a kill, damage, Windows or an early version leaves
     "control/engine.lock": "settings", "control/window.sock": "settings", "control/window-0123456789abcdef.sock": "settings",
     "window-0123456789abcdef.lock": "settings", "window.lock.rmlock": "settings",
     ".doctor": "settings", "settings.new": "settings", "settings.toml.broken": "settings", "settings.toml.broken-2": "settings",
-    "window.json.new": "settings", "models.new": "checkpoints",
-    "prompt_form.json": "checkpoints", "models/Qwen--x/prompt_form.json.new": "checkpoints",
+    "window.json.new": "settings", "models.new": "checkpoints", "models/Qwen--x/prompt_form.json.new": "checkpoints",
     "checkpoints/damaged-r00000007/state.json": "checkpoints", "checkpoints/damaged-journal-r00000007": "checkpoints",
     "checkpoints/.writing-4711/model.safetensors": "checkpoints", "album/r00000001.safetensors.new": "checkpoints",
     "album/earlier-r00000008.safetensors": "checkpoints",
@@ -43,8 +42,7 @@ THEIRS = (
     "thesis.txt", "logs/diary.txt", "charters/readme.md", "photos/a.jpg", "checkpoints/epoch3.pt",
     "checkpoints/r18_imagenet/model.safetensors", "checkpoints/r00000130.bak/state.json", "checkpoints/damaged-fence.jpg",
     "checkpoints/journal-rome", "album/wedding.jpg", "album/r00000001.safetensors.bak", "models/llama/checkpoints/a.bin",
-    "models/llama/album/b.jpg", "models/llama/prompt_form.txt",
-    "history.md", "models/llama/history.md", "events/2026.jsonl", "swarms.csv", "standings.xlsx",
+    "models/llama/album/b.jpg", "history.md", "models/llama/history.md", "events/2026.jsonl", "swarms.csv", "standings.xlsx",
     "control/motor.py", "charters/magna.json", "known_peers/friends.json", "marks/school.msgpack", "identity.old.key",
     "logs/waggle.log.gz", "frugality.jsonl",
 )  # fmt: skip
@@ -80,7 +78,7 @@ def test_what_the_laboratory_keeps_is_the_cache(tmp_path, name):
 
 def test_sizes_are_added_up_and_what_is_not_there_is_not_listed(home, tmp_path):
     by_kind = {part.kind: part for part in stored_data.stored_files(home, tmp_path / "cache")}
-    assert (by_kind["identity"].size, by_kind["checkpoints"].size, by_kind["models"].size) == (200, 600, 100)
+    assert (by_kind["identity"].size, by_kind["checkpoints"].size, by_kind["models"].size) == (200, 700, 100)
     assert "cache" not in by_kind
     assert stored_data.stored_files(paths.Home(tmp_path / "nowhere"), tmp_path / "none") == ()
 
@@ -88,7 +86,7 @@ def test_sizes_are_added_up_and_what_is_not_there_is_not_listed(home, tmp_path):
 def test_exactly_what_was_chosen_is_removed(home, tmp_path):
     done = stored_data.remove(home, tmp_path / "cache", ["checkpoints", "log"])
     assert [(part.kind, part.files, part.size, part.spared) for part in done] == [
-        ("checkpoints", 6, 600, ()),
+        ("checkpoints", 7, 700, ()),
         ("log", 2, 200, ()),
     ]
     leftovers = {path.relative_to(home.root).as_posix() for path in home.root.rglob("*") if path.is_file()}

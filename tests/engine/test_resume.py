@@ -1,5 +1,7 @@
 """Test that a node that was stopped and started again continues bit for bit."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from waggle.models.storage import checkpoint
 from waggle.models.storage.checkpoint import CheckpointState
 from waggle.rl import update_rules
 from waggle.sapo.fakes import FakeSwarm
+from waggle.sapo.question_mix import QuestionMix
 from waggle.sapo.round import play
 from waggle.sapo.stages import Judged, Learned, Node, RoundSettings
 from waggle.tasks.charter import first_swarm
@@ -18,6 +21,7 @@ from waggle.tasks.rollout_group import Completion, Group, JudgedGroup
 CHARTER = first_swarm()
 PEER, ME = b"p" * 38, b"m" * 38
 EPOCH = 1000
+LEARNED_MIX = {f"{specialty.dataset}/0": 0.01 for specialty in CHARTER.specialties} | {"binary_matrix/0": 0.9}
 
 
 def peers_groups(verifier, number: int) -> list[JudgedGroup]:
@@ -25,7 +29,7 @@ def peers_groups(verifier, number: int) -> list[JudgedGroup]:
     groups = []
     for index in range(4):
         question_id = QuestionId("binary_matrix", EPOCH, 100 * number + index)
-        key = ("binary_matrix", question_id.key(CHARTER.digest, PEER).seed)
+        key = question_id.key(CHARTER.digest, PEER)
         (question,), (answer,) = verifier.questions([key]), verifier.answers([key])
         texts = (f"<answer>{answer}</answer>", answer, "1", "2")
         group = Group(origin=PEER, id=question_id, completions=tuple(Completion(text=text, ended=True) for text in texts))
@@ -34,7 +38,7 @@ def peers_groups(verifier, number: int) -> list[JudgedGroup]:
     return groups
 
 
-def play_one(opened: OpenedPolicy, verifier, number: int, rule: str) -> tuple[Judged, Learned]:
+def play_one(opened: OpenedPolicy, verifier, number: int, rule: str, mix: QuestionMix) -> tuple[Judged, Learned]:
     node = Node(
         policy=opened.policy,
         tokenizer=opened.tokenizer,
@@ -43,6 +47,7 @@ def play_one(opened: OpenedPolicy, verifier, number: int, rule: str) -> tuple[Ju
         charter=CHARTER,
         origin=ME,
         seed=7,
+        mix=mix,
     )
     stages = list(play(number, EPOCH, node, RoundSettings(warmup_steps=1, rule=update_rules.rule(rule))))
     return stages[1], stages[-1]
@@ -52,19 +57,34 @@ def opened() -> OpenedPolicy:
     return open_policy(paths.starter(), device="cpu", threads=1)
 
 
+def reopened_again(folder: Path, base: str) -> OpenedPolicy:
+    policy = opened()
+    checkpoint.load_newest(folder, policy.policy, base)
+    return policy
+
+
 @pytest.mark.parametrize("rule", ["grpo", "ppo"])
 def test_the_round_after_a_restart_is_the_round_that_would_have_been(verifier, tmp_path, rule):
-    straight = opened()
+    straight, mix = opened(), QuestionMix(LEARNED_MIX)
     for number in range(2):
-        _, learned = play_one(straight, verifier, number, rule)
+        _, learned = play_one(straight, verifier, number, rule, mix)
         assert learned.metrics is not None
     base = checkpoint.base_of(paths.starter())
-    saved = CheckpointState(round=2, step=straight.policy.steps, epoch=EPOCH, charter=CHARTER.digest.hex(), base=base)
+    saved = CheckpointState(
+        round=2, step=straight.policy.steps, epoch=EPOCH, charter=CHARTER.digest.hex(), base=base, mix=mix.state
+    )
+    assert saved.mix != LEARNED_MIX, "two rounds changed it"
     checkpoint.save(tmp_path, straight.policy, saved)
 
     reopened = opened()
-    assert checkpoint.load_newest(tmp_path, reopened.policy, base) == (saved, [])
-    first, second = (play_one(each, verifier, saved.round, rule) for each in (straight, reopened))
+    restored, damaged = checkpoint.load_newest(tmp_path, reopened.policy, base)
+    assert (restored, damaged) == (saved, [])
+    first, second = (
+        play_one(each, verifier, saved.round, rule, its_mix)
+        for each, its_mix in ((straight, mix), (reopened, QuestionMix(restored.mix)))
+    )
+    forgetful, _ = play_one(reopened_again(tmp_path, base), verifier, saved.round, rule, QuestionMix())
+    assert [group.question for group in forgetful.groups] != [group.question for group in first[0].groups], "the mix matters"
     assert first[0] == second[0], "it drew or answered otherwise"
     for name, array in straight.policy.state()[0].items():
         assert np.array_equal(array, reopened.policy.state()[0][name]), name

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from transformers import AutoModelForCausalLM, Qwen3Config
 
 from end_to_end.programs import children_named
@@ -20,15 +21,16 @@ from waggle.core.settings import ComputerSettings, LearningSettings, ModelSettin
 from waggle.engine.runtime import model_fit
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
+from waggle.engine.startup import FORM_PAY, TRYING_FORMS, LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
 from waggle.engine.storage import round_saver
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.models import memory_fit
 from waggle.models.shared import model_config
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.protocol import json_lines
-from waggle.protocol.events import Preparing
+from waggle.protocol.events import Preparing, PromptFormChoice, Ready
 from waggle.rl.update_rules import rule, table
+from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.sharing.replay import Replay
 from waggle.tasks.sandbox import verifier_process
 from waggle.tasks.sandbox.verifier import Verifier
@@ -203,6 +205,49 @@ def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, t
         for max_new in (0, 24, 512)
     ]
     assert lengths == [128, 24, 128]
+
+
+@pytest.mark.usefixtures("lent")
+async def test_another_model_than_the_starter_is_tried_once_and_asked_in_the_form_of_most_readable_answers(tmp_path):
+    folder = shutil.copytree(paths.starter(), tmp_path / "model")
+    learning, model = LearningSettings(held_out_questions=1), ModelSettings(folder=str(folder))
+    home = tmp_path / "home"
+    first = await prepared(home, learning, model=model)
+    published = recorded(home)
+    choice = next(event for event in published if isinstance(event, Ready)).prompt_form
+    assert (choice.why, choice.total) == ("trial", 18), "two questions of each of nine specialties"
+    assert choice.readable > 0
+    assert first.node.form.name == choice.form == "example_opened", "with the tag opened, it has only to close it"
+    assert [event.long for event in published if isinstance(event, Preparing) and event.part == TRYING_FORMS] == [True]
+    assert first.plan.rules.form_pay == FORM_PAY
+
+    again = await prepared(home, learning, model=model)
+    published = recorded(home)[len(published) :]
+    assert next(event for event in published if isinstance(event, Ready)).prompt_form == choice
+    assert again.node.form == first.node.form
+    assert not [event for event in published if isinstance(event, Preparing) and event.part == TRYING_FORMS]
+
+    chosen = await prepared(
+        home, LearningSettings(held_out_questions=1, form_pay="off"), model=replace(model, prompt_form="plain")
+    )
+    assert (chosen.node.form, chosen.plan.rules.form_pay) == (PLAIN, 0.0)
+
+
+@pytest.mark.usefixtures("lent")
+async def test_the_starter_is_not_tried(tmp_path):
+    starter = await prepared(tmp_path, LearningSettings(held_out_questions=1))
+    assert (starter.node.form, starter.plan.rules.form_pay) == (PLAIN, 0.0)
+    (ready,) = (event for event in recorded(tmp_path) if isinstance(event, Ready))
+    assert ready.prompt_form == PromptFormChoice(form="plain", why="starter")
+    assert not paths.Home(tmp_path).model.prompt_form.exists()
+    paid = await prepared(tmp_path, LearningSettings(held_out_questions=1, form_pay="on"))
+    assert paid.plan.rules.form_pay == FORM_PAY
+
+
+def recorded(home):
+    """All events of a home."""
+    lines = [line for path in sorted((home / "events").glob("*.jsonl")) for line in path.read_bytes().splitlines()]
+    return list(map(json_lines.event, lines))
 
 
 @pytest.mark.usefixtures("lent")

@@ -50,14 +50,16 @@ KEY = bytes(range(32))  # of the private swarm
 NONCES = bytes(range(32, 64)), bytes(range(64, 96))
 SEED = "/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWEgvd5bMHRHbb7DZDqQx8xF4CJN4gL5j1xHgCX3MZYwvk"
 GATEWAY = "wss://swarm.example.org:8443/gateway#12D3KooWEgvd5bMHRHbb7DZDqQx8xF4CJN4gL5j1xHgCX3MZYwvk"
+# The hashes of the same two charters under protocol 1. Certificates, invites and handshakes carry no more of a charter.
+EARLIER_PUBLIC = bytes.fromhex("0af542036492f302e8360f987a68c9dc457e9815d43e05e7c7f300ba364f72fc")
+EARLIER_PRIVATE = bytes.fromhex("dd16d5a3759ef3d066e250908d7d2e5fc9b570a172f24c95bb73da7bf85f9261")
 PUBLIC = first_swarm()
 PRIVATE = Charter(
     name="Behind a door",
     specialties=(
-        Specialty(dataset="basic_arithmetic", title="Arithmetic", settings={"min_terms": 2, "operators": ["+", "-"]}),
+        Specialty(dataset="basic_arithmetic", title="Arithmetic", levels=("easy", "standard")),
         Specialty(dataset="bf", title="Tiny programs"),
     ),
-    prompt="Question: {question}\nAnswer in <answer> tags:",
     group_size_min=4,
     group_size_max=12,
     completion_characters=1200,
@@ -78,7 +80,7 @@ def person(number: int) -> Identity:
 
 
 ME, OTHER = person(7), person(8)
-CERTIFICATE = membership.issue_certificate(KEY, PRIVATE.digest, ME.peer_id, NOW + 3600)
+CERTIFICATE = membership.issue_certificate(KEY, EARLIER_PRIVATE, ME.peer_id, NOW + 3600)
 GROUPS = (
     Group(
         origin=ME.peer_id,
@@ -102,16 +104,16 @@ SHEET = AnswerSheet(
     answers=tuple(Completion(text=text, ended=bool(text)) for text in ("<answer>0</answer>", "", "<answer>é</answer>")),
 )  # fmt: skip
 ANNOUNCED = Announcement(
-    charter=PUBLIC.digest, sha256=hashlib.sha256(b"a payload").digest(), size=9, round=612, epoch=EPOCH, specialties=0b1010,
+    charter=EARLIER_PUBLIC, sha256=hashlib.sha256(b"a payload").digest(), size=9, round=612, epoch=EPOCH, specialties=0b1010,
     model="Starter 0.8M", expires=int(NOW * 1000) + 90_000,
 )  # fmt: skip
 ANNOUNCED_IN_PRIVATE = Announcement(
-    charter=PRIVATE.digest, sha256=hashlib.sha256(b"another").digest(), size=7, round=2, epoch=EPOCH, specialties=1,
+    charter=EARLIER_PRIVATE, sha256=hashlib.sha256(b"another").digest(), size=7, round=2, epoch=EPOCH, specialties=1,
     model="Qwen2.5-0.5B 494.0M", expires=int(NOW * 1000) + 90_000, depth=3, via=(OTHER.peer_id,), certificate=CERTIFICATE,
     sheet=hashlib.sha256(b"a sheet").digest(),
 )  # fmt: skip
-GREETING = Handshake(PROTOCOL, VERSION, PUBLIC.digest, announcement.signed(ANNOUNCED, ME))
-WELCOME = Welcome(PROTOCOL, OTHER.peer_id, PRIVATE.digest, NONCES[0], VERSION, CERTIFICATE)
+GREETING = Handshake(PROTOCOL, VERSION, EARLIER_PUBLIC, announcement.signed(ANNOUNCED, ME))
+WELCOME = Welcome(PROTOCOL, OTHER.peer_id, EARLIER_PRIVATE, NONCES[0], VERSION, CERTIFICATE)
 HELLO = Hello(ME.peer_id, CERTIFICATE, ME.sign(gateway_frames.DOMAIN, OTHER.peer_id + NONCES[0] + NONCES[1]), NONCES[1])
 ASKS = (
     DirectoryRequest(1), AnnounceRequest(2, announcement.signed(ANNOUNCED, ME)), UploadRequest(3, b"a payload"),
@@ -123,8 +125,8 @@ ANSWERS = (
     Response(4),
 )
 INVITES = (
-    Invite(charter=PUBLIC.digest, seeds=(SEED,)),
-    Invite(charter=PRIVATE.digest, seeds=(SEED, SEED.replace("4001", "4002")), gateways=(GATEWAY,), key=KEY),
+    Invite(charter=EARLIER_PUBLIC, seeds=(SEED,)),
+    Invite(charter=EARLIER_PRIVATE, seeds=(SEED, SEED.replace("4001", "4002")), gateways=(GATEWAY,), key=KEY),
 )
 
 
@@ -170,12 +172,12 @@ def facts() -> dict[str, Any]:
         "hash of the charter that ships with Waggle": PUBLIC.digest.hex(),
         "hash of a private charter": PRIVATE.digest.hex(),
         "public half of an admission key": membership.public_key_of(KEY),
-        "seeds of questions": [QuestionId("bf", EPOCH, number).key(PUBLIC.digest, ME.peer_id).seed for number in range(4)],
+        "seeds of questions": [QuestionId("bf", EPOCH, number).key(EARLIER_PUBLIC, ME.peer_id).seed for number in range(4)],
         "splits of questions": [split_of("bf", f"What is {number}?") for number in range(64)],
         "exam": EXAM.digest.hex(),
         "shards": [directory.shard_of(ME.peer_id, bits) for bits in range(announcement.MAX_BITS + 1)],
-        "keys to publish under": directory.keys_to_publish(PUBLIC.digest, ME.peer_id, 2, 60, EPOCH),
-        "places in the DHT": {place.hex(): bits for place, bits in directory.places_of(PUBLIC.digest, ME.peer_id).items()},
+        "keys to publish under": directory.keys_to_publish(EARLIER_PUBLIC, ME.peer_id, 2, 60, EPOCH),
+        "places in the DHT": {place.hex(): bits for place, bits in directory.places_of(EARLIER_PUBLIC, ME.peer_id).items()},
         "noise": hashlib.sha256(uniforms(5, "sample", 12, 2, 3, 4).tobytes()).hexdigest(),
         "draws": generator(5, "draw", 12).integers(1 << 16, size=8).tolist(),
     }

@@ -3,6 +3,7 @@
 The home was left by a kill, between two checkpoints, while contribution was paused.
 """
 
+import hashlib
 import json
 import lzma
 import signal
@@ -31,7 +32,7 @@ from heritage.continuation import (
     settings_of,
     wait_until,
 )  # fmt: skip
-from waggle.core.errors import IdentityError
+from waggle.core.errors import CharterError, IdentityError
 from waggle.core.paths import Home
 from waggle.core.peer_id import text_of
 from waggle.gui.application import window_state
@@ -49,6 +50,8 @@ from waggle.protocol.state import State, apply
 from waggle.tasks import charter as charters
 
 HERE = Path(__file__).parent / "0.1.0"
+NAMES = {"public": "Heritage, open", "private": "Heritage, closed"}  # of the person's swarms
+PUBLIC, PRIVATE = NAMES.values()
 CLOSE = 0.02  # apart, of the length of an array: what another kind of processor may add up to
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the folders were made where homes are found by HOME")
@@ -73,31 +76,26 @@ def person(tmp_path: Path) -> Person:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("model", WAYS)
 def test_an_engine_goes_on_where_it_was(model: str, person: Person, expected: dict[str, Any], tmp_path: Path) -> None:
-    """The next round is the very one that 0.1.0 would have played: the same questions, answers, rewards, weights and moments."""
+    """The next round continues the same training, with questions of the shipped swarm, as the swarm of before has ended."""
     if model == "hub" and sys.platform != "linux":
         pytest.skip("models of the hub lie in another place here")
     then = expected["continued"][model]
     now = continued(person, tmp_path, *WAYS[model], clock=then["clock"])
-    if then["arithmetic"] == now["arithmetic"]:
-        assert holds(now, then)
-        return
-    for key in ("round", "base", "completions", "model", "warned"):
+    assert [(warned["title"], warned["page"]) for warned in now["warned"]] == [(f"{PRIVATE} has ended.", "swarms")]
+    for key in ("round", "base", "completions", "model"):
         assert now[key] == then[key]
-    (questions, answers), (questions_then, answers_then) = _texts(now["events"]), _texts(then["events"])
-    assert questions == questions_then
-    assert sum(map(str.__eq__, answers, answers_then)) >= 0.9 * len(answers_then)
     state_now, state_then = dict(now["after"]), dict(then["after"])
-    assert holds(state_now.pop("state"), state_then.pop("state"))
+    saved, saved_then = state_now.pop("state"), state_then.pop("state")
+    assert saved_then.pop("charter") == expected["private"]["charter"]
+    assert saved["charter"] == charters.first_swarm().digest.hex()
+    assert holds(saved, saved_then)
     assert state_now.keys() == state_then.keys()
     for file, arrays in state_then.items():
-        assert state_now[file]["norms"] == pytest.approx(arrays["norms"], rel=CLOSE)
-
-
-def _texts(round_events: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
-    """Questions that were drawn, and answers that were judged."""
-    drawn = [group for event in round_events if event["type"] == "QuestionsDrawn" for group in event["groups"]]
-    judged = [group for event in round_events if event["type"] == "GroupsJudged" for group in event["groups"]]
-    return [group["question"] for group in drawn], [each["text"] for group in judged for each in group["completions"]]
+        assert state_now[file]["norms"].keys() == arrays["norms"].keys()
+        if file != "moments.safetensors":  # one step on other questions changes the moments, and the weights only a little
+            assert state_now[file]["norms"] == pytest.approx(arrays["norms"], rel=CLOSE)
+    tried = [json.loads(path.read_bytes()) for path in (tmp_path / "continued").rglob("prompt_form.json")]
+    assert [choice["form"] for choice in tried] == ([] if model == "starter" else ["plain"]), "as it was asked before"
 
 
 @pytest.mark.timeout(600)
@@ -108,7 +106,7 @@ def test_a_pause_holds_and_all_that_was_known_is_known(person: Person, expected:
         engine.command(commands.Resume)
         ready = engine.wait(events.Ready, 120)
         assert (ready.node, ready.name, ready.round) == (expected["node"], expected["name"], expected["round"])
-        assert ready.charter == expected["private"]["charter"]
+        assert ready.charter == charters.first_swarm().digest.hex()
         engine.wait(events.RoundCompleted, 120)
         engine.command(commands.Pause)
 
@@ -126,13 +124,19 @@ def test_a_pause_holds_and_all_that_was_known_is_known(person: Person, expected:
         assert (days["met"], days["taken"]) == (expected["days"]["met"], expected["days"]["taken"])
 
         engine.command(commands.ListSwarms)
-        swarms = {swarm.charter: swarm for swarm in engine.wait(KnownSwarms).swarms}
-        assert swarms[expected["public"]["charter"]].created
-        assert swarms[expected["private"]["charter"]].active
-        assert swarms[expected["private"]["charter"]].private
+        known = engine.wait(KnownSwarms)
+        assert [(swarm.charter, swarm.active) for swarm in known.swarms] == [(ready.charter, True)]
+        assert {swarm.charter: swarm.name for swarm in known.ended} == {
+            expected["public"]["charter"]: PUBLIC, expected["private"]["charter"]: PRIVATE,
+        }  # fmt: skip
+        assert all("false answers" in swarm.why for swarm in known.ended)
+        for kind in ("public", "private"):
+            refused = engine.command(commands.ReadInvite, 60, link=expected[kind]["link"])
+            assert isinstance(refused, events.CommandRefused)
+            assert refused.advice == known.ended[0].why
         engine.command(commands.WriteInvite, 60)
         written = invite.read(engine.wait(InviteWritten).link)
-        assert written.key == invite.read(expected["private"]["link"]).key
+        assert (written.charter.hex(), written.key) == (ready.charter, b"")
 
         engine.command(commands.ListModels)
         models = {(model.name, model.folder): model for model in engine.wait(ModelList).models}
@@ -146,7 +150,7 @@ def test_a_pause_holds_and_all_that_was_known_is_known(person: Person, expected:
         engine.command(commands.CheckBackup, 60, path=str(person.root / "me.identity"), passphrase=PASSPHRASE)
         assert engine.wait(BackupRead).mine
         warnings = [event for event in engine.all_events if isinstance(event, events.Warned | events.CheckpointSetAside)]
-        assert warnings == []
+        assert [warning.title for warning in warnings] == [f"{PRIVATE} has ended."]
         assert engine.end() == 0
 
 
@@ -185,14 +189,16 @@ def test_settings_say_what_they_said(person: Person, expected: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("kind", ["public", "private"])
-def test_an_invite_leads_to_its_charter_as_a_link_and_as_a_file(kind: str, person: Person, expected: dict[str, Any]) -> None:
+def test_an_invite_leads_to_a_charter_that_has_ended(kind: str, person: Person, expected: dict[str, Any]) -> None:
     link, digest = expected[kind]["link"], expected[kind]["charter"]
     read = invite.read(link)
     assert invite.read((person.root / f"{kind}.waggle").read_text("utf-8")) == read
     assert invite.write(read) == link
-    charter = charters.read(person.home / "charters" / f"{digest}.json", expected=read.charter)
-    assert (charter.digest.hex(), charter.is_private) == (digest, kind == "private")
-    membership.require_key(charter, read.key)
+    path = person.home / "charters" / f"{digest}.json"
+    assert hashlib.sha256(path.read_bytes()).digest() == read.charter
+    with pytest.raises(CharterError, match=f"^{NAMES[kind]} has ended"):
+        charters.read(path, expected=read.charter)
+    assert charters.ended_name(path) == NAMES[kind]
     assert membership.read_key(Home(person.home).swarm(digest).key) == read.key
     entry = joined_swarms.read(person.home / "swarms.json").entry(digest)
     assert entry is not None

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from heritage import protocol_2
 from heritage.schema import schema
 
 RECORDED: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "0.1.0" / "schema.json").read_text("utf-8"))
@@ -23,15 +24,23 @@ def now() -> dict[str, dict[str, Any]]:
 
 
 def test_what_files_hold_is_still_read(now: dict[str, dict[str, Any]]) -> None:
-    assert list(_differences(RECORDED["files"], now["files"])) == []
+    assert _unexpected(_differences(RECORDED["files"], now["files"])) == []
 
 
 def test_messages_between_nodes_are_the_same(now: dict[str, dict[str, Any]]) -> None:
-    assert list(_differences(RECORDED["messages"], now["messages"], exactly=True)) == []
+    assert _unexpected(_differences(RECORDED["messages"], now["messages"], exactly=True)) == []
+
+
+def test_protocol_2_changed_what_is_listed_and_no_more(now: dict[str, dict[str, Any]]) -> None:
+    in_files = _differences(RECORDED["files"], now["files"])
+    in_messages = _differences(RECORDED["messages"], now["messages"], exactly=True)
+    assert {_place(difference) for difference in (*in_files, *in_messages)} == protocol_2.PLACES
 
 
 def test_names_that_others_know_are_the_same(now: dict[str, dict[str, Any]]) -> None:
-    assert {name: now["names"].get(name) for name in RECORDED["names"]} == RECORDED["names"]
+    names = RECORDED["names"].keys() - protocol_2.NAMES
+    assert {name: now["names"].get(name) for name in names} == {name: RECORDED["names"][name] for name in names}
+    assert (RECORDED["names"]["protocol"], now["names"]["protocol"]) == ("1", "2")
 
 
 def test_files_of_a_home_have_the_same_names(now: dict[str, dict[str, Any]]) -> None:
@@ -88,6 +97,15 @@ def test_what_was_added_is_no_difference() -> None:
     added |= {"settings.learning": learning | {"default": learning["default"] | {"sharing": "usual"}}}
     more_words = {"default": "grpo", "any": [{"kind": "word", "words": ["dapo", "dr_grpo", "gspo", "grpo", "ppo"]}]}
     assert list(_differences(files, added | {"settings.learning.rule": more_words})) == []
+
+
+def _unexpected(differences: Iterator[str]) -> list[str]:
+    """The differences that protocol 2 does not explain."""
+    return [difference for difference in differences if _place(difference) not in protocol_2.PLACES]
+
+
+def _place(difference: str) -> str:
+    return difference.partition(" ")[0]
 
 
 def _differences(recorded: dict[str, Any], now: dict[str, Any], *, exactly: bool = False) -> Iterator[str]:

@@ -32,7 +32,7 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog
-from waggle.engine.services import models, swarms
+from waggle.engine.services import ended_swarms, models, swarms
 from waggle.engine.services.identity import IdentityService
 from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
 from waggle.engine.storage.history import History
@@ -104,6 +104,9 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
             live_settings = LiveSettings(home.settings, tuple(arguments.set), publisher)
             pause_request = PauseRequest(home.root / "asked.json")
             undo_log.add(models.undo_steps(home, live_settings.now.model, live_settings.change))
+            if (warned := ended_swarms.leave_ended_swarms(home)) is not None:
+                publisher.publish(warned)
+                ended_swarms.drop_other_specialties(live_settings.now, live_settings.change)
             undo_log.add(swarms.undo_steps(home, live_settings.now))
             backoff = MemoryBackoff(home)
             stack.callback(backoff.mark_orderly_exit)

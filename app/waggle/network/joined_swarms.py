@@ -36,6 +36,7 @@ class JoinedSwarm(msgspec.Struct, frozen=True, kw_only=True):
     members: Annotated[int, msgspec.Meta(ge=0)] = 0  # when the swarm was last looked at
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
     only_by_web: bool = False
+    ended: bool = False  # its charter is of an earlier protocol, and the person was informed
 
 
 class JoinedSwarms(msgspec.Struct, frozen=True, kw_only=True):

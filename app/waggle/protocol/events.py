@@ -242,10 +242,11 @@ class EngineGone(Event, frozen=True, kw_only=True, tag=True):
 
 
 class Warned(Event, frozen=True, kw_only=True, tag=True):
-    """Something that the person should know; contribution continues."""
+    """Something that the person should know; contribution continues. `page` is the window's page that says more."""
 
     title: str
     advice: str = ""
+    page: Literal["", "swarms"] = ""
 
 
 class PartRestarted(Event, frozen=True, kw_only=True, tag=True):

@@ -42,12 +42,21 @@ class SwarmDetails(msgspec.Struct, frozen=True, kw_only=True):
     ends_solo: bool = False  # to join it is to end solo training
 
 
+class EndedSwarm(msgspec.Struct, frozen=True, kw_only=True):
+    """A swarm that was joined or created earlier, in which nobody with this version can train. `why` is one or two sentences."""
+
+    charter: str  # hex
+    name: str
+    why: str
+
+
 class KnownSwarms(Event, frozen=True, kw_only=True, tag="SwarmsTold"):
     """All stored swarms, the shipped one first, and the specialties for a new one."""
 
     swarms: tuple[SwarmDetails, ...]
     offers: tuple[SpecialtyOffer, ...] = ()
     fixed: str = ""  # why no other swarm can be chosen; empty: it can
+    ended: tuple[EndedSwarm, ...] = ()
 
 
 class SwarmCreated(Event, frozen=True, kw_only=True, tag=True):

@@ -121,6 +121,25 @@ def read(path: Path, *, expected: bytes | None = None) -> Charter:
         raise CharterError(f"The charter {path} cannot be opened.", "Check `swarm.charter` in the settings.") from error
 
 
+def ended(name: str) -> CharterError:
+    """The error for a charter of an earlier protocol."""
+    return CharterError(
+        f"{name} has ended.",
+        "Its questions had false answers, and members now agree on levels that were checked. "
+        "Create it anew and send its members a new invite.",
+    )
+
+
+def ended_name(path: Path) -> str:
+    """The name in a charter file of an earlier protocol, whatever else the file says; empty for any other file or none."""
+    try:
+        with path.open("rb") as file:
+            versions = msgspec.json.decode(file.read(MAX_BYTES), type=_Versions)
+    except (OSError, *UNREADABLE):
+        return ""
+    return versions.name[:LONGEST_NAME] if versions.protocol < PROTOCOL and versions.name.isprintable() else ""
+
+
 def check(charter: Charter) -> None:
     """Raise CharterError for what the types do not express, such as datasets that failed the audit."""
     names = [specialty.dataset for specialty in charter.specialties]
@@ -199,11 +218,11 @@ def _advice(name: str) -> str:
 def _check_protocol(versions: _Versions) -> None:
     if versions.protocol != PROTOCOL and versions.name.isprintable():
         name = versions.name[:LONGEST_NAME]
+        if versions.protocol < PROTOCOL:
+            raise ended(name)
         raise CharterError(
             f"{name} speaks protocol {versions.protocol}, this Waggle speaks {PROTOCOL}.",
-            "This swarm needs a newer Waggle: update this one."
-            if versions.protocol > PROTOCOL
-            else "This swarm is older: its members must update.",
+            "This swarm needs a newer Waggle: update this one.",
         )
 
 

@@ -128,6 +128,19 @@ def test_a_warning_stands_whole_on_home_and_takes_no_room_once_it_is_old(window_
     assert (hero._warned.isVisible(), hero.height()) == (False, before)
 
 
+def test_a_warning_about_swarms_leads_to_their_page(window_told: TellWindow, story: list[AnyEvent]) -> None:
+    window = window_told(story, 1024, 640)
+    hero, at = window.pages.of(HomePage).hero, window._store.now()
+    window._store.take(events.Warned(title="The disk is nearly full.", at=at))
+    window._store.flush()
+    assert (hero._warning.isVisible(), hero._see_swarms.isVisible()) == (True, False)
+    window._store.take(events.Warned(title="Class 7b has ended.", page="swarms", at=at))
+    window._store.flush()
+    assert hero._see_swarms.isVisible()
+    hero._see_swarms.click()
+    assert window.page == "swarms"
+
+
 def test_a_warning_that_is_cut_leads_to_where_it_stands_whole(window_told: TellWindow, story: list[AnyEvent]) -> None:
     window = window_told(story, 1024, 640)
     window.show_page("peers")

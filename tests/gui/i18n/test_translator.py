@@ -480,7 +480,11 @@ def test_why_a_peer_cannot_be_trained_with_is_told_in_german(protocol: int, vers
     ("ours", "german"),
     [
         (PROTOCOL - 1, "Dieser Schwarm braucht ein neueres Waggle: Aktualisiere dieses hier."),
-        (PROTOCOL + 1, "Dieser Schwarm ist älter: Seine Mitglieder müssen aktualisieren."),
+        (
+            PROTOCOL + 1,
+            "Zu seinen Fragen gehörten falsche Antworten, und Mitglieder einigen sich jetzt auf geprüfte Stufen. "
+            "Lege ihn neu an und schicke seinen Mitgliedern eine neue Einladung.",
+        ),
     ],
 )
 def test_a_charter_of_another_protocol_is_refused_in_german(monkeypatch: pytest.MonkeyPatch, ours: int, german: str) -> None:

@@ -16,6 +16,7 @@ from waggle.core.peer_id import peer_id_of, text_of
 from waggle.core.settings import Settings
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.services import ended_swarms
 from waggle.network.exchange.outbox_log import OutboxLog, readable, written_by_hand
 from waggle.network.identity import membership
 from waggle.network.identity.keys import Identity, load_or_create, name_of
@@ -103,6 +104,7 @@ async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
         return charters.first_swarm()
     if not HASH.fullmatch(named):
         return charters.read(Path(os.path.expanduser(named)))
+    ended_swarms.require_current(home, named)
     path = home.charters / f"{named}.json"
     with suppress(CharterError):  # not stored yet, or damaged: fetch it
         return charters.read(path, expected=bytes.fromhex(named))

@@ -17,7 +17,7 @@ from waggle.core import paths
 from waggle.core.errors import CharterError, EngineError, ModelError, SwarmError
 from waggle.core.settings import Settings, WebSettings
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
-from waggle.engine.services import swarm_connection
+from waggle.engine.services import ended_swarms, swarm_connection
 from waggle.engine.services.models import Change, Restart
 from waggle.network import joined_swarms
 from waggle.network.identity import membership
@@ -176,7 +176,9 @@ class SwarmService:
             )
             for specialty in catalogue.catalogue_entries()
         )  # fmt: skip
-        return events_swarms.KnownSwarms(swarms=tuple(descriptions), offers=offers, fixed=self._why_fixed())
+        return events_swarms.KnownSwarms(
+            swarms=tuple(descriptions), offers=offers, fixed=self._why_fixed(), ended=ended_swarms.ended_swarms(self._home, known)
+        )
 
     def _why_fixed(self) -> str:
         """Why the settings allow no other swarm; empty if they do."""
@@ -223,6 +225,7 @@ class SwarmService:
     async def _look(self, text: str) -> events_swarms.InviteRead:
         read = invite.read(text)
         digest = read.charter.hex()
+        ended_swarms.require_current(self._home, digest)
         here: Charter | None = None
         with suppress(CharterError):  # not stored yet
             here = self._charter(digest)

@@ -20,6 +20,7 @@ from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
+from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.pages.swarms.create_form import TOPICS, closest_level
 from waggle.gui.pages.swarms.join_view import PREVIEW
@@ -52,6 +53,7 @@ from waggle.protocol.events import ShownCompletion
 from waggle.protocol.events_models import ModelDetails, ModelExported, ModelList
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed, SnapshotAnswer
 from waggle.protocol.events_swarms import (
+    EndedSwarm,
     InviteRead,
     InviteWritten,
     KnownSwarms,
@@ -67,7 +69,7 @@ from waggle.tasks.catalogue import catalogue_entries
 TellWindow = Callable[..., MainWindow]
 HERE, THERE = "ab" * 32, "cd" * 32
 LINK = f"waggle://join?charter={THERE}&seed=/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW"
-EASY = SpecialtyDetails(title="Fractions", difficulty="easy", sample="Simplify 36/84.")
+EASY = SpecialtyDetails(title="Fractions", levels=("easy",), sample="Simplify 36/84.")
 FIRST = SwarmDetails(charter=HERE, name="First light", specialties=(EASY,), shipped=True, known=True, active=True)
 OTHER = SwarmDetails(charter=THERE, name="Two laptops", specialties=(EASY, EASY), known=True, members=2)
 OFFERS = (
@@ -345,6 +347,64 @@ def test_kinds_of_questions_stand_in_the_order_of_their_names_in_german(page: Pa
     tell(window, KnownSwarms(swarms=(FIRST,), offers=offers))
     names = [swarms._form._model.item(i).text().split("  ·")[0] for i in range(len(offers))]
     assert names == ["Labyrinth", "Raster", "Wasserkrüge", "Würfel"]
+
+
+WHY = (
+    "Its questions had false answers, and members now agree on levels that were checked. "
+    "Create it anew and send its members a new invite."
+)
+ENDED = (EndedSwarm(charter="0a" * 32, name="Cellar\nlab", why=WHY), EndedSwarm(charter="0b" * 32, name="Class 7b", why=WHY))
+
+
+@pytest.mark.parametrize(
+    ("language", "words", "forget"),
+    [
+        ("en", ["Ended", f"{WHY} Your model, its progress and your name stay."], "Forget Class 7b"),
+        (
+            "de",
+            [
+                "Beendet",
+                "Zu seinen Fragen gehörten falsche Antworten, und Mitglieder einigen sich jetzt auf geprüfte Stufen. "
+                "Lege ihn neu an und schicke seinen Mitgliedern eine neue Einladung. "
+                "Dein Modell, sein Fortschritt und dein Name bleiben.",
+            ],
+            "Class 7b vergessen",
+        ),
+    ],
+)
+def test_swarms_that_ended_stand_below_the_others_with_the_reason_once(
+    page: Page, language: Language, words: list[str], forget: str
+) -> None:
+    translator.use(language)
+    window, swarms, sent = page
+    tell(window, KnownSwarms(swarms=(FIRST, OTHER), offers=OFFERS, ended=ENDED))
+    labels = [label.text() for label in swarms._list.findChildren(QLabel)]
+    assert [labels.count(line) for line in words] == [1] * len(words)
+    assert {"Cellar lab", "Class 7b"} <= {label.words() for label in swarms._list.findChildren(ElidedLabel)}
+    buttons = {button.accessibleName(): button for button in swarms._list.findChildren(QPushButton)}
+    buttons[forget].click()
+    assert sent[-1] == commands.ForgetSwarm(id=sent[-1].id, charter="0b" * 32)
+
+
+def test_all_levels_of_a_kind_of_question_can_be_chosen(page: Page) -> None:
+    _, swarms, sent = page
+    form = swarms._form
+    swarms._new.click()
+    form._name.setText("Ours")
+    for i in range(2):
+        form._model.item(i).setCheckState(Qt.CheckState.Checked)
+    form._level.choose(3)
+    form._create.click()
+    create = sent[-1]
+    assert isinstance(create, commands.CreateSwarm)
+    assert sorted(create.specialties) == [("bf", "easy"), ("bf", "hard"), ("gcd", "standard")]
+
+
+def test_a_swarm_of_several_levels_names_none() -> None:
+    levels = SpecialtyDetails(title="Fractions", levels=("easy", "hard"))
+    assert trains_on(replace(OTHER, specialties=(EASY,))) == "Fractions (easy)"
+    assert trains_on(replace(OTHER, specialties=(levels,))) == "Fractions"
+    assert trains_on(replace(OTHER, specialties=(EASY, replace(EASY, levels=("hard",))))) == "Fractions, Fractions"
 
 
 def test_the_closest_difficulty_is_taken() -> None:

@@ -57,13 +57,14 @@ def pending_action(state: State) -> tuple[str, float, str]:
 class StatusCard(QFrame):
     """`start_wanted`: start an engine; `setting_wanted` carries the key of a setting to change.
 
-    `aside_wanted`: set the unusable settings file aside, then start an engine.
+    `aside_wanted`: set the unusable settings file aside, then start an engine. `swarms_wanted`: show the page Swarms.
     """
 
     commanded = Signal(object)
     start_wanted = Signal()
     setting_wanted = Signal(str)
     aside_wanted = Signal()
+    swarms_wanted = Signal()
 
     def __init__(self, context: PageContext) -> None:
         super().__init__()
@@ -93,7 +94,9 @@ class StatusCard(QFrame):
         self._use = text(theme, tr("Use of this computer"), "small", "soft")
         self._warning = text(theme, "", "small", "soft", wrap=True)
         sign = column(1, Icon(theme, "warn", "text_soft"), None, gap=0)  # beside the first line of text
-        self._warned = as_widget(row(sign, (self._warning, 1), margins=(0, 8, 0, 0)))
+        self._see_swarms = Button(theme, tr("See swarms"), "link")
+        self._see_swarms.clicked.connect(self.swarms_wanted)
+        self._warned = as_widget(row(sign, (self._warning, 1), column(self._see_swarms, None), margins=(0, 8, 0, 0)))
         self._fact = ElidedLabel(theme, role="small", tone="text_soft")
         self._stage = ElidedLabel(theme, role="small", tone="text_soft", right=True)
         self._cells = StageProgress(theme)
@@ -163,6 +166,7 @@ class StatusCard(QFrame):
     def _show_warning(self, state: State, now: float) -> None:
         newest = next(iter(recent_warnings(state, now)), None)
         self._warning.setText(warning_words(newest) if newest else "")
+        self._see_swarms.setVisible(newest is not None and newest.page == "swarms")
         self._warned.setVisible(newest is not None)
 
     def _show_fact(self, state: State) -> None:

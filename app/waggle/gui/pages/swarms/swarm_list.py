@@ -1,15 +1,16 @@
 """The remembered swarms as cards, the active one first."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QGridLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QLayout, QWidget
 
-from waggle.gui.i18n.formatting import tr
+from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.layout import card, column, empty
-from waggle.gui.widgets.text import text
-from waggle.protocol.events_swarms import SwarmDetails
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.layout import as_widget, card, column, empty, row
+from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.protocol.events_swarms import EndedSwarm, SwarmDetails
 from waggle.protocol.state import State
 
 
@@ -30,7 +31,7 @@ class SwarmList(QWidget):
     def show_state(self, state: State, why_not: str, gap: int) -> None:
         """`why_not`: why the node cannot go to another swarm now."""
         listing = state.swarms
-        drawn = (listing and listing.swarms, why_not, gap)
+        drawn = (listing and (listing.swarms, listing.ended), why_not, gap)
         if drawn != self._drawn:
             self._drawn = drawn
             empty(self._cards)
@@ -52,7 +53,26 @@ class SwarmList(QWidget):
             words = tr("Know another one? Join it by its link. Or create one for your friends, your class or your lab.")
             awaited = _waiting_text(state) if state.swarms is None else words
             self._cards.addWidget(card(text(self._theme, awaited, "body", "soft", wrap=True)))
+        if state.swarms and state.swarms.ended:
+            self._cards.addWidget(text(self._theme, tr("Ended"), "heading", "soft"))
+            self._cards.addWidget(self._ended_card(state.swarms.ended))
         self._cards.addStretch(1)
+
+    def _ended_card(self, ended: tuple[EndedSwarm, ...]) -> QFrame:
+        """The swarms that ended, with the reason once for all that share it."""
+        parts: list[QWidget | QLayout] = []
+        for why in dict.fromkeys(swarm.why for swarm in ended):
+            parts += [self._ended_row(swarm) for swarm in ended if swarm.why == why]
+            words = f"{tr_sentence(why)} {tr('Your model, its progress and your name stay.')}"
+            parts.append(text(self._theme, words, "small", "soft", wrap=True))
+        return card(*parts, gap=6)
+
+    def _ended_row(self, swarm: EndedSwarm) -> QWidget:
+        title = one_line(swarm.name)
+        forget = Button(self._theme, tr("Forget"), "link", small=True)
+        forget.setAccessibleName(tr("Forget %1").replace("%1", title))
+        forget.clicked.connect(lambda: self.forgotten.emit(swarm.charter))
+        return as_widget(row((ElidedLabel(self._theme, title, "body"), 1), forget, gap=8))
 
     def _card(self, swarm: SwarmDetails, why_not: str) -> SwarmCard:
         swarm_card = SwarmCard(self._theme, swarm, why_not)

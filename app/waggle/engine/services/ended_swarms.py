@@ -1,0 +1,97 @@
+"""Swarms of an earlier protocol, in which this Waggle cannot train: leaves them at the start, and lists them with the reason."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from waggle.core import paths
+from waggle.core.errors import CharterError
+from waggle.core.settings import Settings
+from waggle.engine.services.models import Change
+from waggle.network import joined_swarms
+from waggle.network.joined_swarms import JoinedSwarm, JoinedSwarms
+from waggle.protocol import events, events_swarms
+from waggle.tasks import charter as charters
+
+# The hash of the charter that shipped with Waggle 0.1.0. No home has a file of it.
+EARLIER_FIRST_SWARM = "0af542036492f302e8360f987a68c9dc457e9815d43e05e7c7f300ba364f72fc"
+
+
+def leave_ended_swarms(home: paths.Home) -> events.Warned | None:
+    """Go to the swarm that ships with Waggle if the active one ended. Return what a person has to know, the first time only.
+
+    What is known of the swarm that shipped with 0.1.0, such as its seeds, moves to the one that ships now. Raises SwarmError.
+    """
+    before = joined_swarms.read(home.swarms)
+    names = _names(home, before)
+    after = replace(
+        before,
+        active=_following(before.active, names),
+        before=_following(before.before, names),
+        entries=tuple(_without_twins(_following_entry(entry, names) for entry in before.entries)),
+    )
+    if after == before:
+        return None
+    joined_swarms.write(home.swarms, after)
+    shipped = charters.first_swarm().name
+    if before.active in names:
+        advice = f"Training goes on in {shipped}. The page Swarms says why."
+        return events.Warned(title=f"{names[before.active]} has ended.", advice=advice, page="swarms")
+    if before.entry(EARLIER_FIRST_SWARM):
+        title = f"{shipped} begins anew: the answers to its questions are checked now."
+        return events.Warned(title=title, advice="Your model, its progress and your name stay.", page="swarms" if names else "")
+    return events.Warned(title="Swarms that you know have ended.", advice="The page Swarms says why.", page="swarms")
+
+
+def ended_swarms(home: paths.Home, known: JoinedSwarms) -> tuple[events_swarms.EndedSwarm, ...]:
+    """The swarms of the list that ended, with the reason."""
+    return tuple(
+        events_swarms.EndedSwarm(charter=digest, name=name, why=charters.ended(name).advice)
+        for digest, name in _names(home, known).items()
+    )
+
+
+def require_current(home: paths.Home, digest: str) -> None:
+    """Raise CharterError if the swarm of this charter ended, as far as this computer knows."""
+    if digest == EARLIER_FIRST_SWARM:
+        raise CharterError(
+            "This invite is to First light as it was before.",
+            "Its questions had false answers, and members now agree on levels that were checked. "
+            "First light goes on with new questions, and needs no invite.",
+        )
+    if name := charters.ended_name(_charter_file(home, digest)):
+        raise charters.ended(name)
+
+
+def drop_other_specialties(chosen: Settings, change: Change) -> None:
+    """Draw from all specialties if the chosen ones are of a swarm that was left: the one that ships may not have them."""
+    known = {specialty.dataset for specialty in charters.first_swarm().specialties}
+    if not chosen.swarm.charter and not known.issuperset(chosen.learning.specialties):
+        change({"learning.specialties": None})
+
+
+def _names(home: paths.Home, known: JoinedSwarms) -> dict[str, str]:
+    """The name of each swarm that ended, by its charter hash. The shipped swarm goes on."""
+    named = {entry.charter: charters.ended_name(_charter_file(home, entry.charter)) for entry in known.entries}
+    return {digest: name for digest, name in named.items() if name and digest != EARLIER_FIRST_SWARM}
+
+
+def _charter_file(home: paths.Home, digest: str) -> Path:
+    return home.charters / f"{digest}.json"
+
+
+def _following(digest: str, names: dict[str, str]) -> str:
+    """Where a home goes on that was in this swarm. Empty: the swarm that ships."""
+    if digest == EARLIER_FIRST_SWARM:
+        return charters.first_swarm().digest.hex()
+    return "" if digest in names else digest
+
+
+def _following_entry(entry: JoinedSwarm, names: dict[str, str]) -> JoinedSwarm:
+    return replace(entry, charter=_following(entry.charter, {}), ended=entry.charter in names)
+
+
+def _without_twins(entries: Iterable[JoinedSwarm]) -> list[JoinedSwarm]:
+    """The entries, with one of each swarm: a home may know the shipped swarm twice."""
+    return list({entry.charter: entry for entry in entries}.values())
