@@ -1,0 +1,120 @@
+"""`waggle-lab truth`: check every level of the catalogue: are its keys true, does a constant win, what is paid for?"""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from tqdm import tqdm
+
+from waggle.core import paths
+from waggle.core.errors import LabError
+from waggle.tasks import catalogue
+from waggle.tasks.specialties.interface import Setting
+from waggle_lab.truth.level import LevelReport, audit_level
+from waggle_lab.truth.oracles import oracles
+
+SEEDS = 2000
+
+
+@dataclass(frozen=True)
+class CatalogueLevel:
+    """One level of a dataset, as new swarms can choose it."""
+
+    dataset: str
+    level: str
+    settings: Mapping[str, Setting]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.dataset, self.level
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--datasets", default="", help="only these datasets; several with commas (default: all)")
+    parser.add_argument("--levels", default="", help="only these levels, e.g. easy,standard (default: all)")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="questions of each level")
+    parser.add_argument("--jobs", type=int, default=1, help="levels to check at once")
+    parser.add_argument("--resume", action="store_true", help="continue with that file")
+    parser.add_argument("--out", type=Path, required=True, help="file for the results, a line for each level")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check the missing levels; returns the exit code."""
+    levels = chosen_levels(_words(arguments.datasets), _words(arguments.levels))
+    reports = _load_or_start(arguments.out, resume=arguments.resume)
+    missing = [level for level in levels if not _is_done(level, reports.get(level.key), arguments.seeds)]
+    with ThreadPoolExecutor(max(1, arguments.jobs)) as pool, tqdm(total=len(missing), unit=" levels", file=sys.stderr) as bar:
+        try:
+            for future in as_completed([pool.submit(_audit, level, arguments.seeds) for level in missing]):
+                report = future.result()
+                reports[report.dataset, report.level] = report
+                _write(arguments.out, reports)
+                bar.update()
+                bar.write(f"{report.dataset} {report.level} ({report.truth}): {'; '.join(report.reasons) or 'sound'}")
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise LabError("Stopped.", "Checked levels are saved; continue with --resume.") from None
+    unsound = sum(bool(report.reasons) for report in reports.values())
+    unchecked = sum(report.truth == "unchecked" for report in reports.values())
+    sys.stdout.write(f"levels_audited {len(reports)}\nunsound {unsound}\nunchecked {unchecked}\n")
+    return 0
+
+
+def chosen_levels(datasets: list[str], difficulties: list[str]) -> list[CatalogueLevel]:
+    """The catalogue's levels of these datasets and difficulties; no names mean all. Raises LabError for an unknown name."""
+    entries = catalogue.shipped()
+    if unknown := set(datasets) - {entry.dataset for entry in entries}:
+        raise LabError(f"The catalogue has no dataset {unknown.pop()}.")
+    if unknown := set(difficulties) - {level for entry in entries for level in entry.levels}:
+        raise LabError(f"The catalogue has no level {unknown.pop()}.")
+    return [
+        CatalogueLevel(entry.dataset, name, level.settings)
+        for entry in entries
+        if not datasets or entry.dataset in datasets
+        for name, level in entry.levels.items()
+        if not difficulties or name in difficulties
+    ]
+
+
+def _words(argument: str) -> list[str]:
+    return [word for word in argument.split(",") if word]
+
+
+def _audit(level: CatalogueLevel, seeds: int) -> LevelReport:
+    return audit_level(level.dataset, level.level, level.settings, seeds=seeds, oracle=oracles().get(level.dataset))
+
+
+def _is_done(level: CatalogueLevel, report: LevelReport | None, seeds: int) -> bool:
+    """Whether a report is about these settings and seeds, and nobody wrote an oracle since."""
+    truth = "checked" if level.dataset in oracles() else "unchecked"
+    return report is not None and (report.settings, report.seeds, report.truth) == (level.settings, seeds, truth)
+
+
+def read(path: Path) -> dict[tuple[str, str], LevelReport]:
+    """The reports by dataset and level. Raises OSError and msgspec.DecodeError."""
+    reports = [msgspec.json.decode(line, type=LevelReport) for line in path.read_bytes().splitlines()]
+    return {(report.dataset, report.level): report for report in reports}
+
+
+def _load_or_start(path: Path, *, resume: bool) -> dict[tuple[str, str], LevelReport]:
+    if not path.exists():
+        return {}
+    if not resume:
+        raise LabError(f"{path} holds an audit already.", "Add --resume to continue it, or choose another --out.")
+    try:
+        return read(path)
+    except (OSError, ValueError) as error:
+        raise LabError(f"{path} is no audit.", "Choose another --out.") from error
+
+
+def _write(path: Path, reports: Mapping[tuple[str, str], LevelReport]) -> None:
+    """Write a line for each level, sorted so that audits can be compared; raises LabError."""
+    text = b"".join(msgspec.json.encode(reports[key]) + b"\n" for key in sorted(reports))
+    try:
+        paths.write_atomically(path, text)
+    except OSError as error:
+        raise LabError(f"{path} cannot be written: {error.strerror}.", "Choose another --out.") from error
