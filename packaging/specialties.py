@@ -32,6 +32,9 @@ TITLES = {
     "number_format": "Comparing numbers", "path_star": "Paths in a star", "self_reference": "Statements about themselves",
     "game_of_life": "Game of Life", "tower_of_hanoi": "Tower of Hanoi",
 }  # fmt: skip
+WITHOUT_DOUBT: dict[str, dict[str, Any]] = {  # settings of every difficulty, without which some keys are false
+    "power_function": {"min_base": 1.0},  # -2.5^2 is -6.25 to mathematicians, and 6.25 to reasoning-gym
+}
 LONGEST = 1500  # characters of a question; small models cannot handle longer ones
 SLOWEST = 0.2  # seconds to generate a question: a round needs eight
 SAMPLES = 12
@@ -39,6 +42,11 @@ SAMPLES = 12
 
 def settings(dataset: str, level: str) -> dict[str, Any] | None:
     """The settings in a charter for this difficulty; None if the dataset does not have it."""
+    level_settings = upstream_settings(dataset, level)
+    return None if level_settings is None else level_settings | WITHOUT_DOUBT.get(dataset, {})
+
+
+def upstream_settings(dataset: str, level: str) -> dict[str, Any] | None:
     eased = {specialty.dataset: specialty for specialty in first_swarm().specialties}
     if level == "standard":
         return {}

@@ -25,7 +25,7 @@ SCORERS = """
 import sys
 out, sys.stdout = sys.stdout, sys.stderr
 import reasoning_gym
-from waggle.tasks.sandbox import reasoning_gym_patches
+from waggle.tasks.sandbox import mended_datasets, reasoning_gym_patches
 from waggle.tasks import audit_results
 
 def score(dataset, text, entry):
@@ -35,6 +35,7 @@ def score(dataset, text, entry):
         return type(error).__name__
 
 reasoning_gym_patches.replace_scorers()
+mended_datasets.mend_datasets()
 reasoning_gym_patches.cache_data_files()
 judged, differ = 0, []
 listed = [one.dataset for one in audit_results.shipped().findings.values() if one.listed]

@@ -19,7 +19,7 @@ import msgspec
 
 from waggle.tasks.charter import Specialty
 from waggle.tasks.rollout_group import RIGHT, TAGS, UNJUDGED, Verdict
-from waggle.tasks.sandbox import hardening, messages, reasoning_gym_patches
+from waggle.tasks.sandbox import hardening, mended_datasets, messages, reasoning_gym_patches
 from waggle.tasks.specialties import waggle_datasets
 from waggle.tasks.specialties.interface import Setting
 
@@ -184,6 +184,7 @@ def ready(specialties: tuple[Specialty, ...]) -> CharterDatasets:
     bench = CharterDatasets(specialties)
     reasoning_gym_patches.stub_matplotlib()
     reasoning_gym_patches.replace_scorers()
+    mended_datasets.mend_datasets()
     reasoning_gym_patches.cache_data_files()
     bench.warm()
     return bench
