@@ -175,7 +175,7 @@ def rests(text: str, truth: str) -> list[tuple[str, str]]:
     return [
         (before, after)
         for before, after in beside
-        if not (before[-1:].isalnum() or before.endswith(("+", "-", ".")))
+        if not (before[-1:].isalnum() or before.endswith(("+", "-", ".", "/")))
         and not (after[:1].isalnum() or (after[:1] in (".", ",") and after[1:2].isdigit()) or after.startswith("/"))
     ]
 

@@ -88,7 +88,7 @@ def standing_alone(answer: str, entry: Entry, upstream: Callable[[], float]) -> 
 
 def _most_beside(answer: str, key: str) -> float:
     """The most that an answer may earn for the key that it contains beside something else."""
-    match = re.search(rf"(?<![\w.+-]){re.escape(key)}(?!\w|[.,]\d|/)", answer)
+    match = re.search(rf"(?<![\w.+/-]){re.escape(key)}(?!\w|[.,]\d|/)", answer)
     if match is None:
         return 0.0
     return 1.0 if MARKS.fullmatch(answer[: match.start()]) and MARKS.fullmatch(answer[match.end() :]) else CRUMB

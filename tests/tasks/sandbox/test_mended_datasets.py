@@ -1,0 +1,122 @@
+"""What Waggle changes in datasets of reasoning-gym: false keys, and pay for what is wrong or not alone."""
+
+import math
+from contextlib import closing
+
+import pytest
+
+from waggle.tasks.charter import Charter, Specialty
+from waggle.tasks.questions import Question
+from waggle.tasks.rollout_group import RIGHT, Completion
+from waggle.tasks.sandbox import mended_datasets
+from waggle.tasks.sandbox.verifier import Verifier
+
+SEEDS = range(200)
+
+
+@pytest.fixture(scope="module")
+def standard():
+    """A verifier of several datasets in their default settings."""
+    specialties = tuple(Specialty(dataset=dataset, title=dataset) for dataset in (*mended_datasets.MENDED, "gcd"))
+    with closing(Verifier(Charter(name="mended", specialties=specialties))) as verifier:
+        yield verifier
+
+
+def rewards(verifier: Verifier, dataset: str, write) -> list[float]:
+    """The rewards of answers that `write` makes from the keys."""
+    keys = [(dataset, seed) for seed in SEEDS]
+    items = [
+        (Question(dataset=dataset, seed=seed, text=""), Completion(text=f"<answer>{write(answer)}</answer>", ended=True))
+        for (_, seed), answer in zip(keys, verifier.answers(keys), strict=True)
+    ]
+    return [verdict.reward for verdict in verifier.judge(items)]
+
+
+@pytest.mark.parametrize("dataset", [*mended_datasets.MENDED, "gcd"])
+def test_keys_are_paid_in_full_and_only_alone(standard, dataset):
+    assert all(reward >= RIGHT for reward in rewards(standard, dataset, str))
+    for words in ("{} is the answer", "The answer is {}", "{}\nI am sure.", "{} or 17", "17 or {}"):
+        assert max(rewards(standard, dataset, words.format)) < 0.2, words
+
+
+@pytest.mark.parametrize("dataset", ["basic_arithmetic", "chain_sum", "products", "gcd", "gsm_symbolic", "decimal_arithmetic"])
+@pytest.mark.parametrize("text", ["{}5", "7{}", "-{}", "{}.5", "{}/3"])
+def test_a_number_that_holds_the_right_one_earns_nothing(standard, dataset, text):
+    def alter(answer: str) -> str:
+        altered = text.format(answer.lstrip("-") if text == "7{}" else answer)
+        return "x" if answer in ("0", "-0") or "--" in altered or (text == "{}.5" and "." in answer) else altered
+
+    crumbs = {("decimal_arithmetic", "{}5"), ("gsm_symbolic", "{}/3")}  # close, and the key beside another number
+    assert max(rewards(standard, dataset, alter)) <= (mended_datasets.CRUMB if (dataset, text) in crumbs else 0.01)
+
+
+def test_the_product_of_the_factors_is_no_factorization(standard):
+    def product(answer: str) -> str:
+        return f"{math.prod(map(int, answer.split(' × ')))} × 1"
+
+    assert max(rewards(standard, "prime_factorization", product)) == 0.0
+    assert min(rewards(standard, "prime_factorization", lambda answer: "×".join(answer.split(" × ")[::-1]))) == 1.0
+
+
+def test_a_duration_that_is_wrong_by_its_last_digit_is_wrong(standard):
+    def last_digit(answer: str) -> str:
+        place = max(index for index, letter in enumerate(answer) if letter.isdigit())
+        return f"{answer[:place]}{(int(answer[place]) + 1) % 10}{answer[place + 1 :]}"
+
+    assert max(rewards(standard, "time_intervals", last_digit)) <= mended_datasets.CRUMB
+    assert max(rewards(standard, "number_format", lambda answer: str(float(answer) + 0.001))) == 0.0
+
+
+def test_keys_follow_the_order_of_operations():
+    settings = {
+        "min_terms": 3,
+        "max_terms": 3,
+        "min_digits": 1,
+        "max_digits": 1,
+        "operators": ["+", "-", "*"],
+        "allow_parentheses": False,
+    }
+    specialty = Specialty(dataset="basic_arithmetic", title="Arithmetic", settings=settings)
+    with closing(Verifier(Charter(name="mended", specialties=(specialty,)))) as verifier:
+        keys = [("basic_arithmetic", seed) for seed in SEEDS]
+        texts = [question.text for question in verifier.questions(keys)]
+        answers = verifier.answers(keys)
+    sums = [text.removeprefix("Calculate ").removesuffix(".").replace(" - ", " + -").split(" + ") for text in texts]
+    assert [str(sum(math.prod(map(int, part.split(" * "))) for part in parts)) for parts in sums] == answers
+    assert sum("*" in text.split(" ", 3)[3] for text in texts) > 50
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [("1 + 2 * 3", 7), ("-( 2 - 5 )", 3), ("1.1*3", "3.3"), ("2 - -1", 3), ("6/4/3", "0.5"), ("10 / 4", "2.5")],
+)
+def test_the_value_of_an_expression_is_exact(expression, value):
+    assert mended_datasets.exact_value(expression) == mended_datasets.Fraction(value)
+
+
+@pytest.mark.parametrize("expression", ["2 ** 3", "f(1)", "a", "1 if 1 else 2", "7 // 2"])
+def test_what_is_no_arithmetic_has_no_value(expression):
+    with pytest.raises(ValueError, match="not an arithmetic expression"):
+        mended_datasets.exact_value(expression)
+
+
+def test_a_question_without_a_true_answer_gives_way_to_that_of_the_next_seed():
+    class Dataset:
+        def __getitem__(self, index: int) -> dict:
+            return {"answer": index}
+
+        def score_answer(self, answer: str, entry: dict) -> float:
+            return 0.0
+
+    def multiples_of_five(entry: dict) -> dict | None:
+        return entry if entry["answer"] % 5 == 0 else None
+
+    mended_datasets._mend(Dataset, mended_datasets.Mend(reason="", entry=multiples_of_five))
+    assert [Dataset()[index]["answer"] for index in (0, 1, 5, 6)] == [0, 5, 5, 10]
+    mended_datasets._mend(Dataset, mended_datasets.Mend(reason="", entry=lambda entry: None))
+    with pytest.raises(ValueError, match="no question with a true answer"):
+        Dataset()[0]
+
+
+def test_every_change_has_its_reason():
+    assert all(mend.reason and (mend.entry or mend.score) for mend in mended_datasets.MENDED.values())
