@@ -11,7 +11,7 @@ import msgspec
 from tqdm import tqdm
 
 from waggle.core import paths
-from waggle.core.errors import LabError
+from waggle.core.errors import LabError, WaggleError
 from waggle.tasks import catalogue
 from waggle.tasks.specialties.interface import Setting
 from waggle_lab.truth.level import LevelReport, audit_level
@@ -43,25 +43,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the missing levels; returns the exit code."""
+    """Check the missing levels; returns the exit code: 1 if one could not be checked, 0 whatever speaks against the others."""
     levels = chosen_levels(_words(arguments.datasets), _words(arguments.levels))
     reports = _load_or_start(arguments.out, resume=arguments.resume)
+    failed = 0
     missing = [level for level in levels if not _is_done(level, reports.get(level.key), arguments.seeds)]
     with ThreadPoolExecutor(max(1, arguments.jobs)) as pool, tqdm(total=len(missing), unit=" levels", file=sys.stderr) as bar:
         try:
-            for future in as_completed([pool.submit(_audit, level, arguments.seeds) for level in missing]):
-                report = future.result()
-                reports[report.dataset, report.level] = report
-                _write(arguments.out, reports)
+            futures = {pool.submit(_audit, level, arguments.seeds): level for level in missing}
+            for future in as_completed(futures):
                 bar.update()
-                bar.write(f"{report.dataset} {report.level} ({report.truth}): {'; '.join(report.reasons) or 'sound'}")
+                level = futures[future]
+                try:
+                    report = future.result()
+                except WaggleError as error:
+                    bar.write(f"{level.dataset} {level.level} could not be checked: {error}", file=sys.stderr)
+                    failed += 1
+                    continue
+                reports[level.key] = report
+                _write(arguments.out, reports)
+                words = "; ".join(report.reasons) or "sound"
+                bar.write(f"{level.dataset} {level.level} ({report.truth}): {words}", file=sys.stderr)
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             raise LabError("Stopped.", "Checked levels are saved; continue with --resume.") from None
     unsound = sum(bool(report.reasons) for report in reports.values())
     unchecked = sum(report.truth == "unchecked" for report in reports.values())
-    sys.stdout.write(f"levels_audited {len(reports)}\nunsound {unsound}\nunchecked {unchecked}\n")
-    return 0
+    sys.stdout.write(f"levels_audited {len(reports)}\nunsound {unsound}\nunchecked {unchecked}\nfailed {failed}\n")
+    return 1 if failed else 0
 
 
 def chosen_levels(datasets: list[str], difficulties: list[str]) -> list[CatalogueLevel]:

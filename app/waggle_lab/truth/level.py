@@ -81,21 +81,21 @@ class LevelReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reasons(self) -> list[str]:
         """What speaks against the level, in words; what is merely unknown or refused too strictly is not among it."""
-        found = []
+        reasons = []
         if self.false_keys:
-            found.append(f"{self.false_keys} of {self.checked} keys are false")
+            reasons.append(f"{self.false_keys} of {self.checked} keys are false")
         if self.unreadable:
-            found.append(f"the oracle does not understand {self.unreadable} questions")
+            reasons.append(f"the oracle does not understand {self.unreadable} questions")
         if self.unpaid_keys:
-            found.append(f"{self.unpaid_keys} keys are not paid by their own scorer")
+            reasons.append(f"{self.unpaid_keys} keys are not paid by their own scorer")
         if self.constant_reward > WINS:
-            found.append(f"the constant {self.constant!r} earns {self.constant_reward:.2f}")
-        found += [
+            reasons.append(f"the constant {self.constant!r} earns {self.constant_reward:.2f}")
+        reasons += [
             f"{paid.alteration}: {paid.right:.0%} are paid in full, {paid.partial:.0%} in part" for paid in self.altered_paid
         ]
         if self.distinct < FEW * self.questions:
-            found.append(f"only {self.distinct} of {self.questions} questions differ")
-        return found
+            reasons.append(f"only {self.distinct} of {self.questions} questions differ")
+        return reasons
 
 
 @dataclass

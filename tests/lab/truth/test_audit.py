@@ -5,7 +5,7 @@ import argparse
 import msgspec
 import pytest
 
-from waggle.core.errors import LabError
+from waggle.core.errors import LabError, VerifierError
 from waggle_lab.__main__ import main
 from waggle_lab.truth import audit
 
@@ -33,7 +33,7 @@ def test_each_level_has_a_line_and_an_interrupted_audit_continues(tmp_path, caps
     assert list(reports) == [("chain_sum", "easy"), ("chain_sum", "hard"), ("chain_sum", "standard")]
     assert out.read_bytes().splitlines()[0] == first.strip()
     assert all((report.checked, report.false_keys, report.unreadable) == (20, 0, 0) for report in reports.values())
-    assert capsys.readouterr().out.endswith("levels_audited 3\nunsound 0\nunchecked 0\n")
+    assert capsys.readouterr().out.endswith("levels_audited 3\nunsound 0\nunchecked 0\nfailed 0\n")
 
 
 @pytest.mark.parametrize("change", [{"seeds": 19}, {"settings": {"max_terms": 3}}, {"truth": "unchecked"}])
@@ -49,6 +49,23 @@ def test_a_line_about_something_else_is_measured_again(tmp_path, monkeypatch, ch
     assert calls == [1]
     audit.run(arguments([*words, "--resume"]))
     assert calls == [1]
+
+
+def test_a_level_that_cannot_be_checked_does_not_stop_the_others(tmp_path, capsys, monkeypatch):
+    upstream = audit.audit_level
+
+    def broken(dataset, level, settings, **more):
+        if level == "easy":
+            raise VerifierError("no questions")
+        return upstream(dataset, level, settings, **more)
+
+    monkeypatch.setattr(audit, "audit_level", broken)
+    words = ["--datasets", "chain_sum", "--levels", "easy,hard", "--seeds", "20", "--out", str(tmp_path / "truth.jsonl")]
+    assert audit.run(arguments(words)) == 1
+    assert list(audit.read(tmp_path / "truth.jsonl")) == [("chain_sum", "hard")]
+    captured = capsys.readouterr()
+    assert captured.out.endswith("failed 1\n")
+    assert "chain_sum easy could not be checked: no questions" in captured.err
 
 
 def test_unknown_names_and_files_are_refused_in_words(tmp_path):

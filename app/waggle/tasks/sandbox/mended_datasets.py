@@ -101,8 +101,8 @@ def exact_value(expression: str) -> Fraction:
 
 def _value(node: ast.expr, source: str) -> Fraction:
     match node:
-        case ast.BinOp(left, operator, right):
-            first, second = _value(left, source), _value(right, source)
+        case ast.BinOp(first_operand, operator, second_operand):
+            first, second = _value(first_operand, source), _value(second_operand, source)
             match operator:
                 case ast.Add():
                     return first + second

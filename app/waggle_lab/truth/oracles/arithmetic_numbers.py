@@ -5,8 +5,6 @@ import math
 import re
 from fractions import Fraction
 
-from sympy import isprime
-
 from waggle_lab.truth.interface import Oracle, UnreadableQuestion
 from waggle_lab.truth.oracles.arithmetic import read
 
@@ -89,16 +87,20 @@ def prime_factorization(question: str, key: str) -> bool:
     if not re.fullmatch(r"\d+( × \d+)*", key):
         return False
     factors = [int(factor) for factor in key.split(" × ")]
-    return math.prod(factors) == number and all(isprime(factor) for factor in factors)
+    return math.prod(factors) == number and all(_is_prime(factor) for factor in factors)
+
+
+def _is_prime(number: int) -> bool:
+    return number > 1 and all(number % divisor for divisor in range(2, math.isqrt(number) + 1))
 
 
 def fraction_simplification(question: str, key: str) -> bool:
     """The key is an equal fraction in lowest terms, in the style of the question."""
     text = read(SIMPLIFY, question)[1]
     for style in FRACTION_STYLES:
-        if asked := re.fullmatch(style, text):
+        if fraction := re.fullmatch(style, text):
             answered = re.fullmatch(style, key)
-            return answered is not None and _is_reduced(answered[1], answered[2], Fraction(int(asked[1]), int(asked[2])))
+            return answered is not None and _is_reduced(answered[1], answered[2], Fraction(int(fraction[1]), int(fraction[2])))
     raise UnreadableQuestion(f"no fraction: {text[:40]}")
 
 

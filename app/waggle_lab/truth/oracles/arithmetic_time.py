@@ -53,22 +53,25 @@ def _pattern(template: str, ending: str) -> re.Pattern[str]:
     return re.compile(f"{pattern} (?:{endings})")
 
 
-def day(weekday: str, month: str, number: str, year: str) -> date | None:
-    """The date; None if the calendar has no such date, or it falls on another weekday."""
+def day(*parts: str) -> date | None:
+    """The date of a weekday, month, day and year; None if the calendar has no such date, or it falls on another weekday."""
+    weekday, month, number, year = parts
     try:
-        found = date(int(year), MONTHS.index(month) + 1, int(number))
+        moment = date(int(year), MONTHS.index(month) + 1, int(number))
     except ValueError:
         return None
-    return found if WEEKDAYS[found.weekday()] == weekday else None
+    return moment if WEEKDAYS[moment.weekday()] == weekday else None
 
 
-def _weekday_after(weekday: str, month: str, number: str, year: str, offset: str, sign: int = 1) -> str | None:
-    start = day(weekday, month, number, year)
+def _weekday_after(*parts: str, sign: int = 1) -> str | None:
+    """The weekday so many days after a date; the last part is their number."""
+    *moment, offset = parts
+    start = day(*moment)
     return WEEKDAYS[(start + timedelta(days=sign * int(offset))).weekday()] if start else None
 
 
 def _weekday_before(*parts: str) -> str | None:
-    return _weekday_after(*parts, sign=-1)  # type: ignore[misc]
+    return _weekday_after(*parts, sign=-1)
 
 
 def _weekday_of(month: str, number: str, year: str) -> str:
