@@ -12,6 +12,7 @@ from waggle.tasks.sandbox import mended_datasets
 from waggle.tasks.sandbox.verifier import Verifier
 
 SEEDS = range(200)
+PAID_BY_PLACE = ("emoji_mystery", "letter_jumble", "spell_backward", "word_sorting")  # in part, for right letters and words
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,14 @@ def rewards(verifier: Verifier, dataset: str, write) -> list[float]:
 @pytest.mark.parametrize("dataset", [*mended_datasets.MENDED, "gcd"])
 def test_keys_are_paid_in_full_and_only_alone(standard, dataset):
     assert all(reward >= RIGHT for reward in rewards(standard, dataset, str))
+    if dataset in (
+        "letter_jumble",
+        "spell_backward",
+        "emoji_mystery",
+        "word_sorting",
+    ):  # which pay for letters and words in their places
+        assert max(rewards(standard, dataset, "{} is the answer".format)) < RIGHT
+        return
     for words in ("{} is the answer", "The answer is {}", "{}\nI am sure.", "{} or 17", "17 or {}"):
         assert max(rewards(standard, dataset, words.format)) < 0.2, words
 
@@ -65,6 +74,23 @@ def test_a_duration_that_is_wrong_by_its_last_digit_is_wrong(standard):
 
     assert max(rewards(standard, "time_intervals", last_digit)) <= mended_datasets.CRUMB
     assert max(rewards(standard, "number_format", lambda answer: str(float(answer) + 0.001))) == 0.0
+
+
+def test_more_words_than_the_sorted_ones_are_wrong(standard):
+    assert max(rewards(standard, "word_sorting", lambda answer: f"{answer}, {answer.split(', ')[-1]}")) < 0.2
+
+
+@pytest.mark.parametrize("dataset", ["ab", "string_manipulation"])
+def test_no_key_is_empty(standard, dataset):
+    assert all(standard.answers([(dataset, seed) for seed in range(2000)]))
+
+
+def test_a_grid_without_life_is_no_answer_to_most_questions(standard):
+    def without_life(answer: str) -> str:
+        return answer.replace("1", "0")
+
+    assert sum(reward < 0.2 for reward in rewards(standard, "game_of_life", without_life)) > 0.6 * len(SEEDS)
+    assert max(rewards(standard, "game_of_life", lambda answer: answer[:-1] + ",[0]]")) < 0.2
 
 
 def test_keys_follow_the_order_of_operations():

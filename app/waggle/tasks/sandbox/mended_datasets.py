@@ -7,6 +7,7 @@ by the true one, so that most questions stay those of upstream.
 
 import ast
 import functools
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -21,11 +22,16 @@ MendEntry = Callable[[Entry], Entry | None]
 Score = Callable[[str, Entry, Callable[[], float]], float]  # of an answer; the last argument computes upstream's reward
 
 CRUMB = 0.1  # the most that an answer earns which is not right, or not alone
+NEARLY_FULL = 0.9  # a wrong answer that upstream pays this much has words beside the key, or hardly a letter that differs
 SEEDS_TRIED = 100  # for a question with a true answer
 MARKS = re.compile(r"[\s.,:;!?'\"*$()\[\]{}=`]*")  # beside a right answer they are no words
 NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 FRACTION = re.compile(r"\$?\s*(?:[0-9]+\s*/\s*[0-9]+|\\d?frac\s*\{\s*[0-9]+\s*\}\s*\{\s*[0-9]+\s*\})\s*\$?", re.IGNORECASE)
 FACTORS = re.compile(r"\s*[0-9]{1,18}(?:\s*×\s*[0-9]{1,18})*\s*")
+STATEMENT = r"[A-Za-z]+ is an? [a-z]+"
+STATEMENTS = re.compile(rf"\s*{STATEMENT}(?:(?:\s*,\s*and|\s*,|\s+and)\s+{STATEMENT})*\s*\.?\s*")  # of knights_knaves
+BITS = re.compile(r"[01\s,\[\]]*")  # a grid of kakurasu
+NUMBERS = re.compile(r"[0-9\s]*")  # a grid of survo
 LAST_DIGIT = 1e-6  # of the candidates of number_format as the question shows them
 POWER_DIGITS = 3  # significant digits that power_function asks for
 GUARD_DIGITS = 80  # of a quotient before it is rounded
@@ -125,6 +131,11 @@ def _with_key(entry: Entry, key: str) -> Entry:
     return {**entry, "answer": key}
 
 
+def answerable(entry: Entry) -> Entry | None:
+    """No entry whose key is empty, because an empty answer earns nothing."""
+    return entry if entry["answer"].strip() else None
+
+
 def whole_value(entry: Entry) -> Entry | None:
     """Of basic_arithmetic: the exact value of the expression, if it is a whole number."""
     try:
@@ -174,6 +185,38 @@ def fraction_alone(answer: str, _entry: Entry, upstream: Callable[[], float]) ->
     return reward if FRACTION.fullmatch(answer) else min(reward, CRUMB)
 
 
+def statements_alone(answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
+    reward = upstream()
+    return reward if STATEMENTS.fullmatch(answer) else min(reward, CRUMB)
+
+
+def grid_alone(answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
+    return upstream() if BITS.fullmatch(answer) else 0.0
+
+
+def numbers_alone(answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
+    return upstream() if NUMBERS.fullmatch(answer) else 0.0
+
+
+def same_words(answer: str, entry: Entry, upstream: Callable[[], float]) -> float:
+    """Of word_sorting: upstream's reward, but a crumb for more words than the key has."""
+    reward = upstream()
+    return min(reward, CRUMB) if answer.count(",") > entry["answer"].count(",") else reward
+
+
+def same_grid(answer: str, entry: Entry, upstream: Callable[[], float]) -> float:
+    """Of game_of_life: full pay for exactly the key's cells, a crumb for a share of them: most are right by chance."""
+    reward = upstream()
+    return 1.0 if reward >= 1.0 and json.loads(answer) == json.loads(entry["answer"]) else CRUMB * reward
+
+
+def full_pay_alone(answer: str, entry: Entry, upstream: Callable[[], float]) -> float:
+    """Upstream's reward, but a crumb for what it pays nearly in full and is not the key."""
+    reward = upstream()
+    is_key = " ".join(answer.split()).casefold() == " ".join(entry["answer"].split()).casefold()
+    return reward if is_key or reward < NEARLY_FULL else CRUMB
+
+
 def prime_factors(answer: str, entry: Entry, _upstream: Callable[[], float]) -> float:
     if not FACTORS.fullmatch(answer):
         return 0.0
@@ -214,6 +257,7 @@ DEFAULT_SCORER = Mend(
     score=standing_alone,
 )
 MENDED: Mapping[str, Mend] = {
+    "ab": Mend(reason="had empty keys, which no answer can give", entry=answerable),
     "basic_arithmetic": Mend(
         reason="computed from left to right without parentheses (3 + 4 * 0 is 0), and rounded quotients down within a sum",
         entry=whole_value,
@@ -229,18 +273,30 @@ MENDED: Mapping[str, Mend] = {
         entry=decimal_value,
         score=same_number,
     ),
+    "emoji_mystery": Mend(reason="paid in full for a sentence with a wrong letter in a hundred", score=full_pay_alone),
     "fraction_simplification": Mend(reason="paid in full for words behind a fraction in LaTeX", score=fraction_alone),
+    "game_of_life": Mend(
+        reason="paid for the share of right cells, 0.96 for a grid without life, and in full for more rows", score=same_grid
+    ),
     "gsm_symbolic": Mend(reason="paid for the first number among any words, whatever its sign", score=number_among_words),
+    "kakurasu": Mend(reason="skipped everything but 0 and 1, so that words beside a grid were paid", score=grid_alone),
+    "knights_knaves": Mend(reason="skipped words that are no name or role", score=statements_alone),
+    "letter_jumble": Mend(reason="skipped words behind the key", score=full_pay_alone),
+    "manipulate_matrix": Mend(reason=DEFAULT_SCORER.reason, score=standing_alone),
     "number_format": Mend(reason="paid in full what is wrong by a hundredth, often another candidate", score=shown_candidate),
     "power_function": Mend(reason="had a key in another form than its question asks for", entry=power_as_asked),
     "prime_factorization": Mend(
         reason="paid half for any factors of the right product, even the number itself", score=prime_factors
     ),
     "products": Mend(reason=DEFAULT_SCORER.reason, score=standing_alone),
+    "spell_backward": Mend(reason="skipped letters behind the key", score=full_pay_alone),
+    "string_manipulation": Mend(reason="had empty keys, which no answer can give", entry=answerable),
+    "survo": Mend(reason="skipped everything but numbers, so that words beside a grid were paid", score=numbers_alone),
     "time_intervals": Mend(
         reason="had negative durations, keys without the time of day and lost milliseconds, and paid in full what is wrong by "
         "minutes of a day",
         entry=true_duration,
         score=same_text,
     ),
+    "word_sorting": Mend(reason="paid in full for more words behind the sorted ones", score=same_words),
 }
