@@ -1,6 +1,7 @@
 """What Waggle changes in datasets of reasoning-gym: false keys, and pay for what is wrong or not alone."""
 
 import math
+import time
 from contextlib import closing
 
 import pytest
@@ -146,3 +147,29 @@ def test_a_question_without_a_true_answer_gives_way_to_that_of_the_next_seed():
 
 def test_every_change_has_its_reason():
     assert all(mend.reason and (mend.entry or mend.score) for mend in mended_datasets.MENDED.values())
+
+
+@pytest.mark.parametrize("name", ["MARKS", "NUMBER", "FRACTION", "FACTORS", "STATEMENTS", "BITS", "NUMBERS"])
+def test_a_long_text_of_a_stranger_is_read_in_time(name):
+    pattern = getattr(mended_datasets, name)
+    parts = (
+        "9",
+        "9.",
+        "1e",
+        " ",
+        "1 ",
+        "a",
+        "a is a b and ",
+        "a is a b, ",
+        "1×",
+        "1/",
+        "\\frac{1}{",
+        "\\frac{" + " " * 50,
+        ".",
+        "[",
+    )
+    texts = [part * (20_000 // len(part)) + end for part in parts for end in ("", "x", "!")]
+    began = time.process_time()
+    for text in texts:
+        pattern.fullmatch(text)
+    assert time.process_time() - began < 1.0

@@ -25,7 +25,7 @@ CRUMB = 0.1  # the most that an answer earns which is not right, or not alone
 NEARLY_FULL = 0.9  # a wrong answer that upstream pays this much has words beside the key, or hardly a letter that differs
 SEEDS_TRIED = 100  # for a question with a true answer
 MARKS = re.compile(r"[\s.,:;!?'\"*$()\[\]{}=`]*")  # beside a right answer they are no words
-NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?(?![0-9])")
 FRACTION = re.compile(r"\$?\s*(?:[0-9]+\s*/\s*[0-9]+|\\d?frac\s*\{\s*[0-9]+\s*\}\s*\{\s*[0-9]+\s*\})\s*\$?", re.IGNORECASE)
 FACTORS = re.compile(r"\s*[0-9]{1,18}(?:\s*×\s*[0-9]{1,18})*\s*")
 STATEMENT = r"[A-Za-z]+ is an? [a-z]+"
