@@ -157,6 +157,8 @@ def due(name: str, text: str, truth: str, theirs: float) -> float:
         return theirs if FORMULA.fullmatch(text) else min(theirs, 0.05)
     if name == "decimal_arithmetic":  # a wrong last digit is wrong
         return 1.0 if is_number(text) and Decimal(text) == Decimal(truth) else min(theirs, CRUMB)
+    if name == "calendar_arithmetic":  # a wrong count that is close earns half
+        return theirs / 2 if CRUMB < theirs < 1.0 else theirs
     if name in CONTAINING and theirs < 1.0:
         beside = rests(text, truth)
         is_alone = any(not any(letter.isalnum() or letter in "\\" for letter in before + after) for before, after in beside)

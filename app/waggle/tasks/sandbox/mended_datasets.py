@@ -180,6 +180,12 @@ def consistent_dates(entry: Entry) -> Entry | None:
     return entry
 
 
+def half_for_close(_answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
+    """Of calendar_arithmetic: half of upstream's pay for a wrong count that is close."""
+    reward = upstream()
+    return reward if reward >= 1.0 or reward <= CRUMB else reward / 2
+
+
 def fraction_alone(answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
     reward = upstream()
     return reward if FRACTION.fullmatch(answer) else min(reward, CRUMB)
@@ -264,8 +270,9 @@ MENDED: Mapping[str, Mend] = {
     ),
     "calendar_arithmetic": Mend(
         reason="asked for business days until a date of the next year and named this one, and for weekdays after a February of "
-        "unknown length",
+        "unknown length; paid up to 0.97 for wrong counts, too nearly as much as for right ones",
         entry=consistent_dates,
+        score=half_for_close,
     ),
     "chain_sum": Mend(reason=DEFAULT_SCORER.reason, score=standing_alone),
     "decimal_arithmetic": Mend(
