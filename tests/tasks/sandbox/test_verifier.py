@@ -175,7 +175,8 @@ def test_the_game_of_life_is_upstreams_though_its_library_finds_nothing_to_draw_
             assert question.text == dataset[0]["question"]
             for answer in (dataset[0]["answer"], dataset[0]["answer"].replace("1", "0"), "[[0, 1]]"):
                 (verdict,) = verifier.judge([(question, completion_of(f"<answer>{answer}</answer>"))])
-                assert verdict.reward == pytest.approx(dataset.score_answer(answer, dataset[0]))
+                theirs = dataset.score_answer(answer, dataset[0])
+                assert verdict.reward == pytest.approx(theirs if theirs == 1.0 else theirs / 10)  # see mended_datasets.py
     finally:
         verifier.close()
 
