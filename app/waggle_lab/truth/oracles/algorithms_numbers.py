@@ -1,5 +1,6 @@
 """Oracles of algorithms on numbers: bases, primes, sums in letters and filters."""
 
+import functools
 import math
 import re
 from collections import Counter
@@ -65,6 +66,7 @@ def base_conversion(question: str, key: str) -> bool:
         return False
 
 
+@functools.cache
 def _is_prime(number: int) -> bool:
     return number > 1 and all(number % divisor for divisor in range(2, math.isqrt(number) + 1))
 

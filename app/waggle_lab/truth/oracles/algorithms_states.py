@@ -125,12 +125,15 @@ def ab(question: str, key: str) -> bool:
 
 
 # Each rule is a pattern and what replaces its first match.
-REPLACEMENTS = {
+REPLACEMENTS: dict[str, tuple[str, str | Callable[[re.Match[str]], str]]] = {
     "If the string prefix is 'ab', replace it with 'ca'.": (r"\Aab", "ca"),
     "If the string suffix is 'ac', replace it with 'cb'.": (r"ac\Z", "cb"),
     "If the string prefix is 'bc', delete the first two characters and append 'aa' to the end.": (r"\Abc(.*)", r"\1aa"),
     "If the string suffix is 'bb', delete the last two characters.": (r"bb\Z", ""),
-    "If the string prefix is 'cb', replace it with 'aa' and delete the last character.": (r"\Acb(?:(.*).|\Z)", r"a\1"),
+    "If the string prefix is 'cb', replace it with 'aa' and delete the last character.": (
+        r"\Acb(.*)",
+        lambda match: f"aa{match[1]}"[:-1],
+    ),
     "If the string prefix is 'ca', replace it with 'bb' and append 'c' to the end.": (r"\Aca(.*)", r"bb\1c"),
     "If the string suffix is 'cc', replace it with 'b' and prepend 'a' to the start.": (r"\A(.*)cc\Z", r"a\1b"),
     "If the string prefix is 'aa', remove the first character.": (r"\Aaa", "a"),
