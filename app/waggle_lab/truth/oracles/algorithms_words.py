@@ -95,7 +95,7 @@ def word_sorting(question: str, key: str) -> bool:
     parts = SORTING.read(question)
     words, answer = parts["words"].split(", "), key.split(", ")
     points = [[ord(sign) for sign in word] for word in answer]
-    in_order = all(one <= other if parts["direction"] == "ascending" else one >= other for one, other in pairwise(points))
+    in_order = all(a <= b if parts["direction"] == "ascending" else a >= b for a, b in pairwise(points))
     return in_order and sorted(words) == sorted(answer)
 
 
