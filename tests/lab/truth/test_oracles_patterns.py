@@ -17,9 +17,9 @@ CUBE = (
     "- a gray bottom side\n\n{}\n\nWhat is now the color of the {} side of the cube?\nProvide only the color as your "
     "final answer."
 )
-LEFT = "The cube is rotated so that the side which was before at the left is now at the top."
-FRONT = "Next, the front side is rotated to become the top face."
-BOTTOM = "The cube is rotated so that the side which was before at the bottom is now at the top."
+LEFT_TO_TOP = "The cube is rotated so that the side which was before at the left is now at the top."
+FRONT_TO_TOP = "Next, the front side is rotated to become the top face."
+BOTTOM_TO_TOP = "The cube is rotated so that the side which was before at the bottom is now at the top."
 GRID = (
     "Identify the mathematical pattern which defines this grid, then use that pattern to fill in the question marks. "
     "Return the entire completed grid as your answer.\n\n"
@@ -40,10 +40,10 @@ POLYGON = (
         ("acre", EXPERIMENTS.format("gray metal cube, red metal cube"), "undetermined", "on"),
         ("acre", EXPERIMENTS.format("gray metal cube, cyan metal cube"), "on", "undetermined"),
         ("acre", EXPERIMENTS.format("green metal cube"), "undetermined", "off"),
-        ("color_cube_rotation", CUBE.format(LEFT, "right"), "red", "blue"),
-        ("color_cube_rotation", CUBE.format(LEFT, "front"), "gold", "red"),
-        ("color_cube_rotation", CUBE.format(f"{LEFT}\n\n{FRONT}", "back"), "cyan", "red"),
-        ("color_cube_rotation", CUBE.format(BOTTOM, "top"), "gray", "red"),
+        ("color_cube_rotation", CUBE.format(LEFT_TO_TOP, "right"), "red", "blue"),
+        ("color_cube_rotation", CUBE.format(LEFT_TO_TOP, "front"), "gold", "red"),
+        ("color_cube_rotation", CUBE.format(f"{LEFT_TO_TOP}\n\n{FRONT_TO_TOP}", "back"), "cyan", "red"),
+        ("color_cube_rotation", CUBE.format(BOTTOM_TO_TOP, "top"), "gray", "red"),
         ("modulo_grid", GRID + ODD_SUMS[:-1] + "❔", ODD_SUMS, ODD_SUMS[:-1] + "✅"),
         ("modulo_grid", GRID + ODD_SUMS[:-1] + "❔", ODD_SUMS, "✅" + ODD_SUMS[1:]),
         ("simple_geometry", POLYGON.format("90.0°, 90.0°, 90.5°"), "89.5", "90"),
@@ -58,7 +58,7 @@ def test_a_true_key_is_true_and_a_false_one_is_not(dataset: str, question: str, 
 @pytest.mark.parametrize(
     ("dataset", "question", "keys"),
     [
-        ("color_cube_rotation", CUBE.format(BOTTOM, "front"), ("gold", "pink")),  # the cube may turn forwards or sideways
+        ("color_cube_rotation", CUBE.format(BOTTOM_TO_TOP, "front"), ("gold", "pink")),  # the cube may turn forwards or sideways
         ("modulo_grid", GRID + "❔❌\n❌✅", ("✅❌\n❌✅", "❌❌\n❌✅")),  # the same parity, or an odd product
         ("simple_geometry", POLYGON.format("30.0°, 30.0°, 30.0°"), ("270", "90")),  # no angle of a convex polygon
     ],

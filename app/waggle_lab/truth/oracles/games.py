@@ -1,4 +1,4 @@
-"""Oracles of the games of words, cards, disks, stones and ways."""
+"""Oracles of the games without a grid of numbers."""
 
 import itertools
 import re
@@ -71,7 +71,7 @@ MAZE = re.compile(
 
 
 def maze(question: str, key: str) -> bool:
-    """Spread from the start, a step up, down, left or right at a time."""
+    """Count the steps up, down, left or right on a shortest way."""
     text = MAZE.fullmatch(question)
     if not text:
         raise UnreadableQuestion(question)
@@ -107,6 +107,8 @@ def tower_of_hanoi(question: str, key: str) -> bool:
         raise UnreadableQuestion(question)
     disks, pegs, start, goal = map(int, text.groups())
     towers: dict[int, list[int]] = {peg: [] for peg in range(1, pegs + 1)}
+    if not {start, goal} <= towers.keys():
+        raise UnreadableQuestion(question)
     towers[start] = list(range(disks, 0, -1))
     for line in key.split("\n"):
         move = re.fullmatch(r"Move disk (\d+) from Peg (\d+) to Peg (\d+)", line)
@@ -140,6 +142,8 @@ def tsumego(question: str, key: str) -> bool:
     board: dict[str, str] = {}
     for line in text[3].split("\n"):
         number, *points = line.split()
+        if not number.isdecimal() or len(points) != len(letters):
+            raise UnreadableQuestion(line)
         board |= dict(zip((letter + number for letter in letters), points, strict=True))
     if set(board.values()) - {".", "X", "O"}:
         raise UnreadableQuestion(question)

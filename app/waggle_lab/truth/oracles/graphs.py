@@ -147,8 +147,8 @@ FEMALE = _names(
     "Charlotte Sophia Isabella Olivia Ava Mia Emily Abigail Amelia Eleanor Grace Alice Lucy Chloe Sophie Lily Hannah "
     "Zoe Luna Nova Aria Willow Aurora"
 )
-UNISEX = _names("Phoenix Rain River Sage Sky Winter")  # names that do not say whether a woman or a man bears them
-WORDS = {  # by what somebody is to another: the word for a man and the word for a woman
+UNISEX = _names("Phoenix Rain River Sage Sky Winter")  # given to women and men
+WORDS = {  # by relation: the word for a man and the word for a woman
     "child": ("son", "daughter"),
     "child-in-law": ("son-in-law", "daughter-in-law"),
     "grandchild": ("grandson", "granddaughter"),
@@ -163,9 +163,9 @@ WORDS = {  # by what somebody is to another: the word for a man and the word for
 
 
 def family_relationships(question: str, key: str) -> bool:
-    """Name what the first person is to the second. No key is true if it needs the sex of somebody whose name does not say it.
+    """Name the relation of the first person to the second.
 
-    Somebody with such a name is taken for a woman beside a husband and for a man beside a wife.
+    No key is true if the word depends on whether somebody with a unisex name is a woman or a man. Their spouse decides, if any.
     """
     text = FAMILY.fullmatch(question)
     if not text:

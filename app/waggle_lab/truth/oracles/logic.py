@@ -32,12 +32,12 @@ def aiw(question: str, key: str) -> bool:
     """Check a count of sisters, friends or colleagues. No key is true where the text does not say who the brother is."""
     if siblings := SIBLINGS.fullmatch(question):
         name, first, kind, second, asked_about = siblings.groups()
-        return name == asked_about and int(key) == int(first if kind == "sister" else second) + 1
+        return name == asked_about and key == str(int(first if kind == "sister" else second) + 1)
     if friends := FRIENDS.fullmatch(question):
-        return int(key) == int(friends[2]) + 1
+        return key == str(int(friends[2]) + 1)
     if colleagues := COLLEAGUES.fullmatch(question):
-        # Both circles count Matilda: she has everybody else there, and of the first also its centre, which is a woman.
-        return int(key) == int(colleagues[2]) + int(colleagues[4]) - 1
+        # Matilda counts in both circles. Her colleagues are the other women of both and the woman at the center of the first.
+        return key == str(int(colleagues[2]) + int(colleagues[4]) - 1)
     raise UnreadableQuestion(question)
 
 
@@ -50,7 +50,7 @@ LONGEST_RUN = 1_000_000  # steps; far more than a program of the catalogue takes
 def bf(question: str, key: str) -> bool:
     """Run a Brainfuck program without input, on cells of one byte that wrap around."""
     text = BRAINFUCK.fullmatch(question)
-    if not text:
+    if not text or text[1].count("[") != text[1].count("]"):
         raise UnreadableQuestion(question)
     return "".join(map(chr, _output("".join(text[1].split())))) == key
 
@@ -105,20 +105,27 @@ def circuit_logic(question: str, key: str) -> bool:
     text = CIRCUIT.fullmatch(question)
     if not text:
         raise UnreadableQuestion(question)
-    names = dict(line.split(": ") for line in text[2].split("\n"))
-    bits = {name: int(bit) for name, bit in re.findall(r"  (\w+) = ([01])(?:\n|$)", text[3])}
-    drawing = text[1].split("\n")
+    try:
+        return key == str(_output_bit(*text.groups()))
+    except (KeyError, StopIteration, ValueError) as error:
+        raise UnreadableQuestion(question) from error
+
+
+def _output_bit(diagram: str, legend: str, assignments: str) -> int:
+    names = dict(line.split(": ") for line in legend.split("\n"))
+    bits = {name: int(bit) for name, bit in re.findall(r"  (\w+) = ([01])(?:\n|$)", assignments)}
+    drawing = diagram.split("\n")
     columns = {line.index("┐"): bits[line.split(":")[0]] for line in drawing[: len(bits)]}
     inputs = [_gate_input(line, columns) for line in drawing[len(bits) :]]
     gates = [list(rows) for is_gate, rows in itertools.groupby(inputs, key=bool) if is_gate]
-    final = FINAL_GATE.search(text[1])
+    final = FINAL_GATE.search(diagram)
     if not final or any(len({symbol for symbol, _ in filter(None, rows)}) != 1 for rows in gates):
-        raise UnreadableQuestion(question)
+        raise UnreadableQuestion(diagram)
     column = next(line.index(final[0]) for line in drawing if final[0] in line)
     if sum(line[column : column + 3] == f"│{final[1] * 2}" for line in drawing) != len(gates):
-        raise UnreadableQuestion(question)
+        raise UnreadableQuestion(diagram)
     outputs = [int(GATES[names[rows[0][0] * 2]]([bit for _, bit in filter(None, rows)])) for rows in gates if rows[0]]
-    return key == str(int(GATES[names[final[1] * 2]](outputs)))
+    return int(GATES[names[final[1] * 2]](outputs))
 
 
 def _gate_input(line: str, columns: dict[int, int]) -> tuple[str, int] | None:

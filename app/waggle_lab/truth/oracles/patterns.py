@@ -39,13 +39,13 @@ def acre(question: str, key: str) -> bool:
 
 CUBE = re.compile(
     r"A cube has:\n((?:- an? \w+ \w+ side\n){6})((?:\n[^\n]+\n)+)"
-    r"\nWhat is now the color of the (\w+) side of the cube\?\nProvide only the color as your final answer\."
+    r"\nWhat is now the color of the (top|bottom|front|back|left|right) side of the cube\?\n"
+    r"Provide only the color as your final answer\."
 )
 ROTATION = re.compile(
-    r"The cube is rotated so that the side which was before at the (\w+) is now at the top\."
-    r"|Then the cube is rotated to bring the (\w+) side to the top\.|After that the cube is turned to make the (\w+) "
-    r"face the top\."
-    r"|Now the cube is rotated to place its (\w+) side at the top\.|Next, the (\w+) side is rotated to become the top face\."
+    r"(?:The cube is rotated so that the side which was before at the|Then the cube is rotated to bring the"
+    r"|After that the cube is turned to make the|Now the cube is rotated to place its|Next, the) (front|back|left|right|bottom) "
+    r"(?:is now at the top|side to the top|face the top|side at the top|side is rotated to become the top face)\."
 )
 QUARTER_TURNS = {  # each side goes to the place of the next one
     "front": ("front", "top", "back", "bottom"),
@@ -69,7 +69,7 @@ def color_cube_rotation(question: str, key: str) -> bool:
         rotation = ROTATION.fullmatch(line)
         if not rotation:
             raise UnreadableQuestion(line)
-        side = next(filter(None, rotation.groups()))
+        side = rotation[1]
         ways = [("front", "front"), ("left", "left")] if side == "bottom" else [(side,)]
         cubes = {functools.reduce(_turn, way, cube) for cube in cubes for way in ways}
     return {dict(cube)[text[3]] for cube in cubes} == {key}
