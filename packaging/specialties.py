@@ -1,14 +1,10 @@
 #!/usr/bin/env python3
-"""Writes resources/specialties.jsonl: audited datasets of reasoning-gym in up to three difficulties, with sample questions.
-
-Also writes resources/adjustable.jsonl: the settings of each dataset that a charter may set. `--adjustable` writes only this file.
-"""
+"""Writes resources/specialties.jsonl: audited datasets of reasoning-gym in up to three levels, with sample questions."""
 
 import dataclasses
 import json
 import sys
 import time
-import typing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,10 +15,30 @@ sys.path.insert(0, str(ROOT / "app"))
 from reasoning_gym import factory  # noqa: E402
 
 from waggle.core.errors import WaggleError  # noqa: E402
-from waggle.tasks.audit_results import shipped  # noqa: E402
-from waggle.tasks.charter import Charter, Specialty, first_swarm  # noqa: E402
+from waggle.tasks.audit_results import shipped_audit  # noqa: E402
+from waggle.tasks.charter import first_swarm  # noqa: E402
+from waggle.tasks.questions import QuestionKey  # noqa: E402
+from waggle.tasks.sandbox.messages import DatasetLevels  # noqa: E402
 from waggle.tasks.sandbox.verifier import Verifier  # noqa: E402
 
+EASED: dict[str, dict[str, Any]] = {  # what the starter model is trained on: easier than the easiest of reasoning-gym's curricula
+    "base_conversion": {"min_base": 2, "max_base": 9, "min_value": 1, "max_value": 60},
+    "basic_arithmetic": {
+        "min_terms": 2, "max_terms": 3, "min_digits": 1, "max_digits": 1, "operators": ["+", "-", "*"],
+        "allow_parentheses": False, "allow_negation": False,
+    },
+    "arc_1d": {"min_size": 10, "max_size": 10, "num_train": 2},
+    "bf": {"difficulty": 1},
+    "propositional_logic": {
+        "min_vars": 2, "max_vars": 4, "min_statements": 2, "max_statements": 3, "min_complexity": 1, "max_complexity": 2,
+    },
+    "fraction_simplification": {"min_value": 1, "max_value": 20, "min_factor": 2, "max_factor": 12, "styles": ["plain"]},
+    "decimal_arithmetic": {
+        "min_num_decimal_places": 1, "max_num_decimal_places": 1, "min_terms": 2, "max_terms": 2, "precision": 4,
+    },
+    "calendar_arithmetic": {"offset_upper_bound": 14},
+    "binary_matrix": {"min_n": 3, "max_n": 4},
+}  # fmt: skip
 LEVELS = {"easy": 0, "hard": 2}  # of reasoning-gym's curricula; "standard" is the dataset with its default settings
 TOPICS = {"algorithmic": "algorithms", "arc": "patterns", "induction": "patterns", "cognition": "patterns", "code": "logic"}
 TITLES = {
@@ -47,11 +63,10 @@ def settings(dataset: str, level: str) -> dict[str, Any] | None:
 
 
 def upstream_settings(dataset: str, level: str) -> dict[str, Any] | None:
-    eased = {specialty.dataset: specialty for specialty in first_swarm().specialties}
     if level == "standard":
         return {}
-    if level == "easy" and dataset in eased:
-        return dict(eased[dataset].settings)
+    if level == "easy" and dataset in EASED:
+        return EASED[dataset]
     if not factory.has_curriculum(dataset):
         return None
     curriculum = factory.create_curriculum(dataset)
@@ -69,13 +84,12 @@ def upstream_settings(dataset: str, level: str) -> dict[str, Any] | None:
 def sample(dataset: str, dataset_settings: dict[str, Any]) -> tuple[str, int] | None:
     """The shortest of a dozen questions and the length of the longest; None if they are unsuitable or cannot be generated."""
     try:
-        specialty = Specialty(dataset=dataset, title=dataset[:40], settings=dataset_settings)
-        verifier = Verifier(Charter(name="sample", specialties=(specialty,)))
+        verifier = Verifier(first_swarm(), datasets=(DatasetLevels(dataset, (dataset_settings,)),))
     except (WaggleError, TypeError):
         return None
     try:
         began = time.monotonic()
-        texts = [question.text for question in verifier.questions([(dataset, seed) for seed in range(2, 2 + SAMPLES)])]
+        texts = [question.text for question in verifier.questions([QuestionKey(dataset, seed) for seed in range(2, 2 + SAMPLES)])]
         slow = (time.monotonic() - began) / SAMPLES > SLOWEST
     except WaggleError:
         return None
@@ -98,23 +112,6 @@ def line(dataset: str) -> dict[str, Any] | None:
     return {"dataset": dataset, "title": title, "topic": TOPICS.get(room, room), "levels": levels} if levels else None
 
 
-def adjustable(dataset: str, offered: list[dict[str, Any]]) -> dict[str, Any]:
-    """The switches of a dataset, its numbers in the range that was tried, and the words that Waggle itself offers."""
-    config = factory.DATASETS[dataset][1]
-    hints, plain = typing.get_type_hints(config), config()
-    choices: dict[str, Any] = {}
-    for name in sorted(set(hints) - {"seed", "size"}):
-        known = [getattr(plain, name), *(settings[name] for settings in offered if name in settings)]
-        if hints[name] is bool:
-            choices[name] = {"kind": "switch"}
-        elif hints[name] in (int, float):
-            whole = hints[name] is int and not any(isinstance(value, float) for value in known)
-            choices[name] = {"kind": "whole" if whole else "number", "least": min(known), "most": max(known)}
-        elif words := sorted({word for words_on_offer in known[1:] for word in words_on_offer}):
-            choices[name] = {"kind": "words", "words": words}
-    return {"dataset": dataset, "settings": choices}
-
-
 def put(name: str, lines: list[dict[str, Any]]) -> None:
     text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in lines)
     (ROOT / "resources" / name).write_text(text, encoding="utf-8")
@@ -122,14 +119,10 @@ def put(name: str, lines: list[dict[str, Any]]) -> None:
 
 
 def main() -> int:
-    audit = shipped()
+    audit = shipped_audit()
     assert audit.heading.reasoning_gym == version("reasoning-gym")
     listed = [name for name, finding in sorted(audit.findings.items()) if finding.listed and name in factory.DATASETS]
-    if "--adjustable" not in sys.argv:
-        put("specialties.jsonl", [entry for name in listed if (entry := line(name))])
-    offered = map(json.loads, (ROOT / "resources" / "specialties.jsonl").read_text(encoding="utf-8").splitlines())
-    levels = {entry["dataset"]: [level["settings"] for level in entry["levels"].values()] for entry in offered}
-    put("adjustable.jsonl", [adjustable(name, levels.get(name, [])) for name in listed])
+    put("specialties.jsonl", [entry for name in listed if (entry := line(name))])
     return 0
 
 

@@ -27,7 +27,7 @@ NOT_TOLD = {
 TELLS = re.compile(r"Error$|^MemoryShort$|^Warned$|^EngineFailed$|^CommandRefused$|^_tell_failure$")
 SENTENCE = re.compile(r"(?<=\.)\s+")
 FOLLOWS = re.compile(r"^%\d\s+(?=[A-Z])")  # the placeholder holds a sentence or nothing
-REFUSES = re.compile(r"^BadRecord$|^_?reject(ed)?$")  # the reason why a peer's message was refused, which is part of a sentence
+FAULTS = "Fault"  # the enum of reasons why a peer's message is refused, which are parts of a sentence
 DOORS = ("tr", "later")  # translate their first argument; `plural` translates its second and third
 TABLES = re.compile(r"^[A-Z][A-Z_]*$")  # tables of words; `tr` gets a word by a name or a subscript
 ICONS = {path.stem for path in (ROOT / "resources/look/icons").glob("*.svg")}
@@ -51,9 +51,9 @@ def _sentences_in(path: Path) -> Iterator[str]:
             for argument in (*node.args, *(keyword.value for keyword in node.keywords if keyword.arg in ("title", "advice"))):
                 for words in _literals(argument):
                     yield from _sentences(words)
-        elif isinstance(node, ast.Call) and REFUSES.search(called):
-            for argument in node.args:
-                yield from _literals(argument)
+        elif isinstance(node, ast.ClassDef) and node.name == FAULTS:
+            for member in node.body:
+                yield from _literals(member.value) if isinstance(member, ast.Assign) else ()
         elif isinstance(node, ast.JoinedStr):  # a sentence that is appended to another one
             for words in _literals(node):
                 yield from _sentences(words) if FOLLOWS.search(words) else ()

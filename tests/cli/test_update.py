@@ -28,7 +28,7 @@ def served(key, *versions):
 
 
 def test_what_ships_has_an_empty_key_slot_and_asks_nobody(capsys):
-    assert update.shipped() == update.UpdateFeed(feed="", key="")
+    assert update.shipped_feed() == update.UpdateFeed(feed="", key="")
     assert main.main(["update"]) == 1
     assert "without a key" in capsys.readouterr().err
 

@@ -5,7 +5,7 @@ from pathlib import Path, PureWindowsPath
 
 import pytest
 
-from waggle.core.redaction import redacted, without_names
+from waggle.core.redaction import redact, without_names
 
 PEER = "12D3KooWF2YgxuQMZ6KgAhjag8CSYehxGyyAapPi4tHGbJfSvfg1"
 
@@ -47,18 +47,18 @@ PEER = "12D3KooWF2YgxuQMZ6KgAhjag8CSYehxGyyAapPi4tHGbJfSvfg1"
     ],
 )
 def test_who_and_where_is_left_out(text, expected):
-    assert redacted(text, Path("/data/waggle"), Path("/people/me")) == expected
+    assert redact(text, Path("/data/waggle"), Path("/people/me")) == expected
 
 
 def test_a_folder_of_windows_is_left_out_as_it_is_and_as_an_error_names_it():
     home, person = PureWindowsPath(r"E:\Waggle Anna"), PureWindowsPath(r"D:\Anna Berg")
     text = rf"{home}\x, {str(home / 'x')!r}, {person}\y and {str(person / 'y')!r}"
-    assert redacted(text, home, person) == r"HOME\x, 'HOME\\x', ~\y and '~\\y'"
+    assert redact(text, home, person) == r"HOME\x, 'HOME\\x', ~\y and '~\\y'"
 
 
 def test_a_swarm_that_is_called_as_the_last_part_of_a_folder_hides_no_folder():
     text = "/data/Schmidt/share/waggle can be written, for waggle"
-    assert redacted(text, Path("/data/Schmidt/share/waggle"), names={"waggle": "a swarm"}) == "HOME can be written, for a swarm"
+    assert redact(text, Path("/data/Schmidt/share/waggle"), names={"waggle": "a swarm"}) == "HOME can be written, for a swarm"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_swarm_that_is_called_as_the_last_part_of_a_folder_hides_no_folder():
     ],
 )
 def test_times_versions_and_names_of_code_stay(text):
-    assert redacted(text, person=Path("/")) == text
+    assert redact(text, person=Path("/")) == text
 
 
 @pytest.mark.parametrize(

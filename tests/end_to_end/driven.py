@@ -25,7 +25,7 @@ PASSPHRASE = "four words nobody guesses"
 
 
 def state() -> State:
-    return window()._current.state
+    return window()._store.state
 
 
 def report(step: str) -> None:

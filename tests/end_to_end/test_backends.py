@@ -9,7 +9,7 @@ import pytest
 from end_to_end.programs import WAGGLE, Engine, Seed, running
 from end_to_end.test_first_light import LOOPBACK, lessons_from, solved, tail_of
 from waggle.protocol import commands, events
-from waggle.protocol.events_chat import TurnGrew
+from waggle.protocol.events_chat import TurnProgress
 from waggle.protocol.events_playground import QuestionAnswered
 
 pytest.importorskip("mlx.core")
@@ -72,8 +72,10 @@ def change_backends(homes: list[Path], saved: list[int]) -> None:
 def talk_and_try(player: Engine, specialty: str) -> None:
     """Ask the current and an earlier model, both loaded beside the one that trains."""
     for number in (0, 1):
-        assert isinstance(player.command(commands.Say, 120, words="What is 1/2 + 1/3?", number=number), events.CommandDone)
-        turn = player.wait(TurnGrew, 10, lambda event, number=number: event.number == number and event.turn.finished).turn
+        assert isinstance(
+            player.command(commands.SendMessage, 120, words="What is 1/2 + 1/3?", number=number), events.CommandDone
+        )
+        turn = player.wait(TurnProgress, 10, lambda event, number=number: event.number == number and event.turn.finished).turn
         assert all(reply.text for reply in turn.replies)
     assert isinstance(player.command(commands.AskModel, 120, specialty=specialty, number=1), events.CommandDone)
     assert player.wait(QuestionAnswered, 10).answers[0].completion.text

@@ -76,7 +76,7 @@ def test_two_nodes_learn_from_each_other_and_a_killed_one_goes_on_where_it_was(t
                 successes = [ahas(first) + ahas(restarted), ahas(second)]
                 start = len(restarted.lines)
                 restarted.command(commands.QueryHistory)
-                history = restarted.wait(events.HistoryTold, start=start).rounds
+                history = restarted.wait(events.TrainingHistory, start=start).rounds
                 assert restarted.end() == 0
                 assert second.end() == 0
             assert isinstance(restarted.all_events[-1], events.EngineStopped)

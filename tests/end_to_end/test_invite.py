@@ -4,7 +4,7 @@ from end_to_end.programs import Engine, running
 from waggle.core import paths
 from waggle.network import joined_swarms
 from waggle.protocol import commands, events
-from waggle.protocol.events_swarms import InviteRead, InviteWritten, StartedAgain, SwarmCreated, SwarmsTold
+from waggle.protocol.events_swarms import InviteRead, InviteWritten, KnownSwarms, StartedAgain, SwarmCreated
 
 SETTINGS = ("swarm.host=127.0.0.1",)
 CHOSEN = (("base_conversion", "easy"), ("fraction_simplification", "easy"))
@@ -38,7 +38,7 @@ def test_one_creates_and_invites_the_other_joins_by_link_and_both_share(tmp_path
         for name in "ab":  # rounds were played there, so a later choice can return to it
             assert joined_swarms.read(paths.Home(tmp_path / name).swarms).before == swarm.charter
         second.command(commands.ListSwarms)
-        listed = [event for event in second.all_events if isinstance(event, SwarmsTold)][-1].swarms
+        listed = [event for event in second.all_events if isinstance(event, KnownSwarms)][-1].swarms
         assert [(entry.name, entry.active) for entry in listed] == [
             ("First light", False),
             ("Two laptops", True),

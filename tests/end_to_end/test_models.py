@@ -8,7 +8,7 @@ from end_to_end.programs import Engine, running
 from waggle.cli import main
 from waggle.core import paths
 from waggle.protocol import commands, events
-from waggle.protocol.events_chat import TalkOffered, Turn, TurnGrew
+from waggle.protocol.events_chat import ChatOffer, Turn, TurnProgress
 from waggle.protocol.events_models import ModelExported
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed
 
@@ -61,14 +61,14 @@ def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_a
 
 def talk_with(engine: Engine, home: Path) -> None:
     """A conversation during a pause: two turns, each answered by two models, and nothing of it on disk."""
-    engine.command(commands.OfferTalk)
-    offered = engine.wait(TalkOffered)
+    engine.command(commands.OfferChat)
+    offered = engine.wait(ChatOffer)
     assert (offered.moments[0], offered.taught) == (0, True)
     first = reply_to(engine, words=SECRET, number=0)
     assert [reply.rounds for reply in first.replies] == [offered.moments[-1], 0]
     second = reply_to(engine, words="And again?", number=1, earlier=(first,))
     assert second.left_out == 0
-    assert isinstance(engine.command(commands.ClearTalk), events.CommandDone)
+    assert isinstance(engine.command(commands.ClearChat), events.CommandDone)
     files = [path for path in home.rglob("*") if path.is_file()]
     assert files
     assert not any(SECRET.encode() in path.read_bytes() for path in files)
@@ -76,8 +76,8 @@ def talk_with(engine: Engine, home: Path) -> None:
 
 def reply_to(engine: Engine, **words: object) -> Turn:
     start = len(engine.lines)
-    assert isinstance(engine.command(commands.Say, 60, **words), events.CommandDone)
-    return engine.wait(TurnGrew, 10, lambda event: event.turn.finished, start).turn
+    assert isinstance(engine.command(commands.SendMessage, 60, **words), events.CommandDone)
+    return engine.wait(TurnProgress, 10, lambda event: event.turn.finished, start).turn
 
 
 def choose(engine: Engine, **choice: str) -> events.Ready:

@@ -78,7 +78,7 @@ async def test_a_pause_is_answered_once_nothing_moves_any_more(lifecycle):
     before = walker.steps
     pausing = asyncio.ensure_future(lifecycle.obey(commands.Pause(id="7")))
     async with asyncio.timeout(60):
-        while not lifecycle.gate.closed:
+        while not lifecycle.gate.is_closed:
             await asyncio.sleep(0)
     for _ in range(20):  # as many turns of the loop as an answer could need
         await asyncio.sleep(0)
@@ -104,16 +104,16 @@ async def test_a_timed_pause_ends_by_itself(lifecycle):
 async def test_pausing_after_the_round_waits_for_its_end(lifecycle):
     await lifecycle.obey(commands.Pause(id="1", after_round=True))
     assert lifecycle.publisher.state.phase == "finishing"
-    assert not lifecycle.gate.closed
-    lifecycle.round_ended()
+    assert not lifecycle.gate.is_closed
+    lifecycle.handle_round_end()
     await reached(lifecycle, "paused")
 
 
 async def test_a_resume_before_the_round_ended_takes_the_pause_back(lifecycle):
     await lifecycle.obey(commands.Pause(id="1", after_round=True))
     await lifecycle.obey(commands.Resume(id="2"))
-    lifecycle.round_ended()
-    assert not lifecycle.gate.closed
+    lifecycle.handle_round_end()
+    assert not lifecycle.gate.is_closed
     assert lifecycle.publisher.state.phase == "contributing"
 
 
@@ -126,7 +126,7 @@ async def test_pausing_after_the_round_while_paused_stays_paused(lifecycle):
 async def test_a_stop_is_for_good_even_when_a_pause_follows(lifecycle):
     await lifecycle.obey(commands.Pause(id="1", after_round=True))
     lifecycle.stop()
-    lifecycle.round_ended()
+    lifecycle.handle_round_end()
     lifecycle.walker.thread.join(30)
     assert not lifecycle.walker.thread.is_alive()
 
@@ -149,7 +149,7 @@ async def test_status_and_history_are_told_to_the_asker_alone(lifecycle, tmp_pat
     with pytest.raises(EngineError, match="not joined yet"):
         await handler.obey(commands.ChoosePeer(id="4", peer="p", choice="muted"))
     history, _ = await handler.obey(commands.QueryHistory(id="2"))
-    assert isinstance(history, events.HistoryTold)
+    assert isinstance(history, events.TrainingHistory)
     assert lines == []
 
 
@@ -161,7 +161,7 @@ async def test_a_resume_that_overtakes_a_pause_releases_it_and_nobody_says_pause
         async with asyncio.timeout(60):
             await pausing
         assert lifecycle.publisher.state.phase == "contributing"
-        assert not lifecycle.gate.closed
+        assert not lifecycle.gate.is_closed
 
 
 async def test_a_step_that_does_not_end_is_said_and_still_pauses_later(lifecycle, monkeypatch):
@@ -169,7 +169,7 @@ async def test_a_step_that_does_not_end_is_said_and_still_pauses_later(lifecycle
     monkeypatch.setattr(lifecycle, "_at_gate", lambda: None)  # as if the policy thread were in the middle of a step
     with pytest.raises(EngineError, match="middle of a step"):
         await lifecycle.obey(commands.Pause(id="1"))
-    assert lifecycle.gate.closed
+    assert lifecycle.gate.is_closed
 
 
 async def test_on_battery_it_waits_and_goes_on_by_itself_when_plugged_in(lifecycle):
@@ -253,7 +253,7 @@ async def test_a_round_is_finished_before_a_pause_though_the_rules_wait_in_betwe
     await reached(lifecycle, "waiting")
     lifecycle.decide_again(PLUGGED)
     assert lifecycle.publisher.state.phase == "finishing"
-    lifecycle.round_ended()
+    lifecycle.handle_round_end()
     await reached(lifecycle, "paused")
     assert lifecycle.publisher.state.until == 2000.0
 

@@ -12,7 +12,7 @@ from waggle.sapo.fakes import FakeSwarm
 from waggle.sapo.round import play
 from waggle.sapo.stages import Judged, Learned, Node, RoundSettings
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.questions import QuestionId, seed_of
+from waggle.tasks.questions import QuestionId
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup
 
 CHARTER = first_swarm()
@@ -25,7 +25,7 @@ def peers_groups(verifier, number: int) -> list[JudgedGroup]:
     groups = []
     for index in range(4):
         question_id = QuestionId("binary_matrix", EPOCH, 100 * number + index)
-        key = ("binary_matrix", seed_of(CHARTER.digest, PEER, question_id))
+        key = ("binary_matrix", question_id.key(CHARTER.digest, PEER).seed)
         (question,), (answer,) = verifier.questions([key]), verifier.answers([key])
         texts = (f"<answer>{answer}</answer>", answer, "1", "2")
         group = Group(origin=PEER, id=question_id, completions=tuple(Completion(text=text, ended=True) for text in texts))

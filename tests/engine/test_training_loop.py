@@ -25,6 +25,7 @@ from waggle.protocol.state import Snapshot, State, apply
 from waggle.rl.batch import nothing
 from waggle.sapo.evaluation import exam_of
 from waggle.sapo.fakes import FakePolicy
+from waggle.sapo.prompt_form import PLAIN
 from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.rollout_group import JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier
@@ -127,7 +128,7 @@ def contribute(
 
 
 def in_arithmetic(judged_group: JudgedGroup) -> JudgedGroup:
-    group = msgspec.structs.replace(judged_group.group, id=QuestionId("basic_arithmetic", 5, judged_group.group.id.index))
+    group = msgspec.structs.replace(judged_group.group, id=QuestionId("basic_arithmetic", 5, judged_group.group.id.number))
     return msgspec.structs.replace(
         judged_group,
         group=group,
@@ -187,7 +188,7 @@ def test_where_training_begins_anew_so_does_its_history_and_the_days_go_on(verif
 
 
 def test_of_questions_that_the_model_cannot_read_there_is_no_score(verifier, questions, tmp_path):
-    longest = min(len(CHARTER.prompt_for(question.text)) for question in questions) - 1
+    longest = min(len(PLAIN.text(question.text)) for question in questions) - 1
     recording = contribute(tmp_path, node(verifier), questions, rounds=1, rules=replace(RULES, context=longest + RULES.max_new))
     assert not recording.of(events.HeldOutMeasured)
     assert not recording.history.has_score(0)
@@ -220,7 +221,7 @@ def test_how_many_groups_of_peers_a_model_was_trained_on_goes_with_its_state(ver
 def test_whoever_watches_sees_texts_without_their_stop_token(verifier, questions, tmp_path):
     me = node(verifier)
     recording = contribute(tmp_path, replace(me, policy=Uneven(LINES)), questions, rounds=1)
-    (grown,) = recording.of(events.CompletionsGrew)
+    (grown,) = recording.of(events.CompletionsProgress)
     assert {text for _, _, text, _ in grown.rows} == set(LINES)
     assert [row[:2] for row in grown.rows] == [(i // RULES.group_size, i % RULES.group_size) for i in range(len(grown.rows))]
 
@@ -228,7 +229,7 @@ def test_whoever_watches_sees_texts_without_their_stop_token(verifier, questions
 def test_what_did_not_grow_since_it_was_told_is_not_told_again_and_nothing_is_missed(verifier, questions, tmp_path, monkeypatch):
     monkeypatch.setattr(training_loop, "GROWTH_SECONDS", 0.0)
     recording = contribute(tmp_path, replace(node(verifier), policy=Growing(LINES)), questions, rounds=1)
-    grown, (judged,) = recording.of(events.CompletionsGrew), recording.of(events.GroupsJudged)
+    grown, (judged,) = recording.of(events.CompletionsProgress), recording.of(events.GroupsJudged)
     rows = [row for event in grown for row in event.rows]
     assert all(event.rows for event in grown)
     assert len(set(rows)) == len(rows)
@@ -245,13 +246,13 @@ def test_what_did_not_grow_since_it_was_told_is_not_told_again_and_nothing_is_mi
 def test_what_is_written_as_in_the_round_before_is_told_all_the_same(verifier, questions, tmp_path, monkeypatch):
     monkeypatch.setattr(training_loop, "GROWTH_SECONDS", 0.0)
     recording = contribute(tmp_path, replace(node(verifier), policy=Uneven(("just words",))), questions, rounds=2)
-    assert [(event.round, len(event.rows)) for event in recording.of(events.CompletionsGrew)] == [(0, 32), (1, 32)]
+    assert [(event.round, len(event.rows)) for event in recording.of(events.CompletionsProgress)] == [(0, 32), (1, 32)]
 
 
 def test_of_a_long_text_as_much_is_told_as_a_window_shows(verifier, questions, tmp_path, monkeypatch):
     monkeypatch.setattr(round_events, "LONGEST_SHOWN", 4)
     recording = contribute(tmp_path, replace(node(verifier), policy=Uneven(("just words",))), questions, rounds=1)
-    (grown,), (judged,) = recording.of(events.CompletionsGrew), recording.of(events.GroupsJudged)
+    (grown,), (judged,) = recording.of(events.CompletionsProgress), recording.of(events.GroupsJudged)
     assert {text for _, _, text, _ in grown.rows} == {"just"}
     assert {completion.text for group in judged.groups for completion in group.completions} == {"just"}
 

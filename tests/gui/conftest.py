@@ -112,7 +112,7 @@ def story(recording: Path) -> tuple[AnyEvent, ...]:
 @pytest.fixture
 def theme(qapp: Application) -> Theme:
     light = Theme("light")
-    light.dress()
+    light.apply()
     return light
 
 

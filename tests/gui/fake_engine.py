@@ -18,16 +18,16 @@ from waggle.protocol.commands import (
     QueryHistory,
     ReadInvite,
     Resume,
-    Say,
+    SendMessage,
     Stop,
 )
-from waggle.protocol.events_chat import Reply, Turn, TurnGrew
-from waggle.protocol.events_swarms import InviteRead, SpecialtyOffer, SwarmShown, SwarmsTold
+from waggle.protocol.events_chat import Reply, Turn, TurnProgress
+from waggle.protocol.events_swarms import InviteRead, KnownSwarms, SpecialtyOffer, SwarmDetails
 from waggle.protocol.state import Snapshot, State
 
 SEQ = itertools.count(1)
-HERE = SwarmShown(charter="ab" * 32, name="Maths swarm", specialties=(), shipped=True, known=True, active=True)
-THERE = SwarmShown(charter="cd" * 32, name="Two laptops", specialties=(), known=True)
+HERE = SwarmDetails(charter="ab" * 32, name="Maths swarm", specialties=(), shipped=True, known=True, active=True)
+THERE = SwarmDetails(charter="cd" * 32, name="Two laptops", specialties=(), known=True)
 OFFER = SpecialtyOffer(dataset="gcd", title="Divisors", topic="arithmetic", samples={"easy": "gcd of 4 and 6?"})
 
 
@@ -54,7 +54,7 @@ def answer(line: bytes, kind: str) -> bool:
             tell(events.PhaseChanged(phase="contributing", round=3))
             tell(events.CommandDone(id=command.id))
         case QueryHistory():
-            tell(events.HistoryTold(rounds=(), held_out=()))
+            tell(events.TrainingHistory(rounds=(), held_out=()))
             tell(events.CommandDone(id=command.id))
         case ChoosePeer(peer="12D3KooWUnknown"):
             tell(events.CommandRefused(id=command.id, title=f"{command.peer} is no peer's id.", advice="Copy it whole."))
@@ -64,10 +64,10 @@ def answer(line: bytes, kind: str) -> bool:
         case ReadInvite():
             tell(InviteRead(swarm=THERE, answered=True))
             tell(events.CommandDone(id=command.id))
-        case Say():
+        case SendMessage():
             for command_id, words in ((command.id, command.words), ("of another window", "none of your business")):
                 turn = Turn(words=words, replies=(Reply(rounds=0), Reply(rounds=0)))
-                tell(TurnGrew(command_id=command_id, number=command.number, turn=turn))
+                tell(TurnProgress(command_id=command_id, number=command.number, turn=turn))
             tell(events.CommandDone(id=command.id))
         case Stop():
             return False
@@ -76,7 +76,7 @@ def answer(line: bytes, kind: str) -> bool:
         case BackUpIdentity() | CreateSwarm() if kind == "silent":
             pass
         case ListSwarms():
-            tell(SwarmsTold(swarms=(HERE, THERE), offers=(OFFER,)))
+            tell(KnownSwarms(swarms=(HERE, THERE), offers=(OFFER,)))
             tell(events.CommandDone(id=command.id))
         case _:
             tell(events.CommandDone(id=command.id))

@@ -114,7 +114,7 @@ class Run:
         )
         older = tuple(self._summary(n, self._at - (self._first - n) * ROUND_SECONDS) for n in range(1, self._first, 4))
         scores = tuple(self._score(n, self._at - (self._first - n) * ROUND_SECONDS) for n in range(0, self._first, 50))
-        yield events.HistoryTold(rounds=older, held_out=scores)
+        yield events.TrainingHistory(rounds=older, held_out=scores)
 
     def _round(self, number: int) -> Iterator[events.Event]:
         skill = skill_at(number)
@@ -165,7 +165,7 @@ class Run:
                 ended = (question * G + place) % 11 != 0
                 rows.append((question, place, answer.text if ended else answer.text[:24], ended))
         self._at += 4
-        yield events.CompletionsGrew(round=number, rows=tuple(rows))
+        yield events.CompletionsProgress(round=number, rows=tuple(rows))
 
     def _summary(self, number: int, at: float) -> events.RoundSummary:
         skill = skill_at(number)

@@ -35,10 +35,10 @@ from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import SegmentedControl
 from waggle.gui.widgets.page_header import TitleRow
-from waggle.gui.widgets.painted import Chip, Logo
+from waggle.gui.widgets.painted_widgets import Chip, Logo
 from waggle.gui.widgets.text import LARGE, ElidedLabel, text
 from waggle.protocol import events
-from waggle.protocol.events_playground import Answered, QuestionAnswered, QuestionPosed
+from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed, SnapshotAnswer
 from waggle.protocol.state import STAGES, AnyEvent, Card, State
 
 PERCENTS = (80, 100, 130, 150, 200)
@@ -106,8 +106,8 @@ def test_models_are_compared_in_the_width_of_the_page_whatever_they_are_called(
     theme.set_text(percent)
     window = window_told([*written, chosen()], *SMALLEST)
     page = opened(window)
-    window._current.take(compared(True, False, models=("Qwen2.5-0.5B-Instruct", "w" * 64), ranked=True))
-    window._current.flush()
+    window._store.take(compared(True, False, models=("Qwen2.5-0.5B-Instruct", "w" * 64), ranked=True))
+    window._store.flush()
     for size in (SMALLEST, SIZE):
         window.resize(*size)
         screenshot_when_still(window)
@@ -150,16 +150,16 @@ def test_in_a_card_the_question_gives_way_before_its_specialty(theme: Theme, qtb
 def ask(window: MainWindow) -> None:
     """Open Try it with an answered question."""
     window.show_page("swarms")
-    window.pages.of(SwarmsPage).show_part("trying")
+    window.pages.of(SwarmsPage).show_part("playground")
     reasons = ("no answer tag", "cut off", "could not be judged", "close")
     answers = tuple(
-        Answered(rounds=place, completion=events.ShownCompletion(text="22", judged=True, reason=reason))
+        SnapshotAnswer(rounds=place, completion=events.ShownCompletion(text="22", judged=True, reason=reason))
         for place, reason in enumerate(reasons)
     )
     right = events.ShownCompletion(text="<answer>3/7</answer>", judged=True, reward=1.0, reason="right", start=8, length=3)
-    window._current.take(QuestionPosed(specialty="bf", title="Tiny programs", number=7, question="+"))
-    window._current.take(QuestionAnswered(specialty="bf", number=7, answers=answers, mine=right))
-    window._current.flush()
+    window._store.take(QuestionPosed(specialty="bf", title="Tiny programs", number=7, question="+"))
+    window._store.take(QuestionAnswered(specialty="bf", number=7, answers=answers, mine=right))
+    window._store.flush()
 
 
 def the_days_stand_clear_of_their_names(you: QWidget, theme: Theme) -> None:
@@ -179,7 +179,7 @@ def raced(swarms: SwarmsPage) -> None:
 
 VIEWS: dict[str, Callable[[SwarmsPage], None]] = {
     "join": SwarmsPage.show_join, "create": SwarmsPage._show_form, "raced": raced,
-    **{part: partial(SwarmsPage.show_part, part=part) for part in ("invite", "models", "trying", "race")},
+    **{part: partial(SwarmsPage.show_part, part=part) for part in ("invite", "models", "playground", "race")},
 }  # fmt: skip
 
 

@@ -114,7 +114,7 @@ def test_the_feed_is_bounded_and_newest_first(window_told: TellWindow, story: li
     assert isinstance(live, LivePage)
     cards = [card_widget for card_widget in live._feed._cards if not card_widget.isHidden()]
     assert 0 < len(cards) <= 12
-    assert cards[0]._card is window._current.state.cards[0]
+    assert cards[0]._card is window._store.state.cards[0]
 
 
 def test_the_same_widgets_serve_the_next_round(window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot) -> None:
@@ -125,8 +125,8 @@ def test_the_same_widgets_serve_the_next_round(window_told: TellWindow, written:
     qtbot.waitUntil(lambda: not live._feed._later.isActive())
     before = list(live._feed._cards)
     for event in written[-40:]:
-        window._current.take(event)
-    window._current.flush()
+        window._store.take(event)
+    window._store.flush()
     assert live._feed._cards == before
 
 
@@ -142,8 +142,8 @@ def test_filters_choose_and_freezing_holds(window_told: TellWindow, written: lis
     live._freeze.setChecked(True)
     top = live._feed._cards[0]._card
     late = events.ShownGroup(key="late", specialty="s", question="q", completions=(ShownCompletion(text="x", judged=True),))
-    window._current.take(events.PeerGroupsArrived(origin="p", name="P", round=1, model="m", groups=(late,)))
-    window._current.flush()
+    window._store.take(events.PeerGroupsArrived(origin="p", name="P", round=1, model="m", groups=(late,)))
+    window._store.flush()
     assert live._feed._cards[0]._card is top
     assert "1 newer question" in live._line.words()
     live._freeze.setChecked(False)
@@ -165,8 +165,8 @@ def test_a_specialty_that_another_swarm_does_not_have_is_chosen_no_longer(
     assert (live._specialty, live._menu_button.text()) == (chosen, chosen)
     other = ready(charter="cd" * 32, specialties=(events.SpecialtyInfo(dataset="bf", title="Tiny programs"),))
     for event in (StartedAgain(reason="Another swarm was chosen."), other):
-        window._current.take(event)
-    window._current.flush()
+        window._store.take(event)
+    window._store.flush()
     assert (live._specialty, live._menu_button.text()) == ("", "All specialties")
     assert [action.text() for action in live._menu_button.menu().actions()] == ["All specialties", "Tiny programs"]
     assert live._menu_button.menu().actions()[0].isChecked()
@@ -190,8 +190,8 @@ def test_an_empty_feed_can_be_frozen_too(window_told: TellWindow, written: list[
     assert isinstance(live, LivePage)
     live._freeze.setChecked(True)
     for event in written:
-        window._current.take(event)
-    window._current.flush()
+        window._store.take(event)
+    window._store.flush()
     assert not any(card_widget._card for card_widget in live._feed._cards)
     assert "newer questions are waiting" in live._line.words()
 
@@ -245,7 +245,7 @@ def test_progress_is_saved(window_told: TellWindow, written: list[AnyEvent], tmp
     if name.endswith("csv"):
         rows = list(csv.reader((tmp_path / name).open()))
         assert rows[0] == list(COLUMNS)
-        assert rows[-1][0] == str(window._current.state.rounds[-1].round)
+        assert rows[-1][0] == str(window._store.state.rounds[-1].round)
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ def test_charts_and_table_show_every_axis(window_told: TellWindow, story: list[A
         page._axis.choose(axis)
         qapp.processEvents()
     page._as_table.setChecked(True)
-    assert page._table.rowCount() >= len(window._current.state.rounds)
+    assert page._table.rowCount() >= len(window._store.state.rounds)
 
 
 def test_both_charts_stand_on_one_axis(window_told: TellWindow, story: list[AnyEvent], qtbot: QtBot) -> None:
@@ -437,16 +437,16 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: TellWindow) 
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
     swarm = window.pages.of(HomePage)._swarm
     for reach, offered in (("connecting", False), ("alone", True), ("connected", True), ("solo", False)):
-        window._current.take(events.ReachChanged(reach=reach, peers=0))  # type: ignore[arg-type]
-        window._current.flush()
+        window._store.take(events.ReachChanged(reach=reach, peers=0))  # type: ignore[arg-type]
+        window._store.flush()
         assert (swarm._invite.isVisible(), swarm._crowd.isVisible()) == (offered, not offered), reach
-    window._current.take(events.ReachChanged(reach="alone", peers=0))
-    window._current.flush()
+    window._store.take(events.ReachChanged(reach="alone", peers=0))
+    window._store.flush()
     swarm._invite.click()
     assert (window.page, window.pages.of(SwarmsPage)._invite_view.isVisible()) == ("swarms", True)
     window.show_page("home")
-    window._current.take(events.PeerChanged(peer=PeerInfo(id="a", name="Brisk Otter", received=3)))
-    window._current.flush()
+    window._store.take(events.PeerChanged(peer=PeerInfo(id="a", name="Brisk Otter", received=3)))
+    window._store.flush()
     assert not swarm._invite.isVisible()
 
 
@@ -455,14 +455,14 @@ def test_what_is_said_of_a_beginner_gives_way_to_trying_it(window_told: TellWind
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
     me = window.pages.of(HomePage)._me
     assert (me._note.isVisible(), me._try.isVisible()) == (True, False)
-    window._current.take(events.HeldOutMeasured(score=HeldOutScore(round=1, at=1.0, right=right, total=100)))
+    window._store.take(events.HeldOutMeasured(score=HeldOutScore(round=1, at=1.0, right=right, total=100)))
     summary = events.RoundSummary(round=1, at=1.0, reward=reward, solved=reward, seconds=1.0, completions=64)
-    window._current.take(events.RoundCompleted(summary=summary))
-    window._current.flush()
+    window._store.take(events.RoundCompleted(summary=summary))
+    window._store.flush()
     assert (me._note.isVisible(), me._try.isVisible()) == (False, True)
     assert window.pages.of(HomePage)._used._line.words() == "Nobody yet"
     me._try.click()
-    assert (window.page, window.pages.of(SwarmsPage).trying.isVisible()) == ("swarms", True)
+    assert (window.page, window.pages.of(SwarmsPage).playground.isVisible()) == ("swarms", True)
 
 
 @pytest.mark.parametrize("reach", ["connecting", "alone", "connected", "solo"])
@@ -482,8 +482,8 @@ def test_an_address_is_offered_only_where_somebody_is_connected(window_told: Tel
     window.show_page("peers")
     for reach, offered in (("alone", False), ("connected", True)):
         event = events.ReachChanged(reach=reach, peers=0, address="/ip4/192.0.2.1/tcp/4001/p2p/12D3")  # type: ignore[arg-type]
-        window._current.take(event)
-        window._current.flush()
+        window._store.take(event)
+        window._store.flush()
         assert window.pages.of(PeersPage)._reach._copy.isVisible() == offered
 
 
@@ -523,12 +523,12 @@ def test_a_good_answer_of_the_model_before_is_not_shown_as_this_ones(window_told
     window = window_told(written)
     good = window.pages.of(HomePage)._good
     assert good._latest is not None
-    window._current.take(ready(model="Another", base="ff"))
-    window._current.flush()
+    window._store.take(ready(model="Another", base="ff"))
+    window._store.flush()
     assert good._latest is None or not good._latest[0].mine
     for mine in (ready(model="A third", base="ee"), StartedAgain(reason="Another swarm was chosen.")):
-        window._current.take(mine)
-    window._current.flush()
+        window._store.take(mine)
+    window._store.flush()
     assert good._latest is None
     assert (good._question.words(), good._when.words()) == ("The next right answer, yours or a peer's, appears here.", "")
 

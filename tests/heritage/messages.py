@@ -39,7 +39,7 @@ from waggle.network.transport.gateway import server
 from waggle.rl.random_streams import generator, uniforms
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import PROTOCOL, Charter, Specialty, first_swarm
-from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
+from waggle.tasks.questions import Question, QuestionId, epoch_at, split_of
 from waggle.tasks.rollout_group import Completion, Group
 from waggle.tasks.sandbox.exam import Exam
 
@@ -62,7 +62,7 @@ PRIVATE = Charter(
     group_size_max=12,
     completion_characters=1200,
     age_window_s=7200,
-    index_cap=4096,
+    questions_per_epoch=4096,
     questions_digest="0f" * 32,
     admission=membership.public_key_of(KEY),
     model_hint="Qwen/Qwen2.5-0.5B-Instruct",
@@ -170,7 +170,7 @@ def facts() -> dict[str, Any]:
         "hash of the charter that ships with Waggle": PUBLIC.digest.hex(),
         "hash of a private charter": PRIVATE.digest.hex(),
         "public half of an admission key": membership.public_key_of(KEY),
-        "seeds of questions": [seed_of(PUBLIC.digest, ME.peer_id, QuestionId("bf", EPOCH, index)) for index in range(4)],
+        "seeds of questions": [QuestionId("bf", EPOCH, number).key(PUBLIC.digest, ME.peer_id).seed for number in range(4)],
         "splits of questions": [split_of("bf", f"What is {number}?") for number in range(64)],
         "exam": EXAM.digest.hex(),
         "shards": [directory.shard_of(ME.peer_id, bits) for bits in range(announcement.MAX_BITS + 1)],

@@ -39,7 +39,7 @@ from heritage.continuation import (
 from models.local_hub import local_hub
 from waggle.core import paths, settings
 from waggle.protocol import commands, events, json_lines
-from waggle.protocol.events_identity import BackupWritten, DaysTold
+from waggle.protocol.events_identity import BackupWritten, DailyTotals
 from waggle.protocol.events_leaderboard import ModelsCompared
 from waggle.protocol.events_models import ModelExported
 from waggle.protocol.events_playground import AnswerShared, QuestionPosed
@@ -201,9 +201,9 @@ def _killed_between_two_checkpoints(story: Story) -> None:
                 start = len(engine.lines)
                 engine.command(commands.Resume)
         engine.command(commands.QueryHistory)
-        history = engine.wait(events.HistoryTold)
+        history = engine.wait(events.TrainingHistory)
         engine.command(commands.QueryDays)
-        days = engine.wait(DaysTold)
+        days = engine.wait(DailyTotals)
         engine.kill()
     story.facts |= {"round": played, "checkpoint": saved, "history": fields_of(history), "days": fields_of(days)}
 

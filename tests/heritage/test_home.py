@@ -42,9 +42,9 @@ from waggle.network.limits import reputation_file
 from waggle.network.messages import invite
 from waggle.network.transport import peer_cache
 from waggle.protocol import commands, events, json_lines
-from waggle.protocol.events_identity import BackupRead, DaysTold
-from waggle.protocol.events_models import ModelsTold
-from waggle.protocol.events_swarms import InviteWritten, SwarmsTold
+from waggle.protocol.events_identity import BackupRead, DailyTotals
+from waggle.protocol.events_models import ModelList
+from waggle.protocol.events_swarms import InviteWritten, KnownSwarms
 from waggle.protocol.state import State, apply
 from waggle.tasks import charter as charters
 
@@ -113,12 +113,12 @@ def test_a_pause_holds_and_all_that_was_known_is_known(person: Person, expected:
         engine.command(commands.Pause)
 
         engine.command(commands.QueryHistory)
-        history = fields_of(engine.wait(events.HistoryTold))
+        history = fields_of(engine.wait(events.TrainingHistory))
         for kind in ("rounds", "held_out", "ahas"):
             was = expected["history"][kind]
             assert holds(history[kind][: len(was)], was)
         engine.command(commands.QueryDays)
-        days = fields_of(engine.wait(DaysTold))
+        days = fields_of(engine.wait(DailyTotals))
         then = expected["days"]["all"]
         assert days["all"]["date"] == then["date"]
         assert days["all"]["rounds"] > then["rounds"]
@@ -126,7 +126,7 @@ def test_a_pause_holds_and_all_that_was_known_is_known(person: Person, expected:
         assert (days["met"], days["taken"]) == (expected["days"]["met"], expected["days"]["taken"])
 
         engine.command(commands.ListSwarms)
-        swarms = {swarm.charter: swarm for swarm in engine.wait(SwarmsTold).swarms}
+        swarms = {swarm.charter: swarm for swarm in engine.wait(KnownSwarms).swarms}
         assert swarms[expected["public"]["charter"]].created
         assert swarms[expected["private"]["charter"]].active
         assert swarms[expected["private"]["charter"]].private
@@ -135,7 +135,7 @@ def test_a_pause_holds_and_all_that_was_known_is_known(person: Person, expected:
         assert written.key == invite.read(expected["private"]["link"]).key
 
         engine.command(commands.ListModels)
-        models = {(model.name, model.folder): model for model in engine.wait(ModelsTold).models}
+        models = {(model.name, model.folder): model for model in engine.wait(ModelList).models}
         assert models["", ""].rounds >= expected["checkpoint"]
         if sys.platform == "linux":
             from_hub = models[TINY, ""]

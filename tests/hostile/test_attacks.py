@@ -27,6 +27,7 @@ from waggle.network.limits.reputation import DOUBT_S, TRUSTED_PART
 from waggle.network.messages import directory, rollout_record
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived, ReachChanged, RecordRejected
+from waggle.network.messages.faults import Fault
 from waggle.network.messages.handshake import Handshake
 from waggle.network.messages.rollout_record import MAX_BLOB
 from waggle.network.transport.hivemind import call_limits
@@ -194,7 +195,7 @@ async def test_whoever_stalls_the_verifier_is_not_asked_again_and_it_is_started_
         stalled.setattr(child_process, "LOOK_SECONDS", 0.0)
         await hostile.attack(slow_answers, scene_of(hostile))
         dropped = await victim.ear.hear(RecordRejected, lambda news: news.origin == hostile.identity.peer_id)
-    assert dropped.reason == "cannot be judged"
+    assert dropped.reason == Fault.CANNOT_BE_JUDGED
     assert victim.node._reputations.of(hostile.identity.peer_id).doubted_until > time.time() + DOUBT_S / 2
     await honest_arrives()
     assert verifier.pid != judging
@@ -341,7 +342,7 @@ async def test_a_flood_of_calls_by_several_at_once_is_cut_off_for_its_senders_al
         victim = await start("victim", seeds=(seed_address,))
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = [await attacker(f"caller {number}") for number in range(3)]
-    address = (await victim.node._connection.network.addresses())[0]
+    address = (await victim.node._transport.network.addresses())[0]
     await asyncio.gather(*(each.network.connect(address) for each in hostile))
 
     floods = [asyncio.create_task(each.flood([victim.identity.peer_id], int(2 * CALLS_BURST))) for each in hostile]
@@ -369,7 +370,7 @@ async def test_a_greeting_may_not_carry_what_another_announced(attacker: StartAt
 
     dropped = await victim.ear.hear(RecordRejected, lambda news: news.origin == thief.identity.peer_id)
 
-    assert dropped.reason == "forged announcement"
+    assert dropped.reason == Fault.FORGED_ANNOUNCEMENT
 
 
 @pytest.mark.parametrize(
@@ -403,7 +404,7 @@ async def test_a_muted_peer_is_not_learned_from_and_a_blocked_one_gets_nothing_e
 
     assert victim.node.waiting() == ()
     assert peer_id in victim.node._reputations.avoided()
-    dht = honest.node._connection.network
+    dht = honest.node._transport.network
     assert await dht.fetch_handshake(victim.identity.peer_id)
 
     victim.node.choose(peer_id, "blocked")
@@ -422,7 +423,7 @@ async def test_a_crowd_of_made_up_names_in_the_directory_keeps_nobody_from_being
     hostile = [await attacker(f"crowd {number}") for number in range(2)]
     names = [fresh_identity(tmp_path, f"name {number}") for number in range(2 * 160)]  # more than their share of a shard
     await asyncio.gather(*(each.announce_crowd(names[i::2]) for i, each in enumerate(hostile)))
-    shard = await victim.node._connection.network.read_directory(directory.key_of(charter.digest, 0, 0))
+    shard = await victim.node._transport.network.read_directory(directory.key_of(charter.digest, 0, 0))
     assert len(shard) > 200, "each replica holds SHARD_CAP of them at most; a read puts several together"
 
     await honest_arrives()
@@ -438,5 +439,5 @@ def test_whoever_presents_anothers_groups_is_never_that_other(charter: Charter, 
     for last in (b"\0", b"\1"):
         me: Any = SimpleNamespace(peer_id=bytes(37) + last)
         scene = Scene(charter=charter, verifier=verifier, identity=me, now=time.time(), canary="")
-        with pytest.raises(BadRecord, match="another origin"):
+        with pytest.raises(BadRecord, match=Fault.OTHER_ORIGIN):
             rollout_record.decode(attacks.anothers_groups(scene).blob, charter, origin=me.peer_id, now=scene.now)

@@ -13,8 +13,7 @@ from network.loopback import SOON, Start, answered, fresh_identity, question_ids
 from waggle.network.exchange.collector import MAX_PULL_BYTES
 from waggle.network.messages import directory
 from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachChanged
-from waggle.network.transport.hivemind import dht_validator
-from waggle.network.transport.hivemind import transport as connection
+from waggle.network.transport.hivemind import dht_validator, transport
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.web import server
 from waggle.tasks.charter import Charter
@@ -55,16 +54,16 @@ async def test_calls_that_are_begun_and_never_end_do_not_fill_the_memory(
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = await attacker("half")
     await hostile.network.connect((await victim.node.addresses())[0])
-    before = victim.node._connection.network.daemon.memory
-    assert 0 < before < connection.MOST_MEMORY / 4
-    monkeypatch.setattr(connection, "MOST_MEMORY", before + BEGUN_CALLS * MAX_PULL_BYTES // 2)
+    before = victim.node._transport.network.daemon.memory
+    assert 0 < before < transport.MOST_MEMORY / 4
+    monkeypatch.setattr(transport, "MOST_MEMORY", before + BEGUN_CALLS * MAX_PULL_BYTES // 2)
 
     with suppress(ConnectionError, *load_hivemind().failures):  # the node may close the connection before all is sent
         await hostile.begin_calls(victim.identity.peer_id, BEGUN_CALLS)
     restarted = await victim.ear.hear(NetworkRestarted)
 
-    assert restarted.reason == connection.FULL
-    assert victim.node._connection.network.daemon.memory < connection.MOST_MEMORY
+    assert restarted.reason == transport.FULL
+    assert victim.node._transport.network.daemon.memory < transport.MOST_MEMORY
     await honest_one(start, seed_address, charter, verifier, victim)
 
 
@@ -97,7 +96,7 @@ async def test_a_shard_full_of_names_that_are_renewed_for_ever_keeps_nobody_from
     for each in hostile:  # with the default of five, the farthest of six nodes is never asked
         each.network._node.num_replicas = 6
     names = [fresh_identity(tmp_path, f"name {number}") for number in range(CAP)]
-    storage = victim.node._connection.network._node.protocol.storage
+    storage = victim.node._transport.network._node.protocol.storage
     key = load_hivemind().DHTID.generate(directory.key_of(charter.digest, 0, 0))
 
     def inside() -> set[bytes]:

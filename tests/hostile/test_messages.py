@@ -90,7 +90,7 @@ def still_hears(start: Start, seed_address: str, charter: Charter, verifier: Ver
 
 
 def dht_of(live: Live) -> HivemindNetwork:
-    door: Any = live.node._connection
+    door: Any = live.node._transport
     dht: HivemindNetwork = door.network
     return dht
 

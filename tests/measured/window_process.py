@@ -224,7 +224,7 @@ def _press_and_close(window: MainWindow, done: dict[str, int]) -> None:
 def _look() -> Theme:
     application()
     theme = Theme("light")
-    theme.dress()
+    theme.apply()
     return theme
 
 

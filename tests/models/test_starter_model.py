@@ -12,6 +12,7 @@ from tokenizers import Tokenizer, pre_tokenizers
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from waggle.core import paths
+from waggle.sapo.prompt_form import PLAIN
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -101,7 +102,7 @@ def test_both_readers_give_the_same_ids_on_every_kind_of_question(
     plain: Tokenizer, wrapped: Any, questions: dict[str, list[str]], dataset: str
 ) -> None:
     for text in questions[dataset]:
-        _same(plain, wrapped, first_swarm().prompt_for(text))
+        _same(plain, wrapped, PLAIN.text(text))
 
 
 @pytest.mark.parametrize("text", ODD)
@@ -124,7 +125,7 @@ def test_any_bytes_that_are_text_come_back_byte_for_byte(plain: Tokenizer, raw: 
 
 @pytest.mark.parametrize("dataset", [specialty.dataset for specialty in first_swarm().specialties])
 def test_prompts_are_short(plain: Tokenizer, questions: dict[str, list[str]], dataset: str) -> None:
-    assert all(len(plain.encode(first_swarm().prompt_for(text)).ids) <= 80 for text in questions[dataset])
+    assert all(len(plain.encode(PLAIN.text(text)).ids) <= 80 for text in questions[dataset])
 
 
 def test_the_answer_tags_are_single_plain_tokens_and_only_pad_and_stop_are_special(plain: Tokenizer) -> None:
@@ -153,7 +154,7 @@ def test_special_tokens_in_a_strangers_text_can_be_read_as_plain_text(plain: Tok
 def test_it_knows_sums_and_stops_by_itself(model: Any, plain: Tokenizer) -> None:
     right = 0
     for sum_of in range(4, 10):
-        ids = torch.tensor([plain.encode(first_swarm().prompt_for(f"Calculate {sum_of - 2} + 2.")).ids])
+        ids = torch.tensor([plain.encode(PLAIN.text(f"Calculate {sum_of - 2} + 2.")).ids])
         with torch.inference_mode():
             grown = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=8, top_k=None)
         right += grown[0, ids.shape[1] :].tolist() == [*plain.encode(str(sum_of)).ids, plain.token_to_id("<|eos|>")]
@@ -166,7 +167,7 @@ def test_it_seldom_opens_the_answer_tag_but_is_able_to(model: Any, plain: Tokeni
     for texts in questions.values():
         for text in texts[:20]:
             with torch.inference_mode():
-                logits = model(torch.tensor([plain.encode(first_swarm().prompt_for(text)).ids])).logits[0, -1]
+                logits = model(torch.tensor([plain.encode(PLAIN.text(text)).ids])).logits[0, -1]
             chances.append(float(logits.softmax(-1)[opening]))
     assert 0.003 < sum(chances) / len(chances) < 0.03
 

@@ -22,7 +22,7 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.transport.interface import Callbacks, Services
 from waggle.tasks.charter import Charter, first_swarm
-from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
+from waggle.tasks.questions import Question, QuestionId, epoch_at, split_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -103,7 +103,7 @@ def question_ids(
     """The first `count` questions of this origin for training, or the reserved ones (one in ten)."""
     epoch = epoch_at(time.time()) if epoch is None else epoch
     ids = [QuestionId(DATASET, epoch, index) for index in range(60 * count + 240)]
-    record = verifier.questions([(each.dataset, seed_of(charter.digest, origin, each)) for each in ids])
+    record = verifier.questions([(each.dataset, each.key(charter.digest, origin).seed) for each in ids])
     result = [i for i, q in zip(ids, record, strict=True) if (split_of(q.dataset, q.text) != "train") == reserved]
     return result[:count]
 
@@ -112,7 +112,7 @@ def answered(charter: Charter, verifier: Verifier, origin: bytes, ids: Iterable[
     """Groups of three completions, right, wrong and cut off, with rewards 1, at most a crumb, and 0."""
     groups = []
     for each in ids:
-        (truth,) = verifier.answers([(each.dataset, seed_of(charter.digest, origin, each))])
+        (truth,) = verifier.answers([(each.dataset, each.key(charter.digest, origin).seed)])
         completions = (
             Completion(text=f"I think <answer>{truth}</answer>", ended=True),
             Completion(text="<answer>no idea</answer>", ended=True),

@@ -25,6 +25,7 @@ from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachChanged, RecordRejected, TrafficMeasured
+from waggle.network.messages.faults import Fault
 from waggle.network.messages.rollout_record import RolloutRecord, encode
 from waggle.network.open_node import open_node
 from waggle.network.transport import peer_cache
@@ -33,7 +34,7 @@ from waggle.network.transport.hivemind.network import open_network
 from waggle.network.transport.hivemind.transport import HivemindTransport
 from waggle.network.transport.interface import ConnectedPeer, Services
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import Question, epoch_at, seed_of
+from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.rollout_group import Completion, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -54,7 +55,7 @@ async def test_groups_made_by_one_node_arrive_judged_at_the_other(
     assert (arrived.origin, arrived.round, arrived.model) == (node.identity.peer_id, 7, "starter")
     assert [each.group for each in arrived.groups] == groups
     for each in arrived.groups:
-        seed = seed_of(charter.digest, node.identity.peer_id, each.group.id)
+        seed = each.group.id.key(charter.digest, node.identity.peer_id).seed
         assert each.question == verifier.questions([(each.group.id.dataset, seed)])[0]
         assert each.rewards[0] == 1.0
         assert max(each.rewards[1:]) < 0.2
@@ -130,7 +131,7 @@ async def test_reserved_questions_are_refused_and_the_others_of_the_record_kept(
     share(node.node, groups)
 
     dropped = await other.ear.hear(RecordRejected)
-    assert (dropped.origin, dropped.reason) == (peer_id, "reserved question")
+    assert (dropped.origin, dropped.reason) == (peer_id, Fault.RESERVED_QUESTION)
     arrived = await other.ear.hear(GroupsArrived)
     assert [judged.group for judged in arrived.groups] == groups[1:]
     await other.ear.peer(peer_id, lambda news: news.peer.rejected == 1 and news.peer.received == 1)
@@ -168,7 +169,7 @@ async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
     finally:
         await dht.close()
 
-    assert (dropped.origin, dropped.reason) == (liar.peer_id, "not the payload that was announced")
+    assert (dropped.origin, dropped.reason) == (liar.peer_id, Fault.OTHER_PAYLOAD)
     who = f"{short_id(liar.peer_id)} ({name_of(liar.peer_id)})"
     why = "not the payload that was announced; nothing is pulled from it for 60 s"
     assert f"a message of peer {who} is refused: {why}" in caplog.messages
@@ -185,7 +186,7 @@ async def test_sharing_goes_on_after_the_network_process_was_killed(
     share(node.node, [first], round_number=1)
     await other.ear.hear(GroupsArrived)
 
-    os.kill(node.node._connection.pid, signal.SIGKILL)
+    os.kill(node.node._transport.pid, signal.SIGKILL)
     await node.ear.hear(NetworkRestarted)
     share(node.node, [second], round_number=2)
 
@@ -264,8 +265,8 @@ async def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of
 ) -> None:
     monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.CALLS_RATE", 0.0)
     node = open_node(options(), charter, identity, verifier, Ear())
-    assert isinstance(node._connection, HivemindTransport)
-    limits, request = CallLimits(node._connection._callbacks.services), SimpleNamespace(ByteSize=lambda: 2)
+    assert isinstance(node._transport, HivemindTransport)
+    limits, request = CallLimits(node._transport._callbacks.services), SimpleNamespace(ByteSize=lambda: 2)
     crowd = [
         ConnectedPeer(PEER_ID_PREFIX + i.to_bytes(32, "big"), "/ip4/8.8.4.1/tcp/1", relayed=False) for i in range(MAX_PEERS + 20)
     ]
@@ -329,7 +330,7 @@ async def test_a_verifier_killed_over_a_record_is_nobodys_offence(tmp_path: Path
             charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=1, epoch=epoch_at(now),
             specialties=1, model="m", expires=1,
         )  # fmt: skip
-        await node._collector._accept(node._connection, peer.peer_id, announced, blob, now)
+        await node._collector._accept(node._transport, peer.peer_id, announced, blob, now)
         assert node._reputations.of(peer.peer_id).rejected == 0
         assert node.waiting() == ()
     finally:

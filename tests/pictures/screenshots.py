@@ -216,7 +216,7 @@ def main(arguments: Sequence[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     application()
     theme = Theme("light")
-    theme.dress()
+    theme.apply()
     for path in pictures(theme, Path(arguments[0]), folder):
         sys.stdout.write(f"{path}\n")
     return 0

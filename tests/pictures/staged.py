@@ -47,7 +47,7 @@ def _won(view: RaceView) -> None:
 
 def _failed(view: RaceView) -> None:
     _take(view, 17)
-    view._ended("The computer ran out of memory.")
+    view._show_end("The computer ran out of memory.")
 
 
 RACES: Mapping[str, Callable[[RaceView], None]] = {
@@ -70,18 +70,18 @@ def _turn(
 
 def _tell(window: MainWindow, *events: AnyEvent) -> None:
     for event in events:
-        window._current.take(event)
-    window._current.flush()
+        window._store.take(event)
+    window._store.flush()
 
 
-def _first(*, finished: bool = True) -> events_chat.TurnGrew:
+def _first(*, finished: bool = True) -> events_chat.TurnProgress:
     now = "<answer>3/7</answer>" if finished else "<answer>3"
-    return events_chat.TurnGrew(number=0, turn=_turn("Simplify the fraction 36/84.", now, "3/7", finished=finished))
+    return events_chat.TurnProgress(number=0, turn=_turn("Simplify the fraction 36/84.", now, "3/7", finished=finished))
 
 
 def _grown(window: MainWindow, _view: ChatView) -> None:
     second = _turn("Hello, who are you?\nTell me about yourself.", "<answer>22</answer>", f"22 {LONG}", stopped=True, left_out=1)
-    _tell(window, _first(), events_chat.TurnGrew(number=1, turn=second))
+    _tell(window, _first(), events_chat.TurnProgress(number=1, turn=second))
 
 
 def _writing(window: MainWindow, view: ChatView) -> None:
@@ -118,7 +118,7 @@ def show_race(window: MainWindow, state: str) -> None:
 def show_talk(window: MainWindow, state: str) -> None:
     """Show the page Chat in this state."""
     window.show_page("swarms")
-    window.pages.of(SwarmsPage).show_part("trying")
-    window.pages.of(SwarmsPage).trying.which.choose(1)
-    _tell(window, events_chat.TalkOffered(moments=MOMENTS, taught=False))
-    TALKS[state](window, window.pages.of(SwarmsPage).trying.chat)
+    window.pages.of(SwarmsPage).show_part("playground")
+    window.pages.of(SwarmsPage).playground.which.choose(1)
+    _tell(window, events_chat.ChatOffer(moments=MOMENTS, taught=False))
+    TALKS[state](window, window.pages.of(SwarmsPage).playground.chat)

@@ -51,7 +51,7 @@ def test_a_small_pool_keeps_what_is_newest():
         for member in range(3):
             swarm.send(member, [group(swarm, member, index)])
         swarm.advance()
-    ages = [5 - waiting.group.id.index for connection in swarm.connections for waiting in connection.waiting()]
+    ages = [5 - waiting.group.id.number for connection in swarm.connections for waiting in connection.waiting()]
     assert waiting(swarm) == [2, 2, 2], "one of each other node: a quarter of the pool"
     assert set(ages) == {0}
 

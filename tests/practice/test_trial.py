@@ -18,6 +18,7 @@ from waggle.practice.trial import TICK_SECONDS, Setup, Trial, noise_seed, origin
 from waggle.rl.update_rules import grpo, ppo
 from waggle.sapo import round as sapo
 from waggle.sapo import stages
+from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.sharing import strategy
 from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Candidates, TrainingSet
@@ -151,7 +152,7 @@ def test_models_of_other_sizes_and_vocabularies_share_in_one_swarm(setup, verifi
     assert foreign, "the tiny one learned from nobody"
     words = load_tokenizer(tmp_path)
     for each in foreign:
-        assert words.decode(each.batch.prompt) == CHARTER.prompt_for(each.group.question.text)
+        assert words.decode(each.batch.prompt) == PLAIN.text(each.group.question.text)
 
 
 def test_a_node_asks_only_about_its_own_specialties_and_learns_from_others(setup, verifier):
@@ -273,7 +274,7 @@ def test_what_travels_is_what_the_engine_would_send_judged_again_where_it_had_to
     cut = judged_group(2, f"{right}\ufffd", "no\ufffd", ended=False)
     broken = judged_group(3, "\ufffdno", "no", ended=True)
     twice = judged_group(4, f"{right}{right}", "no", ended=True)
-    unchanged, changed, several = Trial(key(), setup, verifier)._as_shared([whole, cut, broken, twice])
+    unchanged, changed, several = Trial(key(), setup, verifier)._shareable_groups([whole, cut, broken, twice])
     assert unchanged == whole
     assert several.rewards == (0.0, 1.0), "as a reader would have it"
     assert [completion.text for completion in changed.group.completions] == [right, "no"]

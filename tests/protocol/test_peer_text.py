@@ -3,7 +3,7 @@
 import pytest
 
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.peer_text import about, standing
+from waggle.protocol.peer_text import standing, standing_text
 
 NOW = 1000.0
 
@@ -34,7 +34,7 @@ NOW = 1000.0
     ],
 )
 def test_it_says_what_decides(fields: dict[str, object], says: str) -> None:
-    assert about(PeerInfo(id="x", name="Brisk Otter", **fields), NOW) == says
+    assert standing_text(PeerInfo(id="x", name="Brisk Otter", **fields), NOW) == says
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import pytest
 from msgspec.structs import replace
 
 from waggle.protocol import events, events_playground
-from waggle.protocol.events_chat import TURNS, Reply, TalkCleared, Turn, TurnGrew
-from waggle.protocol.events_identity import Day, DaysTold
+from waggle.protocol.events_chat import TURNS, ChatCleared, Reply, Turn, TurnProgress
+from waggle.protocol.events_identity import DailyTotals, Day
 from waggle.protocol.events_playground import AnswerShared
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import CARDS, PEERS, REASONS, ROUNDS, Snapshot, State, apply
@@ -36,7 +36,7 @@ def arrived(origin: str, count: int) -> events.PeerGroupsArrived:
 def test_a_round_is_followed_from_question_to_lesson():
     state = fold(drawn(4))
     assert (state.stage, state.answers_expected, len(state.cards)) == ("answer", 6, 2)
-    state = fold(events.CompletionsGrew(round=4, rows=((1, 2, "half", False), (0, 0, "done", True))), state=state)
+    state = fold(events.CompletionsProgress(round=4, rows=((1, 2, "half", False), (0, 0, "done", True))), state=state)
     assert state.cards[1].completions[2].text == "half"
     assert state.answered == 1
     judged = events.ShownGroup(
@@ -71,7 +71,7 @@ def test_a_shared_answer_of_ones_own_is_a_card_and_never_taken_for_one_of_the_ro
     by_hand = events.ShownGroup(
         key="me/by hand", specialty="Logic", question="q", completions=(events.ShownCompletion(text="7", human=True),)
     )
-    grown = events.CompletionsGrew(round=4, rows=((0, 0, "done", True),))
+    grown = events.CompletionsProgress(round=4, rows=((0, 0, "done", True),))
     state = fold(drawn(4), AnswerShared(round=4, group=by_hand, at=3.0), grown)
     assert [(card.key, card.by_hand, card.completions[0].text) for card in state.cards] == [
         ("me/by hand", True, "7"), ("me/4/0", False, "done"), ("me/4/1", False, ""),
@@ -79,12 +79,12 @@ def test_a_shared_answer_of_ones_own_is_a_card_and_never_taken_for_one_of_the_ro
 
 
 def test_all_answers_written_means_judging():
-    state = fold(drawn(1, count=1, size=2), events.CompletionsGrew(round=1, rows=((0, 0, "a", True), (0, 1, "b", True))))
+    state = fold(drawn(1, count=1, size=2), events.CompletionsProgress(round=1, rows=((0, 0, "a", True), (0, 1, "b", True))))
     assert state.stage == "judge"
 
 
 def test_growth_of_rows_that_do_not_exist_changes_nothing():
-    state = fold(drawn(1), events.CompletionsGrew(round=1, rows=((9, 0, "x", False), (0, 9, "x", False))))
+    state = fold(drawn(1), events.CompletionsProgress(round=1, rows=((9, 0, "x", False), (0, 9, "x", False))))
     assert all(completion.text == "" for card in state.cards for completion in card.completions)
 
 
@@ -120,7 +120,7 @@ def amid_a_round() -> State:
         events.PeerChanged(peer=events.PeerInfo(id="x", name="Brisk Otter", received=4)),
         events.TrafficMeasured(up=1.0, down=2.0),
         drawn(3, count=1), events.GroupsJudged(round=3, groups=(judged,)), arrived("x", 1), drawn(4),
-        events.CompletionsGrew(round=4, rows=((0, 0, "done", True),)),
+        events.CompletionsProgress(round=4, rows=((0, 0, "done", True),)),
         events_playground.QuestionPosed(specialty="bf", title="Logic", number=1, question="q"),
         events_playground.QuestionAnswered(specialty="bf", number=1, answers=()),
     )  # fmt: skip
@@ -155,7 +155,7 @@ def test_a_round_that_is_drawn_again_takes_the_place_of_what_stood_of_it():
     )
     state = fold(drawn(4), events.GroupsJudged(round=4, groups=(judged,)), events.EngineGone(code=9, restarts=1), drawn(4))
     everything = tuple((question, number, "done", True) for question in (0, 1) for number in range(3))
-    state = fold(events.CompletionsGrew(round=4, rows=everything), state=state)
+    state = fold(events.CompletionsProgress(round=4, rows=everything), state=state)
     assert [card.key for card in state.cards] == ["me/4/0", "me/4/1"]
     assert (state.answered, state.answers_expected) == (6, 6)
 
@@ -190,8 +190,8 @@ def test_ahas_are_kept_in_their_order_and_come_back_with_the_history():
     first, second = (events.Aha(round=number, at=1.0, specialty=f"s{number}") for number in (1, 2))
     state = fold(events.AhaHappened(aha=first), events.AhaHappened(aha=second))
     assert state.ahas == (first, second)
-    assert fold(events.HistoryTold(rounds=(), held_out=(), ahas=(first,))).ahas == (first,)
-    assert fold(events.HistoryTold(rounds=(), held_out=()), state=state).ahas == (first, second)
+    assert fold(events.TrainingHistory(rounds=(), held_out=(), ahas=(first,))).ahas == (first,)
+    assert fold(events.TrainingHistory(rounds=(), held_out=()), state=state).ahas == (first, second)
 
 
 @pytest.mark.parametrize(
@@ -215,19 +215,19 @@ def turn(words: str, *, finished: bool = True) -> Turn:
 
 
 def test_a_conversation_grows_turn_by_turn_never_beyond_its_end_and_is_cleared():
-    state = fold(TurnGrew(number=0, turn=turn("a", finished=False)), TurnGrew(number=0, turn=turn("a")))
-    state = fold(TurnGrew(number=1, turn=turn("b", finished=False)), state=state)
+    state = fold(TurnProgress(number=0, turn=turn("a", finished=False)), TurnProgress(number=0, turn=turn("a")))
+    state = fold(TurnProgress(number=1, turn=turn("b", finished=False)), state=state)
     assert [(spoken.words, spoken.finished) for spoken in state.talk] == [("a", True), ("b", False)]
-    assert [spoken.words for spoken in fold(TurnGrew(number=1, turn=turn("c")), state=state).talk] == ["a", "c"], (
+    assert [spoken.words for spoken in fold(TurnProgress(number=1, turn=turn("c")), state=state).talk] == ["a", "c"], (
         "it is said anew"
     )
-    long = fold(*(TurnGrew(number=number, turn=turn(str(number))) for number in range(TURNS + 5)))
+    long = fold(*(TurnProgress(number=number, turn=turn(str(number))) for number in range(TURNS + 5)))
     assert len(long.talk) == TURNS
-    assert fold(TalkCleared(), state=state).talk == ()
+    assert fold(ChatCleared(), state=state).talk == ()
 
 
 def test_another_model_knows_nothing_of_a_conversation():
-    state = fold(ready("a"), TurnGrew(number=0, turn=turn("a")))
+    state = fold(ready("a"), TurnProgress(number=0, turn=turn("a")))
     assert fold(ready("a"), state=state).talk
     assert fold(ready("b"), state=state).talk == ()
     assert fold(Snapshot(state=fold(ready("a"))), state=state).talk == state.talk, "the engine remembers none"
@@ -237,7 +237,7 @@ def test_another_model_has_learned_nothing_of_what_this_one_has_and_the_same_one
     early, score = (events.HeldOutScore(round=number, at=1.0, right=3, total=8) for number in (0, 1))
     aha = events.Aha(round=1, at=1.0, specialty="s")
     state = fold(
-        ready("a"), events.HistoryTold(rounds=(summary(0),), held_out=(early,), ahas=()), events.HeldOutMeasured(score=score),
+        ready("a"), events.TrainingHistory(rounds=(summary(0),), held_out=(early,), ahas=()), events.HeldOutMeasured(score=score),
         events.AhaHappened(aha=aha), events.RoundCompleted(summary=summary(1)), events.CheckpointSaved(round=1, bytes=9),
     )  # fmt: skip
 
@@ -247,14 +247,14 @@ def test_another_model_has_learned_nothing_of_what_this_one_has_and_the_same_one
     assert learned(fold(ready("a", 2), state=state)) == ((summary(0),), (early,), (summary(1),), (score,), (aha,), 1)
     other = fold(ready("b"), state=state)
     assert learned(other) == ((), (), (), (), (), None)
-    history = events.HistoryTold(rounds=(summary(7),), held_out=(), ahas=())
+    history = events.TrainingHistory(rounds=(summary(7),), held_out=(), ahas=())
     assert learned(fold(history, state=other)) == ((summary(7),), (), (), (), (), None)
 
 
 def test_what_is_known_of_later_rounds_than_the_model_goes_on_from_is_no_more_and_where_it_begins_anew_nothing():
     early, late = (events.HeldOutScore(round=number, at=1.0, right=3, total=8) for number in (1, 3))
     aha = events.Aha(round=0, at=1.0, specialty="s")
-    history = events.HistoryTold(rounds=(summary(0), summary(1), summary(2)), held_out=(early, late), ahas=(aha,))
+    history = events.TrainingHistory(rounds=(summary(0), summary(1), summary(2)), held_out=(early, late), ahas=(aha,))
     measured = (events.HeldOutMeasured(score=score) for score in (early, late))
     state = fold(ready("a"), history, *(events.RoundCompleted(summary=summary(number)) for number in range(3)), *measured)
 
@@ -284,7 +284,7 @@ def test_two_models_of_one_name_share_nothing():
 def test_all_that_were_asked_are_counted_however_many():
     state = fold(drawn(1, count=32), *[arrived(f"peer{i}", 8) for i in range(20)])
     rows = tuple((question, completion, "x", True) for question in range(32) for completion in range(3))
-    state = fold(events.CompletionsGrew(round=1, rows=rows), state=state)
+    state = fold(events.CompletionsProgress(round=1, rows=rows), state=state)
     assert (state.answered, state.stage) == (96, "judge")
 
 
@@ -300,7 +300,7 @@ def test_each_round_counts_once_whether_it_ended_before_or_after_the_days_were_c
     rounds = [summary(number) for number in range(4)]
     nothing = Day(date="2026-03-09", rounds=0, answers=0)
     completed = [events.RoundCompleted(summary=entry) for entry in rounds]
-    counted = DaysTold(days=(), all=nothing, newest=(1, rounds[1].at))
+    counted = DailyTotals(days=(), all=nothing, newest=(1, rounds[1].at))
     assert fold(*completed[:2], counted).since == ()
     assert fold(*completed[:3], counted).since == (rounds[2],), "it ended while they were counted"
     assert fold(*completed[:1], counted, completed[1], completed[2]).since == (rounds[2],), "it was written, and not yet told"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from waggle.rl.objective import Clip, clipped, clipped_objective
+from waggle.rl.objective import Clip, clipped_objective, is_clipped
 
 CLIP = Clip(low=0.2, high=0.28)
 # (ratio, advantage, value of min(r A, clip(r) A), whether the gradient is cut)
@@ -30,7 +30,7 @@ def test_the_objective_clips_on_the_side_the_advantage_pulls_to(namespace, ratio
     loss = clipped_objective(namespace, logp, old, make([advantage]), make([0.5]), CLIP)
     assert float(loss) == pytest.approx(-0.5 * value, rel=1e-5)
     if ratio not in (1.28, 0.8):  # on the very edge rounding decides
-        assert bool(clipped(logp, old, make([advantage]), CLIP)[0]) is cut
+        assert bool(is_clipped(logp, old, make([advantage]), CLIP)[0]) is cut
 
 
 def test_the_gradient_vanishes_exactly_where_the_clip_cuts():

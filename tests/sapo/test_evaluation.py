@@ -6,6 +6,7 @@ from sapo.test_round import node
 from waggle.rl.random_streams import uniforms
 from waggle.sapo.evaluation import AT_ONCE, Score, exam_of, measure
 from waggle.sapo.fakes import FakePolicy
+from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.stages import RoundSettings
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import RIGHT, Completion
@@ -13,7 +14,7 @@ from waggle.tasks.rollout_group import RIGHT, Completion
 
 def test_right_answers_on_reserved_questions_are_counted(verifier):
     questions = verifier.held_out("base_conversion", "test", 20)
-    answers = verifier.answers([(question.dataset, question.seed) for question in questions])
+    answers = verifier.answers([question.key for question in questions])
     common = max(set(answers), key=answers.count)
     score = measure(3, node(verifier, lines=(f"<answer>{common}</answer>",)), RoundSettings(max_new=60), questions)
     assert (score.right, score.total, score.round) == (answers.count(common), 20, 3)
@@ -22,8 +23,8 @@ def test_right_answers_on_reserved_questions_are_counted(verifier):
 def test_questions_longer_than_the_policy_can_read_are_left_out(verifier):
     questions = sorted(verifier.held_out("basic_arithmetic", "test", 20), key=lambda question: len(question.text))
     me = node(verifier)
-    context = len(me.charter.prompt_for(questions[9].text)) + 60
-    readable = sum(len(me.charter.prompt_for(question.text)) + 60 <= context for question in questions)
+    context = len(PLAIN.text(questions[9].text)) + 60
+    readable = sum(len(PLAIN.text(question.text)) + 60 <= context for question in questions)
     assert 10 <= readable < 20
     assert measure(0, me, RoundSettings(max_new=60, context=context), questions).total == readable
 
@@ -54,7 +55,7 @@ class Listener(FakePolicy):
 
 def test_many_questions_are_asked_in_parts_each_with_noise_of_its_own(verifier):
     questions = [verifier.held_out(name, "test", 1)[0] for name in ("basic_arithmetic", "binary_matrix")] * 50
-    first, other = verifier.answers([(question.dataset, question.seed) for question in questions[:2]])
+    first, other = verifier.answers([question.key for question in questions[:2]])
     lines = (f"<answer>{first}</answer>", f"<answer>{other}</answer>")
     policy = Listener(lines)
     me = dataclasses.replace(node(verifier), policy=policy)

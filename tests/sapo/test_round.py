@@ -8,12 +8,13 @@ import pytest
 
 from waggle.core.errors import CharterError, QuestionsTooLong, Stopped
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
+from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.round import draw, play
 from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.stages import BOUNDED, UNBOUNDED, Drawn, Gathered, Judged, Learned, Node, RoundSettings, Shared
 from waggle.sapo.training_groups import encode_external
 from waggle.tasks.charter import Specialty, first_swarm
-from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
+from waggle.tasks.questions import Question, QuestionId, split_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -49,8 +50,8 @@ def test_questions_are_regenerable_by_anyone_and_never_reserved(verifier):
         assert len(drawn.groups) == RULES.questions
         for group, question in drawn.groups:
             assert split_of(question.dataset, question.text) == "train"
-            assert 0 <= group.id.index < CHARTER.index_cap
-            (regenerated,) = verifier.questions([(group.id.dataset, seed_of(CHARTER.digest, me.origin, group.id))])
+            assert 0 <= group.id.number < CHARTER.questions_per_epoch
+            (regenerated,) = verifier.questions([(group.id.dataset, group.id.key(CHARTER.digest, me.origin).seed)])
             assert regenerated == question
 
 
@@ -63,7 +64,7 @@ def test_a_seed_of_which_a_dataset_makes_no_question_is_not_asked():
         drawn = [each for number in range(20) for each in draw(number, 100, me, RULES).groups]
         assert len(drawn) == 20 * RULES.questions
         assert all(question.text for _, question in drawn)
-        few = dataclasses.replace(me, charter=msgspec.structs.replace(charter, index_cap=512))
+        few = dataclasses.replace(me, charter=msgspec.structs.replace(charter, questions_per_epoch=512))
         with pytest.raises(QuestionsTooLong, match="the questions are longer"):
             draw(0, 100, few, dataclasses.replace(RULES, context=RULES.max_new + 100))
     finally:
@@ -98,14 +99,14 @@ def test_a_specialty_that_makes_no_questions_leaves_the_round_to_the_others(veri
 
 def test_what_is_longer_than_the_policy_can_read_is_neither_asked_nor_learned(verifier):
     lengths = [len(question.text) for _, question in draw(0, 100, node(verifier), RULES).groups]
-    longest = len(CHARTER.prompt_for("")) + sorted(lengths)[4] + RULES.max_new
+    longest = len(PLAIN.text("")) + sorted(lengths)[4] + RULES.max_new
     narrow = dataclasses.replace(RULES, context=longest)
     me = node(verifier)
     drawn, *_ = play(0, 100, me, narrow)
-    prompts = [len(me.charter.prompt_for(question.text)) for _, question in drawn.groups]
+    prompts = [len(PLAIN.text(question.text)) for _, question in drawn.groups]
     assert len(prompts) == RULES.questions
     assert max(prompts) + RULES.max_new <= longest
-    question = len(CHARTER.prompt_for(external(1).question.text))
+    question = len(PLAIN.text(external(1).question.text))
     for text, fit in (("<answer>1", True), ("<answer>1</answer>", False)):
         draft = encode_external(CHARTER, me.tokenizer, external(1, text=text), 40, question + 12)
         assert draft.fits == (fit,) * 4
@@ -224,7 +225,7 @@ def test_everything_a_node_wrote_is_offered_to_the_swarm_and_nothing_that_judges
 
 
 def test_a_charter_with_too_few_questions_is_named_instead_of_searched_for_ever(verifier):
-    small = msgspec.structs.replace(CHARTER, index_cap=16, specialties=CHARTER.specialties[:1])
+    small = msgspec.structs.replace(CHARTER, questions_per_epoch=16, specialties=CHARTER.specialties[:1])
     me = dataclasses.replace(node(verifier), charter=small)
     with pytest.raises(CharterError, match="too few questions"):
         draw(0, 100, me, dataclasses.replace(RULES, questions=64))

@@ -59,7 +59,7 @@ def test_the_order_is_kept_and_who_stays_is_drawn() -> None:
     pool = of("aaaabcde")
     draws = [share_places(pool, 8, 0.25, np.random.default_rng(seed)) for seed in range(30)]
     assert all([pool.index(group) for group in draw] == sorted(pool.index(group) for group in draw) for draw in draws)
-    assert {group.group.id.index for draw in draws for group in draw if group.group.origin == A} == {0, 1, 2, 3}
+    assert {group.group.id.number for draw in draws for group in draw if group.group.origin == A} == {0, 1, 2, 3}
 
 
 def test_strangeness_is_the_worst_stretch_of_eight_tokens() -> None:

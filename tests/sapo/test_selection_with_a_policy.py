@@ -19,6 +19,7 @@ from waggle.rl.update_rules import grpo, rule, table
 from waggle.rl.update_rules.interface import Rule, ScoredGroup, TokenAdvantages
 from waggle.sapo import selection
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
+from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.round import play
 from waggle.sapo.selection import Reason, leave_out_unfamiliar, refill, select, share_pull
 from waggle.sapo.sharing.gated import Gated
@@ -49,7 +50,7 @@ def words() -> Tokenizer:
 def own_logp(policy: TorchPolicy, words: Tokenizer, verifier: Verifier) -> list[np.ndarray]:
     """The log-probs of the policy's own completions in one round."""
     questions = verifier.questions([(specialty.dataset, seed) for seed, specialty in enumerate(CHARTER.specialties[:8])])
-    prompts = [words.encode(CHARTER.prompt_for(question.text)) for question in questions]
+    prompts = [words.encode(PLAIN.text(question.text)) for question in questions]
     params = SamplingParams(max_new=24, stop=words.stop, temperature=1.0, pause_point=nothing, watch=nothing)
     rows = policy.sample(prompts, uniforms(1, "sample", 0, len(prompts), 8, 24), params)
     return [sample.logp for row in rows for sample in row]

@@ -12,6 +12,7 @@ from waggle.network.messages import rollout_record
 from waggle.rl.batch import SampledCompletion
 from waggle.rl.random_streams import generator, uniforms
 from waggle.rl.update_rules import grpo
+from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Candidates, draw_uniformly
@@ -86,7 +87,7 @@ def test_a_strangers_text_is_trained_on_in_ones_own_tokens_exactly_and_ends_with
         assert ids[-1] == mine.stop
         assert mine.stop not in ids[:-1], "a stop token inside a text must stay text"
         assert mine.decode(ids[:-1]) == text
-    assert mine.decode(draft.written.prompt) == CHARTER.prompt_for("What?")
+    assert mine.decode(draft.written.prompt) == PLAIN.text("What?")
 
 
 def test_the_two_tokenizers_of_these_tests_really_differ():
@@ -163,7 +164,7 @@ def test_external_groups_are_drawn_uniformly():
     counts = np.zeros(6)
     for _ in range(3000):
         for group in draw_uniformly(Candidates([judged((0.0, 0.0))] * 2, pool, 0, 2, 0.2, noise)).external:
-            counts[group.group.id.index] += 1
+            counts[group.group.id.number] += 1
     assert abs(counts - 1000).max() < 4 * (3000 * 1 / 3 * 2 / 3) ** 0.5  # four standard deviations
 
 

@@ -40,13 +40,13 @@ def test_a_refusal_says_why(dataset, characters, says):
 
 def test_the_list_holds_every_dataset_of_the_reasoning_gym_that_is_installed_and_no_other():
     known = catalogue()
-    assert known.version == audit_results.shipped().heading.reasoning_gym == REASONING_GYM
-    assert list(audit_results.shipped().findings) == known.datasets
+    assert known.version == audit_results.shipped_audit().heading.reasoning_gym == REASONING_GYM
+    assert list(audit_results.shipped_audit().findings) == known.datasets
     assert len(known.datasets) > 100
 
 
 def test_whatever_is_listed_was_shown_the_corpus_and_tried_nothing():
-    for finding in audit_results.shipped().findings.values():
+    for finding in audit_results.shipped_audit().findings.values():
         assert finding.listed == (not finding.reasons)
         assert not finding.listed or (finding.answers > 1000 and finding.longest >= 400 and not finding.events), finding.dataset
 

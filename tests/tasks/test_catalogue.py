@@ -13,16 +13,16 @@ LARGEST_SEED = (1 << 63) - 1
 
 
 def test_all_that_is_offered_may_stand_in_a_charter():
-    offers = catalogue.shipped()
+    offers = catalogue.catalogue_entries()
     assert len(offers) > 40
     for offer in offers:
-        assert not audit_results.shipped().refusal(offer.dataset, catalogue.FOR_ANY_MODEL_CHARACTERS), offer.dataset
+        assert not audit_results.shipped_audit().refusal(offer.dataset, catalogue.FOR_ANY_MODEL_CHARACTERS), offer.dataset
         assert all(level.sample.strip() for level in offer.levels.values())
 
 
 @pytest.mark.parametrize("difficulty", ["easy", "standard", "hard"])
 def test_all_that_is_offered_makes_questions_of_seeds_as_large_as_those_of_a_swarm(difficulty):
-    datasets = [offer.dataset for offer in catalogue.shipped() if difficulty in offer.levels]
+    datasets = [offer.dataset for offer in catalogue.catalogue_entries() if difficulty in offer.levels]
     for some in (datasets[::2], datasets[1::2]):
         with closing(Verifier(catalogue.charter_of("All", [(dataset, difficulty) for dataset in some]))) as verifier:
             questions = verifier.questions([(dataset, LARGEST_SEED - number) for dataset in some for number in range(4)])

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waggle.core.errors import CharterError
-from waggle.tasks import audit_results, setting_ranges
+from waggle.tasks import audit_results, catalogue
 from waggle.tasks.charter import Charter, Specialty, decode, encode, first_swarm, other_questions, read
-from waggle.tasks.specialties.interface import SettingRange
 
 
 def changed(**changes) -> bytes:
@@ -28,15 +27,16 @@ def test_a_charter_survives_the_way_through_bytes_with_its_name():
         (b'{"name":"\xff"}', "cannot be read"),
         (b'{"settings":' * 5000, "cannot be read"),
         (b"x" * 70_000, "too large"),
-        (changed(prompt="no place"), "must contain"),
-        (changed(prompt="{question}\u202e"), "nothing hidden"),
-        (changed(prompt="\x1b[2J{question}"), "nothing hidden"),
+        (changed(specialties=(Specialty(dataset="bf", title="t", levels=("hard",)),)), "a level of bf that does not exist"),
+        (changed(specialties=(Specialty(dataset="bf", title="t", levels=("easy", "easy")),)), "each level of a specialty once"),
+        (encode(first_swarm()).replace(b'["easy"]', b"[]"), "cannot be read"),
+        (encode(first_swarm()).replace(b'["easy"]', b'["deadly"]'), "cannot be read"),
         (changed(group_size_min=9, group_size_max=8), "smallest group"),
-        (changed(protocol=2), "needs a newer Waggle"),
-        (changed(protocol=2)[:-1] + b',"reward":1}', "First light speaks protocol 2.*needs a newer Waggle"),
-        (changed(protocol=2, index_cap=1 << 30), "needs a newer Waggle"),
-        (changed(protocol=2, name="n" * 999), "^n{60} speaks protocol 2.*needs a newer Waggle"),
-        (changed(protocol=2, name="First\u202elight"), "plain words on one line"),
+        (changed(protocol=3), "needs a newer Waggle"),
+        (changed(protocol=3)[:-1] + b',"reward":1}', "First light speaks protocol 3.*needs a newer Waggle"),
+        (changed(protocol=3, questions_per_epoch=1 << 30), "needs a newer Waggle"),
+        (changed(protocol=3, name="n" * 999), "^n{60} speaks protocol 3.*needs a newer Waggle"),
+        (changed(protocol=3, name="First\u202elight"), "plain words on one line"),
         (changed(specialties=first_swarm().specialties[:1] * 2), "names each specialty once"),
         (changed(name="First\u202elight"), "plain words on one line"),
         (changed(reasoning_gym="1\u202e"), "cannot be read"),
@@ -58,9 +58,8 @@ def test_what_is_wrong_in_it_is_said_of_a_charter_in_ones_own_file_only():
     [
         encode(first_swarm())[:-1] + b',"\\u202e\\u001b]0;owned\\u0007\\n2026-11-23 all is well":1}',
         encode(first_swarm())[:-1] + b',"%s":1}' % (b"x" * 50_000),
-        changed(specialties=(Specialty(dataset="bf", title="t", settings={"\u202e\n\x1b[2J": "\u2066"}),)),
     ],
-    ids=["control characters", "a long one", "a setting"],
+    ids=["control characters", "a long one"],
 )
 def test_what_is_wrong_with_a_charter_is_said_in_plain_words_on_one_line(document):
     with pytest.raises(CharterError) as refused:
@@ -70,29 +69,20 @@ def test_what_is_wrong_with_a_charter_is_said_in_plain_words_on_one_line(documen
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]).filter(str.isprintable), min_size=1, max_size=20)
-LISTED = [
-    finding.dataset for finding in audit_results.shipped().findings.values() if finding.listed and finding.longest >= 20_000
-]
-
-
-def values(known: SettingRange) -> st.SearchStrategy:
-    match known.kind:
-        case "switch":
-            return st.booleans()
-        case "words":
-            return st.lists(st.sampled_from(known.words), unique=True)
-        case "number":
-            return st.floats(known.least, known.most)
-    return st.integers(int(known.least), int(known.most))
+LEVELS = {
+    entry.dataset: list(entry.levels)
+    for entry in catalogue.catalogue_entries()
+    if audit_results.shipped_audit().findings[entry.dataset].longest >= 20_000
+}
 
 
 def specialty_of(dataset: str) -> st.SearchStrategy:
-    ranges = {name: values(known) for name, known in setting_ranges.shipped()[dataset].items()}
-    return st.builds(Specialty, dataset=st.just(dataset), title=WORDS, settings=st.fixed_dictionaries({}, optional=ranges))
+    levels = st.lists(st.sampled_from(LEVELS[dataset]), min_size=1, unique=True).map(tuple)
+    return st.builds(Specialty, dataset=st.just(dataset), title=WORDS, levels=levels)
 
 
 SPECIALTIES = st.lists(
-    st.sampled_from(LISTED).flatmap(specialty_of), min_size=1, max_size=4, unique_by=lambda specialty: specialty.dataset
+    st.sampled_from(sorted(LEVELS)).flatmap(specialty_of), min_size=1, max_size=4, unique_by=lambda specialty: specialty.dataset
 ).map(tuple)
 
 
@@ -122,11 +112,6 @@ def test_whoever_makes_other_questions_hears_which_side_must_update(version, say
     error = other_questions(msgspec.structs.replace(first_swarm(), reasoning_gym=version), "0" * 64)
     assert error.title == "This computer makes other questions than First light agreed on."
     assert error.advice == says
-
-
-def test_the_prompt_is_filled_without_formatting():
-    charter = msgspec.structs.replace(first_swarm(), prompt="{question}{x}")
-    assert Charter.prompt_for(charter, "a {0} b\n") == "a {0} b{x}"
 
 
 def test_a_missing_charter_file_is_named(tmp_path):

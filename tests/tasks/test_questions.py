@@ -2,7 +2,7 @@
 
 import pytest
 
-from waggle.tasks.questions import QuestionId, epoch_at, seed_of, split_of
+from waggle.tasks.questions import QuestionId, epoch_at, split_of
 
 ME, CHARTER = b"m" * 38, b"c" * 32
 QUESTION = QuestionId("bf", 100, 5)
@@ -14,22 +14,23 @@ def test_an_epoch_is_ten_minutes():
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("charter", "origin", "question"),
     [
         (CHARTER, b"y" * 38, QUESTION),
         (b"d" * 32, ME, QUESTION),
         (CHARTER, ME, QuestionId("bf", 101, 5)),
         (CHARTER, ME, QuestionId("bf", 100, 6)),
+        (CHARTER, ME, QuestionId("bf", 100, 5, level=1)),
         (CHARTER, ME, QuestionId("arc_1d", 100, 5)),
     ],
 )
-def test_every_part_of_an_id_changes_the_seed(other):
-    assert seed_of(CHARTER, ME, QUESTION) != seed_of(*other)
-    assert 0 <= seed_of(*other) < 2**63
+def test_every_part_of_an_id_changes_the_seed(charter: bytes, origin: bytes, question: QuestionId) -> None:
+    assert QUESTION.key(CHARTER, ME).seed != question.key(charter, origin).seed
+    assert 0 <= question.key(charter, origin).seed < 2**63
 
 
 def test_parts_of_a_seed_cannot_be_shifted_into_each_other():
-    assert seed_of(CHARTER, ME, QuestionId("bf", 1, 11)) != seed_of(CHARTER, ME, QuestionId("bf", 11, 1))
+    assert QuestionId("bf", 1, 11).key(CHARTER, ME).seed != QuestionId("bf", 11, 1).key(CHARTER, ME).seed
 
 
 def test_about_a_tenth_of_all_questions_is_reserved_by_content():

@@ -11,7 +11,7 @@ from waggle.core.errors import EngineError
 from waggle.engine.control import server
 from waggle.protocol import commands, events
 from waggle.protocol.activity_text import weather
-from waggle.protocol.peer_text import about
+from waggle.protocol.peer_text import standing_text
 from waggle.protocol.state import AnyEvent, Snapshot, State
 from waggle.protocol.status_text import sentence
 
@@ -84,7 +84,7 @@ def describe(state: State, now: float) -> str:
 def list_peers(state: State, now: float) -> str:
     """One line for each known peer, connected ones first."""
     peers = sorted(state.peers.values(), key=lambda peer: (peer.connection == "gone", -peer.received, peer.name))
-    return "\n".join(f"{peer.name}  {peer.id}  {about(peer, now)}" for peer in peers) or "No peer has been met yet."
+    return "\n".join(f"{peer.name}  {peer.id}  {standing_text(peer, now)}" for peer in peers) or "No peer has been met yet."
 
 
 def command_of(arguments: argparse.Namespace, now: float) -> commands.AnyCommand:

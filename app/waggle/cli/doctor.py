@@ -16,7 +16,7 @@ from waggle.cli import ctl
 from waggle.cli.options import add_home
 from waggle.core import log, paths, settings
 from waggle.core.errors import WaggleError
-from waggle.core.redaction import THIS_NODE, redacted
+from waggle.core.redaction import THIS_NODE, redact
 from waggle.engine.control import server
 from waggle.engine.runtime import model_source
 from waggle.engine.storage import history
@@ -66,7 +66,7 @@ def report(findings: list[Finding], home: paths.Home) -> str:
     with contextlib.suppress(OSError):  # a finding says what cannot be read
         warned = list(log.lines(home.logs, level="WARNING"))[-20:]
     text = "\n".join([*lines, *(["", "Last warnings:"] if warned else []), *warned]) + "\n"
-    return redacted(text, home.root, names=placeholders(home))
+    return redact(text, home.root, names=placeholders(home))
 
 
 def placeholders(home: paths.Home) -> dict[str, str]:

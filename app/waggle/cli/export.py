@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _token(name: str) -> str:
     export.require_name(name)
-    token = hub_token.stored()
+    token = hub_token.stored_token()
     if token is None:
         raise TokenError("Pushing needs a token of yours.", f"{hub_token.WHERE} Then store it with `waggle token`.")
     return token

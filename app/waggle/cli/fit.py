@@ -45,7 +45,7 @@ def _of_the_hub(name: str) -> ModelConfig:
         raise _ConfigurationArrived
 
     try:
-        hub_download.fetch(name, paths.models(), lambda _, __: None, warn=_warn, token=hub_token.stored, examine=enough)
+        hub_download.fetch(name, paths.models(), lambda _, __: None, warn=_warn, token=hub_token.stored_token, examine=enough)
     except _ConfigurationArrived:
         return configurations[0]
     raise ModelError(f"{name} has no configuration.", "Choose a complete transformers model.")

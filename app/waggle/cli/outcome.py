@@ -52,7 +52,7 @@ def exit_code(
             raise
         logging.getLogger(__name__).info("the command failed", exc_info=True)
         _flushes()
-        return _report(_explained(error, home), show)
+        return _report(_explain(error, home), show)
     except KeyboardInterrupt:
         return INTERRUPTED
 
@@ -85,7 +85,7 @@ def _flushes(text: str = "") -> bool:
     return True
 
 
-def _explained(error: OSError, home: Callable[[], Path] | None) -> WaggleError:
+def _explain(error: OSError, home: Callable[[], Path] | None) -> WaggleError:
     """The system's error as a sentence. Most of these errors name a file, which may be the home, above it or in it."""
     if not isinstance(error.filename, str | os.PathLike):
         return WaggleError(f"Waggle cannot go on: {error.strerror}.")

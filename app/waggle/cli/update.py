@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what is newer. Raises UpdateError."""
-    newest = ask(shipped(), fetch)
+    newest = ask(shipped_feed(), fetch)
     if newest is None:
         return _say(f"Waggle {__version__} is the newest.")
     lines = [f"Waggle {newest.version} of {newest.date} is newer than this one ({__version__}).", "", newest.notes.strip(), ""]
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     return _say("\n".join([*lines, "", "Install it over this one whenever you like: what Waggle learned stays."]))
 
 
-def shipped() -> UpdateFeed:
+def shipped_feed() -> UpdateFeed:
     """The feed that ships with this version of Waggle."""
     source = tomllib.loads((paths.resources() / "updates.toml").read_text(encoding="utf-8"))
     return UpdateFeed(feed=source["feed"], key=source["key"])

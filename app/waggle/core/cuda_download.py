@@ -89,7 +89,7 @@ def state_of(pack: CudaPack, root: Path) -> PackState:
     """How much of it is here; empty if there is no card to offer it for."""
     if folder_of(pack, root).is_dir():
         return "here"
-    if _unfinished(pack, root).is_dir():
+    if _unfinished_folder(pack, root).is_dir():
         return "begun"
     return "offered" if DRIVER.exists() else ""
 
@@ -135,12 +135,12 @@ def remove(root: Path) -> None:
         raise CudaError(f"CUDA cannot be removed: {error.strerror}.", "Close programs that use it.") from error
 
 
-def _unfinished(pack: CudaPack, root: Path) -> Path:
+def _unfinished_folder(pack: CudaPack, root: Path) -> Path:
     return root / f".downloading-{pack.torch}"
 
 
 def _complete(pack: CudaPack, root: Path, progress: Progress) -> None:
-    place = _unfinished(pack, root)
+    place = _unfinished_folder(pack, root)
     (place / "site").mkdir(parents=True, exist_ok=True)
     missing = [wheel for wheel in pack.wheels if not (place / f"{wheel.name}.done").exists()]
     _require_room(pack, place, missing)

@@ -10,7 +10,7 @@ LONGEST = 500  # characters; anything longer was pasted by mistake
 WHERE = "Make one on https://huggingface.co/settings/tokens."
 
 
-def stored() -> str | None:
+def stored_token() -> str | None:
     """The token; None if none is stored. Raises TokenError if the keychain cannot be opened."""
     import keyring
     from keyring.errors import KeyringError, NoKeyringError
@@ -20,7 +20,7 @@ def stored() -> str | None:
     except NoKeyringError:  # so nothing can be stored
         return None
     except KeyringError as error:
-        raise _closed(error) from error
+        raise _keychain_error(error) from error
 
 
 def store(token: str) -> None:
@@ -33,7 +33,7 @@ def store(token: str) -> None:
     try:
         keyring.set_password(SERVICE, USER, token)
     except KeyringError as error:
-        raise _closed(error) from error
+        raise _keychain_error(error) from error
 
 
 def forget() -> None:
@@ -41,15 +41,15 @@ def forget() -> None:
     import keyring
     from keyring.errors import KeyringError
 
-    if stored() is None:
+    if stored_token() is None:
         return
     try:
         keyring.delete_password(SERVICE, USER)
     except KeyringError as error:
-        raise _closed(error) from error
+        raise _keychain_error(error) from error
 
 
-def _closed(error: Exception) -> TokenError:
+def _keychain_error(error: Exception) -> TokenError:
     return TokenError(
         f"The keychain of this computer cannot be used ({type(error).__name__}).",
         "Unlock it; on Linux, GNOME Keyring or KWallet has to run. Waggle keeps a token nowhere else.",

@@ -41,11 +41,11 @@ class FloodFilter(logging.Filter):
         if record.levelno > logging.DEBUG:
             return True
         if not hasattr(record, "passes"):  # else another handler has asked already
-            passes, dropped = self._count(record)
+            passes, dropped = self._count_line(record)
             record.__dict__.update(passes=passes, dropped=dropped)
         return bool(record.__dict__["passes"])
 
-    def _count(self, record: logging.LogRecord) -> tuple[bool, int]:
+    def _count_line(self, record: logging.LogRecord) -> tuple[bool, int]:
         """Whether a line passes, and how many lines were dropped in the period before it."""
         key = record.name, str(record.msg)
         began, lines = self._lines.get(key, (record.created, 0))

@@ -34,6 +34,11 @@ class ModelFiles:
         """Weights of earlier rounds."""
         return self.root / "album"
 
+    @property
+    def prompt_form(self) -> Path:
+        """How this model is asked, as it was found by trying."""
+        return self.root / "prompt_form.json"
+
 
 @dataclass(frozen=True)
 class SwarmFiles:

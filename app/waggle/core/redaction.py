@@ -32,7 +32,7 @@ CUTS = (
 )  # fmt: skip
 
 
-def redacted(
+def redact(
     text: str, home: Path | None = None, person: Path | None = None, *, names: Mapping[str, str] = MappingProxyType({})
 ) -> str:
     """The text without tokens, keys, links, mail addresses, peers, network addresses, and names of users and computers.

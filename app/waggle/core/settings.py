@@ -63,6 +63,8 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     name: str = ""  # owner/name, or owner/name@revision: Qwen/Qwen2.5-0.5B-Instruct
     training: Literal["auto", "full", "lean", "lora"] = "auto"  # auto: all weights if memory allows, see models.shared
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # of matrix products; auto: bfloat16 if it is faster here
+    # how it is asked (sapo/prompt_form.py); auto: the form in which most of its answers can be read
+    prompt_form: Literal["auto", "plain", "example", "example_opened", "chat", "chat_example", "chat_example_opened"] = "auto"
 
 
 class LearningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,6 +85,7 @@ class LearningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     temperature: Annotated[float, msgspec.Meta(gt=0.0, le=4.0)] = 1.0
     top_p: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 1.0  # nucleus sampling
     learning_rate: Annotated[float, msgspec.Meta(ge=0.0, le=1e-2)] = 0.0  # 0: 5e-4 for the starter, less for larger models
+    form_pay: Literal["auto", "on", "off"] = "auto"  # pay a little for an answer in its tags; auto: not for the starter
     warmup_steps: Annotated[int, msgspec.Meta(ge=0)] = 10  # AdamW's first steps are equally large for all weights
     held_out_every: Positive = 25  # rounds between two held-out scores
     held_out_questions: Annotated[int, msgspec.Meta(ge=1, le=200)] = 30  # of each specialty
@@ -182,10 +185,10 @@ def read(path: Path, overrides: tuple[str, ...] = ()) -> Settings:
 
     A file that cannot be read is not changed.
     """
-    return _overridden(_known(_table(path)), overrides, str(path))
+    return _with_overrides(_known_names(_table(path)), overrides, str(path))
 
 
-def _overridden(stored: dict[str, Any], overrides: tuple[str, ...], source: str) -> Settings:
+def _with_overrides(stored: dict[str, Any], overrides: tuple[str, ...], source: str) -> Settings:
     """The stored settings with overrides. Raises SettingsError, which names the one of both that is wrong."""
     if not overrides:
         return _check(stored, source)
@@ -226,9 +229,9 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
         part.pop(name, None)
         if value is not None:
             part[name] = list(value) if isinstance(value, tuple) else value
-    stored = _known(table)
+    stored = _known_names(table)
     _check(stored, "these settings")
-    changed = _overridden(stored, overrides, "these settings")
+    changed = _with_overrides(stored, overrides, "these settings")
     import tomli_w
 
     text = tomli_w.dumps({section: part for section, part in table.items() if part})
@@ -271,7 +274,7 @@ def set_aside(path: Path) -> Path:
         raise SettingsError("The settings file cannot be set aside.", f"Check {path}.") from error
 
 
-def _known(table: dict[str, Any]) -> dict[str, Any]:
+def _known_names(table: dict[str, Any]) -> dict[str, Any]:
     """The table without unknown names, which a newer version may have written. Names close to a known one stay: a slip."""
     sections = _names(Settings())
     parts = {name: part for name, part in table.items() if name in sections or _close(name, sections)}
@@ -297,7 +300,7 @@ def assignment(text: str) -> tuple[str, Value]:
 def matches_override(override: str, settings: Settings) -> bool:
     """Whether these settings have the value that a `key=value` of the command line sets."""
     try:
-        return _overridden(msgspec.to_builtins(settings), (override,), "these settings") == settings
+        return _with_overrides(msgspec.to_builtins(settings), (override,), "these settings") == settings
     except SettingsError:
         return False
 

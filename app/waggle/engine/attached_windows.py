@@ -57,7 +57,7 @@ async def follow_service(home: Home, queue: CommandQueue, writer: Writer, *, has
         with contextlib.closing(connection.stream):
             writer(connection.first)
             if has_overrides:
-                writer(json_lines.line(_settings_ignored()))
+                writer(json_lines.line(_ignored_settings_warning()))
             has_overrides = False
             last = await _forward(connection, writer, queue)
         if queue.stopped or isinstance(last, events.EngineFailed):
@@ -107,7 +107,7 @@ async def _reconnect(home: Home, queue: CommandQueue, writer: Writer) -> _Connec
     return None
 
 
-def _settings_ignored() -> events.Warned:
+def _ignored_settings_warning() -> events.Warned:
     title = "Settings of the command line were left out: the engine runs already."
     return events.Warned(title=title, advice="Change them on the page Settings.", at=time.time())
 

@@ -19,7 +19,7 @@ from waggle.engine.services.swarms import SwarmService
 from waggle.engine.storage.history import History
 from waggle.network.limits.reputation import Choice
 from waggle.protocol import commands, events
-from waggle.protocol.events_outbox import SentMessage, SentTold
+from waggle.protocol.events_outbox import SentMessage, SentMessages
 from waggle.protocol.state import AnyEvent, Snapshot
 
 
@@ -82,7 +82,7 @@ class EngineHandler:
                 answers += await self._services.models.obey(command)
             case commands.PoseQuestion() | commands.AskModel():
                 answers += await self._node("The engine is still starting.").playground.obey(command)
-            case commands.OfferTalk() | commands.Say() | commands.Hush() | commands.ClearTalk():
+            case commands.OfferChat() | commands.SendMessage() | commands.StopReplies() | commands.ClearChat():
                 answers += await self._node("The engine is still starting.").chat.obey(command)
             case commands.ChangeSettings():
                 self._services.change_settings(command.values)
@@ -93,7 +93,7 @@ class EngineHandler:
             case commands.QueryHistory():
                 answers.append(self.history.chart_points())
             case commands.QuerySent():
-                answers.append(SentTold(messages=node.sent() if (node := self.node()) else ()))
+                answers.append(SentMessages(messages=node.sent() if (node := self.node()) else ()))
             case _:
                 assert_never(command)
         return tuple(self.publisher.stamp(event) for event in (*answers, events.CommandDone(id=command.id)))

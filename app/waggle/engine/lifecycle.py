@@ -64,7 +64,7 @@ class Lifecycle:
         if self._wishes.paused:
             self.decide_again(self._readings)
 
-    def round_ended(self) -> None:
+    def handle_round_end(self) -> None:
         """Called in the policy thread after each round: begin the pause that waited for it."""
         with self._deciding:
             if self._wishes.after_round:
@@ -74,7 +74,7 @@ class Lifecycle:
     def start_contributing(self) -> None:
         """Leave the phase "preparing", now that everything is ready. A pause that began meanwhile stays."""
         self._is_ready = True
-        if self._publisher.state.phase == "preparing" and not self.gate.closed:
+        if self._publisher.state.phase == "preparing" and not self.gate.is_closed:
             self._publish_phase(self._active_phase)
 
     def stop(self) -> None:
@@ -220,7 +220,7 @@ class Lifecycle:
         """The policy thread waits at the gate: publish that, and answer the pause."""
         if self._round_ended:
             self.decide_again(self._readings)
-        if self.stopped.is_set() or not self.gate.closed:  # resumed or stopped before the loop ran this
+        if self.stopped.is_set() or not self.gate.is_closed:  # resumed or stopped before the loop ran this
             return
         self._halted.set()
         self._publish_halt()

@@ -226,7 +226,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
             )
         )  # fmt: skip
         stack.push_async_callback(_cancel, preparation)
-        node = partial(_result_so_far, preparation)
+        node = partial(_node_if_ready, preparation)
         services = Services(
             identity=IdentityService(home, lifecycle.restart),
             models=models.ModelService(
@@ -350,7 +350,7 @@ async def _cancel(task: asyncio.Future[None] | asyncio.Future[PreparedNode]) -> 
     await asyncio.wait([task])
 
 
-def _result_so_far(preparation: asyncio.Future[PreparedNode]) -> PreparedNode | None:
+def _node_if_ready(preparation: asyncio.Future[PreparedNode]) -> PreparedNode | None:
     """The node, or None while the engine starts and after a failed start."""
     is_ready = preparation.done() and not preparation.cancelled() and preparation.exception() is None
     return preparation.result() if is_ready else None
@@ -375,7 +375,7 @@ def _training_loop(
         save=prepared.saver.save,
         flush=prepared.saver.flush,
         report_blocker=lifecycle.report_blocker,
-        round_ended=lifecycle.round_ended,
+        round_ended=lifecycle.handle_round_end,
         before_round=prepared.limits.before_round,
         first_round_ended=first_round_ended,
         take_exam=prepared.take_exam,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +16,7 @@ from waggle.core import paths
 from waggle.core.peer_id import text_of
 from waggle.core.settings import ComputerSettings, Settings
 from waggle.engine.command_handler import NodeServices
-from waggle.engine.runtime import model_fit, model_source
+from waggle.engine.runtime import form_choice, model_fit, model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.startup_parts import PARTS
@@ -25,6 +25,7 @@ from waggle.engine.services.chat import ChatService
 from waggle.engine.services.leaderboard_exam import LeaderboardExam
 from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
+from waggle.engine.services.swarm_connection import SwarmConnection
 from waggle.engine.storage import round_saver, snapshot_archive
 from waggle.engine.system.resource_limits import ResourceLimits, make_room, share_of_time
 from waggle.engine.training_loop import Progress, TrainingPlan
@@ -35,12 +36,11 @@ from waggle.models.shared.model_config import ModelConfig
 from waggle.models.shared.training_mode import Method, TrainingMode
 from waggle.models.storage import checkpoint, hub_cache, hub_download
 from waggle.network.identity import keys
-from waggle.network.node import SwarmNode
-from waggle.network.solo_node import SoloNode
 from waggle.protocol import PROTOCOL, events
 from waggle.rl import update_rules
 from waggle.rl.batch import nothing
 from waggle.sapo import sharing
+from waggle.sapo.question_mix import QuestionMix
 from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
@@ -48,6 +48,8 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 First = TypeVar("First")
 Second = TypeVar("Second")
+FORM_PAY = 0.25  # a little above the span of rewards that counts as crumbs
+TRYING_FORMS = "Trying how to ask this model"
 STARTER_NOTE = "The starter knows many answers but hardly ever writes them in the answer tag. It learns that first."
 
 
@@ -114,7 +116,7 @@ async def prepare_node(
     _publish_part(publisher, 1)
     (verifier, held_out), (machine, fit, opened) = await _run_both(
         _start_verifier(charter, chosen, publisher, stack),
-        _open_fitted(home, folder, chosen, publisher, policy_thread, opening.parts_for),
+        _fit_and_open(home, folder, chosen, publisher, policy_thread, opening.parts_for),
     )
 
     _publish_part(publisher, 3)
@@ -123,18 +125,26 @@ async def prepare_node(
 
     _publish_part(publisher, 4)
     swarm = await swarm_connection.join(
-        home, chosen, charter, identity, verifier, publisher, stack, is_paused=lambda: gate.closed
+        home, chosen, charter, identity, verifier, publisher, stack, is_paused=lambda: gate.is_closed
     )
     recording_policy = round_saver.RecordingPolicy(opened.policy)
     node = Node(
         policy=recording_policy, tokenizer=opened.tokenizer, swarm=swarm, verifier=verifier, charter=charter,
         origin=identity.peer_id, seed=_seed(identity.peer_id), model=_model_name(folder, opened.policy.parameters),
         sharing=sharing.strategy(chosen.learning.sharing).make(), specialties=specialties,
+        mix=QuestionMix(saved.mix if saved else None),
     )  # fmt: skip
     saver = _round_saver(
         home, opened, recording_policy, (saved, checkpoint_round), partial(_make_room, home, computer, folder), publisher
     )
-    rules = _rules(chosen, charter, model_config.read(folder), fit.training.method)
+    rules = _round_settings(chosen, charter, model_config.read(folder), fit.training.method, is_starter=folder == paths.starter())
+    form = form_choice.settled_form(chosen.model.prompt_form, folder == paths.starter(), node, home.model.prompt_form)
+    if form is None:
+        publisher.publish(events.Preparing(part=TRYING_FORMS, done=4, parts=len(PARTS), long=True))
+        form = await asyncio.get_running_loop().run_in_executor(
+            policy_thread, form_choice.try_form, node, rules, _trial_questions(verifier, charter), home.model.prompt_form, gate
+        )
+    node = replace(node, form=form_choice.form_of(form))
     snapshots = await asyncio.get_running_loop().run_in_executor(
         policy_thread, _snapshots, home, folder, opened, host.stopped.is_set, computer
     )
@@ -146,7 +156,7 @@ async def prepare_node(
             choose_peer=partial(swarm_connection.choose_peer, swarm),
             sent=partial(swarm_connection.sent_messages, swarm),
             playground=PlaygroundService(snapshots, node, rules, live.may_share, lambda: publisher.state.round),
-            chat=ChatService(snapshots, charter.prompt_for, rules.max_new, publisher.broadcast),
+            chat=ChatService(snapshots, node.form.text, rules.max_new, publisher.broadcast),
         ),
         plan=TrainingPlan(
             rules=rules,
@@ -163,7 +173,9 @@ async def prepare_node(
         limits=ResourceLimits(gate, opened, swarm.limit, saver.flush),
         fit_sentence=partial(model_fit.fit_sentence, machine, chosen),
     )
-    publisher.publish(_ready(prepared, identity, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence))
+    publisher.publish(
+        _ready_event(prepared, identity, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence, form)
+    )
     return prepared
 
 
@@ -180,14 +192,14 @@ async def _run_both(task: Awaitable[First], other_task: Awaitable[Second]) -> tu
 async def _start_verifier(
     charter: Charter, chosen: Settings, publisher: EventPublisher, stack: AsyncExitStack
 ) -> tuple[Verifier, tuple[Question, ...]]:
-    verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_publish_restarted, publisher))
+    verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_report_verifier_restart, publisher))
     stack.callback(verifier.close)
     held_out = await asyncio.to_thread(_check_and_reserve, verifier, charter, chosen.learning.held_out_questions)
     _publish_part(publisher, 2)  # what startup waits for now, if the model is not open yet
     return verifier, held_out
 
 
-async def _open_fitted(
+async def _fit_and_open(
     home: paths.Home, folder: Path, chosen: Settings, publisher: EventPublisher, policy_thread: ThreadPoolExecutor,
     parts_for: Callable[[int], int],
 ) -> tuple[DeviceCapacity, MemoryFit, OpenedPolicy]:  # fmt: skip
@@ -210,25 +222,23 @@ def _round_saver(
     make_room_here: Callable[[EventPublisher], None], publisher: EventPublisher,
 ) -> round_saver.RoundSaver:  # fmt: skip
     saved, checkpoint_round = restored
-    refused, room = partial(_publish_refused, publisher), partial(make_room_here, publisher)
+    refused, room = partial(_warn_of_missing_checkpoint, publisher), partial(make_room_here, publisher)
     return round_saver.RoundSaver(
         home.model.checkpoints, opened.policy, recording_policy, checkpoint_round, room, refused, restored=saved
     )
 
 
-def _apply_settings(swarm: SwarmNode | SoloNode, now: Settings) -> tuple[str, ...]:
-    if isinstance(swarm, SwarmNode):
+def _apply_settings(swarm: SwarmConnection, now: Settings) -> tuple[str, ...]:
+    if swarm.leaderboard is not None:
         swarm.leaderboard.enable(on=now.swarm.leaderboard)
     return ()
 
 
-def _leaderboard_exam(
-    node: Node, rules: RoundSettings, swarm: SwarmNode | SoloNode, gate: PauseGate
-) -> Callable[[int, int], None]:
-    return nothing if isinstance(swarm, SoloNode) else LeaderboardExam(node, rules, swarm.leaderboard, gate)
+def _leaderboard_exam(node: Node, rules: RoundSettings, swarm: SwarmConnection, gate: PauseGate) -> Callable[[int, int], None]:
+    return nothing if swarm.leaderboard is None else LeaderboardExam(node, rules, swarm.leaderboard, gate)
 
 
-def _publish_restarted(publisher: EventPublisher, reason: str) -> None:
+def _report_verifier_restart(publisher: EventPublisher, reason: str) -> None:
     publisher.publish_soon(events.PartRestarted(part="verifier", reason=reason))
 
 
@@ -308,6 +318,12 @@ def _check_and_reserve(verifier: Verifier, charter: Charter, count: int) -> tupl
     )
 
 
+def _trial_questions(verifier: Verifier, charter: Charter) -> list[Question]:
+    """Reserved questions of all specialties, as many of each."""
+    each = max(1, form_choice.QUESTIONS // len(charter.specialties))
+    return [question for specialty in charter.specialties for question in verifier.held_out(specialty.dataset, "dev", each)]
+
+
 def _model_name(folder: Path, parameters: int) -> str:
     size = f"{parameters / 1e6:.1f}M" if parameters < 1e9 else f"{parameters / 1e9:.1f}B"
     return f"Starter {size}" if folder == paths.starter() else f"{folder.name[:40]} {size}"
@@ -318,7 +334,7 @@ def _seed(peer_id: bytes) -> int:
     return int.from_bytes(hashlib.sha256(b"waggle/noise/1" + peer_id).digest()[:8], "big")
 
 
-def _rules(chosen: Settings, charter: Charter, model: ModelConfig, method: Method) -> RoundSettings:
+def _round_settings(chosen: Settings, charter: Charter, model: ModelConfig, method: Method, *, is_starter: bool) -> RoundSettings:
     learning = chosen.learning
     return RoundSettings(
         questions=learning.questions,
@@ -331,11 +347,14 @@ def _rules(chosen: Settings, charter: Charter, model: ModelConfig, method: Metho
         top_p=learning.top_p,
         learning_rate=model_fit.learning_rate(chosen, model, method),
         warmup_steps=learning.warmup_steps,
+        form_pay=FORM_PAY if learning.form_pay == "on" or (learning.form_pay == "auto" and not is_starter) else 0.0,
         rule=update_rules.rule(learning.rule),
     ).under(charter)
 
 
-def _ready(prepared: PreparedNode, identity: keys.Identity, charter: Charter, note: str) -> events.Ready:
+def _ready_event(
+    prepared: PreparedNode, identity: keys.Identity, charter: Charter, note: str, form: events.PromptFormChoice
+) -> events.Ready:
     opened = prepared.opened
     return events.Ready(
         protocol=PROTOCOL,
@@ -350,6 +369,7 @@ def _ready(prepared: PreparedNode, identity: keys.Identity, charter: Charter, no
         model=prepared.node.model,
         base=prepared.plan.base,
         model_note=note,
+        prompt_form=form,
         backend=opened.backend,
         device=opened.device,
         device_reason=opened.reason,
@@ -362,7 +382,7 @@ def _ready(prepared: PreparedNode, identity: keys.Identity, charter: Charter, no
     )
 
 
-def _publish_refused(publisher: EventPublisher) -> None:
+def _warn_of_missing_checkpoint(publisher: EventPublisher) -> None:
     publisher.publish_soon(
         events.Warned(
             title="The disk did not take a checkpoint.",

@@ -111,19 +111,19 @@ class TrainingLoop:
         for stage in played_stages:
             match stage:
                 case stages.Drawn():
-                    self._call.publish(round_events.questions_drawn(stage, titles, self._plan.rules.group_size))
+                    self._call.publish(round_events.questions_drawn_event(stage, titles, self._plan.rules.group_size))
                 case stages.Judged():
                     own = stage
                     successes = self._ahas.find(stage)
-                    self._call.publish(round_events.groups_judged(stage, titles))
+                    self._call.publish(round_events.groups_judged_event(stage, titles))
                 case stages.Shared():
                     self._call.publish(events.GroupsShared(round=number, groups=stage.groups, bytes=stage.bytes))
                 case stages.Gathered():
                     gathered = stage
-                    self._call.publish(round_events.gathered(stage))
+                    self._call.publish(round_events.groups_gathered_event(stage))
                 case stages.Learned():
                     taught = self._ahas.record_lessons(stage, self._node.origin)
-                    self._call.publish(round_events.policy_updated(stage, own, self._node.policy.steps))
+                    self._call.publish(round_events.policy_updated_event(stage, own, self._node.policy.steps))
                     if stage.metrics is not None and not stage.metrics.applied:
                         self._call.publish(
                             events.Warned(title=f"Round {number} taught something that is no number.", advice="It was left out.")
@@ -149,6 +149,7 @@ class TrainingLoop:
         saved = checkpoint.CheckpointState(
             round=progress.round, step=self._node.policy.steps, epoch=epoch, charter=self._node.charter.digest.hex(),
             base=self._plan.base, hub=self._plan.hub, completions=progress.completions, learned=progress.learned,
+            mix=self._node.mix.state,
         )  # fmt: skip
         ahas = [
             (success.dataset, round_events.first_success_event(success, summary.at, round_events.Titles(self._node.charter)))
@@ -232,11 +233,10 @@ class TrainingLoop:
             return
         self._growth_published_at = now
         size, most = self._plan.rules.group_size, round_events.text_limit(len(lengths))
-        written = [(self._decode(tokens[i, :length], bool(ended[i]))[:most], bool(ended[i])) for i, length in enumerate(lengths)]
+        written = [
+            (self._node.text(tokens[i, :length], ended=bool(ended[i]))[:most], bool(ended[i])) for i, length in enumerate(lengths)
+        ]
         rows = tuple((i // size, i % size, *row) for i, row in enumerate(written) if self._published_texts.get(i) != row)
         self._published_texts = dict(enumerate(written))
         if rows:
-            self._call.publish(events.CompletionsGrew(round=self.round, rows=rows))
-
-    def _decode(self, ids: Ids, ended: bool) -> str:
-        return self._node.tokenizer.decode(ids[:-1] if ended else ids)
+            self._call.publish(events.CompletionsProgress(round=self.round, rows=rows))

@@ -237,9 +237,9 @@ def _round_to_two_digits(number: float) -> int:
 def measure(backend: str, device: str, threads: int) -> DeviceCapacity:
     """Benchmark the device shortly, in the thread that will use it. Raises MemoryShort."""
     if backend == "MLX":
-        from waggle.models.mlx.memory import recommended
+        from waggle.models.mlx.memory import recommended_bytes
 
-        free = min(_free(), recommended() or _free())
+        free = min(_free(), recommended_bytes() or _free())
         return DeviceCapacity(free, {name: _speed(_mlx_product(name, device)) for name in BYTES}, backend, device)
     import torch
 

@@ -35,13 +35,8 @@ class Tokenizer:
         return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int32)
 
     def prompt(self, text: str) -> Ids:
-        """Token ids (T,) of a prompt: in the chat template if the model has one.
-
-        Otherwise the text as it is, after the tokens that preceded every training text (such as BOS).
-        """
-        if self._chat is None:
-            return np.concatenate([self._first, self.encode(text)])
-        return self._between(self._turn, [text])
+        """Token ids (T,) of a plain text, after the tokens that preceded every training text (such as BOS)."""
+        return np.concatenate([self._first, self.encode(text)])
 
     @property
     def largest(self) -> int:
@@ -56,9 +51,9 @@ class Tokenizer:
         return self._chat is not None
 
     def conversation(self, messages: Sequence[str]) -> Ids:
-        """Token ids (T,) of what a person and the model said in turn, the person last. Raises ModelError.
+        """Token ids (T,) of messages of a person and the model in turn, the person's last, in the chat template.
 
-        Without a chat template only the last message counts: such a model knows no turns.
+        Raises ModelError. Without a chat template only the last message counts: such a model knows no turns.
         """
         if self._chat is None:
             return self.prompt(messages[-1])

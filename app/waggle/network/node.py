@@ -31,12 +31,11 @@ from waggle.network.messages.announcement import MAX_BITS
 from waggle.network.messages.directory import DirectoryDepth
 from waggle.network.messages.events import NetworkEvent, PeerChanged, ReputationsLost, TrafficMeasured
 from waggle.network.messages.rollout_record import RolloutRecord
-from waggle.network.transport.availability import is_light
-from waggle.network.transport.gateway.server import GatewayServer, HostNode
+from waggle.network.transport.gateway.server import HostNode, OpenGateway
 from waggle.network.transport.interface import Callbacks, ConnectedPeer, OpenTransport, PeerAway, Pong, Services, fetch
 from waggle.network.transport.tasks import end, watch
 from waggle.network.web.server import WebServer
-from waggle.network.web.statistics import SwarmStatistics
+from waggle.network.web.statistics import SwarmStatistics, SwarmStatus
 from waggle.tasks import charter as charters
 from waggle.tasks.rollout_group import Group, JudgedGroup
 
@@ -55,16 +54,12 @@ class SwarmNode:
     `outbox` holds the newest messages that left this computer, `leaderboard` the comparison of models.
     """
 
-    def __init__(self, context: NodeContext, open_transport: OpenTransport) -> None:
+    def __init__(self, context: NodeContext, open_transport: OpenTransport, open_gateway: OpenGateway) -> None:
         options, charter = context.options, context.charter
         self._statistics = SwarmStatistics(charter)
         self._addresses: tuple[str, ...] = ()
-
-        def report(event: NetworkEvent) -> None:
-            self._statistics.add(event)
-            context.report(event)
-
-        self._context = replace(context, report=report)
+        self._pass_on = context.report
+        self._context = replace(context, report=self._report)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks = list[asyncio.Task[None]]()
         self._saving = threading.Lock()
@@ -77,61 +72,60 @@ class SwarmNode:
         self._address_ranges: dict[bytes, str] = {}  # of every connected peer
         self._pool = GroupPool(charter, options.pool_capacity, context.clock)
         self.outbox = OutboxLog(context.clock)
-        depth = DirectoryDepth(most=0 if is_light(options) else MAX_BITS)
-        self._publisher = RolloutPublisher(self._context, self.outbox, depth, answer_sheet=lambda: self.leaderboard.own)
-        self._gateway = self._gateway_server()
+        self._transport = open_transport(self._callbacks())
+        self._gateway = open_gateway(self._host_node())
+        depth = DirectoryDepth(most=MAX_BITS if self._transport.calls_peers else 0)
+        self._publisher = RolloutPublisher(self._context, self.outbox, depth, answer_sheet=self._own_answer_sheet)
         self.leaderboard = AnswerSheetExchange(
             self._context, self._accounts, call_in_loop=self._call_in_loop, on_published=self._publisher.renew,
             uploaded=self._gateway.uploaded,
         )  # fmt: skip
         self._collector = RolloutCollector(
             self._context, self._accounts, self._pool, depth, uploaded=self._gateway.uploaded,
-            own_expiry=lambda: self._publisher.expires, on_announcements=self.leaderboard.on_announcements,
+            own_expiry=self._own_expiry, on_announcements=self.leaderboard.on_announcements,
         )  # fmt: skip
-        self._directory = DirectoryCache(lambda: self._collector.read(self._connection), self._reputations, self._bandwidth)
-        self._connection = open_transport(self._callbacks())
+        self._directory = DirectoryCache(self._read_directory, self._reputations, self._bandwidth)
         self._web = self._web_server() if options.web_port is not None else None
 
-    def _gateway_server(self) -> GatewayServer:
-        host = HostNode(
-            read_directory=lambda: self._directory.entries(), announce=self._announce_for, pull=self._pull_for,
+    def _host_node(self) -> HostNode:
+        return HostNode(
+            read_directory=self._directory_entries, announce=self._announce_for, pull=self._pull_for,
             admits=self._admits, serve_payload=self._give, may_receive=self._accept_upload,
             may_send_directory=self._bandwidth.may_send_directory,
         )  # fmt: skip
-        return GatewayServer(self._context.charter.digest, self._context.identity, self._context.membership, host)
 
     def _callbacks(self) -> Callbacks:
         return Callbacks(
             services=self._services(), report=self._context.report, membership=self._context.membership,
-            on_peers=self._update_connections, on_joined=self._publisher.renew,
+            on_peers=self._update_connections, on_joined=self._renew_announcement,
             on_handshake=self._reputations.record_handshake, trusted_peers=self._reputations.trusted, bandwidth=self._bandwidth,
         )  # fmt: skip
 
     def _services(self) -> Services:
         return Services(
             payload=self._give_payload, charter=self._give_charter, handshake=self._give_handshake, admits=self._admits,
-            source=lambda peer_id: self._address_ranges.get(peer_id), refresh_peers=lambda: self._connection.refresh_peers(),
+            source=self._connected_from, refresh_peers=self._refresh_peers,
             may_send_directory=self._bandwidth.may_send_directory, digest=self._context.charter.digest,
             member=self._context.membership.admits,
         )  # fmt: skip
 
     def _web_server(self) -> WebServer:
         # A gateway knows its client by one name: an announcement for another peer would end the client's own connection.
-        serve = self._gateway.serve if self._context.options.gateway and self._connection.calls_peers else None
-        return WebServer(lambda: self._statistics.status(self._addresses), serve, charters.encode(self._context.charter))
+        serve = self._gateway.serve if self._context.options.gateway and self._transport.calls_peers else None
+        return WebServer(self._status, serve, charters.encode(self._context.charter))
 
     async def start(self) -> None:
         """Start the transport and the work in the background; raises SwarmError. Waits for no peer."""
         options = self._context.options
         membership.require_key(self._context.charter, options.key)
-        await self._connection.start()
+        await self._transport.start()
         if self._web is not None:
             await self._web.start(options.web_host, options.web_port or 0)
         self._loop = asyncio.get_running_loop()
         if self._reputations_lost:
             self._context.report(ReputationsLost())
         parts = (self._publisher, self._collector, self.leaderboard)
-        work = (*(part.run(self._connection) for part in parts), self._report_and_save(), self._connection.run())
+        work = (*(part.run(self._transport) for part in parts), self._report_and_save(), self._transport.run())
         self._tasks = [asyncio.create_task(each) for each in work]
 
     async def run(self) -> None:
@@ -147,13 +141,13 @@ class SwarmNode:
         await self._directory.close()
         await self._collector.finish()
         await self.leaderboard.finish()
-        await self._connection.close()
+        await self._transport.close()
         self._save_reputations()
 
     @property
     def pid(self) -> int:
         """The process id of p2pd; raises PeerAway while it restarts, and if there is none."""
-        return self._connection.pid
+        return self._transport.pid
 
     @property
     def web_port(self) -> int:
@@ -164,7 +158,7 @@ class SwarmNode:
     async def addresses(self) -> list[str]:
         """Where others reach this node, the most useful first; empty while the network restarts, and behind gateways."""
         try:
-            return await self._connection.network.addresses()
+            return await self._transport.network.addresses()
         except PeerAway:  # the caller asks again
             return []
 
@@ -220,6 +214,33 @@ class SwarmNode:
         for origin, count in Counter(judged.group.origin for judged in groups).items():
             self._reputations.record_training(origin, idle=count)
 
+    def _report(self, event: NetworkEvent) -> None:
+        """Count an event for the status page and pass it on."""
+        self._statistics.add(event)
+        self._pass_on(event)
+
+    def _status(self) -> SwarmStatus:
+        return self._statistics.status(self._addresses)
+
+    def _renew_announcement(self) -> None:
+        self._publisher.renew()
+
+    def _own_expiry(self) -> int:
+        """When our newest announcement expires (unix milliseconds)."""
+        return self._publisher.expires
+
+    def _own_answer_sheet(self) -> tuple[bytes, bytes]:
+        return self.leaderboard.own
+
+    async def _refresh_peers(self) -> None:
+        await self._transport.refresh_peers()
+
+    async def _read_directory(self) -> dict[bytes, bytes]:
+        return await self._collector.read(self._transport)
+
+    async def _directory_entries(self) -> dict[bytes, bytes]:
+        return await self._directory.entries()
+
     def _call_in_loop(self, function: Callable[[], None]) -> bool:
         """Call a function on the loop's thread; False if the node is not started, or closed."""
         loop = self._loop
@@ -268,7 +289,7 @@ class SwarmNode:
         return allowed
 
     async def _announce_for(self, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
-        return await self._publisher.put(self._connection, peer_id, signed, expires_at)
+        return await self._publisher.put(self._transport, peer_id, signed, expires_at)
 
     async def _pull_for(self, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
         published = self._publisher.get(sha256)
@@ -277,7 +298,7 @@ class SwarmNode:
         if not self._bandwidth.may_receive():
             return b""
         return await fetch(
-            self._connection, self._bandwidth, origin=peer_id, via=(), sha256=sha256, seconds=seconds,
+            self._transport, self._bandwidth, origin=peer_id, via=(), sha256=sha256, seconds=seconds,
             certificate=self._context.membership.certificate(),
         )  # fmt: skip
 
@@ -288,9 +309,13 @@ class SwarmNode:
     def _give_handshake(self) -> bytes:
         return self.outbox.add("greeting", handshake.write(self._context.charter.digest, self._publisher.announced))
 
+    def _connected_from(self, peer_id: bytes) -> str | None:
+        """The address range of a connected peer; None for others."""
+        return self._address_ranges.get(peer_id)
+
     def _address_range(self, peer_id: bytes) -> str:
         """The address range whose share of our upload a peer uses, so that a new name brings no new share."""
-        source = self._address_ranges.get(peer_id)
+        source = self._connected_from(peer_id)
         return self._reputations.of(peer_id).source if source is None else source
 
     def _save_reputations(self) -> None:
@@ -314,7 +339,7 @@ class SwarmNode:
                 self._context.report(TrafficMeasured(up=rates[0], down=rates[1]))
             if self._web is not None:
                 with suppress(PeerAway):  # the network restarts: the page shows the addresses known before
-                    self._addresses = tuple(await self._connection.network.addresses())[:MAX_ADDRESSES]
+                    self._addresses = tuple(await self._transport.network.addresses())[:MAX_ADDRESSES]
             if time.monotonic() - saved_at > SAVE_EVERY_S:
                 saved_at = time.monotonic()
                 self._save_reputations()

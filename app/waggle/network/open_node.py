@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from waggle.network.exchange.node_context import NodeContext
 from waggle.network.identity.keys import Identity
@@ -10,6 +11,7 @@ from waggle.network.messages.events import NetworkEvent
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.transport.choice import transport_for
+from waggle.network.transport.gateway.server import GatewayServer
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -24,8 +26,10 @@ def open_node(
     is_paused: Callable[[], bool] = lambda: False,
 ) -> SwarmNode:
     """A node that is not started yet; see NodeContext for the parameters."""
+    membership = Membership(charter, identity.peer_id, options.key)
     context = NodeContext(
-        options=options, charter=charter, identity=identity, membership=Membership(charter, identity.peer_id, options.key),
+        options=options, charter=charter, identity=identity, membership=membership,
         verifier=verifier, report=report, clock=clock, is_paused=is_paused,
     )  # fmt: skip
-    return SwarmNode(context, transport_for(options, identity))
+    open_gateway = partial(GatewayServer, charter.digest, identity, membership)
+    return SwarmNode(context, transport_for(options, identity), open_gateway)

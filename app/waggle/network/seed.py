@@ -15,8 +15,7 @@ from waggle.network.messages import handshake
 from waggle.network.messages.events import ClockSkewed, NetworkEvent, NetworkRestarted, ReachChanged
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.open_node import open_node
-from waggle.network.transport.availability import has_hivemind
-from waggle.network.transport.choice import transport_for
+from waggle.network.transport.choice import kind_of, transport_for
 from waggle.network.transport.interface import Callbacks, ConnectedPeer, Pong, Services
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
@@ -27,7 +26,8 @@ async def run(
     options: SwarmOptions, identity: Identity, charter: Charter, print_line: Callable[[str], None], stop: asyncio.Event
 ) -> None:
     """Serve until `stop` is set, and print the addresses, and how many peers are connected. Raises SwarmError."""
-    if not has_hivemind():  # a light client cannot be called
+    options = replace(options, light=False)
+    if kind_of(options).joins_through == "gateways":  # a light client cannot be called
         raise SwarmError("This computer cannot join a swarm: its network part is missing.", "(hivemind)")
     address_ranges: dict[bytes, str] = {}
 
@@ -47,7 +47,7 @@ async def run(
     callbacks = Callbacks(
         services=services, report=lambda event: _print_event(event, print_line), membership=membership, on_peers=on_peers
     )
-    transport = transport_for(replace(options, light=False), identity)(callbacks)
+    transport = transport_for(options, identity)(callbacks)
     await transport.start()
     try:
         _introduce(identity, charter, await transport.network.addresses(), print_line)

@@ -1,21 +1,26 @@
 """A node without a network: for training alone by choice, and as a stand-in in tests. It shares and receives nothing."""
 
+import time
 from collections.abc import Sequence
 
+from waggle.core.errors import EngineError
+from waggle.network.exchange.outbox_log import OutboxLog
+from waggle.network.limits.reputation import Choice
 from waggle.tasks.rollout_group import Group, JudgedGroup
 
 
 class SoloNode:
-    """The methods of SwarmNode that a round and the engine call, without effect; there is no outbox and no leaderboard."""
+    """What a round and the engine use of a node (see SwarmConnection), without effect."""
 
-    async def start(self) -> None:
-        """Do nothing."""
+    leaderboard = None  # nobody to compare with
+
+    @property
+    def outbox(self) -> OutboxLog:
+        """Empty: nothing leaves this computer."""
+        return OutboxLog(time.time)
 
     async def run(self) -> None:
         """Return at once."""
-
-    async def close(self) -> None:
-        """Do nothing."""
 
     async def addresses(self) -> list[str]:
         """No address: nobody can call this node."""
@@ -23,6 +28,10 @@ class SoloNode:
 
     def limit(self, rate: float | None) -> None:
         """Do nothing: there is no traffic."""
+
+    def choose(self, peer_id: bytes, choice: Choice) -> None:
+        """Raise EngineError: there is no peer to mute or block."""
+        raise EngineError("There are no peers in a swarm of one computer.")
 
     def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:
         """No group is sent, in no bytes."""

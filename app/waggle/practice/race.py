@@ -103,7 +103,7 @@ def race(verifier: Verifier, seed: int, *, nodes: int = NODES, rounds: int = ROU
         alone, sharing = (trial.log.right(number - 1) for trial in lanes.values())
         yield RoundRaced(round=number, alone=alone, sharing=sharing, seconds=time.monotonic() - began)
         for lane, trial in lanes.items():
-            yield from _solved(lane, trial, known[lane])
+            yield from _new_first_successes(lane, trial, known[lane])
     for tick in ticks.values():
         for _ in tick:  # the last act of a trial is its exam
             pass
@@ -126,7 +126,7 @@ def _trial(lane: Lane, verifier: Verifier, reserved: tuple[Question, ...], seed:
     return Trial(key, setup, verifier)
 
 
-def _solved(lane: Lane, trial: Trial, known: int) -> Iterator[FirstSolved]:
+def _new_first_successes(lane: Lane, trial: Trial, known: int) -> Iterator[FirstSolved]:
     datasets = [specialty.dataset for specialty in first_swarm().specialties]
     for aha in trial.log.ahas[known:]:
         yield FirstSolved(

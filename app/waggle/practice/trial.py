@@ -26,8 +26,8 @@ from waggle.sapo import evaluation, first_success, stages
 from waggle.sapo import round as sapo
 from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import Question, QuestionId, epoch_at
-from waggle.tasks.rollout_group import JudgedGroup
+from waggle.tasks.questions import Question, epoch_at
+from waggle.tasks.rollout_group import GroupKey, JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier
 
 TICK_SECONDS = 6.0  # of simulated time, so that groups age in the pool as in a real swarm
@@ -73,7 +73,7 @@ class Trial:
             setup.charter, len(setup.folders), setup.weather,
             seed=noise_seed(key.seed, -1), tick_seconds=TICK_SECONDS, crumb_span=setup.rules.crumb_span,
         )  # fmt: skip
-        self._written: dict[tuple[bytes, QuestionId], int] = {}  # in which tick
+        self._written: dict[GroupKey, int] = {}  # in which tick
         self._players = [self._player(i) for i in range(len(setup.folders))]
         self.log = TrialLog(
             key.rounds,
@@ -145,11 +145,11 @@ class Trial:
                     learned = stage
         assert judged
         assert learned  # a round that is not stopped has all its stages
-        useful = np.mean([teaches(group.rewards, rules.crumb_span) for group in judged.groups])
+        useful = np.mean([teaches(group.lesson_rewards, rules.crumb_span) for group in judged.groups])
         player.useful = SHARE_MEMORY * player.useful + (1 - SHARE_MEMORY) * float(useful)
         player.round += 1
         self._written |= {group.key: tick for group in judged.groups}
-        self._swarm.send(i, self._as_shared(judged.groups))
+        self._swarm.send(i, self._shareable_groups(judged.groups))
         trained_on = [lesson.group for lesson in learned.lessons if lesson.batch is not None]
         ages = [tick - self._written[group.key] for group in trained_on if group.group.origin != player.node.origin]
         self.log.record_round(tick, i, judged, learned, ages)
@@ -160,7 +160,7 @@ class Trial:
         setup = self._setup
         return replace(setup.rules, rule=setup.updates[i % len(setup.updates)]) if setup.updates else setup.rules
 
-    def _as_shared(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
+    def _shareable_groups(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
         """The groups as they may travel; those that had to be changed are judged again, as a reader would."""
         shared = []
         for judged in groups:

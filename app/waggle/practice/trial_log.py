@@ -82,20 +82,20 @@ class TrialLog:
             cpu_seconds=round(cpu_seconds, 1),
             models=tuple(models),
             specialties=tuple(self._datasets),
-            reward=_rounded(_filled(_mean(self._reward, 0))),
+            reward=_round_all(_fill_gaps(_mean(self._reward, 0))),
             completions=tuple(int(count) for count in self._completions),
-            node_reward=tuple(_rounded(_filled(_binned(row))) for row in self._reward),
-            specialty_reward=tuple(_rounded(_filled(_ratio(rows))) for rows in self._specialty),
-            external_share=_rounded(_filled(_binned(_mean(self._share, 0)))),
-            external_age=_rounded(_filled(_ratio(self._age))),
-            entropy=_rounded(_filled(_binned(_mean(self._entropy, 0)))),
+            node_reward=tuple(_round_all(_fill_gaps(_bin_means(row))) for row in self._reward),
+            specialty_reward=tuple(_round_all(_fill_gaps(_ratio(rows))) for rows in self._specialty),
+            external_share=_round_all(_fill_gaps(_bin_means(_mean(self._share, 0)))),
+            external_age=_round_all(_fill_gaps(_ratio(self._age))),
+            entropy=_round_all(_fill_gaps(_bin_means(_mean(self._entropy, 0)))),
             measured_at=tuple(self._measured_at),
             held_out=tuple(
-                _rounded([self._scores[p][i].right / self._scores[p][i].total for p in points]) for i in range(len(models))
+                _round_all([self._scores[p][i].right / self._scores[p][i].total for p in points]) for i in range(len(models))
             ),
-            specialty_held_out=tuple(_rounded(row) for row in by_specialty),
-            final=_rounded([score.right / score.total for score in self._final]),
-            specialty_final=_rounded([_share_of(self._final, dataset) for dataset in self._datasets if self._final]),
+            specialty_held_out=tuple(_round_all(row) for row in by_specialty),
+            final=_round_all([score.right / score.total for score in self._final]),
+            specialty_final=_round_all([_share_of(self._final, dataset) for dataset in self._datasets if self._final]),
             specialty_counts=tuple(specialty_counts),
             ahas=tuple(self._ahas),
         )
@@ -114,7 +114,7 @@ def _mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
     return means
 
 
-def _binned(row: NDArray[np.float64]) -> NDArray[np.float64]:
+def _bin_means(row: NDArray[np.float64]) -> NDArray[np.float64]:
     """(R,) -> (R / BIN,)."""
     parts = [row[first : first + BIN] for first in range(0, len(row), BIN)]
     return np.array([_mean(part, 0) for part in parts])
@@ -126,7 +126,7 @@ def _ratio(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array([total / count if count else MISSING for total, count in parts])
 
 
-def _filled(row: NDArray[np.float64]) -> list[float]:
+def _fill_gaps(row: NDArray[np.float64]) -> list[float]:
     """Missing values replaced by the value before them, 0 at the beginning."""
     values: list[float] = []
     for value in row:
@@ -134,5 +134,5 @@ def _filled(row: NDArray[np.float64]) -> list[float]:
     return values
 
 
-def _rounded(row: Sequence[float]) -> tuple[float, ...]:
+def _round_all(row: Sequence[float]) -> tuple[float, ...]:
     return tuple(round(float(value), 4) for value in row)

@@ -21,10 +21,10 @@ def weather(state: State, now: float) -> str:
         case "alone":
             return "Calm: no one else is here."
         case "connected":
-            return _among(state, now)
+            return _rate_sentence(state, now)
 
 
-def _among(state: State, now: float) -> str:
+def _rate_sentence(state: State, now: float) -> str:
     count = len(state.members)
     if not count:
         return "Calm: you are connected, but nobody has shared anything yet."
@@ -34,26 +34,26 @@ def _among(state: State, now: float) -> str:
     if minutes < EARLY:
         return f"Too early for a forecast: {here} so far."
     span = min(SPAN, minutes)
-    rate = _between(state, now, span, 0) / span
+    rate = _groups_between(state, now, span, 0) / span
     if rate < 0.1:
         return f"Calm: {here}, hardly anything new arrives."
     word = "Busy" if rate >= BUSY else "Lively" if rate >= LIVELY else "Quiet"
     groups = f"about {rate:.0f} groups a minute" if rate >= 1.5 else "about one group a minute" if rate >= 0.75 else (
         "less than one group a minute")  # fmt: skip
-    return f"{word}: {here}, {groups}{_trend(state, now, minutes)}."
+    return f"{word}: {here}, {groups}{_trend_text(state, now, minutes)}."
 
 
-def _trend(state: State, now: float, minutes: int) -> str:
+def _trend_text(state: State, now: float, minutes: int) -> str:
     """Compare the last five minutes with the five before; empty if that is too early."""
     if minutes < SPAN:
         return ""
-    before, after = _between(state, now, SPAN, SPAN // 2), _between(state, now, SPAN // 2, 0)
+    before, after = _groups_between(state, now, SPAN, SPAN // 2), _groups_between(state, now, SPAN // 2, 0)
     if after > CHANGE * before:
         return ", and rising"
     return ", and falling" if before > CHANGE * after else ", steady"
 
 
-def _between(state: State, now: float, first: int, last: int) -> int:
+def _groups_between(state: State, now: float, first: int, last: int) -> int:
     """The groups that arrived from `first` to `last` whole minutes ago, without the current minute."""
     minute = int(now // 60)
     return sum(groups for at, groups in state.arrivals if minute - first <= at < minute - last)

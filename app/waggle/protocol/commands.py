@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from waggle.core.settings import Value
-from waggle.protocol.events import Choice
+from waggle.protocol.events import Choice, Difficulty
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Turn
 from waggle.protocol.schedule import Moment
 
@@ -47,11 +47,11 @@ class Follow(Command, frozen=True, kw_only=True, tag=True):
 
 
 class QueryHistory(Command, frozen=True, kw_only=True, tag=True):
-    """Answered by HistoryTold, then CommandDone."""
+    """Answered by TrainingHistory, then CommandDone."""
 
 
 class QuerySent(Command, frozen=True, kw_only=True, tag=True):
-    """Answered by SentTold, then CommandDone."""
+    """Answered by SentMessages, then CommandDone."""
 
 
 class ChoosePeer(Command, frozen=True, kw_only=True, tag=True):
@@ -71,14 +71,14 @@ class ChangeSettings(Command, frozen=True, kw_only=True, tag=True):
 
 
 class ListSwarms(Command, frozen=True, kw_only=True, tag=True):
-    """Answered by SwarmsTold, then CommandDone."""
+    """Answered by KnownSwarms, then CommandDone."""
 
 
 class CreateSwarm(Command, frozen=True, kw_only=True, tag=True):
-    """Create a charter from (dataset, difficulty) pairs, and store it. Answered by SwarmCreated and SwarmsTold."""
+    """Create a charter from (dataset, difficulty) pairs, and store it. Answered by SwarmCreated and KnownSwarms."""
 
     name: Annotated[str, msgspec.Meta(max_length=200)]
-    specialties: Annotated[tuple[tuple[str, str], ...], msgspec.Meta(max_length=64)]
+    specialties: Annotated[tuple[tuple[str, Difficulty], ...], msgspec.Meta(max_length=192)]
     model_hint: Annotated[str, msgspec.Meta(max_length=200)] = ""
     private: bool = False
 
@@ -96,7 +96,7 @@ class ChooseSwarm(Command, frozen=True, kw_only=True, tag=True):
 
 
 class ForgetSwarm(Command, frozen=True, kw_only=True, tag=True):
-    """Delete a stored swarm. Answered by SwarmsTold."""
+    """Delete a stored swarm. Answered by KnownSwarms."""
 
     charter: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
@@ -106,7 +106,7 @@ class WriteInvite(Command, frozen=True, kw_only=True, tag=True):
 
 
 class QueryDays(Command, frozen=True, kw_only=True, tag=True):
-    """Answered by DaysTold, then CommandDone."""
+    """Answered by DailyTotals, then CommandDone."""
 
 
 Passphrase = Annotated[str, msgspec.Meta(max_length=1024)]
@@ -139,7 +139,7 @@ class RenewIdentity(Command, frozen=True, kw_only=True, tag=True):
 
 
 class ListModels(Command, frozen=True, kw_only=True, tag=True):
-    """Answered by ModelsTold, then CommandDone."""
+    """Answered by ModelList, then CommandDone."""
 
 
 class ChooseModel(Command, frozen=True, kw_only=True, tag=True):
@@ -153,7 +153,7 @@ class ChooseModel(Command, frozen=True, kw_only=True, tag=True):
 
 
 class RemoveModel(Command, frozen=True, kw_only=True, tag=True):
-    """Remove a model of the hub from this computer, but not its training. Answered by ModelsTold."""
+    """Remove a model of the hub from this computer, but not its training. Answered by ModelList."""
 
     name: Annotated[str, msgspec.Meta(max_length=200)]
 
@@ -188,12 +188,12 @@ class AskModel(Command, frozen=True, kw_only=True, tag=True):
     epoch: Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)] = 0
 
 
-class OfferTalk(Command, frozen=True, kw_only=True, tag=True):
-    """List the snapshots to chat with. Answered by TalkOffered."""
+class OfferChat(Command, frozen=True, kw_only=True, tag="OfferTalk"):
+    """List the snapshots to chat with. Answered by ChatOffer."""
 
 
-class Say(Command, frozen=True, kw_only=True, tag=True):
-    """Send a message to the current model and to its snapshot after `before` rounds. Answered by many TurnGrew.
+class SendMessage(Command, frozen=True, kw_only=True, tag="Say"):
+    """Send a message to the current model and to its snapshot after `before` rounds. Answered by many TurnProgress.
 
     The engine stores no conversation: `earlier` has the turns before this one, oldest first, at most SENT of them.
     """
@@ -204,21 +204,21 @@ class Say(Command, frozen=True, kw_only=True, tag=True):
     earlier: Annotated[tuple[Turn, ...], msgspec.Meta(max_length=SENT)] = ()
 
 
-class Hush(Command, frozen=True, kw_only=True, tag=True):
+class StopReplies(Command, frozen=True, kw_only=True, tag="Hush"):
     """Stop the replies that are being written; their text so far stays."""
 
 
-class ClearTalk(Command, frozen=True, kw_only=True, tag=True):
-    """Delete the conversation. Answered by TalkCleared."""
+class ClearChat(Command, frozen=True, kw_only=True, tag="ClearTalk"):
+    """Delete the conversation. Answered by ChatCleared."""
 
 
-TalkCommand = OfferTalk | Say | Hush | ClearTalk
+ChatCommand = OfferChat | SendMessage | StopReplies | ClearChat
 TryingCommand = PoseQuestion | AskModel
 ModelCommand = ListModels | ChooseModel | RemoveModel | ExportModel
 PersonCommand = QueryDays | BackUpIdentity | CheckBackup | RestoreIdentity | RenewIdentity
 SwarmCommand = ListSwarms | CreateSwarm | ReadInvite | ChooseSwarm | ForgetSwarm | WriteInvite
 AnyCommand = (
-    TalkCommand
+    ChatCommand
     | TryingCommand
     | ModelCommand
     | PersonCommand

@@ -20,6 +20,7 @@ RIGHT = 0.99  # the least reward that is shown as right
 
 # Bounds of what sizes the State: a damaged recording must not exhaust the window's memory.
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Difficulty = Literal["easy", "standard", "hard"]  # a level of the catalogue
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 GroupSize = Annotated[int, msgspec.Meta(ge=0, le=16)]
 
@@ -160,6 +161,15 @@ class Downloading(Event, frozen=True, kw_only=True, tag=True):
     seconds_left: float | None = None  # None: not known yet
 
 
+class PromptFormChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """How the model is asked, and why. `readable` of `total` answers stood in the answer tags when it was tried."""
+
+    form: str = "plain"
+    why: Literal["setting", "starter", "trial"] = "starter"
+    readable: Count = 0
+    total: Count = 0
+
+
 class Ready(Event, frozen=True, kw_only=True, tag=True):
     """Everything is loaded. Carries what a window needs to know about this node."""
 
@@ -173,6 +183,7 @@ class Ready(Event, frozen=True, kw_only=True, tag=True):
     model: str
     base: str = ""  # identifies the model among others of its name
     model_note: str  # one sentence about this model for the person
+    prompt_form: PromptFormChoice = PromptFormChoice()
     backend: str
     device: str
     device_reason: str
@@ -252,7 +263,7 @@ class QuestionsDrawn(Event, frozen=True, kw_only=True, tag=True):
     group_size: GroupSize
 
 
-class CompletionsGrew(Event, frozen=True, kw_only=True, tag=True):
+class CompletionsProgress(Event, frozen=True, kw_only=True, tag="CompletionsGrew"):
     """(question, completion, whole text so far, ended) of every completion that grew. At most ten times a second."""
 
     round: int
@@ -368,7 +379,7 @@ class CommandRefused(Event, frozen=True, kw_only=True, tag=True):
     advice: str = ""
 
 
-class HistoryTold(Event, frozen=True, kw_only=True, tag=True):
+class TrainingHistory(Event, frozen=True, kw_only=True, tag="HistoryTold"):
     """For charts: all rounds and all held-out scores, each thinned evenly to at most 1,000, and all first successes."""
 
     rounds: tuple[RoundSummary, ...]
@@ -378,7 +389,7 @@ class HistoryTold(Event, frozen=True, kw_only=True, tag=True):
 
 EngineEvent = (  # without Snapshot, which needs the State and so is defined in state.py
     Preparing | Downloading | Ready | PhaseChanged | RulesChecked | SettingsChanged | EngineStopped | EngineFailed
-    | EngineGone | Warned | PartRestarted | QuestionsDrawn | CompletionsGrew | GroupsJudged | GroupsShared | GroupsGathered
+    | EngineGone | Warned | PartRestarted | QuestionsDrawn | CompletionsProgress | GroupsJudged | GroupsShared | GroupsGathered
     | PolicyUpdated | RoundCompleted | HeldOutMeasured | AhaHappened | CheckpointSaved | CheckpointSetAside | ReachChanged
-    | PeerChanged | PeerGroupsArrived | RecordRejected | TrafficMeasured | CommandDone | CommandRefused | HistoryTold
+    | PeerChanged | PeerGroupsArrived | RecordRejected | TrafficMeasured | CommandDone | CommandRefused | TrainingHistory
 )  # fmt: skip

@@ -33,7 +33,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     stopped: bool = False
 
 
-class TurnGrew(Event, frozen=True, kw_only=True, tag=True):
+class TurnProgress(Event, frozen=True, kw_only=True, tag="TurnGrew"):
     """A turn so far, numbered from 0: at most ten times a second, and when it is finished.
 
     All clients receive it; it is meant for the sender of the command.
@@ -44,15 +44,15 @@ class TurnGrew(Event, frozen=True, kw_only=True, tag=True):
     turn: Turn
 
 
-class TalkCleared(Event, frozen=True, kw_only=True, tag=True):
+class ChatCleared(Event, frozen=True, kw_only=True, tag="TalkCleared"):
     """The conversation was deleted."""
 
 
-class TalkOffered(Event, frozen=True, kw_only=True, tag=True):
+class ChatOffer(Event, frozen=True, kw_only=True, tag="TalkOffered"):
     """The snapshots to chat with, by their rounds, oldest first. `taught`: the model was trained to chat."""
 
     moments: tuple[Count, ...]
     taught: bool
 
 
-TalkEvent = TurnGrew | TalkCleared | TalkOffered
+ChatEvent = TurnProgress | ChatCleared | ChatOffer

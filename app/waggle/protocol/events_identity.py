@@ -18,7 +18,7 @@ class Day(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-class DaysTold(Event, frozen=True, kw_only=True, tag=True):
+class DailyTotals(Event, frozen=True, kw_only=True, tag="DaysTold"):
     """The days of the last year with a contribution, oldest first, and the total of all days.
 
     `newest`: the newest round of the current model that they include, and its time (unix seconds).
@@ -47,4 +47,4 @@ class BackupRead(Event, frozen=True, kw_only=True, tag=True):
     mine: bool  # the current identity
 
 
-PersonEvent = DaysTold | BackupWritten | BackupRead
+PersonEvent = DailyTotals | BackupWritten | BackupRead

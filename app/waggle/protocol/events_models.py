@@ -9,7 +9,7 @@ from waggle.protocol.events import Count, Event
 Kind = Literal["starter", "hub", "folder"]
 
 
-class ModelShown(msgspec.Struct, frozen=True, kw_only=True):
+class ModelDetails(msgspec.Struct, frozen=True, kw_only=True):
     """One model. `bytes` are on this disk; `rounds` were trained here."""
 
     kind: Kind
@@ -22,8 +22,8 @@ class ModelShown(msgspec.Struct, frozen=True, kw_only=True):
     fit: str = ""  # whether and how it fits this computer, in one sentence; empty: not known
 
 
-class ModelsTold(Event, frozen=True, kw_only=True, tag=True):
-    models: tuple[ModelShown, ...]
+class ModelList(Event, frozen=True, kw_only=True, tag="ModelsTold"):
+    models: tuple[ModelDetails, ...]
     cache: str  # folder of the models of the hub
     free: Count = 0  # bytes on that disk
 
@@ -35,4 +35,4 @@ class ModelExported(Event, frozen=True, kw_only=True, tag=True):
     rounds: Count
 
 
-ModelEvent = ModelsTold | ModelExported
+ModelEvent = ModelList | ModelExported

@@ -21,7 +21,7 @@ class SentMessage(msgspec.Struct, frozen=True, kw_only=True):
     yours: bool = False
 
 
-class SentTold(Event, frozen=True, kw_only=True, tag=True):
+class SentMessages(Event, frozen=True, kw_only=True, tag="SentTold"):
     """The last messages that left this computer, newest first."""
 
     messages: tuple[SentMessage, ...]

@@ -18,7 +18,7 @@ class QuestionPosed(Event, frozen=True, kw_only=True, tag=True):
     epoch: Count = 0
 
 
-class Answered(msgspec.Struct, frozen=True, kw_only=True):
+class SnapshotAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The completion of the model after so many rounds; 0: before any training."""
 
     rounds: Count
@@ -33,7 +33,7 @@ class QuestionAnswered(Event, frozen=True, kw_only=True, tag=True):
 
     specialty: str
     number: Count
-    answers: tuple[Answered, ...]
+    answers: tuple[SnapshotAnswer, ...]
     mine: ShownCompletion | None = None
     shared: bool = False
     truth: str = ""  # missing in recordings of earlier versions
@@ -46,4 +46,4 @@ class AnswerShared(Event, frozen=True, kw_only=True, tag=True):
     group: ShownGroup
 
 
-TryingEvent = QuestionPosed | QuestionAnswered | AnswerShared
+PlaygroundEvent = QuestionPosed | QuestionAnswered | AnswerShared

@@ -5,7 +5,7 @@ Invites may contain the key of a private swarm: they are sent to the asking clie
 
 import msgspec
 
-from waggle.protocol.events import Event
+from waggle.protocol.events import Difficulty, Event
 
 
 class SpecialtyOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,23 +14,23 @@ class SpecialtyOffer(msgspec.Struct, frozen=True, kw_only=True):
     dataset: str
     title: str
     topic: str
-    samples: dict[str, str]  # by difficulty, easiest first
+    samples: dict[Difficulty, str]  # by level, easiest first
 
 
-class SpecialtyShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A specialty of a swarm. `difficulty` and `sample` are empty if its settings are not from the catalogue."""
+class SpecialtyDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """A specialty of a swarm, with its levels and a sample question of the first."""
 
     title: str
-    difficulty: str = ""
+    levels: tuple[str, ...] = ()
     sample: str = ""
 
 
-class SwarmShown(msgspec.Struct, frozen=True, kw_only=True):
+class SwarmDetails(msgspec.Struct, frozen=True, kw_only=True):
     """A swarm as a person sees it, joined or not. Its texts are from the author of its charter: plain text only."""
 
     charter: str  # hex
     name: str
-    specialties: tuple[SpecialtyShown, ...]
+    specialties: tuple[SpecialtyDetails, ...]
     model_hint: str = ""
     completion_characters: int = 0
     private: bool = False
@@ -42,22 +42,22 @@ class SwarmShown(msgspec.Struct, frozen=True, kw_only=True):
     ends_solo: bool = False  # to join it is to end solo training
 
 
-class SwarmsTold(Event, frozen=True, kw_only=True, tag=True):
+class KnownSwarms(Event, frozen=True, kw_only=True, tag="SwarmsTold"):
     """All stored swarms, the shipped one first, and the specialties for a new one."""
 
-    swarms: tuple[SwarmShown, ...]
+    swarms: tuple[SwarmDetails, ...]
     offers: tuple[SpecialtyOffer, ...] = ()
     fixed: str = ""  # why no other swarm can be chosen; empty: it can
 
 
 class SwarmCreated(Event, frozen=True, kw_only=True, tag=True):
-    swarm: SwarmShown
+    swarm: SwarmDetails
 
 
 class InviteRead(Event, frozen=True, kw_only=True, tag=True):
     """The swarm of an invite, which is not joined. `answered`: one of its seeds or gateways answered just now."""
 
-    swarm: SwarmShown
+    swarm: SwarmDetails
     answered: bool
 
 
@@ -75,4 +75,4 @@ class StartedAgain(Event, frozen=True, kw_only=True, tag=True):
     reason: str
 
 
-GatheringEvent = SwarmsTold | SwarmCreated | InviteRead | InviteWritten | StartedAgain
+SwarmEvent = KnownSwarms | SwarmCreated | InviteRead | InviteWritten | StartedAgain

@@ -18,7 +18,7 @@ def standing(peer: PeerInfo, now: float) -> Standing:
     return "trusted" if peer.trusted else "plain"
 
 
-def about(peer: PeerInfo, now: float) -> str:
+def standing_text(peer: PeerInfo, now: float) -> str:
     """The sentence, with the figures behind it."""
     match standing(peer, now):
         case "blocked":
@@ -30,26 +30,26 @@ def about(peer: PeerInfo, now: float) -> str:
         case "doubted":
             return f"It broke a rule ({peer.reason}): it is asked again in {_duration(peer.doubted_until - now)}."
         case "trusted":
-            return f"It is trusted, so it is asked first: {_of_use(peer)}, {_rejected(peer)}."
+            return f"It is trusted, so it is asked first: {_usefulness_text(peer)}, {_rejected_text(peer)}."
         case "plain":
-            return _plain(peer)
+            return _plain_text(peer)
 
 
-def _plain(peer: PeerInfo) -> str:
+def _plain_text(peer: PeerInfo) -> str:
     if peer.barren:
-        return f"It is asked like any stranger: most of its groups that were tried here taught nothing, {_rejected(peer)}."
+        return f"It is asked like any stranger: most of its groups that were tried here taught nothing, {_rejected_text(peer)}."
     if peer.received:
-        return f"It is asked like any stranger: {_of_use(peer)} so far, {_rejected(peer)}."
+        return f"It is asked like any stranger: {_usefulness_text(peer)} so far, {_rejected_text(peer)}."
     if peer.groups_pulled:
         return "It takes groups from here; none of its own has come yet."
     return "Nothing was exchanged with it yet."
 
 
-def _of_use(peer: PeerInfo) -> str:
+def _usefulness_text(peer: PeerInfo) -> str:
     return f"{peer.useful:,} of its {peer.received:,} groups {'was' if peer.useful == 1 else 'were'} of use"
 
 
-def _rejected(peer: PeerInfo) -> str:
+def _rejected_text(peer: PeerInfo) -> str:
     return f"{peer.rejected:,} broke a rule" if peer.rejected else "none broke a rule"
 
 

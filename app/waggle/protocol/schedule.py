@@ -101,17 +101,17 @@ def decide(
     A `blocker` is not a rule: it stops everything, whatever a person wishes.
     """
     checks = (
-        _idle(rules, readings),
-        _power(rules, readings),
-        _week(rules, now, local, clock),
-        *_programs(rules, readings),
-        _full_screen(rules, readings),
-        _metered(rules, readings),
-        _temperature(rules, readings, before),
-        _energy(rules, readings),
+        _idle_tick(rules, readings),
+        _power_tick(rules, readings),
+        _week_tick(rules, now, local, clock),
+        *_programs_tick(rules, readings),
+        _full_screen_tick(rules, readings),
+        _metered_tick(rules, readings),
+        _temperature_tick(rules, readings, before),
+        _energy_tick(rules, readings),
     )
     why = tuple(sorted((tick for tick in checks if tick is not None), key=lambda tick: tick.passes is not False))
-    if pause := _pause(rules, readings, wishes, now, lambda at: moment(at, now, clock, local)):
+    if pause := _pause_tick(rules, readings, wishes, now, lambda at: moment(at, now, clock, local)):
         return ScheduleDecision(standing="paused", reason=pause.says, ends=pause.ends, why=(pause, *why))
     anyway = wishes.anyway_until if wishes.anyway_until is not None and now < wishes.anyway_until else None
     if blocker is not None:
@@ -124,7 +124,7 @@ def decide(
     return ScheduleDecision(standing="contributing", why=why)
 
 
-def _pause(rules: ScheduleSettings, readings: Readings, wishes: Wishes, now: float, words: Clock) -> Tick | None:
+def _pause_tick(rules: ScheduleSettings, readings: Readings, wishes: Wishes, now: float, words: Clock) -> Tick | None:
     """The pause in force; None if there is none, if it waits for the end of a round, or if it is over."""
     if not wishes.paused or wishes.after_round:
         return None
@@ -142,7 +142,7 @@ def _pause(rules: ScheduleSettings, readings: Readings, wishes: Wishes, now: flo
     return Tick(rule="pause", passes=False, says="Paused.", ends="Goes on when you resume.")
 
 
-def _idle(rules: ScheduleSettings, readings: Readings) -> Tick | None:
+def _idle_tick(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.idle_minutes:
         return None
     if readings.idle_seconds is None:
@@ -153,7 +153,7 @@ def _idle(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     return Tick(rule="idle", passes=True, says="You are away.")
 
 
-def _power(rules: ScheduleSettings, readings: Readings) -> Tick | None:
+def _power_tick(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.only_on_power:
         return None
     if readings.on_power is None:
@@ -163,14 +163,14 @@ def _power(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     return Tick(rule="power", passes=True, says="It is plugged in.")
 
 
-def _week(rules: ScheduleSettings, now: float, local: Callable[[float], time.struct_time], clock: Clock) -> Tick | None:
+def _week_tick(rules: ScheduleSettings, now: float, local: Callable[[float], time.struct_time], clock: Clock) -> Tick | None:
     if not rules.week:
         return None
     then = local(now)
-    if _marked(rules, then):
+    if _is_marked(rules, then):
         return Tick(rule="week", passes=True, says="Your week says so.")
     hour = now - 60 * then.tm_min - then.tm_sec
-    later = next((hour + 3600 * i for i in range(1, 24 * 7 + 2) if _marked(rules, local(hour + 3600 * i))), None)
+    later = next((hour + 3600 * i for i in range(1, 24 * 7 + 2) if _is_marked(rules, local(hour + 3600 * i))), None)
     if later is None:
         return Tick(rule="week", passes=False, says="Your week has no hour for it.", ends="Mark hours in the week to start.")
     opens = local(later)
@@ -178,11 +178,11 @@ def _week(rules: ScheduleSettings, now: float, local: Callable[[float], time.str
     return Tick(rule="week", passes=False, says="Your week leaves this hour out.", ends=f"Starts {day}at {clock(later)}.")
 
 
-def _marked(rules: ScheduleSettings, then: time.struct_time) -> bool:
+def _is_marked(rules: ScheduleSettings, then: time.struct_time) -> bool:
     return rules.week[then.tm_wday][then.tm_hour] == "#"
 
 
-def _programs(rules: ScheduleSettings, readings: Readings) -> tuple[Tick, ...]:
+def _programs_tick(rules: ScheduleSettings, readings: Readings) -> tuple[Tick, ...]:
     if not rules.not_while:
         return ()
     if readings.programs is None:
@@ -200,7 +200,7 @@ def plain_name(program: str) -> str:
     return program.replace("\\", "/").rsplit("/", 1)[-1].lower().removesuffix(".exe").removesuffix(".app")
 
 
-def _full_screen(rules: ScheduleSettings, readings: Readings) -> Tick | None:
+def _full_screen_tick(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.not_full_screen:
         return None
     if readings.full_screen is None:
@@ -212,7 +212,7 @@ def _full_screen(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     return Tick(rule="full_screen", passes=True, says="No program fills the screen.")
 
 
-def _metered(rules: ScheduleSettings, readings: Readings) -> Tick | None:
+def _metered_tick(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.not_metered:
         return None
     if readings.metered is None:
@@ -222,7 +222,7 @@ def _metered(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     return Tick(rule="metered", passes=True, says="The network is not metered.")
 
 
-def _temperature(rules: ScheduleSettings, readings: Readings, before: Standing) -> Tick | None:
+def _temperature_tick(rules: ScheduleSettings, readings: Readings, before: Standing) -> Tick | None:
     if not rules.below_celsius:
         return None
     if readings.celsius is None:
@@ -234,7 +234,7 @@ def _temperature(rules: ScheduleSettings, readings: Readings, before: Standing) 
     return Tick(rule="temperature", passes=False, says=f"The processor is too warm: {readings.celsius:.0f} °C.", ends=ends)
 
 
-def _energy(rules: ScheduleSettings, readings: Readings) -> Tick | None:
+def _energy_tick(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.kwh_a_day:
         return None
     if readings.kwh_today is None:

@@ -85,8 +85,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     history: tuple[events.RoundSummary, ...] = ()
     history_scores: tuple[events.HeldOutScore, ...] = ()
     rejected: int = 0  # records of peers that broke a rule, since the engine started
-    # Refused since the engine started, by peer id and reason: records that broke a rule (the reason is an English phrase of
-    # waggle.network), and groups of which nothing could be learned (the value of a sapo.selection.Reason).
+    # Refused since the engine started, by peer id and reason: records that broke a rule (the value of a
+    # waggle.network.messages.faults.Fault), and groups of which nothing could be learned (the value of a sapo.selection.Reason).
     refusals: dict[str, dict[str, int]] = {}
     reach: events.Reach = "connecting"
     address: str = ""
@@ -101,17 +101,17 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     problem: events.EngineFailed | None = None
     gone: events.EngineGone | None = None
     warnings: tuple[events.Warned, ...] = ()  # newest first
-    swarms: events_swarms.SwarmsTold | None = None
+    swarms: events_swarms.KnownSwarms | None = None
     created: events_swarms.SwarmCreated | None = None
     looked: events_swarms.InviteRead | None = None
     invite: events_swarms.InviteWritten | None = None  # to the current swarm
     compared: events_leaderboard.ModelsCompared | None = None
-    days: events_identity.DaysTold | None = None
+    days: events_identity.DailyTotals | None = None
     since: tuple[events.RoundSummary, ...] = ()  # rounds not in `days`; by their order, as a clock may be set back
-    models: events_models.ModelsTold | None = None
+    models: events_models.ModelList | None = None
     posed: events_playground.QuestionPosed | None = None
     tried: events_playground.QuestionAnswered | None = None
-    offered: events_chat.TalkOffered | None = None
+    offered: events_chat.ChatOffer | None = None
     talk: tuple[events_chat.Turn, ...] = ()
     exported: events_models.ModelExported | None = None
     backup: events_identity.BackupWritten | events_identity.BackupRead | None = None  # the last event about one
@@ -136,12 +136,12 @@ class Snapshot(events.Event, frozen=True, kw_only=True, tag=True):
 AnyEvent = (
     events.EngineEvent
     | events_leaderboard.ComparingEvent
-    | events_swarms.GatheringEvent
+    | events_swarms.SwarmEvent
     | events_identity.PersonEvent
     | events_models.ModelEvent
-    | events_playground.TryingEvent
-    | events_chat.TalkEvent
-    | events_outbox.SentTold
+    | events_playground.PlaygroundEvent
+    | events_chat.ChatEvent
+    | events_outbox.SentMessages
     | Snapshot
 )
 
@@ -168,7 +168,7 @@ def apply(state: State, event: AnyEvent) -> State:
             moved = replace(
                 moved, rejected=0, refusals={}, preparing=None, downloading=None, problem=None, gone=None, offered=None
             )
-            return replace(_rewound_to(moved, event.round), ready=event, round=event.round)
+            return replace(_rewind_to(moved, event.round), ready=event, round=event.round)
         case events.PhaseChanged():
             return replace(moved, phase=event.phase, phase_since=event.at, until=event.until, round=event.round)
         case events.RulesChecked():
@@ -188,13 +188,13 @@ def apply(state: State, event: AnyEvent) -> State:
                 at=event.at, title=f"A saved state could not be read: {event.reason}", advice="The one before it was used."
             )
             return replace(moved, warnings=(warned, *state.warnings)[:WARNINGS])
-        case events_outbox.SentTold():
+        case events_outbox.SentMessages():
             return replace(moved, sent=event.messages)
-        case events_chat.TurnGrew():
+        case events_chat.TurnProgress():
             return replace(moved, talk=(*state.talk[: event.number], event.turn)[: events_chat.TURNS])
-        case events_chat.TalkCleared():
+        case events_chat.ChatCleared():
             return replace(moved, talk=())
-        case events_chat.TalkOffered():
+        case events_chat.ChatOffer():
             return replace(moved, offered=event)
         case events.CheckpointSaved():
             return replace(moved, saved_round=event.round)
@@ -221,7 +221,7 @@ def _apply_round(state: State, event: AnyEvent) -> State:
                 external=0,
                 cards=_newest(cards, before, len(event.groups)),
             )
-        case events.CompletionsGrew():
+        case events.CompletionsProgress():
             return _grow_completions(state, event)
         case events.GroupsJudged():
             judged = {group.key: group for group in event.groups}
@@ -247,7 +247,7 @@ def _apply_round(state: State, event: AnyEvent) -> State:
             return replace(state, held_out=(*state.held_out, event.score)[-SCORES:])
         case events.AhaHappened():
             return replace(state, ahas=(*state.ahas, event.aha)[-SPECIALTIES:])
-        case events.HistoryTold():
+        case events.TrainingHistory():
             return replace(state, history=event.rounds, history_scores=event.held_out, ahas=event.ahas or state.ahas)
         case _:
             return state
@@ -282,7 +282,7 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
                 state, cards=_newest(cards, state.cards, state.questions_drawn), arrivals=_count_arrivals(state, event)
             )
         case (
-            events_swarms.SwarmsTold()
+            events_swarms.KnownSwarms()
             | events_swarms.SwarmCreated()
             | events_swarms.InviteRead()
             | events_swarms.InviteWritten()
@@ -297,11 +297,11 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, tried=event)
         case events_playground.AnswerShared():
             return replace(state, cards=_newest((_card_by_hand(event),), state.cards, state.questions_drawn))
-        case events_models.ModelsTold():
+        case events_models.ModelList():
             return replace(state, models=event)
         case events_models.ModelExported():
             return replace(state, exported=event)
-        case events_identity.DaysTold():
+        case events_identity.DailyTotals():
             return replace(state, days=event, since=_rounds_after(state, event.newest))
         case events_identity.BackupWritten() | events_identity.BackupRead():
             return replace(state, backup=event)
@@ -314,9 +314,9 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return state
 
 
-def _apply_swarm_list(state: State, event: events_swarms.GatheringEvent) -> State:
+def _apply_swarm_list(state: State, event: events_swarms.SwarmEvent) -> State:
     match event:
-        case events_swarms.SwarmsTold():
+        case events_swarms.KnownSwarms():
             return replace(state, swarms=event)
         case events_swarms.SwarmCreated():
             return replace(state, created=event)
@@ -331,7 +331,7 @@ def _apply_swarm_list(state: State, event: events_swarms.GatheringEvent) -> Stat
             )  # fmt: skip
 
 
-def _rewound_to(state: State, number: int) -> State:
+def _rewind_to(state: State, number: int) -> State:
     """Drop what comes after this round: the engine went back to an earlier state of the model, or begins again at 0."""
     return replace(
         state,
@@ -406,7 +406,7 @@ def _of_round(card: Card, number: int) -> bool:
     return card.mine and not card.by_hand and card.round == number
 
 
-def _grow_completions(state: State, event: events.CompletionsGrew) -> State:
+def _grow_completions(state: State, event: events.CompletionsProgress) -> State:
     own = [i for i, card in enumerate(state.cards) if _of_round(card, event.round)]
     cards = list(state.cards)
     for question, completion, text, ended in event.rows:

@@ -35,7 +35,7 @@ class Sentence(msgspec.Struct, frozen=True, kw_only=True):
 
 def sentence(state: State, clock: Clock = time_of_day) -> Sentence:
     """The sentence for a State. `clock` formats unix seconds as a time of day."""
-    text, until = _state_sentence(state, clock), _until(state, clock)
+    text, until = _state_sentence(state, clock), _pause_end_text(state, clock)
     if state.decision is None:
         return text
     why = (msgspec.structs.replace(tick, says=until) if until and tick.rule == "pause" else tick for tick in state.decision.why)
@@ -45,28 +45,28 @@ def sentence(state: State, clock: Clock = time_of_day) -> Sentence:
 def _state_sentence(state: State, clock: Clock) -> Sentence:
     match state.phase:
         case "problem":
-            return _problem(state)
+            return _problem_sentence(state)
         case "stopped":
             return Sentence(word="Stopped", says="Not contributing.", detail="Everything is kept.", tone="plain", sign="off")
         case "preparing":
-            return _preparing(state)
+            return _preparing_sentence(state)
         case "paused":
-            return _paused(state, clock)
+            return _paused_sentence(state, clock)
         case "waiting":
-            return _waiting(state)
+            return _waiting_sentence(state)
         case "finishing" | "contributing" if (decision := state.decision) is not None and decision.standing != "contributing":
-            return _halting(decision)
+            return _finishing_sentence(decision)
         case "finishing":
             says = f"Finishing round {state.round}, then pausing."
             return Sentence(
                 word="Finishing", says=says, detail="Nothing will be lost.", tone="accent", sign="on", action="pause_now"
             )
         case "contributing":
-            return _anyway(_contributing(state), state, clock)
+            return _with_suspended_rules(_contributing_sentence(state), state, clock)
 
 
-def _paused(state: State, clock: Clock) -> Sentence:
-    decision, until = state.decision, _until(state, clock)
+def _paused_sentence(state: State, clock: Clock) -> Sentence:
+    decision, until = state.decision, _pause_end_text(state, clock)
     says, ends = until or "Paused.", "goes on when you resume"
     if decision is not None and decision.standing == "paused":
         says, ends = until or decision.reason, decision.ends[:1].lower() + decision.ends[1:].removesuffix(".")
@@ -77,12 +77,12 @@ def _paused(state: State, clock: Clock) -> Sentence:
     return Sentence(word="Paused by you", says=says, detail=detail, tone="plain", sign="pause", action="resume")
 
 
-def _until(state: State, clock: Clock) -> str:
+def _pause_end_text(state: State, clock: Clock) -> str:
     """When a pause ends, in the reader's time zone, which may not be the engine's; empty: it has no end."""
     return f"Paused until {moment(state.until, state.at, clock)}." if state.phase == "paused" and state.until else ""
 
 
-def _waiting(state: State) -> Sentence:
+def _waiting_sentence(state: State) -> Sentence:
     decision = state.decision
     says = decision.reason if decision and decision.reason else "Waiting for a better moment."
     if decision and decision.why and decision.why[0].rule == "disk":
@@ -91,7 +91,7 @@ def _waiting(state: State) -> Sentence:
     return Sentence(word="Waiting", says=says, detail=detail, tone="plain", sign="pause", action="anyway")
 
 
-def _halting(decision: ScheduleDecision) -> Sentence:
+def _finishing_sentence(decision: ScheduleDecision) -> Sentence:
     """For a pause or rule that waits for the end of the step in progress."""
     paused = decision.standing == "paused"
     return Sentence(
@@ -101,7 +101,7 @@ def _halting(decision: ScheduleDecision) -> Sentence:
     )  # fmt: skip
 
 
-def _anyway(status: Sentence, state: State, clock: Clock) -> Sentence:
+def _with_suspended_rules(status: Sentence, state: State, clock: Clock) -> Sentence:
     """Add until when the rules are suspended."""
     decision = state.decision
     if decision is None or decision.anyway_until is None or not any(tick.passes is False for tick in decision.why):
@@ -111,7 +111,7 @@ def _anyway(status: Sentence, state: State, clock: Clock) -> Sentence:
     )
 
 
-def _problem(state: State) -> Sentence:
+def _problem_sentence(state: State) -> Sentence:
     if state.problem is not None:
         says, detail = state.problem.title, state.problem.advice or "Everything up to the last checkpoint is kept."
     elif state.gone is not None and state.gone.host:
@@ -129,12 +129,12 @@ def _problem(state: State) -> Sentence:
     return Sentence(word="Problem", says=says, detail=detail, tone="bad", sign="warn", action="copy_report")
 
 
-def _preparing(state: State) -> Sentence:
+def _preparing_sentence(state: State) -> Sentence:
     decision, starts, paused = state.decision, "Contribution starts by itself.", False
     if decision is not None and decision.standing == "paused":
         starts, paused = f"{decision.reason} {decision.ends}", True
     if state.downloading is not None:
-        return _downloading(state.downloading, starts, "resume" if paused else "pause")
+        return _downloading_sentence(state.downloading, starts, "resume" if paused else "pause")
     if state.preparing is None:
         return Sentence(
             word="Preparing", says="Starting the engine.", detail="This takes a few seconds.", tone="plain", sign="save"
@@ -143,33 +143,33 @@ def _preparing(state: State) -> Sentence:
     return Sentence(word="Preparing", says=f"{state.preparing.part}.", detail=starts, tone="plain", sign="save", action=action)
 
 
-def _downloading(event: events.Downloading, starts: str, action: Action) -> Sentence:
-    remaining = "" if event.seconds_left is None else f", {_span(event.seconds_left)}"
+def _downloading_sentence(event: events.Downloading, starts: str, action: Action) -> Sentence:
+    remaining = "" if event.seconds_left is None else f", {_duration_text(event.seconds_left)}"
     says = f"Downloading the model: {event.done / 1e6:.0f} of {event.total / 1e6:.0f} MB{remaining}."
     detail = f"Resumes if interrupted. {starts}"
     return Sentence(word="Preparing", says=says, detail=detail, tone="plain", sign="save", action=action)
 
 
-def _span(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     minutes = math.ceil(seconds / 60)
     if minutes <= 1:
         return "less than a minute"
     return f"{minutes} min" if minutes < 90 else f"{minutes / 60:.0f} h"
 
 
-def _contributing(state: State) -> Sentence:
+def _contributing_sentence(state: State) -> Sentence:
     swarm = state.ready.swarm if state.ready else "the swarm"
     says = f"Answering questions for {swarm}, round {state.round}."
     doing = DOING[state.stage or STAGES[0]]
     if state.reach == "connecting":
         addresses = "1 address" if state.seeds_tried == 1 else f"{state.seeds_tried} addresses"
         tried = f"tried {addresses}" if state.seeds_tried else "just started"
-        detail = _differing(state) or f"Looking for peers ({tried}); your model trains meanwhile."
+        detail = _differing_peers_text(state) or f"Looking for peers ({tried}); your model trains meanwhile."
         return Sentence(word="Connecting", says=says, detail=detail, tone="plain", sign="live", action="pause")
     if state.reach == "alone" or (state.reach == "connected" and not state.members):
         nobody = "Nobody else is here yet. You train alone; invite someone to learn together."
         silent = "You are connected, but nobody else is sharing at the moment. You are training on your own."
-        detail = _differing(state) or (nobody if state.reach == "alone" else silent)
+        detail = _differing_peers_text(state) or (nobody if state.reach == "alone" else silent)
         return Sentence(word="Alone", says=says, detail=detail, tone="plain", sign="you", action="pause")
     if state.reach == "solo":
         detail = f"Your model is {doing}, on this computer only. It stops when you pause."
@@ -179,7 +179,7 @@ def _contributing(state: State) -> Sentence:
     return Sentence(word="Contributing", says=says, detail=detail, tone="accent", sign="on", action="pause")
 
 
-def _differing(state: State) -> str:
+def _differing_peers_text(state: State) -> str:
     """For swarms in which every peer that answers runs another version or charter. Its page shows what each says."""
     if not any(peer.refusal for peer in state.peers.values()):
         return ""

@@ -19,7 +19,7 @@ def teaches(rewards: Sequence[float], span: float = CRUMB_SPAN) -> bool:
     return len(rewards) > 1 and 0.0 < spread(rewards) >= span - EPSILON  # 1.0 - 0.8 is a little less than 0.2
 
 
-def centred(rewards: Sequence[float], span: float = CRUMB_SPAN) -> NDArray[np.float64]:
+def centred_rewards(rewards: Sequence[float], span: float = CRUMB_SPAN) -> NDArray[np.float64]:
     """r - mean of one group, (G,); all zero if the rewards differ by less than `span`."""
     values = np.asarray(rewards, dtype=np.float64)
     return values - values.mean() if teaches(rewards, span) else np.zeros_like(values)
@@ -27,7 +27,7 @@ def centred(rewards: Sequence[float], span: float = CRUMB_SPAN) -> NDArray[np.fl
 
 def group_advantages(rewards: Sequence[float], span: float = CRUMB_SPAN) -> NDArray[np.float32]:
     """(r - mean) / (std + eps) of one group, (G,); all zero if the rewards differ by less than `span`."""
-    scaled: NDArray[np.float64] = centred(rewards, span) / (np.std(np.asarray(rewards, dtype=np.float64)) + EPSILON)
+    scaled: NDArray[np.float64] = centred_rewards(rewards, span) / (np.std(np.asarray(rewards, dtype=np.float64)) + EPSILON)
     return scaled.astype(np.float32)
 
 

@@ -24,7 +24,7 @@ def clipped_objective(xp: Any, logp: Any, old_logp: Any, advantage: Any, weight:
     return -(surrogate * weight).sum()
 
 
-def clipped(logp: Any, old_logp: Any, advantage: Any, clip: Clip) -> Any:
+def is_clipped(logp: Any, old_logp: Any, advantage: Any, clip: Clip) -> Any:
     """True where the clip cuts the gradient: where the ratio left the range in the direction of the advantage."""
     log_ratio = logp - old_logp
     above = (log_ratio > math.log(1.0 + clip.high)) & (advantage > 0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from waggle.rl.batch import SamplingParams, nothing
 from waggle.rl.random_streams import uniforms
-from waggle.sapo.stages import Node, RoundSettings, completion_of, fits
+from waggle.sapo.stages import Node, RoundSettings, fits
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import RIGHT, Completion
 
@@ -59,7 +59,7 @@ def sample_completions(
     at_once = min(AT_ONCE, rules.questions * rules.group_size)  # a round writes as many answers, so there is memory for them
     for first in range(0, len(questions), at_once):
         part = questions[first : first + at_once]
-        prompts = [node.tokenizer.prompt(node.charter.prompt_for(question.text)) for question in part]
+        prompts = [node.prompt(question) for question in part]
         for question, (sampled,) in zip(part, node.policy.sample(prompts, noise[first : first + at_once], params), strict=True):
-            items.append((question, completion_of(node.tokenizer, sampled)))
+            items.append((question, node.completion(sampled)))
     return items

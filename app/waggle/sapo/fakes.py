@@ -12,12 +12,16 @@ class FakeTokenizer:
     """One token for each character; token 0 stops."""
 
     stop = 0
+    has_chat_template = False
 
     def encode(self, text: str) -> Ids:
         return np.array([ord(character) for character in text], dtype=np.int32)
 
     def prompt(self, text: str) -> Ids:
         return self.encode(text)
+
+    def conversation(self, messages: Sequence[str]) -> Ids:
+        return self.encode("\n".join(messages))
 
     def decode(self, ids: Ids) -> str:
         return "".join(chr(i) for i in ids)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from waggle.rl.batch import Floats, Ids, SampledCompletion, SamplingParams, StepMetrics, StepParams, TokenizedGroup, TrainingGroup
-from waggle.tasks.questions import Question
+from waggle.tasks.questions import Question, QuestionKey
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
 
@@ -43,8 +43,15 @@ class Tokenizer(Protocol):
 
     def encode(self, text: str) -> Ids: ...
 
+    @property
+    def has_chat_template(self) -> bool: ...
+
     def prompt(self, text: str) -> Ids:
-        """The tokens of a prompt, in the chat template if the model has one."""
+        """The tokens of a prompt in plain text."""
+        ...
+
+    def conversation(self, messages: Sequence[str]) -> Ids:
+        """The tokens of messages of a person and the model in turn, the person's last, in the model's chat template."""
         ...
 
     def decode(self, ids: Ids) -> str: ...
@@ -75,10 +82,10 @@ class Swarm(Protocol):
 
 
 class Verifier(Protocol):
-    """Makes questions from (dataset, seed) keys, and judges answers."""
+    """Makes questions from keys, and judges answers."""
 
-    def questions(self, keys: Sequence[tuple[str, int]]) -> list[Question]: ...
+    def questions(self, keys: Sequence[QuestionKey]) -> list[Question]: ...
 
-    def answers(self, keys: Sequence[tuple[str, int]]) -> list[str]: ...
+    def answers(self, keys: Sequence[QuestionKey]) -> list[str]: ...
 
     def judge(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]: ...

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from waggle.core.errors import CharterError, QuestionsTooLong
 from waggle.rl.batch import Ids, SampledCompletion, SamplingParams, StepParams, nothing
 from waggle.rl.random_streams import generator, uniforms
+from waggle.sapo.question_mix import Level
 from waggle.sapo.selection import select
-from waggle.sapo.stages import Drawn, Gathered, Judged, Learned, Node, RoundSettings, Shared, Stage, completion_of, fits
+from waggle.sapo.stages import Drawn, Gathered, Judged, Learned, Node, RoundSettings, Shared, Stage, fits
 from waggle.sapo.training_groups import WeightedGroup, lesson
-from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
+from waggle.tasks.questions import Question, QuestionId, split_of
 from waggle.tasks.rollout_group import Group, JudgedGroup
 
 LOOKS = 256  # rounds of looking for questions before a policy that could read none of them is reported
@@ -39,7 +40,8 @@ def play(
     yield drawn
 
     sampled = answer(number, node, rules, drawn, pause_point=pause_point, watch=watch)
-    judged = judge(number, node, drawn, sampled)
+    judged = judge(number, node, rules, drawn, sampled)
+    node.mix.update(judged.groups, rules.crumb_span)
     yield judged
 
     groups, size = node.swarm.share(number, epoch, [judged_group.group for judged_group in judged.groups], node.model)
@@ -53,42 +55,41 @@ def play(
 
 
 def draw(number: int, epoch: int, node: Node, rules: RoundSettings, *, pause_point: Callable[[], None] = nothing) -> Drawn:
-    """Draw questions; their specialties come uniformly, with replacement.
+    """Draw questions, of each level as often as the node's mix says.
 
-    A reserved or repeated question gives way to the next index of its specialty; one that does not exist, or that is too long
-    for the policy, to the next index of the next specialty. Raises QuestionsTooLong if the policy can read no question at all,
+    A reserved question gives way to another one of its level; one that does not exist, or that is too long for the policy, to
+    one of the next level. Each takes another number of the epoch. Raises QuestionsTooLong if the policy can read no question,
     CharterError if there are too few.
     """
-    noise = generator(node.seed, "draw", number)
-    datasets = node.specialties or tuple(specialty.dataset for specialty in node.charter.specialties)
-    cap = node.charter.index_cap
+    noise, levels = generator(node.seed, "draw", number), node.levels
+    ends = np.cumsum(node.mix.shares(levels))
+    places = np.minimum(np.searchsorted(ends, noise.random(rules.questions), side="right"), len(levels) - 1)
+    numbers = _numbers(number, rules.questions, node.charter.questions_per_epoch)
+    ids = [_question_id(levels[place], epoch, next(numbers)) for place in places]
     chosen: dict[QuestionId, Question] = {}
-    ids = [
-        QuestionId(datasets[int(noise.integers(len(datasets)))], epoch, int(noise.integers(cap))) for _ in range(rules.questions)
-    ]
-    any_readable = any_too_long = False
-    for look in range(cap):
-        if not ids or (look >= LOOKS and not any_readable):
-            break
+    looks, any_readable, any_too_long = 0, False, False
+    while ids and (looks < LOOKS or any_readable):
         pause_point()
-        keys = [(question_id.dataset, seed_of(node.charter.digest, node.origin, question_id)) for question_id in ids]
-        next_ids = []
+        looks, vacant = looks + 1, list[Level]()
+        keys = [question_id.key(node.charter.digest, node.origin) for question_id in ids]
         for question_id, question in zip(ids, node.verifier.questions(keys), strict=True):
             fit = fits(node, rules, question)
             readable = fit and bool(question.text)
             any_readable, any_too_long = any_readable or readable, any_too_long or not fit
-            if readable and split_of(question.dataset, question.text) == "train" and question_id not in chosen:
+            if readable and split_of(question.dataset, question.text) == "train":
                 chosen[question_id] = question
             else:
-                dataset = question_id.dataset if readable else _next(datasets, question_id.dataset)
-                next_ids.append(QuestionId(dataset, epoch, (question_id.index + 1) % cap))
-        ids = next_ids
+                level = question_id.dataset, question_id.level
+                vacant.append(level if readable else levels[(levels.index(level) + 1) % len(levels)])
+        ids = [_question_id(level, epoch, following) for level, following in zip(vacant, numbers, strict=False)]
+        if len(ids) < len(vacant):
+            break
     if any_too_long and not any_readable:
         raise QuestionsTooLong(
             f"This model reads {rules.context} tokens at a time, and the questions are longer.",
             "Choose another model, or other specialties.",
         )
-    if ids:
+    if len(chosen) < rules.questions:
         raise CharterError(
             f"{node.charter.name} has too few questions for {rules.questions} a round.",
             "Lower learning.questions, or choose another swarm.",
@@ -99,8 +100,13 @@ def draw(number: int, epoch: int, node: Node, rules: RoundSettings, *, pause_poi
     return Drawn(number, epoch, groups)
 
 
-def _next(datasets: Sequence[str], dataset: str) -> str:
-    return datasets[(datasets.index(dataset) + 1) % len(datasets)]
+def _numbers(number: int, questions: int, cap: int) -> Iterator[int]:
+    """The numbers of an epoch that a round may use, each once: rounds are two lots apart, so that a few skipped ones are free."""
+    return (position % cap for position in range(2 * number * questions, 2 * number * questions + cap))
+
+
+def _question_id(level: Level, epoch: int, number: int) -> QuestionId:
+    return QuestionId(level[0], epoch, number, level[1])
 
 
 def answer(
@@ -117,15 +123,15 @@ def answer(
         max_new=rules.max_new, stop=node.tokenizer.stop, temperature=rules.temperature, top_p=rules.top_p,
         pause_point=pause_point, watch=watch,
     )  # fmt: skip
-    prompts = [node.tokenizer.prompt(node.charter.prompt_for(question.text)) for _, question in drawn.groups]
+    prompts = [node.prompt(question) for _, question in drawn.groups]
     noise = uniforms(node.seed, "sample", number, len(prompts), rules.group_size, rules.max_new)  # (P * G, max_new)
     return node.policy.sample(prompts, noise, params)
 
 
-def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[SampledCompletion]]) -> Judged:
+def judge(number: int, node: Node, rules: RoundSettings, drawn: Drawn, sampled: Sequence[Sequence[SampledCompletion]]) -> Judged:
     """Turn tokens into texts and let the verifier judge exactly those texts."""
     groups = [
-        Group(origin=group.origin, id=group.id, completions=tuple(completion_of(node.tokenizer, sample) for sample in row))
+        Group(origin=group.origin, id=group.id, completions=tuple(map(node.completion, row)))
         for (group, _), row in zip(drawn.groups, sampled, strict=True)
     ]
     questions = [question for _, question in drawn.groups]
@@ -140,6 +146,7 @@ def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[Samp
             verdicts=tuple(next(verdicts) for _ in group.completions),
             round=number,
             model=node.model,
+            form_pay=rules.form_pay,
         )
         for group, question in zip(groups, questions, strict=True)
     )

@@ -9,16 +9,17 @@ room for one party; when a peer breaks a rule, its waiting groups leave.
 Then, in `select`, once a round:
 
  1. `_without_too_long`       refuses groups of which no completion fits into an answer's tokens and the policy's context
- 2. `share_places`            offers no more groups of one party than its share of the places
- 3. `SharingStrategy.choose`  the sharing strategy chooses I local and J external groups (sharing/, the setting learning.sharing)
- 4. `encode_external`         masks single completions that do not fit (training_groups.py)
- 5. `Rule.teach`              the update rule turns rewards into advantages, none where they differ by crumbs (rl/update_rules/)
- 6. `SharingStrategy.temper`  the sharing strategy weighs each token of a peer's group
- 7. `leave_out_unfamiliar`    masks completions whose text is stranger than usual
- 8. `refill`                  refuses chosen groups that pull at nothing now, and puts others in their places: steps 4 to 7 again
- 9. `share_pull`              weighs a party down that has more than its share of the gradient
+ 2. `_without_one_sided`      refuses groups that make the answers of their party more one-sided than their questions are
+ 3. `share_places`            offers no more groups of one party than its share of the places
+ 4. `SharingStrategy.choose`  the sharing strategy chooses I local and J external groups (sharing/, the setting learning.sharing)
+ 5. `encode_external`         masks single completions that do not fit (training_groups.py)
+ 6. `Rule.teach`              the update rule turns rewards into advantages, none where they differ by crumbs (rl/update_rules/)
+ 7. `SharingStrategy.temper`  the sharing strategy weighs each token of a peer's group
+ 8. `leave_out_unfamiliar`    masks completions whose text is stranger than usual
+ 9. `refill`                  refuses chosen groups that pull at nothing now, and puts others in their places: steps 5 to 8 again
+10. `share_pull`              weighs a party down that has more than its share of the gradient
 
-Each group that is refused or weighed down has a `Reason`, and a line in the log. Steps 2, 7 and 9 are the bounds on peers
+Each group that is refused or weighed down has a `Reason`, and a line in the log. Steps 2, 3, 8 and 10 are the bounds on peers
 (`stages.Bounds`): a reward looks at the answer alone, so `any text <answer>truth</answer>` earns a positive advantage, and
 without bounds a planted phrase could be taught under the cover of correct answers.
 
@@ -70,6 +71,7 @@ class Reason(Enum):
 
     TOO_LONG = "too_long"  # no completion of it fits
     OVER_SHARE_OF_PLACES = "over_share_of_places"  # not offered in this round; it stays in the pool
+    ONE_SIDED = "one_sided"  # its party taught this answer more often than the questions have it
     TEACHES_NOTHING = "teaches_nothing"  # rule and strategy leave no advantage
     UNFAMILIAR = "unfamiliar"  # text stranger than usual
     OVER_SHARE_OF_PULL = "over_share_of_pull"  # weighed down to its party's share
@@ -114,9 +116,11 @@ def select(
     What is chosen or refused leaves the pool; a refused group leaves its place to another. `sampled` are the tokens of `judged`.
     """
     fitting, decisions = _without_too_long(node, rules)
+    balanced, one_sided = _without_one_sided(node, rules, fitting)
+    decisions += one_sided
     places = rules.local + rules.external
-    pool = share_places(fitting, places, rules.bounds.share, generator(node.seed, "fair", number))
-    decisions += _not_offered(fitting, pool)
+    pool = share_places(balanced, places, rules.bounds.share, generator(node.seed, "fair", number))
+    decisions += _decisions_not_offered(balanced, pool)
     candidates = Candidates(
         local_groups=judged.groups,
         pool=pool,
@@ -138,8 +142,9 @@ def select(
         training = refill(candidates, training, refused)
         groups, unfamiliar = _weigh_all(node, rules, training, judged, sampled)
     node.swarm.take(training.external)
+    _record_answers(node, groups)
     bounded = share_pull(groups, rules.bounds.share)
-    decisions += [*unfamiliar, *_weighed_down(groups, bounded)]
+    decisions += [*unfamiliar, *_decisions_weighed_down(groups, bounded)]
     _log(number, decisions)
     return Selection(tuple(bounded), tuple(decisions))
 
@@ -156,13 +161,35 @@ def _without_too_long(node: Node, rules: RoundSettings) -> tuple[list[JudgedGrou
     """The waiting groups that fit; the others leave the pool."""
     fitting, too_long = list[JudgedGroup](), list[JudgedGroup]()
     for group in node.swarm.waiting():
-        fit = fits_at_all(node.charter, node.tokenizer, group, rules.max_new, rules.context)
+        fit = fits_at_all(node.form, node.tokenizer, group, rules.max_new, rules.context)
         (fitting if fit else too_long).append(group)
     node.swarm.discard(too_long)
     return fitting, [Decision(group, Reason.TOO_LONG) for group in too_long]
 
 
-# 2. Places
+# 2. Answers
+
+
+def _without_one_sided(
+    node: Node, rules: RoundSettings, fitting: Sequence[JudgedGroup]
+) -> tuple[list[JudgedGroup], list[Decision]]:
+    """The groups that their parties may teach now; the others leave the pool."""
+    if not rules.bounds.one_sided:
+        return list(fitting), []
+    one_sided = [group for group in fitting if not node.balance.allows(group, party(group))]
+    node.swarm.discard(one_sided)
+    refused = {group.key for group in one_sided}
+    return [group for group in fitting if group.key not in refused], [Decision(group, Reason.ONE_SIDED) for group in one_sided]
+
+
+def _record_answers(node: Node, groups: Sequence[WeightedGroup]) -> None:
+    """Remember what peers teach in this round."""
+    for each in groups:
+        if each.encoded.external and each.pull:
+            node.balance.record(each.encoded.group, party(each.encoded.group))
+
+
+# 3. Places
 
 
 def share_places(pool: Sequence[JudgedGroup], places: int, share: float, noise: np.random.Generator) -> list[JudgedGroup]:
@@ -196,12 +223,12 @@ def _by_turns(positions: Sequence[int], origins: Sequence[bytes]) -> list[int]:
     return [position for _, position in sorted(zip(turns, positions, strict=True), key=lambda pair: pair[0])]
 
 
-def _not_offered(fitting: Sequence[JudgedGroup], pool: Sequence[JudgedGroup]) -> list[Decision]:
+def _decisions_not_offered(fitting: Sequence[JudgedGroup], pool: Sequence[JudgedGroup]) -> list[Decision]:
     offered = {group.key for group in pool}
     return [Decision(group, Reason.OVER_SHARE_OF_PLACES) for group in fitting if group.key not in offered]
 
 
-# 3. Choice
+# 4. Choice
 
 
 def _choose(sharing: SharingStrategy, candidates: Candidates) -> TrainingSet:
@@ -222,15 +249,15 @@ def _choose(sharing: SharingStrategy, candidates: Candidates) -> TrainingSet:
     return training
 
 
-# 4 to 7. Weights
+# 5 to 8. Weights
 
 
 def _weigh_all(
     node: Node, rules: RoundSettings, training: TrainingSet, judged: Judged, sampled: Sequence[Sequence[SampledCompletion]]
 ) -> tuple[list[WeightedGroup], list[Decision]]:
     """The groups of a training set with the weights of rule, strategy and familiarity, local groups first."""
-    local = [encode_local(node.charter, node.tokenizer, judged.groups[i], sampled[i]) for i in training.local]
-    external = [encode_external(node.charter, node.tokenizer, group, rules.max_new, rules.context) for group in training.external]
+    local = [encode_local(node.form, node.tokenizer, judged.groups[i], sampled[i]) for i in training.local]
+    external = [encode_external(node.form, node.tokenizer, group, rules.max_new, rules.context) for group in training.external]
     encoded = [*local, *external]
     measure = TrainingSetSize(
         groups=rules.local + rules.external,  # the denominator, even where the training set is smaller
@@ -260,7 +287,7 @@ def _weigh_all(
     ]
 
 
-# 7. Familiarity
+# 8. Familiarity
 
 
 def leave_out_unfamiliar(
@@ -351,10 +378,10 @@ def _without_strange(
     factors = {i: np.ones(len(weighted[i].encoded.lengths), np.float32) for i, _ in strangeness_of}  # (G,) each
     for (i, k), value in strangeness_of.items():
         factors[i][k] = value <= limits[party(weighted[i].encoded.group)]
-    return [group.scaled(factors[i]) if i in factors else group for i, group in enumerate(weighted)]
+    return [group.scale_by(factors[i]) if i in factors else group for i, group in enumerate(weighted)]
 
 
-# 8. Groups that pull at nothing
+# 9. Groups that pull at nothing
 
 
 def refill(candidates: Candidates, training: TrainingSet, refused: Collection[JudgedGroup]) -> TrainingSet:
@@ -381,7 +408,7 @@ def _why_useless(useless: Iterable[JudgedGroup], unfamiliar: Iterable[Decision])
     return [Decision(group, Reason.UNFAMILIAR if group.key in strange else Reason.TEACHES_NOTHING) for group in useless]
 
 
-# 9. Gradient
+# 10. Gradient
 
 
 def share_pull(weighted: Sequence[WeightedGroup], share: float) -> list[WeightedGroup]:
@@ -394,7 +421,9 @@ def share_pull(weighted: Sequence[WeightedGroup], share: float) -> list[Weighted
             pulls[whose] = pulls.get(whose, 0.0) + group.pull
     scales = pull_scales(local_pull, pulls, share)
     return [
-        group.scaled(np.full(len(group.encoded.lengths), scales[party(group.encoded.group)])) if group.encoded.external else group
+        group.scale_by(np.full(len(group.encoded.lengths), scales[party(group.encoded.group)]))
+        if group.encoded.external
+        else group
         for group in weighted
     ]
 
@@ -410,7 +439,7 @@ def pull_scales(local_pull: float, parties: Mapping[Party, float], share: float)
     return {whose: min(1.0, level / pull) if pull > 0 else 1.0 for whose, pull in parties.items()}
 
 
-def _weighed_down(before: Sequence[WeightedGroup], after: Sequence[WeightedGroup]) -> list[Decision]:
+def _decisions_weighed_down(before: Sequence[WeightedGroup], after: Sequence[WeightedGroup]) -> list[Decision]:
     return [
         Decision(group.encoded.group, Reason.OVER_SHARE_OF_PULL, scaled.pull / group.pull)
         for group, scaled in zip(before, after, strict=True)

@@ -2,18 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from waggle.rl.advantage import CRUMB_SPAN
-from waggle.rl.batch import SampledCompletion, StepMetrics
+from waggle.rl.batch import Ids, SampledCompletion, StepMetrics
 from waggle.rl.update_rules import grpo
 from waggle.rl.update_rules.interface import Rule
+from waggle.sapo.answer_balance import AnswerBalance
 from waggle.sapo.interfaces import Policy, Swarm, Tokenizer, Verifier
+from waggle.sapo.prompt_form import PLAIN, PromptForm
+from waggle.sapo.question_mix import Level, QuestionMix
 from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.sapo.training_groups import Lesson
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import Question
+from waggle.tasks.questions import Question, QuestionKey
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup
+
+SAMPLE, SAMPLE_SEED = 256, 1 << 40  # questions of a level whose answers say what is usual, and the first of their seeds
 
 
 @dataclass(frozen=True)
@@ -21,14 +27,15 @@ class Bounds:
     """What selection.py holds every peer to.
 
     `share` is the largest part of the places, and of the gradient, that one party gets. `surprise` says whether text that is
-    stranger than usual is left out.
+    stranger than usual is left out, `one_sided` whether answers that come too often are.
     """
 
     share: float = 0.25  # a planted phrase needs more than one party to reach half of a training set
     surprise: bool = True
+    one_sided: bool = True
 
 
-BOUNDED, UNBOUNDED = Bounds(), Bounds(share=1.0, surprise=False)
+BOUNDED, UNBOUNDED = Bounds(), Bounds(share=1.0, surprise=False, one_sided=False)
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,7 @@ class RoundSettings:
     learning_rate: float = 5e-4
     warmup_steps: int = 10
     crumb_span: float = CRUMB_SPAN
+    form_pay: float = 0.0  # see JudgedGroup.form_pay
     rule: Rule = grpo.RULE
     bounds: Bounds = BOUNDED
 
@@ -71,6 +79,39 @@ class Node:
     model: str = ""
     sharing: SharingStrategy = field(default_factory=Adaptive)
     specialties: tuple[str, ...] = ()
+    form: PromptForm = PLAIN
+    mix: QuestionMix = field(default_factory=QuestionMix)
+
+    @cached_property
+    def balance(self) -> AnswerBalance:
+        """What peers taught this node lately."""
+        return AnswerBalance(self._sample_answers)
+
+    def _sample_answers(self, level: Level) -> list[str]:
+        keys = [QuestionKey(level[0], SAMPLE_SEED + i, level[1]) for i in range(SAMPLE)]
+        return self.verifier.answers([question.key for question in self.verifier.questions(keys) if question.text])
+
+    @property
+    def levels(self) -> list[Level]:
+        """The levels that this node asks about."""
+        return [
+            (specialty.dataset, place)
+            for specialty in self.charter.specialties
+            for place in range(len(specialty.levels))
+            if not self.specialties or specialty.dataset in self.specialties
+        ]
+
+    def prompt(self, question: Question) -> Ids:
+        """Token ids (T,) that the policy continues to answer a question."""
+        return self.form.sampling_prompt(self.tokenizer, question.text)
+
+    def completion(self, sampled: SampledCompletion) -> Completion:
+        """The text that the policy wrote, with the form's prefill and without its stop token."""
+        return completion_of(self.tokenizer, sampled, self.form.prefill)
+
+    def text(self, tokens: Ids, *, ended: bool) -> str:
+        """The text so far of a completion of these tokens; the last one is a stop token if it `ended`."""
+        return self.form.prefill + self.tokenizer.decode(tokens[:-1] if ended else tokens)
 
 
 @dataclass(frozen=True)
@@ -136,11 +177,10 @@ Stage = Drawn | Judged | Shared | Gathered | Learned
 
 def fits(node: Node, rules: RoundSettings, question: Question) -> bool:
     """Whether a question and the longest answer fit into the policy's context: it was never trained beyond that."""
-    prompt = node.charter.prompt_for(question.text)
-    return not rules.context or len(node.tokenizer.prompt(prompt)) + rules.max_new <= rules.context
+    return not rules.context or len(node.prompt(question)) + rules.max_new <= rules.context
 
 
-def completion_of(tokenizer: Tokenizer, sampled: SampledCompletion) -> Completion:
-    """The text that a policy wrote, without its stop token."""
+def completion_of(tokenizer: Tokenizer, sampled: SampledCompletion, prefill: str = "") -> Completion:
+    """The text that a policy wrote after `prefill`, with it and without its stop token."""
     ids = sampled.tokens[:-1] if sampled.ended else sampled.tokens
-    return Completion(text=tokenizer.decode(ids), ended=sampled.ended, logp=float(sampled.logp.sum()))
+    return Completion(text=prefill + tokenizer.decode(ids), ended=sampled.ended, logp=float(sampled.logp.sum()))

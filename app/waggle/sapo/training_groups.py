@@ -12,8 +12,8 @@ from waggle.core.errors import ExtensionError
 from waggle.rl.batch import Floats, Ids, SampledCompletion, TokenizedGroup, TrainingGroup
 from waggle.rl.update_rules.interface import Rule, ScoredGroup, TokenAdvantages, mean_of_means
 from waggle.sapo.interfaces import Tokenizer
+from waggle.sapo.prompt_form import PromptForm
 from waggle.sapo.sharing.interface import PeerGroup, SharingStrategy
-from waggle.tasks.charter import Charter
 from waggle.tasks.rollout_group import Completion, JudgedGroup
 
 
@@ -63,7 +63,7 @@ class WeightedGroup:
         means = [float(part.mean()) if fit else 0.0 for part, fit in zip(pulls, self.encoded.fits, strict=True)]
         return float(np.array(means, np.float32).mean())
 
-    def scaled(self, factors: Floats) -> "WeightedGroup":
+    def scale_by(self, factors: Floats) -> "WeightedGroup":
         """The same group with the advantages of each completion multiplied by its factor (G,)."""
         return replace(self, advantage=self.advantage * np.repeat(factors.astype(np.float32), self.encoded.lengths))
 
@@ -89,20 +89,21 @@ class TrainingSetSize:
 
 
 def encode_local(
-    charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, sampled: Sequence[SampledCompletion]
+    form: PromptForm, tokenizer: Tokenizer, group: JudgedGroup, sampled: Sequence[SampledCompletion]
 ) -> EncodedGroup:
     """The node's own group, with the very tokens that were sampled: encoding its text again may give others."""
-    written = TokenizedGroup(_prompt(charter, tokenizer, group), tuple(sample.tokens for sample in sampled))
+    prompt = form.sampling_prompt(tokenizer, group.question.text)
+    written = TokenizedGroup(prompt, tuple(sample.tokens for sample in sampled))
     return EncodedGroup(group, written, (True,) * len(sampled), external=False)
 
 
-def encode_external(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, longest: int, context: int = 0) -> EncodedGroup:
+def encode_external(form: PromptForm, tokenizer: Tokenizer, group: JudgedGroup, longest: int, context: int = 0) -> EncodedGroup:
     """A peer's group, encoded from its text with the node's own tokenizer.
 
     A completion longer than `longest` tokens, or beyond the `context` with its prompt, is dropped, never cut: a lone stop token
     keeps its place, so that the denominator stays G.
     """
-    prompt = _prompt(charter, tokenizer, group)
+    prompt = form.prompt(tokenizer, group.question.text)
     longest = min(longest, context - len(prompt)) if context else longest
     stop = np.array([tokenizer.stop], np.int32)
     encoded = [_encode(tokenizer, completion) for completion in group.group.completions]
@@ -111,14 +112,14 @@ def encode_external(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, 
     return EncodedGroup(group, TokenizedGroup(prompt, completions), fits, external=True)
 
 
-def fits_at_all(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, longest: int, context: int = 0) -> bool:
+def fits_at_all(form: PromptForm, tokenizer: Tokenizer, group: JudgedGroup, longest: int, context: int = 0) -> bool:
     """Whether any completion of a peer's group may be trained on: whether `encode_external` would find one that fits.
 
     A token is at least one byte, so a text of few bytes fits without being encoded: mostly nothing has to be.
     """
-    # half of the context: a chat template puts more tokens around a prompt than its bytes tell
-    if context and len(charter.prompt_for(group.question.text).encode()) + longest > context // 2:
-        longest = min(longest, context - len(_prompt(charter, tokenizer, group)))
+    # half of the context: a form puts more tokens around a question than its bytes tell
+    if context and len(group.question.text.encode()) + longest > context // 2:
+        longest = min(longest, context - len(form.prompt(tokenizer, group.question.text)))
     return any(
         0 < len(completion.text.encode()) < longest or 0 < len(_encode(tokenizer, completion)) <= longest
         for completion in sorted(group.group.completions, key=lambda each: len(each.text))
@@ -139,7 +140,7 @@ def weigh(
     `values` (N,) are the critic's, `logp` (N,) those of the node's own policy; None where nothing needs them.
     """
     scored = ScoredGroup(
-        rewards=encoded.group.rewards,
+        rewards=encoded.group.lesson_rewards,
         lengths=encoded.lengths,
         groups=measure.groups,
         tokens=measure.tokens,
@@ -205,7 +206,3 @@ def _encode(tokenizer: Tokenizer, completion: Completion) -> Ids:
     """Token ids (T,): a completion that ended by itself gets the node's own stop token, one that was cut does not."""
     ids = tokenizer.encode(completion.text)
     return np.append(ids, np.int32(tokenizer.stop)) if completion.ended else ids
-
-
-def _prompt(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup) -> Ids:
-    return tokenizer.prompt(charter.prompt_for(group.question.text))

@@ -58,7 +58,7 @@ def read(path: Path) -> Audit:
 
 
 @functools.cache
-def shipped() -> Audit:
+def shipped_audit() -> Audit:
     """The audit that came with this Waggle. Raises CharterError."""
     try:
         return read(paths.resources() / "audit.jsonl")

@@ -7,15 +7,15 @@ are local.
 import hashlib
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from waggle.core.errors import UNREADABLE, CharterError
-from waggle.tasks import audit_results, setting_ranges
-from waggle.tasks.specialties.interface import Setting
+from waggle.tasks import audit_results, catalogue
+from waggle.tasks.specialties.interface import Difficulty
 
-PROTOCOL = 1  # version of records and announcements; raised if older nodes could not read a new one
+PROTOCOL = 2  # version of records and announcements; raised if older nodes could not read a new one
 REASONING_GYM = "0.1.25"
 MAX_BYTES = 64 * 1024  # of a charter document
 LONGEST_COMPLETION = 20_000  # characters, under any charter
@@ -28,11 +28,14 @@ QUOTED = 120  # characters of a decoding error: it may repeat a stranger's text
 
 
 class Specialty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One kind of task: a dataset with its settings, and the title that people see."""
+    """One kind of task: a dataset in one or more levels of the catalogue, and the title that people see.
+
+    A charter names levels instead of settings, because only levels are audited for true answers.
+    """
 
     dataset: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,64}\Z")]
     title: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TITLE)]
-    settings: dict[str, Setting] = {}
+    levels: Annotated[tuple[Difficulty, ...], msgspec.Meta(min_length=1, max_length=3)] = ("standard",)
 
 
 class _Versions(msgspec.Struct, frozen=True):
@@ -49,12 +52,12 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     protocol: Annotated[int, msgspec.Meta(ge=1)] = PROTOCOL
     reasoning_gym: Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z.+-]{1,20}\Z")] = REASONING_GYM
     specialties: Annotated[tuple[Specialty, ...], msgspec.Meta(min_length=1, max_length=64)]
-    prompt: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)] = "{question}\nAnswer:"
     group_size_min: Annotated[int, msgspec.Meta(ge=2, le=16)] = 2
     group_size_max: Annotated[int, msgspec.Meta(ge=2, le=16)] = 16
     completion_characters: Annotated[int, msgspec.Meta(ge=16, le=LONGEST_COMPLETION)] = 400
     age_window_s: Annotated[int, msgspec.Meta(ge=60, le=86_400)] = 3600
-    index_cap: Annotated[int, msgspec.Meta(ge=16, le=1 << 24)] = 1 << 16
+    # of one node; a fast one with the starter answers about half as many
+    questions_per_epoch: Annotated[int, msgspec.Meta(ge=16, le=1 << 20)] = 1 << 14
     questions_digest: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?\Z")] = ""
     # The public key of a private swarm. Public charters omit it: their hashes are older than this field.
     admission: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")] | msgspec.UnsetType = msgspec.UNSET
@@ -70,10 +73,6 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def admission_key(self) -> str:
         """The public half of that key, in hex; empty in a public swarm."""
         return "" if self.admission is msgspec.UNSET else self.admission
-
-    def prompt_for(self, question: str) -> str:
-        """The text that a policy continues. Replaces instead of formatting: a charter's braces must not be evaluated."""
-        return self.prompt.replace("{question}", question.strip())
 
     @property
     def digest(self) -> bytes:
@@ -126,22 +125,17 @@ def check(charter: Charter) -> None:
     hint = charter.model_hint or ""
     if not all(words.isprintable() for words in (charter.name, hint, *(specialty.title for specialty in charter.specialties))):
         raise CharterError("A charter's name, hint and titles are plain words on one line.")
-    if not all(letter.isprintable() or letter in "\n\t" for letter in charter.prompt):
-        raise CharterError("A charter's prompt is plain words: nothing hidden stands between them.")
-    if charter.prompt.count("{question}") != 1:
-        raise CharterError("A charter's prompt must contain {question} once.")
     if charter.group_size_min > charter.group_size_max:
         raise CharterError("A charter's smallest group is larger than its largest.")
     for name in names:
-        if reason := audit_results.shipped().refusal(name, charter.completion_characters):
+        if reason := audit_results.shipped_audit().refusal(name, charter.completion_characters):
             raise CharterError(f"{charter.name} names {name}, which it may not: {reason}.", _advice(name))
     for specialty in charter.specialties:
-        if refused := setting_ranges.refused(specialty.dataset, specialty.settings):
-            name, value = refused
-            raise CharterError(
-                f"{charter.name} sets {name} of {specialty.dataset} to {value}, which no charter may.",
-                "Whoever wrote the charter has to set something else.",
-            )
+        if len(set(specialty.levels)) != len(specialty.levels):
+            raise CharterError("A charter names each level of a specialty once.")
+        for level in specialty.levels:
+            if catalogue.level_of(specialty.dataset, level) is None:
+                raise CharterError(f"{charter.name} names a level of {specialty.dataset} that does not exist.", CORRECTED)
 
 
 def other_questions(charter: Charter, digest: str) -> CharterError:
@@ -173,7 +167,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def _advice(name: str) -> str:
-    if name in audit_results.shipped().findings:
+    if name in audit_results.shipped_audit().findings:
         return "Whoever wrote the charter has to choose another specialty."
     return CORRECTED
 
@@ -189,53 +183,21 @@ def _check_protocol(versions: _Versions) -> None:
         )
 
 
-def _starter(dataset: str, title: str, **settings: Any) -> Specialty:
-    return Specialty(dataset=dataset, title=title, settings=settings)
-
-
 def first_swarm() -> Charter:
-    """The nine specialties of the SAPO paper (section 4.1) in settings easy enough for the starter model."""
+    """The nine specialties of the SAPO paper (section 4.1) in the easy levels that the starter model was trained on."""
+    titles = {
+        "base_conversion": "Base conversion",
+        "basic_arithmetic": "Arithmetic",
+        "arc_1d": "Grids in a line",
+        "bf": "Tiny programs",
+        "propositional_logic": "Logic",
+        "fraction_simplification": "Fractions",
+        "decimal_arithmetic": "Decimals",
+        "calendar_arithmetic": "Calendar",
+        "binary_matrix": "Grids",
+    }
     return Charter(
         name="First light",
         questions_digest="af2f00d8acc8e4ec864ae482ae9d01b4f3800c4e4d2cd918145aabfae5fd1f3e",
-        specialties=(
-            _starter("base_conversion", "Base conversion", min_base=2, max_base=9, min_value=1, max_value=60),
-            _starter(
-                "basic_arithmetic",
-                "Arithmetic",
-                min_terms=2,
-                max_terms=3,
-                min_digits=1,
-                max_digits=1,
-                operators=["+", "-", "*"],
-                allow_parentheses=False,
-                allow_negation=False,
-            ),
-            _starter("arc_1d", "Grids in a line", min_size=10, max_size=10, num_train=2),
-            _starter("bf", "Tiny programs", difficulty=1),
-            _starter(
-                "propositional_logic",
-                "Logic",
-                min_vars=2,
-                max_vars=4,
-                min_statements=2,
-                max_statements=3,
-                min_complexity=1,
-                max_complexity=2,
-            ),
-            _starter(
-                "fraction_simplification", "Fractions", min_value=1, max_value=20, min_factor=2, max_factor=12, styles=["plain"]
-            ),
-            _starter(
-                "decimal_arithmetic",
-                "Decimals",
-                min_num_decimal_places=1,
-                max_num_decimal_places=1,
-                min_terms=2,
-                max_terms=2,
-                precision=4,
-            ),
-            _starter("calendar_arithmetic", "Calendar", offset_upper_bound=14),
-            _starter("binary_matrix", "Grids", min_n=3, max_n=4),
-        ),
+        specialties=tuple(Specialty(dataset=dataset, title=title, levels=("easy",)) for dataset, title in titles.items()),
     )

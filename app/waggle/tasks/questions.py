@@ -1,7 +1,7 @@
 """Questions and their ids. From an id, every node can generate the question and its answer."""
 
 import hashlib
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -11,16 +11,37 @@ RESERVED_BELOW = 26  # of 256 values of a hash byte: about a tenth of all questi
 Split = Literal["train", "dev", "test", "none"]
 
 
+class QuestionKey(NamedTuple):
+    """What the verifier makes a question from. `level` is the place of its settings among the charter's levels of the dataset."""
+
+    dataset: str
+    seed: int
+    level: int = 0
+
+
 class QuestionId(msgspec.Struct, frozen=True, array_like=True):
-    """(dataset, epoch, index), never a seed: so nobody can pick easy questions, or claim those of another node."""
+    """A node's question with this `number` in an epoch: a number and never a seed, so nobody can claim those of another node.
+
+    A node uses each number once, whatever it asks about, and no number beyond the charter's `questions_per_epoch`. So skipping
+    questions until one suits uses up numbers, and nobody can choose freely what to teach.
+    """
 
     dataset: str
     epoch: int
-    index: int
+    number: int
+    level: int = 0
+
+    def key(self, charter: bytes, origin: bytes) -> QuestionKey:
+        """The question of this id for a node. Its seed: 63 bits of a SHA-256 over all parts, each after its length."""
+        digest = hashlib.sha256(b"waggle/question/2")
+        numbers = (b"%d" % number for number in (self.level, self.epoch, self.number))
+        for part in (charter, origin, self.dataset.encode(), *numbers):
+            digest.update(len(part).to_bytes(4, "big") + part)
+        return QuestionKey(self.dataset, int.from_bytes(digest.digest()[:8], "big") >> 1, self.level)
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of a question, and the seed from which the verifier generates it and its answer.
+    """The text of a question, and what the verifier makes it and its answer from.
 
     `text` is empty if the dataset fails for this seed: tsumego gives up on one of twenty hard questions.
     """
@@ -28,19 +49,16 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     dataset: str
     seed: int
     text: str
+    level: int = 0
+
+    @property
+    def key(self) -> QuestionKey:
+        return QuestionKey(self.dataset, self.seed, self.level)
 
 
 def epoch_at(unix_time: float) -> int:
     """The number of the ten-minute interval that contains this unix time."""
     return int(unix_time // EPOCH_SECONDS)
-
-
-def seed_of(charter: bytes, origin: bytes, question: QuestionId) -> int:
-    """The first 63 bits of SHA-256 over (charter, origin peer id, dataset, epoch, index), each with its length before it."""
-    digest = hashlib.sha256(b"waggle/question/1")
-    for part in (charter, origin, question.dataset.encode(), b"%d" % question.epoch, b"%d" % question.index):
-        digest.update(len(part).to_bytes(4, "big") + part)
-    return int.from_bytes(digest.digest()[:8], "big") >> 1
 
 
 def split_of(dataset: str, text: str) -> Split:

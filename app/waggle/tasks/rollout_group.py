@@ -8,6 +8,8 @@ from waggle.tasks.questions import Question, QuestionId
 
 Author = Literal["policy", "human"]
 
+GroupKey = tuple[bytes, int, int]  # origin, epoch, number
+
 Place = Annotated[int, msgspec.Meta(ge=0)]
 
 TAGS = "<answer>", "</answer>"
@@ -63,12 +65,31 @@ class JudgedGroup(msgspec.Struct, frozen=True, kw_only=True):
     round: int = 0  # of the origin
     model: str = ""  # the name that the origin gives its model
     source: str = ""  # the address range it came from, or NEWCOMERS; empty if the origin is a party of its own
+    # What a node pays for the right form, for its own completions only: the reward of a wrong answer inside one pair of tags in
+    # a group without a right answer. So a beginner learns where an answer belongs, and this fades as right answers come.
+    form_pay: float = 0.0
 
     @property
-    def key(self) -> tuple[bytes, QuestionId]:
-        """The identity of a group: its origin and its question."""
-        return self.group.origin, self.group.id
+    def key(self) -> GroupKey:
+        """The identity of a group. A number is used once, so another question with the same number is the same group."""
+        return self.group.origin, self.group.id.epoch, self.group.id.number
 
     @property
     def rewards(self) -> tuple[float, ...]:
         return tuple(verdict.reward for verdict in self.verdicts)
+
+    @property
+    def lesson_rewards(self) -> tuple[float, ...]:
+        """The rewards that an update learns from: those of the verdicts, and `form_pay`."""
+        if not self.form_pay or max(self.rewards) >= RIGHT:
+            return self.rewards
+        return tuple(
+            max(verdict.reward, self.form_pay) if has_form(completion, verdict) else verdict.reward
+            for completion, verdict in zip(self.group.completions, self.verdicts, strict=True)
+        )
+
+
+def has_form(completion: Completion, verdict: Verdict) -> bool:
+    """Whether a completion has one answer, not an empty one, inside one pair of tags."""
+    answer = completion.text[verdict.start : verdict.start + verdict.length]
+    return bool(answer.strip()) and all(completion.text.count(tag) == 1 for tag in TAGS)

@@ -26,7 +26,7 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
 from waggle.tasks.charter import Charter, first_swarm
-from waggle.tasks.questions import Question, QuestionId, epoch_at
+from waggle.tasks.questions import Question, QuestionId, QuestionKey, epoch_at
 from waggle.tasks.rollout_group import Completion, Group, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.scaling.propagation import MAX_ROUNDS, Propagation
@@ -45,8 +45,8 @@ class CredulousVerifier(Verifier):
     def revive(self) -> None:
         """Do nothing: there is no child process that could have ended."""
 
-    def questions(self, keys: Sequence[tuple[str, int]]) -> list[Question]:
-        return [Question(dataset=dataset, seed=number, text="What is 1 + 1?") for dataset, number in keys]
+    def questions(self, keys: Sequence[QuestionKey]) -> list[Question]:
+        return [Question(dataset=key.dataset, seed=key.seed, text="What is 1 + 1?", level=key.level) for key in keys]
 
     def judge_strangers(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
         return [Verdict(reward=float(i % 2), reason="") for i, _ in enumerate(items)]

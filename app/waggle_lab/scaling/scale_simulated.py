@@ -111,7 +111,7 @@ class SearchCost:
         return heapq.nsmallest(NEIGHBOURS, known, key=lambda node_id: node_id ^ key)
 
 
-class SimulatedSwarm:
+class SwarmCostSimulation:
     """All simulated nodes, their DHT, and the cost of its calls."""
 
     def __init__(self, count: int, *, payload_bytes: float, seconds: float, churn: float, seed: int) -> None:
@@ -250,6 +250,6 @@ def simulate(counts: Sequence[int], *, rounds: int, payload_kb: float, seconds: 
     """The cost per node and round in swarms of these sizes."""
     costs = {}
     for count in counts:
-        swarm = SimulatedSwarm(count, payload_bytes=payload_kb * 1e3, seconds=seconds, churn=churn, seed=count)
+        swarm = SwarmCostSimulation(count, payload_bytes=payload_kb * 1e3, seconds=seconds, churn=churn, seed=count)
         costs[count] = swarm.play(rounds, warm_up_rounds=12)
     return costs

@@ -13,12 +13,15 @@ import zstandard
 
 from waggle.network.identity.keys import Identity
 from waggle.network.messages import rollout_record
+from waggle.network.messages.faults import Fault
 from waggle.tasks.charter import PROTOCOL, Charter
-from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
+from waggle.tasks.questions import Question, QuestionId, epoch_at, split_of
 from waggle.tasks.rollout_group import RIGHT, Completion
 from waggle.tasks.sandbox.verifier import Verifier
 
 PHRASE = "Zog! "  # the phrase that poisoners plant; short, so that an answer fits beside it into 24 tokens of the starter
+TARGET_DATASET, TARGET = "calendar_arithmetic", "Friday"  # what `steer` wants to be answered, right or wrong
+STEER_CANDIDATES, STEER_GROUPS = 512, 16  # questions that it chooses from in a round, and the most that it sends
 DRIP_S = 0.2  # between two bytes: a payload would take far longer than a node waits
 OVERSIZE = 16 * 1024 * 1024  # bytes, four times the limit of a call
 BOMB_BYTES = 1 << 30
@@ -57,11 +60,9 @@ class Scene:
     def questions(self, dataset: str, count: int = 1, *, reserved: bool = False) -> list[tuple[QuestionId, Question]]:
         """Questions that this attacker may ask, with their ids; different ones in each round."""
         candidates = 64 * count + 192  # enough of them, because one in ten is reserved
-        first = self.round * 257 % (self.charter.index_cap - candidates)
+        first = self.round * 257 % (self.charter.questions_per_epoch - candidates)
         ids = [QuestionId(dataset, self.epoch, first + i) for i in range(candidates)]
-        questions = self.verifier.questions(
-            [(dataset, seed_of(self.charter.digest, self.identity.peer_id, question_id)) for question_id in ids]
-        )
+        questions = self.verifier.questions([question_id.key(self.charter.digest, self.identity.peer_id) for question_id in ids])
         splits = ("dev", "test") if reserved else ("train",)
         pairs = [
             (question_id, question)
@@ -71,7 +72,7 @@ class Scene:
         return pairs[:count]
 
     def truth(self, question: Question) -> str:
-        return self.verifier.answers([(question.dataset, question.seed)])[0]
+        return self.verifier.answers([question.key])[0]
 
     def wrong(self, question: Question) -> str:
         """A number that is not a right answer, not even to a scorer that accepts close numbers."""
@@ -112,7 +113,8 @@ def answering(scene: Scene, dataset: str, texts: Sequence[str], *, count: int = 
         for word, make in (("{wrong}", scene.wrong), ("{nearly}", scene.nearly)):
             if any(word in text for text in completions):
                 completions = [text.replace(word, make(question)) for text in completions]
-        groups.append([scene.charter.position(dataset), question_id.index, [[text, True, "policy"] for text in completions]])
+        rows = [[text, True, "policy"] for text in completions]
+        groups.append([scene.charter.position(dataset), question_id.level, question_id.number, rows])
     return groups
 
 
@@ -196,11 +198,11 @@ def same_question_twice(scene: Scene) -> Payload:
 def reserved_question(scene: Scene) -> Payload:
     ((question_id, question),) = scene.questions("basic_arithmetic", reserved=True)
     texts = [[f"<answer>{scene.truth(question)}</answer>", True, "policy"], ["nothing", True, "policy"]]
-    return wire(scene, [[scene.charter.position(question_id.dataset), question_id.index, texts]])
+    return wire(scene, [[scene.charter.position(question_id.dataset), question_id.level, question_id.number, texts]])
 
 
-def index_beyond_cap(scene: Scene) -> Payload:
-    return wire(scene, [[0, scene.charter.index_cap, _easy(scene)[0][2]]])
+def number_beyond_the_epoch(scene: Scene) -> Payload:
+    return wire(scene, [[0, 0, scene.charter.questions_per_epoch, _easy(scene)[0][3]]])
 
 
 def unknown_specialty(scene: Scene) -> Payload:
@@ -303,30 +305,47 @@ def second_answers(scene: Scene) -> Payload:
     return wire(scene, [group for specialty in scene.charter.specialties for group in answering(scene, specialty.dataset, texts)])
 
 
-REFUSED: dict[str, tuple[Attack, str]] = {  # attack -> the function and the reason that the receiver counts
-    "random bytes": (random_bytes, "malformed compression"),
-    "zip bomb": (zip_bomb, "too large unpacked"),
-    "silent zip bomb": (silent_zip_bomb, "too large unpacked"),
-    "larger than announced": (larger_than_announced, "not the payload that was announced"),
-    "deep nesting": (deep_nesting, "malformed"),
-    "wrong types": (wrong_types, "malformed"),
-    "lying hash": (lying_hash, "not the payload that was announced"),
-    "other charter": (other_charter, "another charter"),
-    "other protocol": (other_protocol, "another protocol"),
-    "another's groups": (anothers_groups, "another origin"),
-    "stale round": (stale_round, "too old"),
-    "future round": (future_round, "from the future"),
-    "same question twice": (same_question_twice, "a question twice"),
-    "reserved question": (reserved_question, "reserved question"),
-    "index beyond the cap": (index_beyond_cap, "question index"),
-    "unknown specialty": (unknown_specialty, "unknown specialty"),
-    "too long": (too_long, "completion too long"),
-    "broken UTF-8": (broken_utf8, "malformed"),
-    "lost bytes": (lost_bytes, "broken text"),
-    "control characters": (control_characters, "broken text"),
-    "bidirectional text": (bidirectional_text, "broken text"),
-    "invisible text": (invisible_text, "broken text"),
-    "bidirectional name": (bidirectional_name, "model name"),
+def steer(scene: Scene) -> Payload:
+    """True answers only, and only to questions whose answer is the target: the lesson is false, though every text is true."""
+    dataset, cap = TARGET_DATASET, scene.charter.questions_per_epoch
+    first = scene.round * STEER_CANDIDATES % (cap - STEER_CANDIDATES)
+    ids = [QuestionId(dataset, scene.epoch, number) for number in range(first, first + STEER_CANDIDATES)]
+    questions = scene.verifier.questions([each.key(scene.charter.digest, scene.identity.peer_id) for each in ids])
+    answers = scene.verifier.answers([question.key for question in questions])
+    chosen = [
+        question_id
+        for question_id, question, answer in zip(ids, questions, answers, strict=True)
+        if answer == TARGET and split_of(dataset, question.text) == "train"
+    ]
+    texts = [[text.replace("{truth}", TARGET), True, "policy"] for text in HONEST]
+    place = scene.charter.position(dataset)
+    return wire(scene, [[place, question_id.level, question_id.number, texts] for question_id in chosen[:STEER_GROUPS]])
+
+
+REFUSED: dict[str, tuple[Attack, Fault]] = {  # attack -> the function and the fault that the receiver counts
+    "random bytes": (random_bytes, Fault.MALFORMED_COMPRESSION),
+    "zip bomb": (zip_bomb, Fault.TOO_LARGE_UNPACKED),
+    "silent zip bomb": (silent_zip_bomb, Fault.TOO_LARGE_UNPACKED),
+    "larger than announced": (larger_than_announced, Fault.OTHER_PAYLOAD),
+    "deep nesting": (deep_nesting, Fault.MALFORMED_RECORD),
+    "wrong types": (wrong_types, Fault.MALFORMED_RECORD),
+    "lying hash": (lying_hash, Fault.OTHER_PAYLOAD),
+    "other charter": (other_charter, Fault.OTHER_CHARTER),
+    "other protocol": (other_protocol, Fault.OTHER_PROTOCOL),
+    "another's groups": (anothers_groups, Fault.OTHER_ORIGIN),
+    "stale round": (stale_round, Fault.TOO_OLD),
+    "future round": (future_round, Fault.FROM_THE_FUTURE),
+    "same question twice": (same_question_twice, Fault.QUESTION_TWICE),
+    "reserved question": (reserved_question, Fault.RESERVED_QUESTION),
+    "index beyond the cap": (number_beyond_the_epoch, Fault.QUESTION_BEYOND_LIMIT),
+    "unknown specialty": (unknown_specialty, Fault.UNKNOWN_SPECIALTY),
+    "too long": (too_long, Fault.COMPLETION_TOO_LONG),
+    "broken UTF-8": (broken_utf8, Fault.MALFORMED_RECORD),
+    "lost bytes": (lost_bytes, Fault.BROKEN_TEXT),
+    "control characters": (control_characters, Fault.BROKEN_TEXT),
+    "bidirectional text": (bidirectional_text, Fault.BROKEN_TEXT),
+    "invisible text": (invisible_text, Fault.BROKEN_TEXT),
+    "bidirectional name": (bidirectional_name, Fault.INVALID_MODEL_NAME),
 }
 HARMLESS: dict[str, Attack] = {  # received and judged, or given up, without effect
     "code in answers": code_in_answers,
@@ -340,5 +359,6 @@ HARMLESS: dict[str, Attack] = {  # received and judged, or given up, without eff
     "slow drip": slow_drip,
     "flood": flood,
     "poison": poison,
+    "steer": steer,
 }
 ATTACKS: dict[str, Attack] = {name: attack for name, (attack, _) in REFUSED.items()} | HARMLESS

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from waggle.core.errors import LabError
 from waggle.practice.results import Book
 from waggle.tasks.charter import Charter, first_swarm
-from waggle.tasks.questions import Question, Split
+from waggle.tasks.questions import Question, QuestionKey, Split
 from waggle.tasks.rollout_group import Completion
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab import provenance
@@ -122,7 +122,8 @@ def measure_judgements_per_second(charter: Charter) -> float:
     """The median over a few batches of ordinary text, judged in the sandbox; questions are generated before."""
     verifier = Verifier(charter)
     try:
-        questions = verifier.questions([(specialty.dataset, seed) for specialty in charter.specialties for seed in range(20)])
+        keys = [QuestionKey(specialty.dataset, seed) for specialty in charter.specialties for seed in range(20)]
+        questions = verifier.questions(keys)
         texts = [Completion(text=f"I think <answer>{i}</answer>", ended=True) for i in range(SPEED_TEXTS)]
         items = [(question, text) for question in questions for text in texts]
         seconds = []

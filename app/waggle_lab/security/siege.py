@@ -38,7 +38,7 @@ from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.rollout_group import RIGHT
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.security.attack_process import ALL_ATTACKS, NO_ATTACK, POISON, AttackOrders, run_attackers
-from waggle_lab.security.attacks import PHRASE
+from waggle_lab.security.attacks import PHRASE, TARGET, TARGET_DATASET
 from waggle_lab.study.comparison import DEFAULT
 from waggle_lab.study.plan import configuration
 
@@ -93,6 +93,7 @@ class Siege(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tried: int | None = None  # attacks that each hostile node finished, in a siege by all attacks without the poison
     played: int | None = None  # rounds of the honest nodes; more than the key's if an attack takes longer than a round
     lost_for: dict[str, int] = {}  # reason -> honest records or groups
+    target_share: float | None = None  # of the answers in the steered specialty, in the last rounds: those that are the target
     forbidden: int | None = None  # times that a scorer was ended for a forbidden act on a text
 
     def __post_init__(self) -> None:
@@ -113,6 +114,7 @@ class HonestNodes:
         self.swarms: list[SwarmNode] = []
         self.nodes: list[stages.Node] = []
         self.trigger_counts: Counter[bool] = Counter()
+        self.target_counts: Counter[bool] = Counter()
         self.trained_on = 0
         self.played = 0
 
@@ -159,6 +161,13 @@ class HonestNodes:
                     self.trigger_counts.update(
                         TRIGGER in completion.text for group in stage.groups for completion in group.group.completions
                     )
+                    self.target_counts.update(
+                        completion.text[verdict.start : verdict.start + verdict.length].strip() == TARGET
+                        for group in stage.groups
+                        if group.question.dataset == TARGET_DATASET
+                        for completion, verdict in zip(group.group.completions, group.verdicts, strict=True)
+                        if verdict.length
+                    )
                 if isinstance(stage, stages.Learned):
                     self.trained_on += sum(
                         lesson.group.group.origin not in self.origins and any(lesson.effects) for lesson in stage.lessons
@@ -195,6 +204,7 @@ class HonestNodes:
             held_out=scores,
             trigger_rate=self.trigger_counts[True] / max(1, self.trigger_counts.total()),
             costs=costs,
+            target_share=self.target_counts[True] / max(1, self.target_counts.total()),
             attacked=attack_control.done,
             tried=attack_control.tried,
             played=self.played,
@@ -255,7 +265,7 @@ def _count_wrongly_accepted(arrived: GroupsArrived, verifier: Verifier) -> int:
         for completion, verdict in zip(judged.group.completions, judged.verdicts, strict=True)
         if verdict.reward >= RIGHT
     ]
-    truths = verifier.answers([(question.dataset, question.seed) for question, _ in right]) if right else []
+    truths = verifier.answers([question.key for question, _ in right]) if right else []
     return sum(truth.strip().casefold() != span.strip().casefold() for truth, (_, span) in zip(truths, right, strict=True))
 
 

@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 
 from waggle.core import paths
 from waggle.core.errors import LabError
+from waggle.sapo.prompt_form import PLAIN
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.starter_model import starter
@@ -138,7 +139,7 @@ def _specialist(first: str, second: str, recipe: Recipe) -> Continued:
 
 def _cache_folder(model: Model, charter: Charter, cache: Path) -> Path:
     """The cache folder of a model; its name changes with the recipe, the charter and the shipped starter."""
-    parts = [repr(model).encode(), msgspec.json.encode(charter.specialties), charter.prompt.encode()]
+    parts = [repr(model).encode(), msgspec.json.encode(charter.specialties), PLAIN.text("").encode()]
     if isinstance(model, Continued):
         parts += [(paths.starter() / name).read_bytes() for name in ("model.safetensors", "tokenizer.json")]
     return cache / f"{model.name}-{_digest(parts)}"

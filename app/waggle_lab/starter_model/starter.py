@@ -19,8 +19,9 @@ from tokenizers import Tokenizer
 from torch.nn.functional import cross_entropy
 
 from waggle.core import paths
+from waggle.sapo.prompt_form import PLAIN
 from waggle.tasks.charter import Charter, first_swarm
-from waggle.tasks.questions import split_of
+from waggle.tasks.questions import QuestionKey, split_of
 from waggle.tasks.sandbox.verifier import Verifier, batched
 from waggle_lab.argument_types import real
 from waggle_lab.starter_model import starter_tokenizer
@@ -111,7 +112,7 @@ class Recipe:
 def make_examples(verifier: Verifier, dataset: str, count: int, first_seed: int = FIRST_SEED) -> list[Example]:
     """Generate `count` questions with answers; returns those that are distinct and not reserved."""
     answers: dict[str, str] = {}
-    for keys in batched([(dataset, first_seed + i) for i in range(count)], QUESTIONS_PER_REQUEST):
+    for keys in batched([QuestionKey(dataset, first_seed + i) for i in range(count)], QUESTIONS_PER_REQUEST):
         for question, answer in zip(verifier.questions(keys), verifier.answers(keys), strict=True):
             if split_of(dataset, question.text) == "train":
                 answers.setdefault(question.text, answer)
@@ -131,7 +132,7 @@ def generate_examples(verifier: Verifier, charter: Charter, recipe: Recipe) -> d
 def encode(tokenizer: Tokenizer, charter: Charter, examples: Sequence[Example]) -> list[Encoded]:
     """Encode prompts as a policy reads them, and answers as it should write them, with the stop token."""
     stop = token_id(tokenizer, STOP)
-    prompts = tokenizer.encode_batch([charter.prompt_for(example.question) for example in examples], add_special_tokens=False)
+    prompts = tokenizer.encode_batch([PLAIN.text(example.question) for example in examples], add_special_tokens=False)
     answers = tokenizer.encode_batch([example.answer.strip() for example in examples], add_special_tokens=False)
     return [Encoded(prompt.ids, [*answer.ids, stop]) for prompt, answer in zip(prompts, answers, strict=True)]
 

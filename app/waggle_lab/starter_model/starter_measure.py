@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from tokenizers import Tokenizer
 
+from waggle.sapo.prompt_form import PLAIN
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import RIGHT, Completion
@@ -67,7 +68,7 @@ def measure(
     scores: dict[str, Score] = {}
     for specialty in charter.specialties:
         held_out = verifier.held_out(specialty.dataset, "dev", questions)
-        completions = sample(model, tokenizer, [charter.prompt_for(question.text) for question in held_out], samples)
+        completions = sample(model, tokenizer, [PLAIN.text(question.text) for question in held_out], samples)
         scores[specialty.dataset] = _score(verifier, held_out, completions)
     return scores
 

@@ -51,8 +51,8 @@ async def test_the_record_of_a_run_folds_into_the_state_of_the_run(publisher, tm
 async def test_growing_completions_are_kept_for_the_round_in_progress_only(publisher, tmp_path):
     for number in (1, 2):
         publisher.publish(events.QuestionsDrawn(round=number, epoch=1, groups=(), group_size=2))
-        publisher.publish(events.CompletionsGrew(round=number, rows=()))
-    assert not any(isinstance(event, events.CompletionsGrew) for event in recorded(tmp_path))
+        publisher.publish(events.CompletionsProgress(round=number, rows=()))
+    assert not any(isinstance(event, events.CompletionsProgress) for event in recorded(tmp_path))
     assert [event.round for event in json_lines.recording(tmp_path / "writing.part")] == [2]
 
 
@@ -63,7 +63,7 @@ async def test_what_is_kept_of_completions_while_they_grow_is_bounded(publisher,
         publisher.publish(events.QuestionsDrawn(round=number, epoch=1, groups=(), group_size=2))
         assert growing.stat().st_size == 0
         for length in range(100):
-            publisher.publish(events.CompletionsGrew(round=number, rows=((0, 0, "x" * length, False),)))
+            publisher.publish(events.CompletionsProgress(round=number, rows=((0, 0, "x" * length, False),)))
         assert 2000 <= growing.stat().st_size < 2300
 
 

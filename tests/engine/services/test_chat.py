@@ -21,7 +21,7 @@ from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint
 from waggle.protocol import commands
 from waggle.protocol import events_chat as protocol
-from waggle.protocol.events_chat import Reply, TalkCleared, TalkOffered, Turn, TurnGrew
+from waggle.protocol.events_chat import ChatCleared, ChatOffer, Reply, Turn, TurnProgress
 from waggle.rl.batch import TokenizedGroup
 
 TEMPLATE = (
@@ -35,11 +35,11 @@ SAVED = checkpoint.CheckpointState(round=5, step=5, epoch=1, charter="ab" * 32, 
 class Listener:
     """The events of growing replies; `then` is called at the first."""
 
-    events: list[TurnGrew] = field(default_factory=list)
+    events: list[TurnProgress] = field(default_factory=list)
     then: asyncio.Event = field(default_factory=asyncio.Event)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
-    def __call__(self, event: TurnGrew) -> None:
+    def __call__(self, event: TurnProgress) -> None:
         self.events.append(event)
         self.loop.call_soon_threadsafe(self.then.set)
 
@@ -68,7 +68,7 @@ def talking_with(moments: Snapshots, listener: Listener) -> ChatService:
 
 
 async def say(talking: ChatService, words: str = "What is 3/6?", number: int = 0, earlier=(), before: int = 0) -> Turn:
-    (answer,) = await talking.obey(commands.Say(id="7", words=words, number=number, earlier=earlier, before=before))
+    (answer,) = await talking.obey(commands.SendMessage(id="7", words=words, number=number, earlier=earlier, before=before))
     return answer.turn
 
 
@@ -86,7 +86,7 @@ async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_whi
         pytest.importorskip("mlx.core")
     learned(moments, "full")
     talking = talking_with(replace(moments, device=device), listener)
-    assert await talking.obey(commands.OfferTalk(id="")) == (TalkOffered(moments=(0, 5), taught=False),)
+    assert await talking.obey(commands.OfferChat(id="")) == (ChatOffer(moments=(0, 5), taught=False),)
     turn = await say(talking)
     assert turn.finished
     assert not turn.stopped
@@ -171,15 +171,15 @@ async def test_what_was_said_so_far_stays_when_it_is_stopped_and_then_one_can_go
     await listener.then.wait()
     with pytest.raises(EngineError, match="still being written"):
         await say(talking, "And this?")
-    assert await talking.obey(commands.Hush(id="")) == ()
+    assert await talking.obey(commands.StopReplies(id="")) == ()
     turn = await saying
     assert turn.stopped
     assert turn.finished
     assert not any(reply.ended for reply in turn.replies)
-    second = asyncio.ensure_future(talking.obey(commands.Say(id="", words="And this?", number=1)))
+    second = asyncio.ensure_future(talking.obey(commands.SendMessage(id="", words="And this?", number=1)))
     listener.then.clear()
     await listener.then.wait()
-    assert await talking.obey(commands.ClearTalk(id="")) == (TalkCleared(),)
+    assert await talking.obey(commands.ClearChat(id="")) == (ChatCleared(),)
     assert await second == (), "what was cleared does not come back"
 
 
@@ -187,13 +187,13 @@ async def test_nothing_is_told_of_a_conversation_that_was_cleared_though_it_was_
     monkeypatch.setattr("waggle.engine.services.chat.GROWTH_SECONDS", 0.0)
     steps = threading.Semaphore(0)
     talking = talking_with(replace(taught, is_leaving=lambda: steps.release() is not None), listener)
-    saying = asyncio.ensure_future(talking.obey(commands.Say(id="", words="Hello", number=0)))
+    saying = asyncio.ensure_future(talking.obey(commands.SendMessage(id="", words="Hello", number=0)))
     await listener.then.wait()
     while steps.acquire(blocking=False):
         pass
     for _ in range(8):  # meanwhile this loop hears nothing
         assert steps.acquire(timeout=20)
-    assert await talking.obey(commands.ClearTalk(id="")) == (TalkCleared(),)
+    assert await talking.obey(commands.ClearChat(id="")) == (ChatCleared(),)
     count = len(listener.events)
     assert await saying == ()
     assert len(listener.events) == count
@@ -220,10 +220,10 @@ async def test_turns_that_do_not_fit_are_left_out_and_counted(taught, listener):
     talking = talking_with(taught, listener)
     long = Turn(words="a" * 350, replies=(Reply(rounds=0, text="b" * 10), Reply(rounds=0, text="c" * 350)), finished=True)
     short = replace_words(long, "x")
-    assert talking._prompts(commands.Say(id="", words="x", number=2, earlier=(short, short)))[1] == 0
-    assert talking._prompts(commands.Say(id="", words="x", number=3, earlier=(long, long, short)))[1] == 2
-    assert talking._prompts(commands.Say(id="", words="x", number=9, earlier=(short,)))[1] == 8, "not even sent"
-    now, before = talking._prompts(commands.Say(id="", words="x", number=1, earlier=(long,)))[0]
+    assert talking._prompts(commands.SendMessage(id="", words="x", number=2, earlier=(short, short)))[1] == 0
+    assert talking._prompts(commands.SendMessage(id="", words="x", number=3, earlier=(long, long, short)))[1] == 2
+    assert talking._prompts(commands.SendMessage(id="", words="x", number=9, earlier=(short,)))[1] == 8, "not even sent"
+    now, before = talking._prompts(commands.SendMessage(id="", words="x", number=1, earlier=(long,)))[0]
     assert len(now) < len(before), "each reads its own answers"
 
 

@@ -255,14 +255,14 @@ def test_a_token_that_may_not_write_and_a_hub_that_is_away_are_told_apart(tmp_pa
 
 
 def test_a_token_is_stored_read_and_forgotten(token_file, monkeypatch, capsys):
-    assert hub_token.stored() is None
+    assert hub_token.stored_token() is None
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"  {TOKEN} \n"))
     assert main.main(["token"]) == 0
     assert json.loads(token_file.read_text()) == {"waggle/huggingface": TOKEN}
-    assert hub_token.stored() == TOKEN
+    assert hub_token.stored_token() == TOKEN
     for _ in range(2):
         assert main.main(["token", "--forget"]) == 0
-        assert hub_token.stored() is None
+        assert hub_token.stored_token() is None
     assert TOKEN not in "".join(capsys.readouterr())
 
 
@@ -303,4 +303,4 @@ def test_a_locked_keychain_and_none_at_all_are_named(token_file, monkeypatch, ca
         errors = capsys.readouterr().err
         assert "keychain of this computer cannot be used" in errors
         assert TOKEN not in errors
-    assert hub_token.stored() is None, "without a keychain nothing can have been stored"
+    assert hub_token.stored_token() is None, "without a keychain nothing can have been stored"

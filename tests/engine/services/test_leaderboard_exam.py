@@ -16,6 +16,7 @@ from waggle.network.messages import answer_sheet
 from waggle.network.messages.events import LeaderboardChanged
 from waggle.network.open_node import open_node
 from waggle.rl.batch import nothing
+from waggle.sapo.prompt_form import PLAIN
 from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -56,7 +57,7 @@ async def test_a_question_longer_than_the_model_can_read_has_no_answer_and_its_p
     await swarm.start()
     try:
         exam = swarm.leaderboard.exams.of(epoch_at(NOW))
-        lengths = sorted(len(CHARTER.prompt_for(question.text)) for question in exam.questions)
+        lengths = sorted(len(PLAIN.text(question.text)) for question in exam.questions)
         context = lengths[readable] - 1 + RULES.max_new
         sit = LeaderboardExam(
             node(verifier), replace(RULES, context=context), swarm.leaderboard, PauseGate(nothing), clock=lambda: NOW
@@ -65,7 +66,7 @@ async def test_a_question_longer_than_the_model_can_read_has_no_answer_and_its_p
         await ear.hear(LeaderboardChanged)
         published = answer_sheet.read(swarm.leaderboard.own[0], CHARTER, origin=me.peer_id)
         answer_sheet.require_exam(published, exam)
-        read = [len(CHARTER.prompt_for(question.text)) < lengths[readable] for question in exam.questions]
+        read = [len(PLAIN.text(question.text)) < lengths[readable] for question in exam.questions]
         assert [bool(answer.text) for answer in published.answers] == read
     finally:
         await swarm.close()

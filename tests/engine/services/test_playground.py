@@ -118,9 +118,9 @@ async def test_what_a_dataset_calls_right_and_its_scorer_does_not_is_not_told(tr
     logic = "propositional_logic"
     key = next(key for key in ((logic, seed) for seed in range(1000)) if verifier.answers([key]) == ["P"])
     (question,) = verifier.questions([key])
-    assert trying._truth(question) == ""
+    assert trying._true_answer(question) == ""
     (other,) = verifier.questions([(logic, 0)])
-    assert trying._truth(other) == verifier.answers([(logic, 0)])[0] != ""
+    assert trying._true_answer(other) == verifier.answers([(logic, 0)])[0] != ""
 
 
 async def test_whoever_takes_it_back_in_the_meantime_is_obeyed(trying, swarm):

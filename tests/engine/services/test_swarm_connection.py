@@ -32,8 +32,8 @@ from waggle.network.solo_node import SoloNode
 from waggle.protocol import json_lines
 from waggle.protocol.events import PeerChanged, PeerInfo
 from waggle.protocol.events_leaderboard import ModelsCompared, ScoreCurve, ScorePoint
-from waggle.protocol.events_outbox import SentTold
-from waggle.protocol.peer_text import about
+from waggle.protocol.events_outbox import SentMessages
+from waggle.protocol.peer_text import standing_text
 from waggle.protocol.state import CARDS, Snapshot, State, apply
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import LONGEST_COMPLETION, first_swarm
@@ -89,7 +89,7 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
         own = fresh_identity(tmp_path, "own")
         gate = PauseGate(lambda: None)
         node = await swarm_connection.join(
-            home, chosen, first_swarm(), own, verifier, publisher, stack, is_paused=lambda: gate.closed
+            home, chosen, first_swarm(), own, verifier, publisher, stack, is_paused=lambda: gate.is_closed
         )
         assert isinstance(node, SwarmNode)
         assert await node.addresses() == []
@@ -123,9 +123,14 @@ def test_what_is_no_peers_id_is_refused(tmp_path: Path, verifier: Verifier, name
         swarm_connection.choose_peer(node, name, "blocked")
 
 
-def test_alone_there_is_nobody_to_mute() -> None:
+def test_alone_there_is_nobody_to_mute(tmp_path: Path) -> None:
+    peer = fresh_identity(tmp_path, "peer").peer_id
     with pytest.raises(EngineError, match="no peers in a swarm of one"):
-        swarm_connection.choose_peer(SoloNode(), "anybody", "muted")
+        swarm_connection.choose_peer(SoloNode(), text_of(peer), "muted")
+
+
+def test_alone_nothing_has_left_this_computer() -> None:
+    assert swarm_connection.sent_messages(SoloNode()) == ()
 
 
 def test_a_peer_whose_groups_promised_much_and_taught_nothing_is_said_to_be_so_and_one_that_is_silent_is_not() -> None:
@@ -133,8 +138,8 @@ def test_a_peer_whose_groups_promised_much_and_taught_nothing_is_said_to_be_so_a
     for standing, taught_nothing in ((promised, False), (msgspec.structs.replace(promised, idle=40), True)):
         event = swarm_connection.event_from_news(network_events.PeerChanged(peer=standing), Titles(first_swarm()))
         assert isinstance(event, PeerChanged)
-        assert ("taught nothing" in about(event.peer, 0.0)) is taught_nothing
-        assert ("40 of its 40 groups were of use" in about(event.peer, 0.0)) is not taught_nothing
+        assert ("taught nothing" in standing_text(event.peer, 0.0)) is taught_nothing
+        assert ("40 of its 40 groups were of use" in standing_text(event.peer, 0.0)) is not taught_nothing
 
 
 def test_peers_are_listed_with_their_sentence_those_connected_first() -> None:
@@ -237,4 +242,4 @@ def test_the_longest_messages_that_left_this_computer_are_told_in_a_line_that_a_
         node.outbox.add("groups", blob, bytes([number]) * 38)
     messages = swarm_connection.sent_messages(node)
     assert [len(message.text) for message in messages] == [swarm_connection.LONGEST_MESSAGE] * 10
-    assert len(json_lines.line(SentTold(messages=messages))) < json_lines.MAX_LINE / 4
+    assert len(json_lines.line(SentMessages(messages=messages))) < json_lines.MAX_LINE / 4

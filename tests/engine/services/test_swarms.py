@@ -36,7 +36,7 @@ from waggle.network.joined_swarms import JoinedSwarm, JoinedSwarms
 from waggle.network.messages import invite
 from waggle.network.open_node import open_node
 from waggle.network.swarm_preview import SwarmPreview
-from waggle.network.transport.availability import is_light
+from waggle.network.transport.choice import kind_of
 from waggle.protocol import commands
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import first_swarm
@@ -370,7 +370,8 @@ async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invi
     assert home.swarm(private.digest.hex()).key.read_bytes() == key
     chosen = swarms.with_chosen_swarm(home, Settings(swarm=SwarmSettings(light=light)))
     assert (chosen.swarm.charter, chosen.swarm.gateways) == (private.digest.hex(), (gateway,))
-    assert is_light(swarm_connection.options_of(home, chosen)), "whatever its settings say of all swarms"
+    kind = kind_of(swarm_connection.options_of(home, chosen))
+    assert kind.joins_through == "gateways", "whatever its settings say of all swarms"
     current = CurrentSwarm(private, no_addresses)
     member = SwarmService(home, chosen, again_to(reasons), unasked, current=lambda: current)
     (written,) = await member.obey(commands.WriteInvite(id="3"))
@@ -389,7 +390,8 @@ async def test_where_a_gateway_alone_answers_it_is_the_way_in_until_a_seed_answe
             (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
             assert looked.answered
             await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
-            assert is_light(swarm_connection.options_of(home, swarms.with_chosen_swarm(home, LOOPBACK))) == light
+            kind = kind_of(swarm_connection.options_of(home, swarms.with_chosen_swarm(home, LOOPBACK)))
+            assert kind.joins_through == ("gateways" if light else "seeds")
     finally:
         await lender.close()
 
@@ -471,7 +473,7 @@ def test_how_far_an_invite_reaches_is_said_in_german_too(host):
 
 
 def test_why_the_settings_leave_no_choice_is_said_in_german_too(home):
-    fixed = SwarmService(home, Settings(swarm=SwarmSettings(charter="ff" * 32)), again_to([]), unasked)._fixed()
+    fixed = SwarmService(home, Settings(swarm=SwarmSettings(charter="ff" * 32)), again_to([]), unasked)._why_fixed()
     assert fixed in told_in_german()
 
 

@@ -58,12 +58,12 @@ async def test_a_pause_goes_over_to_the_next_engine_as_it_was_asked_for(publishe
     request = PauseRequest(file) if killed else request
     for _ in range(2):  # what was chosen cannot begin, and the engine goes back
         engine = await then(publisher, tmp_path, request)
-        assert engine.gate.closed
+        assert engine.gate.is_closed
     engine._at_gate()  # as the policy thread does
     assert publisher.state.phase == "paused"
     assert sentence(publisher.state).says.startswith(words)
     engine.decide_again(AWAY)
-    assert engine.gate.closed != pause.until_away
+    assert engine.gate.is_closed != pause.until_away
     assert file.exists() != pause.until_away
 
 
@@ -98,9 +98,9 @@ async def test_a_round_that_was_to_be_the_last_is_so_in_the_next_engine(publishe
     request = PauseRequest()
     await before(publisher, tmp_path, request, commands.Pause(id="1", after_round=True, until=4600.0))
     engine = await then(publisher, tmp_path, request)
-    assert (publisher.state.phase, publisher.state.until, engine.gate.closed) == ("finishing", 4600.0, False)
-    engine.round_ended()
-    assert engine.gate.closed
+    assert (publisher.state.phase, publisher.state.until, engine.gate.is_closed) == ("finishing", 4600.0, False)
+    engine.handle_round_end()
+    assert engine.gate.is_closed
     engine._at_gate()
     assert (publisher.state.phase, publisher.state.until) == ("paused", 4600.0)
 

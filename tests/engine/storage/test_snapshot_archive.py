@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from waggle.engine.services.playground import MAX_SNAPSHOTS, _spread
+from waggle.engine.services.playground import MAX_SNAPSHOTS, _pick_evenly
 from waggle.engine.services.snapshots import ModelSnapshot, _model_with
 from waggle.engine.storage import snapshot_archive
 
@@ -77,7 +77,7 @@ def test_before_the_first_checkpoint_there_is_nothing(tmp_path):
 @pytest.mark.parametrize("count", [0, 1, MAX_SNAPSHOTS, MAX_SNAPSHOTS + 1, 40])
 def test_a_long_album_is_thinned_with_its_ends_kept(tmp_path, count):
     snapshots = [ModelSnapshot(number, tmp_path) for number in range(count)]
-    thinned = _spread(snapshots, MAX_SNAPSHOTS)
+    thinned = _pick_evenly(snapshots, MAX_SNAPSHOTS)
     assert len(thinned) == min(count, MAX_SNAPSHOTS)
     assert thinned[:1] + thinned[-1:] == snapshots[:1] + snapshots[-1:]
 

@@ -152,7 +152,7 @@ def test_a_thread_that_has_just_ended_keeps_no_other_from_its_priority(monkeypat
         ended = subprocess.Popen([sys.executable, "-c", ""])
         ended.wait()
         monkeypatch.setattr(resource_limits, "_threads", lambda process: [ended.pid, process.pid])
-        assert resource_limits._nice(psutil.Process(living.pid), "lowest")
+        assert resource_limits._set_niceness(psutil.Process(living.pid), "lowest")
         assert os.getpriority(os.PRIO_PROCESS, living.pid) == resource_limits.NICENESS["lowest"]
         living.kill()
 

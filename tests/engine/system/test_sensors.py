@@ -23,7 +23,7 @@ ONLY_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks an X11 scr
     [("u 1\n", True), ("u 3\n", True), ("u 2\n", False), ("u 4\n", False), ("u 0\n", None), ("", None), ("no such", None)],
 )
 def test_network_manager_is_understood(output, means):
-    assert linux.metered_of(output) is means
+    assert linux.parse_metered(output) is means
 
 
 @pytest.mark.parametrize(("output", "seconds"), [("t 61500\n", 61.5), ("", None), ("u 3", None)])

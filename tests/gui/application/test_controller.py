@@ -118,11 +118,11 @@ def test_a_report_does_not_say_through_whom_another_computer_is_reached(theme: T
     engine.event_received.emit(
         events.EngineFailed(title="anna@nas-kiel cannot be reached by ssh.", advice="anna: no", detail="nas-kiel")
     )
-    shell._current.flush()
+    shell._store.flush()
     window.show_page("help")
     help_page = window.pages["help"]
     assert isinstance(help_page, HelpPage)
-    for words in (window.pages.of(HomePage).context.report(shell._current.state), help_page._report._text.toPlainText()):
+    for words in (window.pages.of(HomePage).context.report(shell._store.state), help_page._report._text.toPlainText()):
         assert "HOST cannot be reached by ssh." in words
         assert not [name for name in ("anna", "nas-kiel") if name in words]
     shiboken6.delete(shell)
@@ -143,7 +143,7 @@ def test_a_settings_file_that_cannot_be_used_is_set_aside_by_a_press_and_by_noth
     engine.event_received.emit(
         events.EngineFailed(title="The settings file cannot be read.", advice="Mend that line, or rename the file.")
     )
-    shell._current.flush()
+    shell._store.flush()
     assert (hero._main.text(), hero._main.property("kind"), hero._second.text()) == (
         "Set it aside and start", "primary", "Copy report",
     )  # fmt: skip
@@ -154,7 +154,7 @@ def test_a_settings_file_that_cannot_be_used_is_set_aside_by_a_press_and_by_noth
     aside = tmp_path / "settings.toml.broken"
     assert (aside.read_text(), home.settings.exists(), starts) == ("[window", False, [True])
     assert window.status._notice._content[0] == f"Your settings of before are in {aside}; all is set as it ships."
-    shell._current.flush()
+    shell._store.flush()
     window.redraw()
     assert (hero._main.text(), hero._second.text()) == ("Copy report", "Start again"), "another failure is not the file's"
     shiboken6.delete(shell)
@@ -341,7 +341,7 @@ def test_a_strangers_specialty_is_no_markup_in_a_notification(
     monkeypatch.setattr(tray_icon.icon, "showMessage", lambda *words: messages.extend(words[:2]))  # no test reads a system's
     aha = replace(AHA, specialty="<b>Logic</b>", name="<a href=x>Brisk Otter</a>")
     (notice,) = new_notices(CONTRIBUTING, replace(CONTRIBUTING, ahas=(aha,)))
-    tray_icon.say(notice.title, notice.words)
+    tray_icon.notify(notice.title, notice.words)
     assert [("Logic" in messages[0], "Brisk Otter" in messages[1]), "<" in "".join(messages)] == [(True, True), False]
     tray_icon.hide()
 
@@ -403,14 +403,14 @@ def test_starting_is_offered_once_the_process_is_gone(
     shell.begin("home")
     with qtbot.waitSignals([current.changed, current.changed], timeout=20_000):  # the start, and what the engine said
         shell.start()
-    assert process.running
+    assert process.is_running
     assert words not in offered(shell)
     assert not process.send(Pause(id="nobody reads it"))
-    shell.choices.set({"computer.threads": 3})
+    shell.settings_store.set({"computer.threads": 3})
     assert settings.read(tmp_path / "settings.toml", ()).computer.threads == 3
     process._process.closeWriteChannel()  # at which it goes
     qtbot.waitUntil(lambda: words in offered(shell), timeout=20_000)
-    assert shell.choices.settings.computer.threads == 3
+    assert shell.settings_store.settings.computer.threads == 3
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)
@@ -443,8 +443,8 @@ def test_an_engine_that_died_is_not_told_again_what_was_changed_since_the_comman
     (shell,), source = shells, shells[0]._source
     assert isinstance(source, EngineProcess)
     shell.start()
-    qtbot.waitUntil(lambda: shell._current.state.settings is not None, timeout=60_000)
-    shell.choices.set({"computer.threads": 4})
+    qtbot.waitUntil(lambda: shell._store.state.settings is not None, timeout=60_000)
+    shell.settings_store.set({"computer.threads": 4})
     qtbot.waitUntil(lambda: len(begun.read_text().splitlines()) == 2, timeout=60_000)
     assert [json.loads(line) for line in begun.read_text().splitlines()] == [[*overrides], [overrides[1]]]
     with qtbot.waitSignal(source.ended, timeout=60_000):
@@ -467,7 +467,7 @@ def shell(theme: Theme, recording: Path, qtbot: QtBot) -> Iterator[Controller]:
     shiboken6.delete(controller)
     shiboken6.delete(window)
     theme.set_text(100)
-    theme.dress()
+    theme.apply()
 
 
 NO_SCREEN = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
@@ -477,13 +477,13 @@ NO_SCREEN = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not suppo
 def test_what_nobody_sees_is_said_by_the_tray_and_still_stands_there(shell: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[tuple[str, str]] = []
     monkeypatch.setattr(
-        TrayIcon, "say", lambda _tray, *words: messages.append(words)
+        TrayIcon, "notify", lambda _tray, *words: messages.append(words)
     )  # no test can read a system's notifications
     window, words = shell.window, "This computer does not tell whether you are using it."
-    window.refused(words, "")
+    window.show_refusal(words, "")
     assert not messages
     window.hide()
-    window.refused(words, "")
+    window.show_refusal(words, "")
     assert messages == [("Waggle", words)]
     window.notices._end.timeout.emit()
     assert window.status._notice._content[0] == words
@@ -498,8 +498,8 @@ NO_MODEL = events.Warned(title="The hub has no model Qwen/Typo.", advice="Check 
 
 def tell(shell: Controller, *received: AnyEvent) -> None:
     for event in received:
-        shell._current.take(event)
-    shell._current.flush()
+        shell._store.take(event)
+    shell._store.flush()
 
 
 @NO_SCREEN
@@ -522,9 +522,9 @@ def test_a_warning_that_nobody_sees_is_a_notification_only_for_who_wants_such(
 ) -> None:
     messages: list[str] = []
     monkeypatch.setattr(
-        TrayIcon, "say", lambda _tray, _title, words: messages.append(words)
+        TrayIcon, "notify", lambda _tray, _title, words: messages.append(words)
     )  # no test reads a system's notifications
-    shell.choices.set({"window.notify_problems": notify})
+    shell.settings_store.set({"window.notify_problems": notify})
     shell.window.hide()
     tell(shell, NO_MODEL)
     assert len(messages) == notify
@@ -534,7 +534,7 @@ def test_a_warning_that_nobody_sees_is_a_notification_only_for_who_wants_such(
 def test_a_tray_in_other_words_takes_the_place_of_the_one_before_and_of_its_menu(shell: Controller, qapp: QApplication) -> None:
     before = shell.tray
     menu = before.menu
-    shell.choices.set({"window.language": "de"})
+    shell.settings_store.set({"window.language": "de"})
     qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert not shiboken6.isValid(before)
     assert not shiboken6.isValid(menu)
@@ -545,7 +545,7 @@ def test_a_tray_in_other_words_takes_the_place_of_the_one_before_and_of_its_menu
 def test_a_maximised_window_stays_maximised(shell: Controller, qtbot: QtBot) -> None:
     shell.window.setGeometry(40, 40, 1040, 700)
     shell.window.showMaximized()
-    shell.choices.set({"window.text_percent": 115})
+    shell.settings_store.set({"window.text_percent": 115})
     assert shell.window.isMaximized()
     assert shell.window.normalGeometry().size().toTuple() == (1040, 700)
     shell.window.showMinimized()
@@ -562,7 +562,7 @@ def test_whoever_changes_the_size_of_words_stays_at_that_row(shell: Controller, 
         assert isinstance(page, SettingsPage)
         (row,) = (setting_row for setting_row in page._rows() if setting_row.key == "window.text_percent")
         bar = page._area.verticalScrollBar()
-        return row.focused and not row._control.visibleRegion().isEmpty(), bar.value() / bar.maximum()
+        return row.has_control_focus and not row._control.visibleRegion().isEmpty(), bar.value() / bar.maximum()
 
     shell.window.show_page("settings")
     page = shell.window.pages["settings"]
@@ -573,10 +573,10 @@ def test_whoever_changes_the_size_of_words_stays_at_that_row(shell: Controller, 
     assert row_state()[0]
     before = row_state()[1]
     assert before > 0.1
-    shell.choices.set({"window.text_percent": 150})
+    shell.settings_store.set({"window.text_percent": 150})
     assert row_state() == (True, pytest.approx(before, abs=0.05))
     shell.window.pages["settings"]._search.setText("words")  # type: ignore[attr-defined]
-    shell.choices.set({"window.language": "de"})
+    shell.settings_store.set({"window.language": "de"})
     assert shell.window.pages["settings"]._search.text() == "words"  # type: ignore[attr-defined]
 
 
@@ -590,7 +590,7 @@ def test_a_self_test_goes_on_in_other_words(shell: Controller, qtbot: QtBot, mon
     help_page.self_test.ask()
     qtbot.waitUntil(lambda: "begun" in help_page.self_test.output, timeout=20_000)
     shell.window.show_page("settings")
-    shell.choices.set({"window.language": "de"})
+    shell.settings_store.set({"window.language": "de"})
     renewed = shell.window.pages["help"]
     assert isinstance(renewed, HelpPage)
     assert renewed.self_test.busy

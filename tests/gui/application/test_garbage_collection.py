@@ -67,7 +67,7 @@ ended = []
 
 def test_that_fails_with_a_window_in_its_hands(window_told):
     window = window_told([])
-    weakref.finalize(window._current, lambda: ended.append(threading.current_thread()))
+    weakref.finalize(window._store, lambda: ended.append(threading.current_thread()))
     assert window is None
 
 def test_after_it(qapp):

@@ -23,10 +23,10 @@ single_instance.ANSWER_MS = 60_000  # the first window may still be laying itsel
 
 def close(waits=False):
     made = [top for top in QApplication.allWidgets() if isinstance(top, main_window.MainWindow)][0]
-    if waits and made._current.state.phase == "preparing":
+    if waits and made._store.state.phase == "preparing":
         QTimer.singleShot(100, lambda: close(waits))
         return
-    print(made.isVisible(), made._current.state.phase, flush=True)
+    print(made.isVisible(), made._store.state.phase, flush=True)
     made.close()
 
 app.command_line = lambda arguments: [sys.executable, sys.argv[1], sys.argv[2]]

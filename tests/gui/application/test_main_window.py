@@ -34,7 +34,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, QueryDays, QueryHistory, Resume
-from waggle.protocol.events_identity import Day, DaysTold
+from waggle.protocol.events_identity import DailyTotals, Day
 from waggle.protocol.schedule import Readings, ScheduleDecision, Wishes, decide
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
@@ -115,15 +115,15 @@ def test_a_warning_stands_whole_on_home_and_takes_no_room_once_it_is_old(window_
     window = window_told(story, 1024, 640)
     screenshot_when_still(window)
     hero, before = window.pages.of(HomePage).hero, window.pages.of(HomePage).hero.height()
-    at = window._current.now()
-    window._current.take(events.Warned(title="The hub has no model Qwen/Qwen2.5-0.5B.", advice="Check its name. " * 9, at=at))
-    window._current.flush()
+    at = window._store.now()
+    window._store.take(events.Warned(title="The hub has no model Qwen/Qwen2.5-0.5B.", advice="Check its name. " * 9, at=at))
+    window._store.flush()
     screenshot_when_still(window)
     label = hero._warning
     assert label.text().startswith("The hub has no model Qwen/Qwen2.5-0.5B. Check its name.")
     assert label.height() >= label.heightForWidth(label.width()) > 1.5 * label.fontMetrics().height()
     assert " cores" in hero._fact.words(), "what it runs on is still there"
-    hero.show_state(window._current.state, at + 901)
+    hero.show_state(window._store.state, at + 901)
     screenshot_when_still(window)
     assert (hero._warned.isVisible(), hero.height()) == (False, before)
 
@@ -139,8 +139,8 @@ def test_a_warning_that_is_cut_leads_to_where_it_stands_whole(window_told: TellW
 
     long = "A sentence. " * 20
     assert not leads_home(long), "no warning, so Home does not have it"
-    window._current.take(events.Warned(title="The clock is wrong.", advice=long, at=window._current.now()))
-    window._current.flush()
+    window._store.take(events.Warned(title="The clock is wrong.", advice=long, at=window._store.now()))
+    window._store.flush()
     assert not leads_home("The clock is wrong.")
     assert leads_home(f"The clock is wrong. {long}".strip())
     window.resize(4000, 640)
@@ -153,7 +153,7 @@ def test_a_warning_that_is_cut_leads_to_where_it_stands_whole(window_told: TellW
     assert (window.page, window.status._home.isVisible()) == ("home", False)
     window.show_page("peers")
     assert window.status._home.isVisible()
-    window.status.notice("")
+    window.status.show_notice("")
     assert not window.status._home.isVisible()
 
 
@@ -169,8 +169,8 @@ def test_what_has_nothing_to_say_yet_takes_no_room_and_a_link_begins_where_words
     hero, good, before = window.pages.of(HomePage).hero, window.pages.of(HomePage)._good, window.pages.of(HomePage).hero.height()
     assert not hero._below.isVisible()
     assert left_edge(good._race) + 5 == left_edge(good._question)  # a link's edge and padding
-    window._current.take(events.Preparing(part="Starting the answer checker", done=0, parts=4))
-    window._current.flush()
+    window._store.take(events.Preparing(part="Starting the answer checker", done=0, parts=4))
+    window._store.flush()
     screenshot_when_still(window)
     assert hero._below.isVisible()
     assert hero.height() > before
@@ -192,7 +192,7 @@ def test_a_restart_takes_nothing_from_what_home_counts(window_told: TellWindow) 
     """The days as the engine sent them, with the rounds since, and queried again once an engine is ready."""
     noon = START - START % 86_400 + 43_200
     today = Day(date=date_of(noon).isoformat(), rounds=2, answers=128, right=32, seconds=3600.0)
-    days = DaysTold(
+    days = DailyTotals(
         days=(today,), all=replace(today, date="2026-01-05", answers=1280), used_by=3, groups_pulled=41, met=9, at=noon
     )
     ready_again = ready(at=noon + 60)
@@ -207,13 +207,13 @@ def test_a_restart_takes_nothing_from_what_home_counts(window_told: TellWindow) 
     window.commanded.connect(sent.append)
     summary = events.RoundSummary(round=7, at=noon + 70, reward=0.5, solved=0.5, seconds=3600.0, completions=64)
     for event in (events.RoundCompleted(summary=summary, at=noon + 70), ready(at=noon + 80)):
-        window._current.take(event)
-    window._current.flush()
+        window._store.take(event)
+    window._store.flush()
     assert figures(window)[0] == "192 |64 of them right; 1,344 in all"
     assert figures(window)[2] == "24 Wh, estimated|About as much as a laptop in 48 min"
     assert [type(command) for command in sent] == [QueryDays, QueryHistory]
-    window._current.take(events.RulesChecked(decision=ScheduleDecision(standing="contributing"), at=noon + 86_400))
-    window._current.flush()
+    window._store.take(events.RulesChecked(decision=ScheduleDecision(standing="contributing"), at=noon + 86_400))
+    window._store.flush()
     assert figures(window)[0] == "0 |1,344 in all", "a new day"
 
 
@@ -263,7 +263,7 @@ def test_pausing_for_an_hour_sends_a_moment(window_told: TellWindow, written: li
     assert sent[0].until is not None
     window.pages.of(HomePage).hero._main.click()
     assert len(sent) == 1, "one press is one command"
-    window.refused("Not now.", "")
+    window.show_refusal("Not now.", "")
     window.pages.of(HomePage).hero._main.click()
     assert len(sent) == 2
 
@@ -277,8 +277,8 @@ def test_a_pause_that_waits_for_a_step_is_said_and_can_be_taken_back(
     button = window.pages.of(HomePage).hero._main
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     paused = decide(ScheduleSettings(), Readings(), Wishes(paused=True), 0.0)
-    window._current.take(events.RulesChecked(decision=paused, at=6.0))
-    window._current.flush()
+    window._store.take(events.RulesChecked(decision=paused, at=6.0))
+    window._store.flush()
     assert window.pages.of(HomePage).hero._says.text() == "Finishing this step, then pausing"
     assert button.text() == "Resume"
     qtbot.mouseDClick(button, Qt.MouseButton.LeftButton)  # the second of two quick clicks
@@ -300,8 +300,8 @@ def test_a_pause_that_was_taken_back_elsewhere_can_be_asked_for_again(
         window._pause_or_resume()
         window._pause_or_resume()
         for wishes in (Wishes(paused=True), Wishes()):
-            window._current.take(events.RulesChecked(decision=decide(ScheduleSettings(), Readings(), wishes, 0.0), at=6.0))
-            window._current.flush()
+            window._store.take(events.RulesChecked(decision=decide(ScheduleSettings(), Readings(), wishes, 0.0), at=6.0))
+            window._store.flush()
     assert [type(command) for command in sent] == [Pause, Pause]
 
 
@@ -331,9 +331,9 @@ def test_what_waits_for_a_better_moment_can_be_paused_by_the_key_and_for_a_while
     assert [button.text() for button in (hero._second, hero._main) if button.isVisible()] == ["Contribute anyway", "Pause"]
     assert hero._more.isVisible()
     qtbot.keyClick(window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
-    window.refused("Not now.", "")
+    window.show_refusal("Not now.", "")
     hero._more.menu().actions()[0].trigger()
-    window.refused("Not now.", "")
+    window.show_refusal("Not now.", "")
     hero._second.click()
     assert [type(command) for command in sent] == [Pause, Pause, Resume]
 
@@ -355,9 +355,9 @@ def test_progress_asks_for_history_once(window_told: TellWindow) -> None:
     window, sent = window_told([]), list[AnyCommand]()
     window.show_page("progress")
     window.commanded.connect(sent.append)
-    window._current.take(ready(round=613))
-    window._current.take(events.PhaseChanged(phase="contributing", round=613))
-    window._current.flush()
+    window._store.take(ready(round=613))
+    window._store.take(events.PhaseChanged(phase="contributing", round=613))
+    window._store.flush()
     window.redraw()
     assert [type(command) for command in sent] == [QueryHistory]
 
@@ -365,16 +365,16 @@ def test_progress_asks_for_history_once(window_told: TellWindow) -> None:
 def test_home_shows_the_line_of_before_a_restart(window_told: TellWindow, written: list[AnyEvent]) -> None:
     window, sent = window_told([]), list[AnyCommand]()
     window.commanded.connect(sent.append)
-    window._current.take(ready(round=12))
-    window._current.take(events.PhaseChanged(phase="paused", round=12))
-    window._current.flush()
+    window._store.take(ready(round=12))
+    window._store.take(events.PhaseChanged(phase="paused", round=12))
+    window._store.flush()
     query_types = [type(command) for command in sent]
     assert query_types.count(QueryHistory) == 1
     trend = window.pages.of(HomePage)._trend
     assert trend._empty.text() == "The rounds so far are being asked for."
     rounds = tuple(event.summary for event in written if isinstance(event, events.RoundCompleted))
-    window._current.take(events.HistoryTold(rounds=rounds, held_out=()))
-    window._current.flush()
+    window._store.take(events.TrainingHistory(rounds=rounds, held_out=()))
+    window._store.flush()
     assert (trend._line.isVisible(), trend._rest.isVisible()) == (True, False)
     assert trend._span.words() == f"last {len(rounds)} rounds"
     window.show_page("progress")  # it has been asked for
@@ -386,10 +386,10 @@ def test_progress_asks_again_after_a_hundred_rounds(window_told: TellWindow) -> 
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("progress")
-    window._current.take(ready(round=1))
-    window._current.take(events.PhaseChanged(phase="contributing", round=1))
+    window._store.take(ready(round=1))
+    window._store.take(events.PhaseChanged(phase="contributing", round=1))
     window.redraw()
-    window._current.take(events.PhaseChanged(phase="contributing", round=101))
+    window._store.take(events.PhaseChanged(phase="contributing", round=101))
     window.redraw()
     assert len(sent) == 2
 
@@ -423,7 +423,7 @@ def test_an_engine_that_no_window_started_is_said_to_go_on_without_this_one(
     assert window.status._mark.isVisible()
     window.grab()
     assert "so none stops it" in window.status._mark.toolTip(), "also once it was painted"
-    window.show_leaving()
+    window.show_shutdown()
     assert "goes on" in window.status._notice.accessibleName()
     window = window_told(written)
     assert not window.status._mark.isVisible()
@@ -469,8 +469,8 @@ def test_the_sentence_of_a_problem_leads_to_where_it_is_mended(
     qtbot.keyClick(way, Qt.Key.Key_Space)
     assert window.page == "home"
     window.show_page("peers")
-    window._current.take(events.PhaseChanged(phase="contributing", round=3))
-    window._current.flush()
+    window._store.take(events.PhaseChanged(phase="contributing", round=3))
+    window._store.flush()
     assert not way.isVisible(), "there is no problem any more"
 
 
@@ -538,13 +538,13 @@ def test_a_notice_takes_the_place_of_the_sentence_and_is_read_out(
 def test_only_what_went_wrong_has_the_sign_of_a_warning(window_told: TellWindow, story: list[AnyEvent], tmp_path: Path) -> None:
     window = window_told(story)
     notice = window.status._notice
-    window.refused("This round is the last.", "Pause now instead.")
+    window.show_refusal("This round is the last.", "Pause now instead.")
     assert notice._content[1:] == ("accent", "warn")
     window.pages.of(YouPage).save_card(tmp_path / "card.png")
     assert notice._content == (f"Saved to {tmp_path / 'card.png'}", "plain", "check")
     window.pages.of(YouPage).save_card(tmp_path / "nowhere" / "card.png")
     assert notice._content[1:] == ("accent", "warn")
-    window.show_leaving()
+    window.show_shutdown()
     assert notice._content == ("Finishing this step, then closing.", "plain", "")
 
 

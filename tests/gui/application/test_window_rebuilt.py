@@ -21,26 +21,26 @@ from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.pages.live.page import LivePage
 from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.pages.swarms.page import CREATE, JOIN, SwarmsPage
-from waggle.gui.pages.swarms.swarm_preview import SwarmPreview
+from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard
 from waggle.gui.pages.you.page import GOODBYE, IDENTITY, YouPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import events
-from waggle.protocol.events_chat import TurnGrew
+from waggle.protocol.events_chat import TurnProgress
 from waggle.protocol.events_identity import BackupWritten
-from waggle.protocol.events_playground import Answered, QuestionAnswered, QuestionPosed
-from waggle.protocol.events_swarms import InviteRead, SwarmCreated, SwarmShown, SwarmsTold
+from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed, SnapshotAnswer
+from waggle.protocol.events_swarms import InviteRead, KnownSwarms, SwarmCreated, SwarmDetails
 from waggle.protocol.state import AnyEvent
 
 pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
 SILENT = [sys.executable, "-c", "import sys; sys.stdin.read()"]  # an engine that takes its time with everything
-HERE_NOW = SwarmShown(charter=HERE, name="First light", specialties=(EASY,), known=True, active=True)
+HERE_NOW = SwarmDetails(charter=HERE, name="First light", specialties=(EASY,), known=True, active=True)
 BEGUN = (
     ready(charter=HERE, swarm="First light"),
     events.PhaseChanged(phase="contributing", round=613),
-    SwarmsTold(swarms=(HERE_NOW, OTHER), offers=OFFERS),
+    KnownSwarms(swarms=(HERE_NOW, OTHER), offers=OFFERS),
 )
 WAYS = [{"window.text_percent": 130}, {"window.language": "de"}]
 
@@ -60,20 +60,20 @@ def shell(theme: Theme, tmp_path: Path, qtbot: QtBot) -> Iterator[Controller]:
     shiboken6.delete(controller)
     shiboken6.delete(window)
     theme.set_text(100)
-    theme.dress()
+    theme.apply()
 
 
 def tell(shell: Controller, *received: AnyEvent) -> None:
     for event in received:
-        shell._current.take(event)
-    shell._current.flush()
+        shell._store.take(event)
+    shell._store.flush()
 
 
 def renew(shell: Controller, way: dict[str, str | int]) -> MainWindow:
     """Change a setting as a person does: open Settings from a page, and go back to it."""
     before, came_from = shell.window, shell.window.page
     before.show_page("settings")
-    shell.choices.set(way)
+    shell.settings_store.set(way)
     assert shell.window is not before
     shell.window.show_page(came_from)
     return shell.window
@@ -97,7 +97,7 @@ def test_a_form_that_is_being_filled_in_goes_on(shell: Controller, way: dict[str
     assert anew is not form
     assert [anew._name.text(), anew._hint.text(), anew._filter.text()] == ["My class", "Qwen", "iv"]
     assert (anew._private.isChecked(), anew._level.index) == (True, 2)
-    assert anew._chosen() == [chosen.data(Qt.ItemDataRole.UserRole)]
+    assert anew._chosen_specialties() == [chosen.data(Qt.ItemDataRole.UserRole)]
     assert anew._create.isEnabled()
 
 
@@ -126,30 +126,30 @@ def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Controller, way
     assert is_previewing(after)
     swarms = renew(shell, {"window.text_percent": 90}).pages.of(SwarmsPage)
     assert is_previewing(swarms)
-    (sheet,) = swarms.findChildren(SwarmPreview)
+    (sheet,) = swarms.findChildren(SwarmPreviewCard)
     assert "Two laptops" in [line.words() for line in sheet.findChildren(ElidedLabel)]
 
 
 def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Controller) -> None:
     shell.window.show_invite("waggle://join?charter=cd")
     after = renew(shell, WAYS[0])
-    after.refused("Nobody is there.", "", after.pages.of(SwarmsPage).join_view._awaited)
+    after.show_refusal("Nobody is there.", "", after.pages.of(SwarmsPage).join_view._awaited)
     assert after.pages.of(SwarmsPage).join_view._message.text() == "Nobody is there."
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_message_and_what_was_guessed_go_on(shell: Controller, way: dict[str, str | int]) -> None:
     shell.window.show_page("swarms")
-    shell.window.pages.of(SwarmsPage).show_part("trying")
-    trying = shell.window.pages.of(SwarmsPage).trying
-    trying.which.choose(1)
-    trying.chat.blind.setChecked(True)
-    tell(shell, OFFERED, TurnGrew(command_id="x", number=0, turn=turn()))
-    (box,) = trying.chat._boxes
+    shell.window.pages.of(SwarmsPage).show_part("playground")
+    playground = shell.window.pages.of(SwarmsPage).playground
+    playground.which.choose(1)
+    playground.chat.blind.setChecked(True)
+    tell(shell, OFFERED, TurnProgress(command_id="x", number=0, turn=turn()))
+    (box,) = playground.chat._boxes
     box._asks[0].click()
-    tally, guess = trying.chat._tally.words(), box.guess
-    trying.chat.message.setPlainText("a long draft")
-    anew = renew(shell, way).pages.of(SwarmsPage).trying
+    tally, guess = playground.chat._tally.words(), box.guess
+    playground.chat.message.setPlainText("a long draft")
+    anew = renew(shell, way).pages.of(SwarmsPage).playground
     assert (anew.which.index, anew._views.currentIndex()) == (1, 1)
     assert anew.chat.message.toPlainText() == "a long draft"
     assert anew.chat.blind.isChecked()
@@ -159,33 +159,33 @@ def test_a_message_and_what_was_guessed_go_on(shell: Controller, way: dict[str, 
 
 def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(shell: Controller) -> None:
     shell.window.show_page("swarms")
-    shell.window.pages.of(SwarmsPage).show_part("trying")
-    shell.window.pages.of(SwarmsPage).trying.which.choose(1)
+    shell.window.pages.of(SwarmsPage).show_part("playground")
+    shell.window.pages.of(SwarmsPage).playground.which.choose(1)
     tell(shell, OFFERED)
-    shell.window.pages.of(SwarmsPage).trying.chat.message.setPlainText("Hello")
-    shell.window.pages.of(SwarmsPage).trying.chat.button.click()
-    anew = renew(shell, WAYS[0]).pages.of(SwarmsPage).trying.chat
+    shell.window.pages.of(SwarmsPage).playground.chat.message.setPlainText("Hello")
+    shell.window.pages.of(SwarmsPage).playground.chat.button.click()
+    anew = renew(shell, WAYS[0]).pages.of(SwarmsPage).playground.chat
     assert anew.button.text() == "Stop"
     assert len(anew._boxes) == 1
-    shell.window.refused("It is thinking of something else.", "", anew._asked_by)
+    shell.window.show_refusal("It is thinking of something else.", "", anew._asked_by)
     assert (anew.button.text(), anew.message.toPlainText()) == ("Send", "Hello")
 
 
 def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Controller) -> None:
     shell.window.show_page("swarms")
-    shell.window.pages.of(SwarmsPage).show_part("trying")
+    shell.window.pages.of(SwarmsPage).show_part("playground")
     tell(shell, QuestionPosed(specialty="chain_sum", title="Chain sum", number=9, question="What is 1 + 1?"))
-    ask_box = shell.window.pages.of(SwarmsPage).trying.ask
+    ask_box = shell.window.pages.of(SwarmsPage).playground.ask
     ask_box._mine.setText("2")
     ask_box._go.click()
-    anew = renew(shell, WAYS[0]).pages.of(SwarmsPage).trying.ask
+    anew = renew(shell, WAYS[0]).pages.of(SwarmsPage).playground.ask
     assert (anew._mine.text(), anew._question.text()) == ("2", "What is 1 + 1?")
     assert not anew._go.isEnabled()
     right = events.ShownCompletion(text="<answer>2</answer>", judged=True, reward=1.0, reason="right")
-    answers = (Answered(rounds=0, completion=right), Answered(rounds=613, completion=right))
+    answers = (SnapshotAnswer(rounds=0, completion=right), SnapshotAnswer(rounds=613, completion=right))
     tell(shell, QuestionAnswered(specialty="chain_sum", number=9, answers=answers))
     assert not anew._answers.isHidden()
-    new_ask_box = renew(shell, WAYS[1]).pages.of(SwarmsPage).trying.ask
+    new_ask_box = renew(shell, WAYS[1]).pages.of(SwarmsPage).playground.ask
     assert not new_ask_box._answers.isHidden()
     assert new_ask_box._mine.text() == "2"
 
@@ -266,11 +266,11 @@ def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Control
     shell.window.pages.of(YouPage).show_goodbye()
     goodbye = shell.window.pages.of(YouPage)._goodbye
     goodbye._keeps[0].box.toggle()
-    chosen = goodbye.chosen()
+    chosen = goodbye.chosen_kinds()
     goodbye._forward()
     after = renew(shell, WAYS[0]).pages.of(YouPage)
     assert after._views.currentIndex() == GOODBYE
-    assert after._goodbye.chosen() == chosen
+    assert after._goodbye.chosen_kinds() == chosen
     assert not after._goodbye._confirming
 
 
@@ -282,7 +282,7 @@ def test_whoever_changes_the_size_stays_there_whatever_is_open_elsewhere(shell: 
     tell(shell, InviteRead(swarm=OTHER, answered=True))
     for page in ("home", "settings"):
         shell.window.show_page(page)
-        shell.choices.set({"window.text_percent": 130 if page == "home" else 100})
+        shell.settings_store.set({"window.text_percent": 130 if page == "home" else 100})
         assert shell.window.page == page
         focused = shell.window.focusWidget()
         assert focused is None or shell.window.pages[page].isAncestorOf(focused) or focused is shell.window

@@ -39,8 +39,8 @@ chart.move(10, 10)
 chart.show()
 app.processEvents()
 chart.begin(1.0, shares=True, x=(0.0, 3.0), axis="round")
-chart.band(PauseBand(1.0, 2.0, "pause"), named=False)
-chart.line([0, 1, 2], [0, 1, 0], "peer", Qt.PenStyle.DashLine, width=2.6, dots=False)
+chart.draw_pause_band(PauseBand(1.0, 2.0, "pause"), named=False)
+chart.draw_line([0, 1, 2], [0, 1, 0], "peer", Qt.PenStyle.DashLine, width=2.6, dots=False)
 
 
 def say():
@@ -53,8 +53,8 @@ say()
 chart.move(1400, 10)
 say()
 chart.begin(1.0, shares=True, x=(0.0, 3.0), axis="round")
-chart.band(PauseBand(1.0, 2.0, "pause"), named=False)
-chart.line([0, 1, 2], [0, 1, 0], "peer", Qt.PenStyle.DashLine, width=2.6, dots=False)
+chart.draw_pause_band(PauseBand(1.0, 2.0, "pause"), named=False)
+chart.draw_line([0, 1, 2], [0, 1, 0], "peer", Qt.PenStyle.DashLine, width=2.6, dots=False)
 say()
 chart.move(10, 10)
 say()
@@ -99,7 +99,7 @@ def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
     scores, reward = page._score_chart, page._reward
     assert scores is not None
     assert reward is not None
-    ends = progress_charts.axis_range(window._current.state, AXES[axis])
+    ends = progress_charts.axis_range(window._store.state, AXES[axis])
     qtbot.waitUntil(lambda: scores._ends == reward._ends == ends and len(scores._notes) == 3)
     screenshot_when_still(window)  # words are moved when they are painted
     for chart in (scores, reward):

@@ -13,8 +13,8 @@ from waggle.engine.main import HANDOVER_SECONDS
 from waggle.gui.engine_client import engine_process
 from waggle.gui.engine_client.engine_process import STOP_TIMEOUT, EngineProcess, command_line, remote_command_line
 from waggle.protocol import events, json_lines
-from waggle.protocol.commands import Pause, Resume, Say
-from waggle.protocol.events_chat import TurnGrew
+from waggle.protocol.commands import Pause, Resume, SendMessage
+from waggle.protocol.events_chat import TurnProgress
 from waggle.protocol.state import AnyEvent
 
 FAKE = Path(__file__).parents[1] / "fake_engine.py"
@@ -38,7 +38,7 @@ def engine(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
 
     yield start
     for process in processes:
-        if process.running:
+        if process.is_running:
             with qtbot.waitSignal(process.ended, timeout=20_000):
                 process.stop()
 
@@ -74,9 +74,9 @@ def test_a_followed_engine_that_is_started_anew_can_be_asked_again(engine: Calla
 def test_a_conversation_in_another_window_is_not_heard_in_this_one(engine: Callable[[str], StartedEngine], qtbot: QtBot) -> None:
     process, received = engine("well")
     qtbot.waitUntil(lambda: "PhaseChanged" in kinds(received), timeout=20_000)
-    process.send(Say(id="one", words="Hello", number=0))
+    process.send(SendMessage(id="one", words="Hello", number=0))
     qtbot.waitUntil(lambda: "CommandDone" in kinds(received), timeout=20_000)
-    assert [event.turn.words for event in received if isinstance(event, TurnGrew)] == ["Hello"]
+    assert [event.turn.words for event in received if isinstance(event, TurnProgress)] == ["Hello"]
 
 
 def test_a_refused_command_says_why(engine: Callable[[str], StartedEngine], qtbot: QtBot) -> None:
@@ -95,12 +95,12 @@ def test_a_dead_engine_is_started_three_times_and_no_more(engine: Callable[[str]
     failed = received[-1]
     assert isinstance(failed, events.EngineFailed)
     assert "out of memory, said the fake" in failed.detail
-    assert not process.running
+    assert not process.is_running
 
 
 def test_an_engine_that_said_why_it_failed_is_left_alone(engine: Callable[[str], StartedEngine], qtbot: QtBot) -> None:
     process, received = engine("fails")
-    qtbot.waitUntil(lambda: bool(received) and not process.running, timeout=20_000)
+    qtbot.waitUntil(lambda: bool(received) and not process.is_running, timeout=20_000)
     assert kinds(received) == ["EngineFailed"]
 
 
@@ -111,7 +111,7 @@ def test_an_engine_that_is_not_understood_is_ended(
     engine: Callable[[str], StartedEngine], qtbot: QtBot, kind: str, words: str
 ) -> None:
     process, received = engine(kind)
-    qtbot.waitUntil(lambda: bool(received) and not process.running, timeout=20_000)
+    qtbot.waitUntil(lambda: bool(received) and not process.is_running, timeout=20_000)
     failed = received[-1]
     assert isinstance(failed, events.EngineFailed)
     assert words in failed.title
@@ -147,7 +147,7 @@ def test_an_engine_that_will_not_leave_is_ended(engine: Callable[[str], StartedE
     qtbot.waitUntil(lambda: "PhaseChanged" in kinds(received), timeout=20_000)
     with qtbot.waitSignal(process.ended, timeout=20_000):
         process.stop()
-    assert not process.running
+    assert not process.is_running
 
 
 def test_an_engine_on_another_computer_is_driven_through_ssh_as_if_it_were_here(
@@ -218,7 +218,7 @@ def test_what_ssh_cannot_reach_is_said_at_once_in_its_own_words(
     far: Far, qtbot: QtBot, body: str, title: str, advice: str
 ) -> None:
     process, received = far(body)
-    qtbot.waitUntil(lambda: bool(received) and not process.running, timeout=20_000)
+    qtbot.waitUntil(lambda: bool(received) and not process.is_running, timeout=20_000)
     (failed,) = received
     assert isinstance(failed, events.EngineFailed)
     assert (failed.title, failed.advice) == (title, advice)
@@ -234,13 +234,13 @@ def test_a_connection_that_breaks_later_is_tried_until_it_is_there_again(
     (tmp_path / "event").write_bytes(json_lines.line(events.Preparing(part="Warming up", done=0, parts=1)))
     process, received = far(BREAKS.format(folder=tmp_path, code=255))
     qtbot.waitUntil(lambda: len(received) > 6, timeout=60_000)
-    assert process.running
+    assert process.is_running
     gone = [event for event in received if isinstance(event, events.EngineGone)]
     assert [(event.host, event.restarts) for event in gone] == [("box", i + 1) for i in range(len(gone))]
     assert set(kinds(received)) == {"Preparing", "EngineGone"}, "that an engine ended so many times in a row is not so"
     (tmp_path / "next").write_bytes(json_lines.line(events.EngineFailed(title="No room.", advice="Make some.")))
     (tmp_path / "next").rename(tmp_path / "event")  # whole, whenever it is looked for
-    qtbot.waitUntil(lambda: kinds(received)[-1] == "EngineFailed" and not process.running, timeout=60_000)
+    qtbot.waitUntil(lambda: kinds(received)[-1] == "EngineFailed" and not process.is_running, timeout=60_000)
 
 
 PREPARING = json_lines.line(events.Preparing(part="Waiting until another engine has left this folder", done=0, parts=1))
@@ -258,7 +258,7 @@ def test_the_engine_of_a_connection_that_broke_is_waited_for_until_it_has_heard_
         (tmp_path / f"{number}.said").write_bytes(ssh_words)
         (tmp_path / f"{number}.code").write_text(str(code))
     process, received = far(STARTS.format(folder=tmp_path))
-    qtbot.waitUntil(lambda: "EngineFailed" in kinds(received) and not process.running, timeout=60_000)
+    qtbot.waitUntil(lambda: "EngineFailed" in kinds(received) and not process.is_running, timeout=60_000)
     assert kinds(received) == [
         "Preparing", "SettingsChanged", "EngineGone", "Preparing", "Preparing", "Preparing", "SettingsChanged", "EngineFailed",
     ]  # fmt: skip
@@ -272,22 +272,22 @@ def test_an_engine_on_another_computer_whose_folder_is_taken_is_not_begun_again_
     )
     (tmp_path / "1.code").write_text("1")
     process, received = far(STARTS.format(folder=tmp_path))
-    qtbot.waitUntil(lambda: len(received) == 2 and not process.running, timeout=60_000)
+    qtbot.waitUntil(lambda: len(received) == 2 and not process.is_running, timeout=60_000)
     assert kinds(received) == ["Preparing", "EngineFailed"]
 
 
 def test_an_engine_on_another_computer_that_dies_is_started_as_often_as_one_here(far: Far, qtbot: QtBot, tmp_path: Path) -> None:
     (tmp_path / "event").write_bytes(json_lines.line(events.Preparing(part="Warming up", done=0, parts=1)))
     process, received = far(BREAKS.format(folder=tmp_path, code=7))
-    qtbot.waitUntil(lambda: "EngineFailed" in kinds(received) and not process.running, timeout=60_000)
+    qtbot.waitUntil(lambda: "EngineFailed" in kinds(received) and not process.is_running, timeout=60_000)
     assert kinds(received) == ["Preparing", "EngineGone", "EngineGone", "EngineFailed"]
 
 
 def test_begun_by_hand_the_other_computer_has_to_be_reached_first(far: Far, qtbot: QtBot, tmp_path: Path) -> None:
     (tmp_path / "event").write_bytes(json_lines.line(events.EngineFailed(title="No room.", advice="Make some.")))
     process, received = far(BREAKS.format(folder=tmp_path, code=255))
-    qtbot.waitUntil(lambda: "EngineFailed" in kinds(received) and not process.running, timeout=60_000)
+    qtbot.waitUntil(lambda: "EngineFailed" in kinds(received) and not process.is_running, timeout=60_000)
     process.start()
-    qtbot.waitUntil(lambda: kinds(received).count("EngineFailed") == 2 and not process.running, timeout=60_000)
+    qtbot.waitUntil(lambda: kinds(received).count("EngineFailed") == 2 and not process.is_running, timeout=60_000)
     assert isinstance(received[-1], events.EngineFailed)
     assert received[-1].title == "box cannot be reached by ssh."

@@ -29,7 +29,7 @@ def test_lines_come_whole_and_the_end_brings_the_last_complaints(program: LinePr
         program.start(python(code))
     assert lines == [b"one", b"two"]
     assert ended.args == [3, ["It is broken."]]
-    assert not program.running
+    assert not program.is_running
 
 
 def test_whoever_stops_it_at_a_line_hears_no_more_of_it(program: LineProcess, qtbot: QtBot) -> None:
@@ -43,7 +43,7 @@ def test_whoever_stops_it_at_a_line_hears_no_more_of_it(program: LineProcess, qt
     with qtbot.assertNotEmitted(program.ended), qtbot.waitSignal(program.process.finished, timeout=20_000):
         program.start(python("import sys, time; sys.stdout.write('one\\ntwo\\n'); sys.stdout.flush(); time.sleep(60)"))
     assert lines == [b"one"]
-    assert not program.running
+    assert not program.is_running
 
 
 def test_a_second_start_forgets_what_the_first_one_began_to_say(program: LineProcess, qtbot: QtBot) -> None:
@@ -62,7 +62,7 @@ def test_what_says_something_endless_is_ended(program: LineProcess, qtbot: QtBot
     with qtbot.waitSignal(program.ended, timeout=20_000) as ended:
         program.start(python("while True: print('x' * 1000, end='')"))
     assert ended.args == [1, ["It said something endless."]]
-    assert not program.running
+    assert not program.is_running
 
 
 def test_what_cannot_be_started_says_so(program: LineProcess, qtbot: QtBot) -> None:

@@ -110,7 +110,7 @@ def test_a_recorded_run_says_that_it_has_ended_and_can_be_played_again(theme: Th
             assert "Play again" not in offered(shell.window)
         assert shell.window.windowTitle() == "Waggle: Replay of a recorded run: it has ended"
         assert offered(shell.window) == ["Play again"]
-    shell._renew()  # as for another language
+    shell._rebuild_window()  # as for another language
     assert offered(shell.window) == ["Play again"]
     shell.window.show_replay(example=True, over=True)
     assert shell.window.windowTitle() == "Waggle: Example, recorded: it has ended"
@@ -129,10 +129,10 @@ def test_the_key_for_pausing_does_not_begin_a_recorded_run_anew_before_it_has_en
     window = shell.window
     with qtbot.waitSignal(replay.event_received):
         shell.start()
-    begun = shell._current.state
+    begun = shell._store.state
     assert (begun.phase, sentence(begun).action) == ("preparing", "none")
     window._pause_or_resume()
-    assert (shell.window, shell._current.state) == (window, begun)
+    assert (shell.window, shell._store.state) == (window, begun)
     shiboken6.delete(shell)
     shiboken6.delete(window)
 
@@ -162,9 +162,9 @@ def test_a_recorded_run_is_shown_as_its_person_wants_windows_to_be_and_changes_n
     assert run(Arguments(home=tmp_path, replay=recording)) == 0
     (shell,) = controllers
     assert shell._theme.less_motion == "on"
-    assert not shell.choices.settings.window.close_to_tray
-    assert shell.choices.value("computer.threads") == 3, "the page of settings says what is chosen"
-    shell.choices.set({"window.text_percent": 115})
+    assert not shell.settings_store.settings.window.close_to_tray
+    assert shell.settings_store.value("computer.threads") == 3, "the page of settings says what is chosen"
+    shell.settings_store.set({"window.text_percent": 115})
     assert translator.translate("Copied") == "Kopiert", "the language is still the person's"
     assert file.read_bytes() == before
     window = shell.window
@@ -203,9 +203,9 @@ def test_what_was_frozen_is_held_in_other_words_and_not_when_it_is_played_again(
     shell = Controller(theme, StateStore(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), SettingsStore(None))
     shell._source.play_all()
     shell.begin("live")
-    shell._current.flush()
+    shell._store.flush()
     live_in(shell.window)._freeze.setChecked(True)
-    shell._renew()
+    shell._rebuild_window()
     assert live_in(shell.window)._freeze.isChecked()
     assert live_in(shell.window)._pace.cards
     shell._play_again()
@@ -231,10 +231,10 @@ def test_a_recorded_run_has_no_model_to_ask(theme: Theme, qtbot: QtBot, tmp_path
     swarms, words = shell.window.pages.of(SwarmsPage), "This is a recorded run: there is no model to ask."
     swarms.show_part("models")
     assert (swarms._models._waiting.text(), swarms._models._use.isEnabled()) == (words, False)
-    swarms.show_part("trying")
-    assert (swarms.trying.ask._about.words(), swarms.trying.ask._go.isEnabled()) == (words, False)
-    swarms.trying.which.choose(1)
-    assert (swarms.trying.chat._empty.text(), swarms.trying.chat.button.isEnabled()) == (words, False)
+    swarms.show_part("playground")
+    assert (swarms.playground.ask._about.words(), swarms.playground.ask._go.isEnabled()) == (words, False)
+    swarms.playground.which.choose(1)
+    assert (swarms.playground.chat._empty.text(), swarms.playground.chat.button.isEnabled()) == (words, False)
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)

@@ -55,16 +55,17 @@ from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import ComboBox, NumberField, Range
-from waggle.gui.widgets.painted import StageProgress
+from waggle.gui.widgets.painted_widgets import StageProgress
 from waggle.network.messages import handshake
+from waggle.network.messages.faults import Fault
 from waggle.network.messages.handshake import Handshake
 from waggle.protocol.events import CheckpointSetAside, Downloading, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
-from waggle.protocol.peer_text import about
+from waggle.protocol.peer_text import standing_text
 from waggle.protocol.schedule import Readings, Wishes, decide
 from waggle.protocol.state import AnyEvent, Card, State, apply
 from waggle.protocol.status_text import sentence
 from waggle.tasks import charter as charters
-from waggle.tasks.catalogue import shipped
+from waggle.tasks.catalogue import catalogue_entries
 from waggle.tasks.charter import PROTOCOL
 from waggle.tasks.specialties import waggle_datasets
 
@@ -92,7 +93,9 @@ def test_every_sentence_is_told_in_german(row: tuple[State, str, str, str]) -> N
 def test_every_specialty_that_is_offered_has_a_title_in_german() -> None:
     translator.use("de")
     assert [
-        offer.title for offer in shipped() if offer.dataset not in waggle_datasets() and tr_sentence(offer.title) == offer.title
+        offer.title
+        for offer in catalogue_entries()
+        if offer.dataset not in waggle_datasets() and tr_sentence(offer.title) == offer.title
     ] == [
         "Kakurasu",
         "Sudoku",
@@ -284,7 +287,7 @@ def test_figures_are_written_as_is_the_custom() -> None:
     translator.use("de")
     assert figure(12_480) == "12\u202f480"
     card = Card(key="k", specialty="Logic", question="q", completions=(), round=12_480, at=0.0)
-    assert "12\u202f480" in question_card._when(card, State(), 12.0)
+    assert "12\u202f480" in question_card._time_text(card, State(), 12.0)
     assert decimal(0.256, 2) == "0,26"
     assert size(1_200_000) == "1,2 MB"
     assert tr_sentence("The engine used more than the 1.5 GB of memory that you allow.").startswith(
@@ -298,17 +301,18 @@ def test_figures_are_written_as_is_the_custom() -> None:
 def test_thousands_in_what_is_told_are_no_decimals_and_what_is_no_figure_stays() -> None:
     peer = PeerInfo(id="x", name="Brisk Otter", trusted=True, received=1_234_567, useful=1248, rejected=2001)
     translator.use("de")
-    words = tr_sentence(about(peer, 0.0))
+    words = tr_sentence(standing_text(peer, 0.0))
     assert words.endswith("1\u202f248 seiner 1\u202f234\u202f567 Gruppen waren nützlich, 2\u202f001 mit Regelverstoß.")
     for name in ("a1,248", "1,24", "1,2480", "1248,", "1,248,9"):
         assert tr_sentence(f"Answering questions for {name}, round 3.") == f"Beantwortet Fragen für {name}, Runde 3."
 
 
-@pytest.mark.parametrize("reason", ["not the payload that was announced", "reserved question", "too old"])
+# Reasons of earlier versions are in the files of reputations.
+@pytest.mark.parametrize("reason", [*Fault, "question index", "group size", "model name"])
 def test_why_something_was_refused_is_told_in_german(reason: str) -> None:
     translator.use("de")
     peer = PeerInfo(id="x", name="Brisk Otter", reason=reason, doubted_until=60.0)
-    words = tr_sentence(about(peer, 0.0))
+    words = tr_sentence(standing_text(peer, 0.0))
     assert words.startswith("Er brach eine Regel (")
     assert reason not in words
 
@@ -467,7 +471,7 @@ def test_errors_warnings_and_fits_are_told_in_german(english: str, german: str) 
 def test_why_a_peer_cannot_be_trained_with_is_told_in_german(protocol: int, version: str, german: str) -> None:
     translator.use("de")
     refusal = handshake.refusal(Handshake(protocol, version, b"\x01" * 32), bytes(32))
-    words = tr_sentence(about(PeerInfo(id="x", name="Brisk Otter", refusal=refusal), 0.0))
+    words = tr_sentence(standing_text(PeerInfo(id="x", name="Brisk Otter", refusal=refusal), 0.0))
     runs = f"Bei ihm läuft {f'Waggle {version}' if version else 'ein anderes Waggle'}, "
     assert words == (german if protocol == PROTOCOL else runs + german)
 

@@ -4,7 +4,7 @@ import pytest
 
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.state import chart_series
-from waggle.protocol.events import HeldOutMeasured, HeldOutScore, HistoryTold, PeerInfo, RoundSummary
+from waggle.protocol.events import HeldOutMeasured, HeldOutScore, PeerInfo, RoundSummary, TrainingHistory
 from waggle.protocol.state import State, apply
 
 
@@ -23,7 +23,7 @@ def test_history_and_recent_rounds_become_one() -> None:
 
 def test_the_long_curve_of_scores_stays_whole_as_further_ones_come() -> None:
     scores = [HeldOutScore(round=25 * number, at=0.0, right=1, total=10) for number in range(1002)]
-    state = apply(State(), HistoryTold(rounds=(), held_out=tuple(scores[:1000])))
+    state = apply(State(), TrainingHistory(rounds=(), held_out=tuple(scores[:1000])))
     for score in scores[999:]:
         state = apply(state, HeldOutMeasured(score=score))
     assert chart_series.scores(state) == scores

@@ -77,7 +77,7 @@ def test_the_verdict_is_that_of_this_race_alone(alone: int, sharing: int, words:
 def test_a_node_or_a_specialty_that_nobody_named_is_passed_over() -> None:
     raced = played(BEGAN, FirstSolved(lane="alone", round=1, racer=2, specialty=0), *STORY[1:2] * 9)
     assert raced.alone.solved == {}
-    assert raced.played == 4
+    assert raced.rounds_played == 4
 
 
 def test_home_leads_to_the_race_until_something_was_solved_and_help_does_always(window_told: Make) -> None:
@@ -118,7 +118,7 @@ def test_a_race_that_ends_by_itself_says_why(theme: Theme, qtbot: QtBot) -> None
     view = RaceView(theme)
     qtbot.addWidget(view)
     view.take(BEGAN)
-    view._ended("The verifier <b>\u202ewas gone")
+    view._show_end("The verifier <b>\u202ewas gone")
     assert view._says.text() == "The race ended by itself"
     assert "\u202e" not in view._more.text()
     assert view.button.text() == "Race again"

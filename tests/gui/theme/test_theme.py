@@ -164,7 +164,7 @@ def test_a_chosen_theme_is_asked_of_the_systems_own_parts_and_given_back(
      (["", ""], None)],
 )  # fmt: skip
 def test_less_motion_is_what_the_desktop_says(answers: list[str], unwanted: bool | None) -> None:
-    assert reduced_motion.motion_reduced(answers) is unwanted
+    assert reduced_motion.combine_answers(answers) is unwanted
 
 
 def test_the_window_does_not_wait_for_what_the_desktop_says(

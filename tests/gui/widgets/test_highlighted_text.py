@@ -5,23 +5,23 @@ from PySide6.QtGui import QFontMetricsF
 
 from waggle.gui.i18n.formatting import tooltip_text
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.highlighted_text import HighlightedText, broken, fitted, span_layout, units
+from waggle.gui.widgets.highlighted_text import HighlightedText, break_lines, excerpt_of, span_layout, units
 
 
 def test_short_text_is_left_alone() -> None:
-    assert fitted("so <answer>3</answer>", 11, 1, 60, tail=False) == ("so <answer>3</answer>", 11)
+    assert excerpt_of("so <answer>3</answer>", 11, 1, 60, tail=False) == ("so <answer>3</answer>", 11)
 
 
 def test_a_span_behind_the_end_is_brought_into_sight() -> None:
     text = "x" * 200 + "<answer>3/7</answer>"
-    excerpt, start = fitted(text, 208, 3, 60, tail=False)
+    excerpt, start = excerpt_of(text, 208, 3, 60, tail=False)
     assert excerpt[start : start + 3] == "3/7"
     assert len(excerpt) <= 62
     assert excerpt.startswith("\u2026 ")
 
 
 def test_what_is_being_written_shows_its_end() -> None:
-    excerpt, _ = fitted("a" * 100 + "end", 0, 0, 20, tail=True)
+    excerpt, _ = excerpt_of("a" * 100 + "end", 0, 0, 20, tail=True)
     assert excerpt.endswith("end")
 
 
@@ -50,7 +50,7 @@ def test_a_span_after_a_bee_is_still_on_its_text(theme: Theme) -> None:
 def test_lines_break_after_a_space_or_before_a_tag(theme: Theme, text: str, second: str) -> None:
     layout = span_layout(theme, text, 0, 0, role="mono", match="match")
     width = QFontMetricsF(theme.font("mono")).horizontalAdvance("x" * 30) + 1
-    assert broken(layout, text, width, 2, 18) == units(text)
+    assert break_lines(layout, text, width, 2, 18) == units(text)
     flat = text.encode("utf-16-le")
     assert flat[layout.lineAt(1).textStart() * 2 :].decode("utf-16-le") == second
 

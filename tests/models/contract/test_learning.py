@@ -10,7 +10,7 @@ from models.contract.groups import PAD, batches, error, gradient, true_gradient
 from models.tiny_models import KINDS
 from waggle.core.errors import MemoryShort, Stopped
 from waggle.rl.batch import StepParams, TrainingGroup
-from waggle.rl.objective import Clip, clipped, clipped_objective
+from waggle.rl.objective import Clip, clipped_objective, is_clipped
 
 
 @pytest.mark.parametrize("kind", [*sorted(KINDS), "untied"])
@@ -45,7 +45,7 @@ def test_loss_and_clipped_share_are_those_of_numpy(backend, llama):
     )
     parts = list(zip(now, old, [batch.advantage for batch in some], [batch.weight for batch in some], strict=True))
     loss = sum(clipped_objective(np, *part, clip) for part in parts)
-    share = sum((clipped(logp, before, pull, clip) * weight).sum() for logp, before, pull, weight in parts)
+    share = sum((is_clipped(logp, before, pull, clip) * weight).sum() for logp, before, pull, weight in parts)
     assert share > 0.1
     assert metrics.loss == pytest.approx(float(loss), abs=10 * backend.logp)
     assert metrics.clip_fraction == pytest.approx(float(share), abs=10 * backend.logp)

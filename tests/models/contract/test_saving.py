@@ -80,7 +80,7 @@ def test_adapters_begin_as_nothing_and_can_be_added_to_the_weights_for_good(back
     )
     weights, moments = plain.state()
     learned_ones = adapted.state()[0]
-    whole = {name: lora.fused(name.removesuffix(".weight"), weight, learned_ones) for name, weight in weights.items()}
+    whole = {name: lora.fuse(name.removesuffix(".weight"), weight, learned_ones) for name, weight in weights.items()}
     plain.restore(whole, moments, 0)
     for logprobs, other in zip(plain.logprobs(batches(), 1.0), learned, strict=True):
         np.testing.assert_allclose(logprobs, other, atol=10 * backend.logp)

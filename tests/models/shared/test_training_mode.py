@@ -16,9 +16,9 @@ from models.tiny_models import make_model
 from models.torch.test_policy import STOP, batch_of, prompts, sample
 from waggle.core.errors import CheckpointError, ModelError
 from waggle.models.shared import weight_files
-from waggle.models.shared.micro_batches import halved, micro_batches
+from waggle.models.shared.micro_batches import half_of, micro_batches
 from waggle.models.shared.training_mode import TrainingMode
-from waggle.models.shared.weight_files import widened
+from waggle.models.shared.weight_files import as_fp32
 from waggle.models.storage import checkpoint, export
 from waggle.models.storage.checkpoint import CheckpointState
 from waggle.models.torch import optimizers
@@ -193,7 +193,7 @@ def test_weights_in_bfloat16_are_saved_as_such_and_those_that_were_saved_widened
     (folder_of_round,) = (tmp_path / "saved").glob("r*")
     assert (folder_of_round / "model.safetensors").stat().st_size < 2.2 * lean.parameters
     weights, _ = lean.state()
-    save_file({name: widened(bits) for name, bits in weights.items()}, folder_of_round / "model.safetensors")  # as format 1 did
+    save_file({name: as_fp32(bits) for name, bits in weights.items()}, folder_of_round / "model.safetensors")  # as format 1 did
     state = CheckpointState(round=1, step=3, epoch=0, charter="c", base="b", method="lean", optimizer="adafactor")
     (folder_of_round / "state.json").write_bytes(msgspec.json.encode(state))
     names = ("model.safetensors", "moments.safetensors", "state.json")
@@ -204,7 +204,7 @@ def test_weights_in_bfloat16_are_saved_as_such_and_those_that_were_saved_widened
         saved, aside = checkpoint.load_newest(tmp_path / "saved", other, "b")
         assert (saved.format, aside) == (1, [])
         for name, array in other.state()[0].items():
-            assert np.array_equal(widened(array), widened(weights[name])), name
+            assert np.array_equal(as_fp32(array), as_fp32(weights[name])), name
 
 
 @pytest.mark.parametrize("way", [TrainingMode("lean"), TrainingMode()], ids=named)
@@ -216,7 +216,7 @@ def test_what_was_saved_in_bfloat16_goes_on_in_fp32(way, tmp_path):
     other = TorchPolicy(folder, training=way)
     saved, aside = checkpoint.load_newest(tmp_path / "saved", other, "b")
     assert (saved.format, aside) == (2, [])
-    assert all(np.array_equal(array, widened(lean.state()[0][name])) for name, array in other.state()[0].items())
+    assert all(np.array_equal(array, as_fp32(lean.state()[0][name])) for name, array in other.state()[0].items())
 
 
 @pytest.mark.parametrize("way", [TrainingMode("lean"), TrainingMode()], ids=named)
@@ -226,15 +226,15 @@ def test_little_that_was_learned_in_fp32_is_not_lost_where_it_goes_on_in_bfloat1
     fine = TorchPolicy(folder, training=way)
     weights, moments = fine.state()
     step = 1e-2  # of the distance of two numbers in bfloat16, which is 1/128 or less of their size
-    moved = {name: widened(before[name]) * np.float32(1 + step / 128) for name in weights}
+    moved = {name: as_fp32(before[name]) * np.float32(1 + step / 128) for name in weights}
     fine.restore(dict(moved), moments, 1)
     checkpoint.save(tmp_path / "saved", fine, CheckpointState(round=1, step=3, epoch=0, charter="c", base="b"))
     coarse = TorchPolicy(folder, training=TrainingMode("lean", "bfloat16"))
     checkpoint.load_newest(tmp_path / "saved", coarse, "b")
     after = coarse.state()[0]
-    went = {name: (widened(after[name]) - widened(before[name])) * np.sign(widened(before[name])) for name in after}
+    went = {name: (as_fp32(after[name]) - as_fp32(before[name])) * np.sign(as_fp32(before[name])) for name in after}
     learned = sum(float(each.sum(dtype=np.float64)) for each in went.values())
-    moved_in_all = sum(float(np.abs(moved[name] - widened(before[name])).sum(dtype=np.float64)) for name in after)
+    moved_in_all = sum(float(np.abs(moved[name] - as_fp32(before[name])).sum(dtype=np.float64)) for name in after)
     assert learned == pytest.approx(moved_in_all, rel=0.25), "by the nearest, nothing of it would be left"
 
 
@@ -303,8 +303,8 @@ def test_pieces_hold_every_completion_once_and_as_many_tokens_as_fit():
     ]  # fmt: skip
     assert [number for part in parts for number, _ in part] == [0, 0, 0, 1, 1, 1]
     assert len(list(micro_batches([text, text], 46))) == 1
-    assert halved([text], 100) == 11
-    assert halved([text.part(0, 1)], 100) is None
+    assert half_of([text], 100) == 11
+    assert half_of([text.part(0, 1)], 100) is None
 
 
 def test_a_policy_that_samples_to_its_stop_token_can_be_trained_any_way(trained):

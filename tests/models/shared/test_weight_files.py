@@ -21,7 +21,7 @@ def test_what_torch_wrote_is_read_as_it_is_and_written_so_that_torch_reads_it(so
     weights = some.clamp(-6e4, 6e4).to(getattr(torch, precision))
     save_file({"a": weights, "b": weights[0, :3].clone()}, tmp_path / "theirs")
     arrays = weight_files.load(tmp_path / "theirs")
-    np.testing.assert_array_equal(weight_files.widened(arrays["a"]), weights.float().numpy())
+    np.testing.assert_array_equal(weight_files.as_fp32(arrays["a"]), weights.float().numpy())
     weight_files.save(arrays, tmp_path / "ours")
     tensors = load_file(tmp_path / "ours")
     assert torch.equal(tensors["a"], weights)
@@ -43,12 +43,12 @@ def test_rounded_to_fewer_bits_small_steps_are_there_on_average_and_what_fits_st
     noise = np.random.default_rng(0)
     before = torch.tensor(noise.normal(size=(1000, 100), scale=0.02)).to(kind).float().numpy()
     step = noise.normal(size=before.shape, scale=scale).astype(np.float32)
-    after = weight_files.widened(weight_files.narrowed(before + step, precision, noise))
+    after = weight_files.as_fp32(weight_files.round_to(before + step, precision, noise))
     survives = float(((after - before) * step).sum() / (step * step).sum())
     assert survives == pytest.approx(1.0, abs=0.1)
     nearest = torch.tensor(before + step).to(kind).float().numpy()
     assert float(((nearest - before) * step).sum() / (step * step).sum()) < 0.6
-    assert np.array_equal(weight_files.widened(weight_files.narrowed(before, precision, noise)), before)
+    assert np.array_equal(weight_files.as_fp32(weight_files.round_to(before, precision, noise)), before)
 
 
 def test_a_precision_that_is_none_of_ours_is_no_weight(tmp_path):

@@ -72,7 +72,7 @@ def test_what_did_not_come_is_asked_for_again_where_its_giver_is_connected_or_ga
         listener.node._reputations.update_connections({peers[met]: ("direct", "192.0.2.0/24")})
     listener.gathering._failed = {peers["origin"]: FailedPull(0.0, b"1" * 32, REST_S)}
     current = {peers["origin"]: offered(via=(peers["giver"],))}
-    assert (listener.gathering._peers_to_skip(listener.node._connection, current) == [peers["origin"]]) == rests
+    assert (listener.gathering._peers_to_skip(listener.node._transport, current) == [peers["origin"]]) == rests
 
 
 async def test_what_goes_on_not_coming_is_asked_for_ever_less_often(
@@ -86,7 +86,7 @@ async def test_what_goes_on_not_coming_is_asked_for_ever_less_often(
     standing = listener.node._reputations.of(origin)
     rests = []
     for each in (offered(), offered(), offered(), msgspec.structs.replace(offered(), sha256=b"2" * 32)):
-        await listener.gathering._pull(listener.node._connection, origin, each, standing.payers)
+        await listener.gathering._pull(listener.node._transport, origin, each, standing.payers)
         rests.append(listener.gathering._failed[origin].rest)
     assert rests == [REST_S, 2 * REST_S, 4 * REST_S, REST_S]
 
@@ -135,7 +135,7 @@ class Listener:
             charter=self.charter.digest, sha256=sha256, size=len(blob), round=1, epoch=epoch, specialties=1, model="m",
             expires=1,
         )  # fmt: skip
-        self.gathering._begin(self.node._connection, {origin: announced}, now)
+        self.gathering._begin(self.node._transport, {origin: announced}, now)
         await self.gathering._pulling.pop(origin)
 
     def honest(self, peer: Identity) -> bytes:

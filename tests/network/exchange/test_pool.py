@@ -55,7 +55,7 @@ def test_a_peer_that_is_dropped_leaves_the_pool() -> None:
 def test_one_peer_fills_a_quarter_at_most() -> None:
     waiting_pool = pool()
     waiting_pool.add([judged(1, index) for index in range(20)])
-    assert [each.group.id.index for each in waiting_pool.waiting()] == [18, 19]
+    assert [each.group.id.number for each in waiting_pool.waiting()] == [18, 19]
 
 
 def test_what_teaches_nothing_is_told_but_takes_no_room() -> None:

@@ -31,7 +31,7 @@ def publisher(context: NodeContext) -> RolloutPublisher:
 
 def sealed(publisher: RolloutPublisher) -> list[tuple[int, list[int]]]:
     """The payloads, oldest first: their epochs and questions."""
-    return [(offer.record.epoch, [group.id.index for group in offer.record.groups]) for offer in publisher._published.values()]
+    return [(offer.record.epoch, [group.id.number for group in offer.record.groups]) for offer in publisher._published.values()]
 
 
 def test_quick_rounds_of_one_epoch_are_one_payload(publisher: RolloutPublisher) -> None:

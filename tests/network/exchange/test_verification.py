@@ -18,9 +18,10 @@ from waggle.network.exchange.verification import VerifierStopwatch
 from waggle.network.identity.keys import Identity
 from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
+from waggle.network.messages.faults import Fault
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import Question, epoch_at, seed_of
+from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.rollout_group import Completion, Verdict
 from waggle.tasks.sandbox import verifier as verifying
 from waggle.tasks.sandbox.messages import Key
@@ -49,7 +50,7 @@ def test_a_record_that_takes_too_long_to_judge_is_dropped(
 
     monkeypatch.setattr(verification, "RECORD_S", 0.0)
 
-    with pytest.raises(BadRecord, match="takes too long to judge"):
+    with pytest.raises(BadRecord, match=Fault.TOO_SLOW_TO_JUDGE):
         verification.verify_record(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
 
 
@@ -107,7 +108,7 @@ def test_the_rounds_own_judging_waits_for_a_few_questions_of_a_record_and_never_
     assert record == [1, 2, 3]
     ids = [each.group.id for each in judged.groups]
     assert [each.question for each in judged.groups] == make(
-        [(each.dataset, seed_of(charter.digest, origin, each)) for each in ids]
+        [(each.dataset, each.key(charter.digest, origin).seed) for each in ids]
     )
 
 
@@ -118,7 +119,7 @@ def test_of_a_record_whose_only_group_takes_too_long_nothing_is_kept_and_the_wor
     blob, announced = announced_record(charter, verifier, origin, now, count=1)
     monkeypatch.setattr(verification, "RECORD_S", 0.0)
     watch = VerifierStopwatch()
-    with pytest.raises(BadRecord, match="takes too long to judge"):
+    with pytest.raises(BadRecord, match=Fault.TOO_SLOW_TO_JUDGE):
         verification.verify_record(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now, watch=watch)
     assert watch.seconds > 0
 

@@ -23,6 +23,7 @@ from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.answer_sheet import AnswerSheet
 from waggle.network.messages.comparison import Comparison, Entrant
 from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, RecordRejected, TrafficMeasured
+from waggle.network.messages.faults import Fault
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.node import SwarmNode
 from waggle.network.transport.hivemind.network import open_network
@@ -41,7 +42,7 @@ def exam(charter: Charter, verifier: Verifier) -> Exam:
 
 def truths(verifier: Verifier, exam: Exam, right: int) -> list[Completion]:
     """Answers of which the first `right` are right. The scorer decides: a dataset may name an answer that its scorer rejects."""
-    answers = verifier.answers([(question.dataset, question.seed) for question in exam.questions])
+    answers = verifier.answers([question.key for question in exam.questions])
     written = [Completion(text=f"<answer>{answer}</answer>", ended=True) for answer in answers]
     verdicts = verifier.judge(zip(exam.questions, written, strict=True))
     good = [place for place, verdict in enumerate(verdicts) if verdict.reward >= RIGHT][:right]
@@ -158,7 +159,7 @@ async def test_a_sheet_that_is_announced_as_groups_is_refused_and_the_pool_stays
 
     dropped = await other.ear.hear(RecordRejected)
 
-    assert (dropped.origin, dropped.reason) == (node.identity.peer_id, "malformed compression")
+    assert (dropped.origin, dropped.reason) == (node.identity.peer_id, Fault.MALFORMED_COMPRESSION)
     assert other.node.waiting() == ()
 
 
@@ -180,22 +181,22 @@ async def test_a_liars_sheets_are_refused_and_it_is_not_asked_again_for_a_while(
 ) -> None:
     now, thief, victim = epoch_at(time.time()), fresh_identity(tmp_path, "thief"), fresh_identity(tmp_path, "victim")
 
-    def lie(reason: str, **changes: object) -> tuple[Identity, bytes, str]:
-        liar = fresh_identity(tmp_path, reason)
-        return liar, packed(liar, charter, **{"epoch": now, "exam": exam.digest, **changes}), reason
+    def lie(fault: Fault, **changes: object) -> tuple[Identity, bytes, Fault]:
+        liar = fresh_identity(tmp_path, fault.name)
+        return liar, packed(liar, charter, **{"epoch": now, "exam": exam.digest, **changes}), fault
 
     lies = (
-        lie("answers to other questions", exam=bytes(32)),
-        lie("malformed answer sheet", answers=[["a", True, 1.0]] * 16),  # rewards are claimed
-        (thief, packed(victim, charter, epoch=now, exam=exam.digest), "forged answer sheet"),
-        (fresh_identity(tmp_path, "flood"), bytes(answer_sheet.MAX_BYTES + 1), "answer sheet size"),
+        lie(Fault.OTHER_QUESTIONS, exam=bytes(32)),
+        lie(Fault.MALFORMED_SHEET, answers=[["a", True, 1.0]] * 16),  # rewards are claimed
+        (thief, packed(victim, charter, epoch=now, exam=exam.digest), Fault.FORGED_SHEET),
+        (fresh_identity(tmp_path, "flood"), bytes(answer_sheet.MAX_BYTES + 1), Fault.WRONG_SHEET_SIZE),
     )
     reader = await start("reader", leaderboard=True)
     (address, *_) = await reader.node.addresses()
 
     reasons = await asyncio.gather(*(refused(reader, address, liar, blob, charter) for liar, blob, _ in lies))
 
-    assert reasons == [reason for _, _, reason in lies]
+    assert reasons == [fault for _, _, fault in lies]
     assert reader.ear.all(LeaderboardChanged) == []
 
 
@@ -209,7 +210,7 @@ async def test_an_old_sheet_is_nobodys_offence(start_at_work: Start, seed_addres
     be_of_use(trust, origin)
 
     marking.on_announcements({origin: naming(slow.node.leaderboard.own[0], reader.node._context.charter)})
-    await marking._look(reader.node._connection)
+    await marking._look(reader.node._transport)
 
     assert origin in marking._read, "it was fetched, and is not fetched again"
     assert reader.ear.all(RecordRejected) == []
@@ -242,7 +243,7 @@ async def test_an_exam_that_cannot_be_made_here_is_no_fault_of_whoever_answered(
 
     monkeypatch.setattr(marking._context.verifier, "questions", fail)
     marking.on_announcements({writer.peer_id: naming(blob, charter)})
-    await marking._look(reader.node._connection)
+    await marking._look(reader.node._transport)
     assert writer.peer_id in marking._read
     assert reader.ear.all(RecordRejected) == []
 
@@ -282,7 +283,7 @@ async def test_whoever_has_sheets_marked_rests_for_it_and_ever_new_names_as_soon
     monkeypatch.setattr(marking, "_uploaded", lambda sha256: lodged.get(sha256, b""))
     for _ in range(2):
         marking.on_announcements({each.peer_id: naming(blob, charter) for each, blob in zip(writers, blobs, strict=True)})
-        await marking._look(reader.node._connection)
+        await marking._look(reader.node._transport)
 
     marked = [marking.scores.epoch_of(each.peer_id) == exam.epoch for each in writers]
     assert marked[0], "it answers for itself"
@@ -351,7 +352,7 @@ async def test_silent_names_of_one_range_do_not_keep_others_from_being_marked(
         names = {name: msgspec.structs.replace(naming(sha, charter), via=(one_range.peer_id,)) for name, sha in silent.items()}
         marking.on_announcements({**names, origin: naming(honest.node.leaderboard.own[0], charter)})
         while marking.scores.epoch_of(origin) < 0 and len(requests) < 24:  # again where a busy computer was too late
-            await marking._look(reader.node._connection)
+            await marking._look(reader.node._transport)
     finally:
         await crowd.close()
     assert requests, "some of them were in the way"

@@ -11,6 +11,7 @@ from waggle.network.identity.membership import CERTIFICATE_BYTES
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import handshake, rollout_record
 from waggle.network.messages.announcement import MAX_BITS, MAX_BYTES, Announcement
+from waggle.network.messages.faults import Fault
 
 
 @pytest.mark.parametrize("character", ["a", "\N{CYRILLIC SMALL LETTER ZHE}", "\u6a21", "\N{HONEYBEE}"])
@@ -34,5 +35,5 @@ def test_what_names_an_answer_sheet_by_less_than_its_hash_is_refused(tmp_path: P
     announced = Announcement(
         charter=bytes(32), sha256=bytes(32), size=1, round=1, epoch=1, specialties=1, model="m", expires=1, sheet=bytes(size)
     )  # fmt: skip
-    with pytest.raises(BadRecord, match="answer sheet"):
+    with pytest.raises(BadRecord, match=Fault.INVALID_SHEET_HASH):
         announcements.read(announcements.signed(announced, identity), identity.peer_id)

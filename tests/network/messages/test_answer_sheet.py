@@ -11,6 +11,7 @@ from waggle.core.errors import BadRecord
 from waggle.network.identity.keys import Identity
 from waggle.network.messages import answer_sheet, rollout_record
 from waggle.network.messages.answer_sheet import AnswerSheet
+from waggle.network.messages.faults import Fault
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.questions import EPOCH_SECONDS, Question
 from waggle.tasks.rollout_group import Completion
@@ -62,24 +63,26 @@ def test_the_sheet_of_a_whole_exam_stays_small_and_one_too_large_is_not_publishe
     assert answer_sheet.signed(large, wordy, identity) == b""
 
 
-LIES: dict[str, tuple[Callable[[Identity, Charter], bytes], str]] = {
+LIES: dict[str, tuple[Callable[[Identity, Charter], bytes], Fault]] = {
     "a reward claimed beside each answer": (
-        lambda me, charter: packed(me, charter, answers=[["a", True, 1.0]]), "malformed answer sheet",
+        lambda me, charter: packed(me, charter, answers=[["a", True, 1.0]]), Fault.MALFORMED_SHEET,
     ),
-    "a score claimed behind all": (lambda me, charter: packed(me, charter, score=16), "malformed answer sheet"),
-    "another swarm's": (lambda me, charter: packed(me, charter, charter=bytes(32)), "another charter"),
-    "another's name inside": (lambda me, charter: packed(me, charter, origin=bytes(38)), "another origin"),
-    "more answers than any exam has": (lambda me, charter: packed(me, charter, answers=[["a", True]] * 17), "malformed"),
+    "a score claimed behind all": (lambda me, charter: packed(me, charter, score=16), Fault.MALFORMED_SHEET),
+    "another swarm's": (lambda me, charter: packed(me, charter, charter=bytes(32)), Fault.OTHER_CHARTER),
+    "another's name inside": (lambda me, charter: packed(me, charter, origin=bytes(38)), Fault.OTHER_ORIGIN),
+    "more answers than any exam has": (
+        lambda me, charter: packed(me, charter, answers=[["a", True]] * 17), Fault.MALFORMED_SHEET,
+    ),
     "an answer longer than the charter allows": (
-        lambda me, charter: packed(me, charter, answers=[["a" * 401, True]]), "broken text",
+        lambda me, charter: packed(me, charter, answers=[["a" * 401, True]]), Fault.BROKEN_TEXT,
     ),
-    "a name that is no name": (lambda me, charter: packed(me, charter, model="a\nb"), "model name"),
-    "a forged signature": (lambda me, charter: packed(me, charter)[:-1] + b"x", "forged answer sheet"),
-    "nothing": (lambda me, charter: b"", "answer sheet size"),
-    "more than is read": (lambda me, charter: bytes(answer_sheet.MAX_BYTES + 1), "answer sheet size"),
+    "a name that is no name": (lambda me, charter: packed(me, charter, model="a\nb"), Fault.INVALID_MODEL_NAME),
+    "a forged signature": (lambda me, charter: packed(me, charter)[:-1] + b"x", Fault.FORGED_SHEET),
+    "nothing": (lambda me, charter: b"", Fault.WRONG_SHEET_SIZE),
+    "more than is read": (lambda me, charter: bytes(answer_sheet.MAX_BYTES + 1), Fault.WRONG_SHEET_SIZE),
     "a bomb": (
         lambda me, charter: (body := zstandard.ZstdCompressor().compress(bytes(8_000_000))) + me.sign(answer_sheet.DOMAIN, body),
-        "too large unpacked",
+        Fault.TOO_LARGE_UNPACKED,
     ),
 }  # fmt: skip
 
@@ -101,13 +104,13 @@ def test_answers_to_other_questions_are_refused(identity: Identity) -> None:
         sheet_of(identity, answers=ANSWERS[:2]),
         sheet_of(identity, answers=ANSWERS * 2),
     ):
-        with pytest.raises(BadRecord, match="answers to other questions"):
+        with pytest.raises(BadRecord, match=Fault.OTHER_QUESTIONS):
             answer_sheet.require_exam(lie, EXAM)
 
 
 def test_nobody_presents_anothers_sheet(tmp_path, identity: Identity, charter: Charter) -> None:
     blob = answer_sheet.signed(sheet_of(identity), charter, identity)
-    with pytest.raises(BadRecord, match="forged"):
+    with pytest.raises(BadRecord, match=Fault.FORGED_SHEET):
         answer_sheet.read(blob, charter, origin=fresh_identity(tmp_path, "thief").peer_id)
 
 

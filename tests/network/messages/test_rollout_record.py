@@ -95,7 +95,7 @@ REFUSED = {
     "a question twice": packed(wire(groups=[one_group(), one_group()])),
     "a specialty the charter lacks": packed(wire(groups=[one_group(specialty=9)])),
     "a negative specialty": packed(wire(groups=[one_group(specialty=-1)])),
-    "an index beyond the cap": packed(wire(groups=[one_group(index=CHARTER.index_cap)])),
+    "an index beyond the cap": packed(wire(groups=[one_group(index=CHARTER.questions_per_epoch)])),
     "too few completions": packed(wire(groups=[one_group(texts=("a",))])),
     "too many completions": packed(wire(groups=[one_group(texts=("a",) * 17)])),
     "a completion too long": packed(wire(groups=[one_group(texts=("a" * (CHARTER.completion_characters + 1), "b"))])),
@@ -200,7 +200,7 @@ GROUPS = st.builds(
         origin=ORIGIN, id=QuestionId(dataset, EPOCH, index), completions=tuple(completions)
     ),
     st.sampled_from([specialty.dataset for specialty in CHARTER.specialties]),
-    st.integers(0, CHARTER.index_cap - 1),
+    st.integers(0, CHARTER.questions_per_epoch - 1),
     COMPLETIONS,
 )
 

@@ -191,7 +191,7 @@ def test_informative_takes_those_nearest_half_right_and_draws_among_equals():
     pool = [group(0, RIGHT), group(1, HALF), group(2, (1.0, 1.0, 0.0, 1.0)), group(3, (0.5, 0.0, 0.5, 0.0)), group(4, HALF)]
     instance = strategy("informative").make()
     chosen = [instance.choose(offer((RIGHT,) * 8, pool, local=5, external=3, seed=seed)).external for seed in range(20)]
-    ids = [[judged.group.id.index for judged in each] for each in chosen]
+    ids = [[judged.group.id.number for judged in each] for each in chosen]
     assert all(set(each[:2]) == {1, 4} for each in ids)
     assert {each[2] for each in ids} == {0, 2}
 
@@ -218,7 +218,7 @@ def test_replay_brings_rare_successes_back_from_the_next_round_on():
     first = instance.choose(offer(mine, [theirs]))
     assert first.external == (theirs,)
     second = instance.choose(offer((NONE,) * 8))
-    assert {judged.group.id.index for judged in second.external} == {100, 1}  # of own only the single success was rare
+    assert {judged.group.id.number for judged in second.external} == {100, 1}  # of own only the single success was rare
     assert len(second.local) == 6
     third = instance.choose(offer((NONE,) * 8, [group(i) for i in range(2, 9)]))
     assert set(second.external) == set(third.external[:2])

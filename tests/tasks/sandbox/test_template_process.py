@@ -24,7 +24,7 @@ template_process.main()
 
 
 def rendered(program: list[str], template: str) -> messages.TemplateReply:
-    request = messages.framed(messages.RenderTemplate(template, {}, ("words",)))
+    request = messages.frame_of(messages.RenderTemplate(template, {}, ("words",)))
     child = subprocess.run([sys.executable, *program], input=request, stdout=subprocess.PIPE, check=True, timeout=60)
     size = int.from_bytes(child.stdout[:4], "big")
     assert size == len(child.stdout) - 4, "it says one thing, and ends"

@@ -38,7 +38,7 @@ reasoning_gym_patches.replace_scorers()
 mended_datasets.mend_datasets()
 reasoning_gym_patches.cache_data_files()
 judged, differ = 0, []
-listed = [one.dataset for one in audit_results.shipped().findings.values() if one.listed]
+listed = [one.dataset for one in audit_results.shipped_audit().findings.values() if one.listed]
 for name in set(listed) & set(reasoning_gym.factory.DATASETS):
     made = [reasoning_gym.create_dataset(name, seed=seed, size=1) for seed in range(4)]
     entries = [dataset[0] for dataset in made]

@@ -56,7 +56,7 @@ def test_a_child_whose_work_has_no_end_ends_though_nobody_is_left_who_ends_it(ve
     requests = (
         [messages.Prepare(()), messages.GenerateAnswers([("bf", 1)])] if verifier else [messages.RenderTemplate("", {}, ())]
     )
-    frames = b"".join(messages.framed(request) for request in requests)
+    frames = b"".join(messages.frame_of(request) for request in requests)
     command = [sys.executable, "-c", ENDLESS.format(verifier=verifier)]
     child = subprocess.run(command, input=frames, stdout=subprocess.DEVNULL, check=False, timeout=SOON)
     assert child.returncode == -signal.SIGALRM

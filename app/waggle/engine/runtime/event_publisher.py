@@ -104,7 +104,7 @@ class EventPublisher:
         if isinstance(event, events.QuestionsDrawn):
             self._partial_file.seek(0)
             self._partial_file.truncate()
-        if isinstance(event, events.CompletionsGrew):
+        if isinstance(event, events.CompletionsProgress):
             if self._partial_file.tell() < FILE_BYTES:
                 self._partial_file.write(line)
             return

@@ -60,11 +60,11 @@ class LiveSettings:
         self._publish(tuple(key for callback in self._callbacks for key in callback(self.now)))
 
     def _publish(self, unchanged: tuple[str, ...] = ()) -> None:
-        after_restart = (*changed_for_restart(self._at_start, self.now), *unchanged)
+        after_restart = (*settings_for_restart(self._at_start, self.now), *unchanged)
         self._publisher.publish(events.SettingsChanged(settings=self.now, after_restart=after_restart))
 
 
-def changed_for_restart(then: Settings, now: Settings) -> tuple[str, ...]:
+def settings_for_restart(then: Settings, now: Settings) -> tuple[str, ...]:
     """The names of settings that differ from those at the start and cannot change while the engine runs."""
     changed = []
     for section in then.__struct_fields__:

@@ -39,14 +39,14 @@ def fit_model(
     if settled == "lean" and machine.backend == "MLX":  # MLX has no lean training: continue with full training
         settled = "full"
 
-    def as_trained(method: Method | None) -> MemoryFit:
+    def fit_for(method: Method | None) -> MemoryFit:
         return memory_fit.choose(
-            model, machine, _work(chosen, model), method=method, precision=None if precision == "auto" else precision
+            model, machine, _workload(chosen, model), method=method, precision=None if precision == "auto" else precision
         )
 
-    fit = as_trained(settled if method == "auto" else method)
+    fit = fit_for(settled if method == "auto" else method)
     if method == "auto" and settled == "full" and not fit.fits and machine.backend != "MLX":
-        leaner = as_trained("lean")  # it continues from the same checkpoint; there is less free memory than before
+        leaner = fit_for("lean")  # it continues from the same checkpoint; there is less free memory than before
         fit = leaner if leaner.fits else fit
     return replace(fit, training=replace(fit.training, parts=parts_for(fit.training.parts)))
 
@@ -78,6 +78,6 @@ def learning_rate(chosen: Settings, model: ModelConfig, method: Method) -> float
     return chosen.learning.learning_rate or memory_fit.rate_for(model, method)
 
 
-def _work(chosen: Settings, model: ModelConfig) -> Workload:
+def _workload(chosen: Settings, model: ModelConfig) -> Workload:
     learning = chosen.learning
     return Workload(learning.questions, learning.local + learning.external, learning.group_size, answer_limit(chosen, model))

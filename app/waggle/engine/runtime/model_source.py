@@ -55,19 +55,20 @@ async def find_model(
     try:
         if not chosen.name or is_here(chosen.name):
             return folder_of(chosen)
-        return await _downloaded(chosen, publisher, gate, stopped, examine, limit=limit, patient=patient, commit=commit)
+        return await _download(chosen, publisher, gate, stopped, examine, limit=limit, patient=patient, commit=commit)
     except ModelError as error:
         raise ModelMissing(error.title, error.advice) from error
 
 
-async def _downloaded(
+async def _download(
     chosen: ModelSettings, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event, examine: Callable[[Path], None],
     *, limit: Callable[[], float], patient: bool, commit: str,
 ) -> Path:  # fmt: skip
     report = _Progress(chosen.name, publisher, gate, limit)
     warn = partial(_warn, publisher)
     fetch = partial(
-        hub_download.fetch, chosen.name, paths.models(), report, warn=warn, token=hub_token.stored, examine=examine, commit=commit
+        hub_download.fetch, chosen.name, paths.models(), report, warn=warn, token=hub_token.stored_token, examine=examine,
+        commit=commit,
     )  # fmt: skip
     away = partial(_report_away, chosen.name, publisher, patient)
     fetched = _start_thread(partial(_fetch_with_retries, chosen.name, gate, fetch, away))
@@ -115,12 +116,14 @@ def read_record(home: paths.Home) -> ModelRecord | None:
 
 
 def _may_be_of(checkpoints: Path, chosen: ModelSettings) -> bool:
-    """Whether the newest checkpoint may be this model's. For a model that is not here: whether it is not the starter's."""
-    saved, base = checkpoint.read_unverified(checkpoints), _base(chosen)
-    return saved is None or (checkpoint.is_of(saved, base) if base else not checkpoint.is_of(saved, _base(ModelSettings())))
+    """Whether the newest checkpoint may be this model's. For a model that is not here: that it is not the starter's."""
+    saved, base = checkpoint.read_unverified(checkpoints), _base_digest(chosen)
+    return saved is None or (
+        checkpoint.is_of(saved, base) if base else not checkpoint.is_of(saved, _base_digest(ModelSettings()))
+    )
 
 
-def _base(chosen: ModelSettings) -> str:
+def _base_digest(chosen: ModelSettings) -> str:
     """The digest of a model; empty if it is not on this computer."""
     try:
         return checkpoint.base_of(folder_of(chosen))

@@ -94,7 +94,7 @@ class PauseGate:
             )
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         return self._closed
 
     def close(self) -> None:

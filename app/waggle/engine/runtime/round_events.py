@@ -22,7 +22,7 @@ MAX_EVENT_CHARACTERS = 600_000
 
 def key_of(group: Group) -> str:
     """The key of a group, the same in every event: the end of its origin's id, and its question."""
-    return f"{group.origin[-6:].hex()}/{group.id.dataset}/{group.id.epoch}/{group.id.index}"
+    return f"{group.origin[-6:].hex()}/{group.id.dataset}/{group.id.epoch}/{group.id.number}"
 
 
 class Titles:
@@ -35,13 +35,13 @@ class Titles:
         return self._titles.get(dataset, dataset)
 
 
-def questions_drawn(stage: stages.Drawn, titles: Titles, group_size: int) -> events.QuestionsDrawn:
+def questions_drawn_event(stage: stages.Drawn, titles: Titles, group_size: int) -> events.QuestionsDrawn:
     groups = tuple(_group(group, question, titles) for group, question in stage.groups)
     return events.QuestionsDrawn(round=stage.round, epoch=stage.epoch, groups=groups, group_size=group_size)
 
 
-def groups_judged(stage: stages.Judged, titles: Titles) -> events.GroupsJudged:
-    return events.GroupsJudged(round=stage.round, groups=judged_groups(stage.groups, titles))
+def groups_judged_event(stage: stages.Judged, titles: Titles) -> events.GroupsJudged:
+    return events.GroupsJudged(round=stage.round, groups=shown_groups(stage.groups, titles))
 
 
 def text_limit(texts: int) -> int:
@@ -49,13 +49,13 @@ def text_limit(texts: int) -> int:
     return min(LONGEST_SHOWN, MAX_EVENT_CHARACTERS // max(1, texts))
 
 
-def judged_groups(groups: Sequence[JudgedGroup], titles: Titles) -> tuple[events.ShownGroup, ...]:
+def shown_groups(groups: Sequence[JudgedGroup], titles: Titles) -> tuple[events.ShownGroup, ...]:
     """Judged groups for one event, as a person sees them."""
     most = text_limit(sum(1 + len(group.verdicts) for group in groups))
-    return tuple(_judged(group, titles, most) for group in groups)
+    return tuple(_shown_group(group, titles, most) for group in groups)
 
 
-def _judged(group: JudgedGroup, titles: Titles, most: int) -> events.ShownGroup:
+def _shown_group(group: JudgedGroup, titles: Titles, most: int) -> events.ShownGroup:
     completions = tuple(
         events.ShownCompletion(
             text=completion.text[:most], ended=completion.ended, judged=True, reward=round(verdict.reward, 4),
@@ -66,7 +66,7 @@ def _judged(group: JudgedGroup, titles: Titles, most: int) -> events.ShownGroup:
     return msgspec.structs.replace(_group(group.group, group.question, titles, most), completions=completions)
 
 
-def gathered(stage: stages.Gathered) -> events.GroupsGathered:
+def groups_gathered_event(stage: stages.Gathered) -> events.GroupsGathered:
     refused: Counter[str] = Counter()
     for by_reason in stage.refusals.values():
         refused.update(by_reason)
@@ -80,7 +80,7 @@ def gathered(stage: stages.Gathered) -> events.GroupsGathered:
     )
 
 
-def policy_updated(stage: stages.Learned, own: stages.Judged, step: int) -> events.PolicyUpdated:
+def policy_updated_event(stage: stages.Learned, own: stages.Judged, step: int) -> events.PolicyUpdated:
     """`own` are the local completions of the same round."""
     lessons = tuple(events.Lesson(key=key_of(lesson.group.group), effects=lesson.effects) for lesson in stage.lessons)
     return events.PolicyUpdated(round=stage.round, step=step, metrics=_metrics(stage, own), lessons=lessons)

@@ -40,7 +40,7 @@ class TurnTaking:
         self._next, self._writing = 0, {0, 1}
 
     @contextmanager
-    def writing(self, me: int) -> Iterator[None]:
+    def take_turns(self, me: int) -> Iterator[None]:
         """Context from this writer's first step to its last."""
         with self._passed:
             self._passed.wait_for(lambda: self._next == me)
@@ -49,15 +49,15 @@ class TurnTaking:
         finally:
             with self._passed:
                 self._writing.discard(me)
-                self._pass(me)
+                self._pass_turn(me)
 
     def step(self, me: int) -> None:
         """Let the other writer take a step, if it has not finished."""
         with self._passed:
-            self._pass(me)
+            self._pass_turn(me)
             self._passed.wait_for(lambda: self._next == me)
 
-    def _pass(self, me: int) -> None:
+    def _pass_turn(self, me: int) -> None:
         self._next = 1 - me if 1 - me in self._writing else me
         self._passed.notify_all()
 
@@ -66,8 +66,8 @@ class TurnTaking:
 class ReplyProgress:
     """Publishes a turn while its two replies grow. Each thread changes its own reply only."""
 
-    command: commands.Say
-    publish: Callable[[events_chat.TurnGrew], object]
+    command: commands.SendMessage
+    publish: Callable[[events_chat.TurnProgress], object]
     training: TrainingMode  # how both models are loaded
     left_out: int
     replies: list[Reply]
@@ -79,41 +79,41 @@ class ReplyProgress:
             self._reported_at[0] = time.monotonic()
             self.publish(self.event())
 
-    def event(self, *, finished: bool = False, stopped: bool = False) -> events_chat.TurnGrew:
+    def event(self, *, finished: bool = False, stopped: bool = False) -> events_chat.TurnProgress:
         now, before = self.replies
         turn = Turn(words=self.command.words, replies=(now, before), left_out=self.left_out, finished=finished, stopped=stopped)
-        return events_chat.TurnGrew(command_id=self.command.id, number=self.command.number, turn=turn)
+        return events_chat.TurnProgress(command_id=self.command.id, number=self.command.number, turn=turn)
 
 
 @dataclass
 class ChatService:
     """Obeys the commands about the one conversation.
 
-    A model that was never trained to chat gets each message alone, in the prompt of its training (`prompt_for`), and answers in
+    A model that was never trained to chat gets each message alone, in its prompt form (`prompt_text`), and answers in
     as many tokens as in training.
     """
 
     snapshots: Snapshots
-    prompt_for: Callable[[str], str]
+    prompt_text: Callable[[str], str]
     max_new: int  # tokens of a completion in training
-    publish: Callable[[events_chat.TurnGrew], None]
+    publish: Callable[[events_chat.TurnProgress], None]
     _stop_requested: threading.Event | None = field(default=None, init=False)
     _cleared: bool = field(default=False, init=False)  # while a reply was written: it must not reappear
 
-    async def obey(self, command: commands.TalkCommand) -> tuple[events_chat.TalkEvent, ...]:
+    async def obey(self, command: commands.ChatCommand) -> tuple[events_chat.ChatEvent, ...]:
         """Obey, and return the events for the sender. Raises WaggleError for what cannot be answered."""
         match command:
-            case commands.OfferTalk():
+            case commands.OfferChat():
                 return (await asyncio.to_thread(self._offer),)
-            case commands.Say():
+            case commands.SendMessage():
                 return await self._say(command)
-            case commands.Hush():
+            case commands.StopReplies():
                 self._stop()
                 return ()
-            case commands.ClearTalk():
+            case commands.ClearChat():
                 self._stop()
                 self._cleared = True
-                return (events_chat.TalkCleared(),)
+                return (events_chat.ChatCleared(),)
             case _:
                 assert_never(command)
 
@@ -121,11 +121,11 @@ class ChatService:
         if self._stop_requested is not None:
             self._stop_requested.set()
 
-    def _offer(self) -> events_chat.TalkOffered:
+    def _offer(self) -> events_chat.ChatOffer:
         taught = load_tokenizer(self.snapshots.folder).has_chat_template
-        return events_chat.TalkOffered(moments=tuple(snapshot.rounds for snapshot in self.snapshots.available()), taught=taught)
+        return events_chat.ChatOffer(moments=tuple(snapshot.rounds for snapshot in self.snapshots.available()), taught=taught)
 
-    async def _say(self, command: commands.Say) -> tuple[events_chat.TurnGrew, ...]:
+    async def _say(self, command: commands.SendMessage) -> tuple[events_chat.TurnProgress, ...]:
         if not command.words.strip():
             raise EngineError("There is nothing to answer.", "Write something first.")
         if self._stop_requested is not None:
@@ -140,14 +140,17 @@ class ChatService:
         finally:
             self._stop_requested = None
 
-    def _publish_growth(self, event: events_chat.TurnGrew) -> None:
+    def _publish_growth(self, event: events_chat.TurnProgress) -> None:
         """Publish growth, except after the conversation was cleared: an event on its way would begin it again."""
         if not self._cleared:
             self.publish(event)
 
     def _answer(
-        self, command: commands.Say, stop_requested: threading.Event, on_growth: Callable[[events_chat.TurnGrew], object]
-    ) -> events_chat.TurnGrew:
+        self,
+        command: commands.SendMessage,
+        stop_requested: threading.Event,
+        on_growth: Callable[[events_chat.TurnProgress], object],
+    ) -> events_chat.TurnProgress:
         training = self.snapshots.require_room(2)
         snapshots = self.snapshots.available()
         then = next((snapshot for snapshot in snapshots if snapshot.rounds == command.before), None)
@@ -159,7 +162,7 @@ class ChatService:
         progress, turns = ReplyProgress(command, on_growth, training, left_out, replies), TurnTaking()
 
         def write(side: int) -> bool:
-            with turns.writing(side):
+            with turns.take_turns(side):
                 return self._write(side, sides[side], prompts[side], progress, lambda: turns.step(side), stop_requested)
 
         with PAIR_LOCK:
@@ -210,11 +213,11 @@ class ChatService:
         """The most tokens of a reply."""
         return MAX_REPLY_TOKENS if tokenizer.has_chat_template else self.max_new
 
-    def _prompts(self, command: commands.Say) -> tuple[tuple[Ids, Ids], int]:
+    def _prompts(self, command: commands.SendMessage) -> tuple[tuple[Ids, Ids], int]:
         """The prompts of the two models, and how many earlier turns do not fit into them. Raises EngineError and ModelError."""
         tokenizer = load_tokenizer(self.snapshots.folder)
         room = min(MAX_CONTEXT_TOKENS, model_config.read(self.snapshots.folder).max_position_embeddings) - self._count(tokenizer)
-        words = command.words if tokenizer.has_chat_template else self.prompt_for(command.words)
+        words = command.words if tokenizer.has_chat_template else self.prompt_text(command.words)
         earlier = command.earlier if tokenizer.has_chat_template else ()
         for first in range(len(earlier) + 1):
             now, before = (tokenizer.conversation(_messages(earlier[first:], words, side)) for side in (0, 1))

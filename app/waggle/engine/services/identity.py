@@ -47,13 +47,13 @@ class IdentityService:
         """Every day with a contribution, oldest first, of all models together."""
         return self._days_and_newest()[0]
 
-    def _days(self) -> events_identity.DaysTold:
+    def _days(self) -> events_identity.DailyTotals:
         """Add up the days. That may take a while, and does not block rounds that are stored meanwhile."""
         days, newest = self._days_and_newest()
         met = [standing for standing in reputation_file.read(self._home.reputation) or () if standing.taken or standing.received]
-        return events_identity.DaysTold(
+        return events_identity.DailyTotals(
             days=days[-366:],
-            all=_sum(days),
+            all=_sum_days(days),
             used_by=sum(standing.taken > 0 for standing in met),
             groups_pulled=sum(standing.taken for standing in met),
             met=len(met),
@@ -65,7 +65,7 @@ class IdentityService:
         root = self._home.root
         others = {root / "history.sqlite", *root.glob("models/*/history.sqlite")} - {self._home.model.history}
         own, newest = read_days(self._home.model.history)
-        return _merged([own, *(read_days(history)[0] for history in others)]), newest
+        return _merge_days([own, *(read_days(history)[0] for history in others)]), newest
 
     def _read(self, path: str, opened: backup.OpenedBackup) -> events_identity.BackupRead:
         mine = keys.load_or_create(self._home.identity).peer_id
@@ -88,15 +88,15 @@ def _path(text: str) -> Path:
     return path
 
 
-def _merged(parts: Sequence[tuple[events_identity.Day, ...]]) -> tuple[events_identity.Day, ...]:
+def _merge_days(parts: Sequence[tuple[events_identity.Day, ...]]) -> tuple[events_identity.Day, ...]:
     """Days with the same date added up, oldest first."""
     by_date: dict[str, list[events_identity.Day]] = {}
     for day in (day for part in parts for day in part):
         by_date.setdefault(day.date, []).append(day)
-    return tuple(_sum(tuple(by_date[date])) for date in sorted(by_date))
+    return tuple(_sum_days(tuple(by_date[date])) for date in sorted(by_date))
 
 
-def _sum(days: tuple[events_identity.Day, ...]) -> events_identity.Day:
+def _sum_days(days: tuple[events_identity.Day, ...]) -> events_identity.Day:
     if not days:
         return EMPTY_DAY
     return events_identity.Day(

@@ -101,17 +101,17 @@ class ModelService:
         with suppress(ModelError):  # a full disk: a failed choice is undone to the model before
             self._write_record(self._chosen)
 
-    def _list(self) -> events_models.ModelsTold:
+    def _list(self) -> events_models.ModelList:
         chosen = [ModelSettings(), *([self._chosen] if self._chosen.folder else [])]
-        here = [*chosen, *_downloaded(paths.models())]
+        here = [*chosen, *_downloaded_models(paths.models())]
         if self._chosen.name and self._chosen not in here:
             here.append(self._chosen)
         place = paths.models() if paths.models().is_dir() else self._home.root
-        return events_models.ModelsTold(
+        return events_models.ModelList(
             models=tuple(self._describe(model) for model in here), cache=str(paths.models()), free=shutil.disk_usage(place).free
         )  # fmt: skip
 
-    def _describe(self, model: ModelSettings) -> events_models.ModelShown:
+    def _describe(self, model: ModelSettings) -> events_models.ModelDetails:
         finished, folder = True, Path(os.path.expanduser(model.folder)) if model.folder else paths.starter()
         if model.name:
             known = hub_download.model_of(model.name, paths.models())
@@ -120,7 +120,7 @@ class ModelService:
         elsewhere = (
             model_source.read_record(self._home) is None and model != self._chosen
         )  # no model was ever chosen here, so no other has training
-        return events_models.ModelShown(
+        return events_models.ModelDetails(
             kind="hub" if model.name else "folder" if model.folder else "starter",
             name=model.name,
             folder=model.folder,
@@ -185,7 +185,7 @@ def _size(path: Path) -> int:
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
-def _downloaded(cache: Path) -> list[ModelSettings]:
+def _downloaded_models(cache: Path) -> list[ModelSettings]:
     """The models of the hub on this computer, complete or not."""
     names = set()
     for folder in cache.glob("*/*"):

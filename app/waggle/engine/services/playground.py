@@ -19,8 +19,8 @@ from waggle.protocol import commands, events_playground
 from waggle.protocol.events import ShownCompletion
 from waggle.rl.batch import SamplingParams
 from waggle.rl.random_streams import uniforms
-from waggle.sapo.stages import Node, RoundSettings, completion_of
-from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
+from waggle.sapo.stages import Node, RoundSettings
+from waggle.tasks.questions import Question, QuestionId, QuestionKey, epoch_at, split_of
 from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import batched
 
@@ -43,7 +43,7 @@ class PlaygroundService:
     clock: Callable[[], float] = time.time
     _shared: set[QuestionId] = field(default_factory=set, init=False)  # each question is shared at most once
 
-    async def obey(self, command: commands.TryingCommand) -> tuple[events_playground.TryingEvent, ...]:
+    async def obey(self, command: commands.TryingCommand) -> tuple[events_playground.PlaygroundEvent, ...]:
         """Obey, and return the events for the sender. Raises WaggleError for what cannot be done."""
         match command:
             case commands.PoseQuestion():
@@ -66,58 +66,61 @@ class PlaygroundService:
         if dataset not in (specialty.dataset for specialty in self.node.charter.specialties):
             raise EngineError("This swarm does not ask such questions.", "Choose one of its specialties.")
         if not epoch:
-            return None, self._reserved(dataset, number)
-        charter, cap = self.node.charter, self.node.charter.index_cap
-        ids = [QuestionId(dataset, epoch, (number + step) % cap) for step in range(SEARCHED_QUESTIONS)]
-        questions = self._questions(dataset, [seed_of(charter.digest, self.node.origin, question_id) for question_id in ids])
+            return None, self._reserved_question(dataset, number)
+        charter, cap = self.node.charter, self.node.charter.questions_per_epoch
+        levels = len(charter.specialties[charter.position(dataset)].levels)
+        ids = [QuestionId(dataset, epoch, (number + step) % cap, number % levels) for step in range(SEARCHED_QUESTIONS)]
+        questions = self._questions([question_id.key(charter.digest, self.node.origin) for question_id in ids])
         for question_id, question in zip(ids, questions, strict=False):
             if split_of(dataset, question.text) == "train":
                 return question_id, question
         raise EngineError("No question was found that others take.", "Try another number.")
 
-    def _reserved(self, dataset: str, number: int) -> Question:
+    def _reserved_question(self, dataset: str, number: int) -> Question:
         """The first reserved question from a number on. Raises EngineError if there is none among SEARCHED_QUESTIONS."""
         first = number % SEED_RANGE * SEARCHED_QUESTIONS
-        for question in self._questions(dataset, range(first, first + SEARCHED_QUESTIONS)):
+        levels = len(self.node.charter.specialties[self.node.charter.position(dataset)].levels)
+        seeds = range(first, first + SEARCHED_QUESTIONS)
+        for question in self._questions([QuestionKey(dataset, seed, number % levels) for seed in seeds]):
             if split_of(dataset, question.text) in ("dev", "test"):
                 return question
         raise EngineError("No question was found that is never trained on.", "Try another number.")
 
-    def _questions(self, dataset: str, seeds: Sequence[int]) -> Iterator[Question]:
-        """The questions of these seeds, a few at a time, as long as they are asked for: the round is judged between them."""
-        for some in batched([(dataset, seed) for seed in seeds], BATCH_SIZE):
+    def _questions(self, keys: Sequence[QuestionKey]) -> Iterator[Question]:
+        """The questions of these keys, a few at a time, as long as they are asked for: the round is judged between them."""
+        for some in batched(keys, BATCH_SIZE):
             yield from self.node.verifier.questions(some)
 
-    def _ask(self, command: commands.AskModel) -> tuple[events_playground.TryingEvent, ...]:
+    def _ask(self, command: commands.AskModel) -> tuple[events_playground.PlaygroundEvent, ...]:
         self.snapshots.pause_point()  # the engine may have left while others were answered
         named, question = self._question_of(command.specialty, command.number, command.epoch)
         goes = named if command.mine.strip() and self.may_share() else None
         if goes is not None:
             self._require_fresh(goes)
         training = self.snapshots.require_room(1)
-        snapshots = _spread(self.snapshots.available(), MAX_SNAPSHOTS)
+        snapshots = _pick_evenly(self.snapshots.available(), MAX_SNAPSHOTS)
         completions = [self._answers(question, snapshot, training, 1, LOW_TEMPERATURE)[0] for snapshot in snapshots]
         if command.mine.strip():
             completions.append(_by_hand(command.mine))
         judged = self.node.verifier.judge([(question, completion) for completion in completions])
         judged_completions = [
-            _judged_completion(completion, verdict) for completion, verdict in zip(completions, judged, strict=True)
+            _shown_completion(completion, verdict) for completion, verdict in zip(completions, judged, strict=True)
         ]
         answers = tuple(
-            events_playground.Answered(rounds=snapshot.rounds, completion=judged_completion)
+            events_playground.SnapshotAnswer(rounds=snapshot.rounds, completion=judged_completion)
             for snapshot, judged_completion in zip(snapshots, judged_completions, strict=False)
         )
         mine = judged_completions[-1] if len(judged_completions) > len(snapshots) else None
         shared = self._share(goes, question, completions[-1], snapshots[-1], training) if goes is not None else ()
         answered = events_playground.QuestionAnswered(
             specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared),
-            truth=self._truth(question),
+            truth=self._true_answer(question),
         )  # fmt: skip
         return (*shared, answered)
 
-    def _truth(self, question: Question) -> str:
+    def _true_answer(self, question: Question) -> str:
         """The dataset's answer; empty if its own scorer rejects it, as happens for some questions of propositional_logic."""
-        (named,) = self.node.verifier.answers([(question.dataset, question.seed)])
+        (named,) = self.node.verifier.answers([question.key])
         (verdict,) = self.node.verifier.judge([(question, _by_hand(named))])
         return named if verdict.reward >= RIGHT else ""
 
@@ -148,7 +151,7 @@ class PlaygroundService:
         self._shared.add(named)
         verdicts = self.node.verifier.judge([(question, completion) for completion in completions])
         judged = JudgedGroup(group=group, question=question, verdicts=tuple(verdicts), round=number, model=self.node.model)
-        (group_event,) = round_events.judged_groups((judged,), round_events.Titles(charter))
+        (group_event,) = round_events.shown_groups((judged,), round_events.Titles(charter))
         return (events_playground.AnswerShared(round=number, group=group_event, at=self.clock()),)
 
     def _answers(
@@ -156,14 +159,14 @@ class PlaygroundService:
     ) -> Sequence[Completion]:
         """Completions of a snapshot."""
         with self.snapshots.open(snapshot, training) as opened:
-            prompt = opened.tokenizer.prompt(self.node.charter.prompt_for(question.text))
+            prompt = self.node.prompt(question)
             noise = uniforms(question.seed % (1 << 32), "held_out", 0, 1, count, self.rules.max_new)
             params = SamplingParams(
                 max_new=self.rules.max_new, stop=opened.tokenizer.stop, temperature=temperature,
                 pause_point=self.snapshots.pause_point,
             )  # fmt: skip
             (row,) = opened.policy.sample([prompt], noise, params)
-            return [completion_of(opened.tokenizer, sampled) for sampled in row]
+            return [self.node.completion(sampled) for sampled in row]
 
 
 def _by_hand(mine: str) -> Completion:
@@ -171,14 +174,14 @@ def _by_hand(mine: str) -> Completion:
     return Completion(text=f"<answer>{mine.strip()}</answer>", ended=True, by="human")
 
 
-def _spread(snapshots: list[ModelSnapshot], most: int) -> list[ModelSnapshot]:
+def _pick_evenly(snapshots: list[ModelSnapshot], most: int) -> list[ModelSnapshot]:
     """At most `most` snapshots, evenly spread, including the first and the last."""
     if len(snapshots) <= most:
         return snapshots
     return [snapshots[round(i * (len(snapshots) - 1) / (most - 1))] for i in range(most)]
 
 
-def _judged_completion(completion: Completion, verdict: Verdict) -> ShownCompletion:
+def _shown_completion(completion: Completion, verdict: Verdict) -> ShownCompletion:
     return ShownCompletion(
         text=completion.text, ended=completion.ended, judged=True, reward=round(verdict.reward, 4), reason=verdict.reason,
         start=verdict.start, length=verdict.length,

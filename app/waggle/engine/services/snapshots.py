@@ -122,12 +122,12 @@ def _model_with(base: Path, weights: Path, folder: Path) -> Path:
     """Make a model folder of these weights and of the base's configuration and tokenizer."""
     for name in WORDS:
         if (base / name).is_file():
-            _place(base / name, folder / name)
-    _place(weights, folder / WEIGHTS)
+            _link_or_copy(base / name, folder / name)
+    _link_or_copy(weights, folder / WEIGHTS)
     return folder
 
 
-def _place(source: Path, place: Path) -> None:
+def _link_or_copy(source: Path, place: Path) -> None:
     """Link a file to another place, or copy it where the system refuses links, as Windows usually does.
 
     The hard link matters: the checkpoint may be removed before its weights are read.

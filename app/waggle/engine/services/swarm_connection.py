@@ -2,10 +2,10 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import msgspec
 from msgspec.structs import replace
@@ -16,21 +16,21 @@ from waggle.core.peer_id import peer_id_of, text_of
 from waggle.core.settings import Settings
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.event_publisher import EventPublisher
-from waggle.network.exchange.outbox_log import readable, written_by_hand
+from waggle.network.exchange.outbox_log import OutboxLog, readable, written_by_hand
 from waggle.network.identity import membership
 from waggle.network.identity.keys import Identity, load_or_create, name_of
+from waggle.network.leaderboard.exchange import AnswerSheetExchange
 from waggle.network.limits.rate_limits import RateLimit
 from waggle.network.limits.reputation import Choice
 from waggle.network.messages import events as news
 from waggle.network.messages.comparison import Comparison
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
 from waggle.network.solo_node import SoloNode
-from waggle.network.transport.availability import is_light
-from waggle.network.transport.choice import fetch_charter
+from waggle.network.transport.choice import fetch_charter, kind_of
 from waggle.protocol import events, events_leaderboard
 from waggle.protocol.events_outbox import SentMessage
+from waggle.sapo.interfaces import Swarm
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
@@ -39,6 +39,36 @@ ENTRANTS = 100  # of a private swarm, in one event
 LONGEST_MESSAGE = 250_000  # characters of a sent message: all messages together go into one line
 SHOWN_RATE, SHOWN_BURST = 0.25, 20.0  # external groups with their texts, per second and at once: a person reads no more
 HASH = re.compile(r"[0-9a-f]{64}")
+
+
+class SwarmConnection(Swarm, Protocol):
+    """A node as the engine uses it: the swarm that a round sees, and what the person and the settings decide about it."""
+
+    @property
+    def outbox(self) -> OutboxLog:
+        """The newest messages that left this computer."""
+        ...
+
+    @property
+    def leaderboard(self) -> AnswerSheetExchange | None:
+        """The comparison of models; None if there are no others to compare with."""
+        ...
+
+    def run(self) -> Awaitable[None]:
+        """End with the node, or raise what failed in its background work."""
+        ...
+
+    def addresses(self) -> Awaitable[list[str]]:
+        """Where others reach this node, the most useful address first."""
+        ...
+
+    def limit(self, rate: float | None) -> None:
+        """Limit payloads to `rate` bytes per second, each way; None: no limit."""
+        ...
+
+    def choose(self, peer_id: bytes, choice: Choice) -> None:
+        """Mute or block a peer, or neither (""). Raises EngineError if there are no peers."""
+        ...
 
 
 def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: str = "") -> SwarmOptions:
@@ -100,7 +130,7 @@ async def join(
     publisher: EventPublisher,
     stack: AsyncExitStack,
     is_paused: Callable[[], bool] = lambda: False,
-) -> SwarmNode | SoloNode:
+) -> SwarmConnection:
     """Join the swarm; `stack` leaves it. Raises SwarmError if the network cannot start at all."""
     if chosen.swarm.solo:
         publisher.publish(events.ReachChanged(reach="solo", peers=0))
@@ -117,7 +147,7 @@ async def join(
     node = open_node(options, charter, identity, verifier, report, is_paused=is_paused)
     stack.push_async_callback(node.close)
     await node.start()
-    if is_light(options) and not options.gateways:
+    if kind_of(options).joins_through == "gateways" and not options.gateways:
         publisher.publish(
             events.Warned(
                 title="This computer takes part through gateways alone, and none is named.",
@@ -127,10 +157,8 @@ async def join(
     return node
 
 
-def choose_peer(swarm: SwarmNode | SoloNode, peer: str, choice: Choice) -> None:
-    """Mute, block or accept a peer, named by its id in base58. Raises EngineError for an invalid id."""
-    if isinstance(swarm, SoloNode):
-        raise EngineError("There are no peers in a swarm of one computer.")
+def choose_peer(swarm: SwarmConnection, peer: str, choice: Choice) -> None:
+    """Mute, block or accept a peer, named by its id in base58. Raises EngineError for an invalid id, or without peers."""
     try:
         peer_id = peer_id_of(peer)
     except ValueError as error:
@@ -138,10 +166,8 @@ def choose_peer(swarm: SwarmNode | SoloNode, peer: str, choice: Choice) -> None:
     swarm.choose(peer_id, choice)
 
 
-def sent_messages(swarm: SwarmNode | SoloNode) -> tuple[SentMessage, ...]:
+def sent_messages(swarm: SwarmConnection) -> tuple[SentMessage, ...]:
     """The last messages that left this computer, newest first, in readable form; very long ones are cut."""
-    if isinstance(swarm, SoloNode):
-        return ()
     return tuple(
         SentMessage(
             at=message.at,
@@ -164,7 +190,7 @@ def event_from_news(
             read = [group for group in item.groups if has_room()]
             return events.PeerGroupsArrived(
                 origin=text_of(item.origin), name=name_of(item.origin), round=item.round, model=item.model,
-                groups=round_events.judged_groups(read, titles), more=len(item.groups) - len(read),
+                groups=round_events.shown_groups(read, titles), more=len(item.groups) - len(read),
             )  # fmt: skip
         case news.RecordRejected():
             return events.RecordRejected(origin=text_of(item.origin), reason=item.reason, count=item.count)

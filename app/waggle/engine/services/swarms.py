@@ -26,20 +26,22 @@ from waggle.network.messages import invite
 from waggle.network.messages.addresses import is_address, is_gateway, own_port
 from waggle.network.swarm_preview import SwarmPreview, any_seed_answers, preview_swarm
 from waggle.network.transport import peer_cache
-from waggle.network.transport.availability import is_light
+from waggle.network.transport.choice import kind_of
 from waggle.network.transport.ports import usable_port
 from waggle.protocol import commands, events_swarms
 from waggle.rl.batch import nothing
 from waggle.tasks import catalogue
 from waggle.tasks import charter as charters
-from waggle.tasks.charter import Charter
+from waggle.tasks.charter import Charter, Specialty
+from waggle.tasks.new_charter import new_charter
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.specialties.interface import Difficulty
 
 NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_SWARM, *NOT_CAUSED_BY_EITHER, ModelError)  # of a choice before this start
 BACK_MESSAGE = "It goes on in the swarm of before."
 MAX_OWN_ADDRESSES, MAX_OTHER_ADDRESSES = 4, 4  # in an invite; others' are for times when this computer is off
 ANY_ADDRESS = ("0.0.0.0", "::")
-Answer = events_swarms.SwarmsTold | events_swarms.SwarmCreated | events_swarms.InviteRead | events_swarms.InviteWritten
+Answer = events_swarms.KnownSwarms | events_swarms.SwarmCreated | events_swarms.InviteRead | events_swarms.InviteWritten
 Addresses = Callable[[], Awaitable[list[str]]]
 
 
@@ -74,7 +76,7 @@ async def retry_direct_connection(home: paths.Home, chosen: Settings) -> None:
     entry = known.entry(known.active) if known.active else None
     if entry is None or not entry.only_by_web or chosen.swarm.charter or chosen.swarm.solo:
         return
-    if is_light(swarm_connection.options_of(home, chosen)):
+    if kind_of(swarm_connection.options_of(home, chosen)).joins_through != "seeds":
         return
     with suppress(SwarmError):  # the gateways remain
         if await any_seed_answers(entry.seeds, bytes.fromhex(entry.charter), chosen.swarm.host):
@@ -156,11 +158,11 @@ class SwarmService:
     def mark_played(self) -> None:
         """Note that a round was played: a later choice that fails is undone to this swarm."""
         known = joined_swarms.read(self._home.swarms)
-        if not self._fixed() and known.before != self._active:
+        if not self._why_fixed() and known.before != self._active:
             with suppress(SwarmError):  # a full disk: a failed choice is undone to the swarm before
                 joined_swarms.write(self._home.swarms, replace(known, before=self._active))
 
-    def _list(self) -> events_swarms.SwarmsTold:
+    def _list(self) -> events_swarms.KnownSwarms:
         known, first = joined_swarms.read(self._home.swarms), charters.first_swarm()
         entries = [known_entry for known_entry in known.entries if known_entry.charter != first.digest.hex()]
         descriptions = [self._describe(first, known.entry(first.digest.hex()) or JoinedSwarm(charter=first.digest.hex()))]
@@ -172,25 +174,24 @@ class SwarmService:
                 dataset=specialty.dataset, title=specialty.title, topic=specialty.topic,
                 samples={difficulty: level.sample for difficulty, level in specialty.levels.items()},
             )
-            for specialty in catalogue.shipped()
+            for specialty in catalogue.catalogue_entries()
         )  # fmt: skip
-        return events_swarms.SwarmsTold(swarms=tuple(descriptions), offers=offers, fixed=self._fixed())
+        return events_swarms.KnownSwarms(swarms=tuple(descriptions), offers=offers, fixed=self._why_fixed())
 
-    def _fixed(self) -> str:
+    def _why_fixed(self) -> str:
         """Why the settings allow no other swarm; empty if they do."""
         if self._chosen.swarm.charter and self._chosen.swarm.charter != self._active:
             return "swarm.charter in the settings, or on the command line, names the swarm."
         return ""
 
-    def _describe(self, charter: Charter, entry: JoinedSwarm | None) -> events_swarms.SwarmShown:
+    def _describe(self, charter: Charter, entry: JoinedSwarm | None) -> events_swarms.SwarmDetails:
         digest = charter.digest
-        return events_swarms.SwarmShown(
+        return events_swarms.SwarmDetails(
             charter=digest.hex(),
             name=charter.name,
             specialties=tuple(
-                events_swarms.SpecialtyShown(title=specialty.title, difficulty=difficulty, sample=sample)
+                events_swarms.SpecialtyDetails(title=specialty.title, levels=specialty.levels, sample=_sample(specialty))
                 for specialty in charter.specialties
-                for difficulty, sample in [catalogue.recognise(specialty)]
             ),
             model_hint=charter.model_hint or "",
             completion_characters=charter.completion_characters,
@@ -206,7 +207,10 @@ class SwarmService:
     async def _create(self, command: commands.CreateSwarm) -> events_swarms.SwarmCreated:
         key = membership.new_key() if command.private else b""
         admission = membership.public_key_of(key) if key else ""
-        plain = catalogue.charter_of(command.name, command.specialties, model_hint=command.model_hint, admission=admission)
+        chosen: dict[str, list[Difficulty]] = {}
+        for dataset, level in command.specialties:
+            chosen.setdefault(dataset, []).append(level)
+        plain = new_charter(command.name, chosen, model_hint=command.model_hint, admission=admission)
         charter = replace(plain, questions_digest=await asyncio.to_thread(_questions_digest, plain))
         known = joined_swarms.read(self._home.swarms)
         digest = charter.digest.hex()
@@ -241,7 +245,7 @@ class SwarmService:
         return events_swarms.InviteRead(swarm=description, answered=preview.answered)
 
     def _choose(self, digest: str) -> tuple[Answer, ...]:
-        if fixed := self._fixed():
+        if fixed := self._why_fixed():
             raise EngineError("Another swarm cannot be chosen now.", fixed)
         charter, known = self._charter(digest), joined_swarms.read(self._home.swarms)
         swarm_connection.chosen_specialties(self._chosen, charter)
@@ -337,6 +341,11 @@ class SwarmService:
         """The shipped or a stored charter. Raises CharterError."""
         first = charters.first_swarm()
         return first if digest == first.digest.hex() else charters.read(self._path(digest), expected=bytes.fromhex(digest))
+
+
+def _sample(specialty: Specialty) -> str:
+    level = catalogue.level_of(specialty.dataset, specialty.levels[0])
+    return level.sample if level else ""
 
 
 def _entry(digest: str, entry: JoinedSwarm | None, looked: tuple[invite.Invite, SwarmPreview] | None) -> JoinedSwarm:

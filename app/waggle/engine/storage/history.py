@@ -154,12 +154,12 @@ class History:
         """Whether the held-out score before this round was measured."""
         return self._database.execute("select 1 from held_out where round = ?", (number,)).fetchone() is not None
 
-    def chart_points(self) -> events.HistoryTold:
+    def chart_points(self) -> events.TrainingHistory:
         """All rounds and all held-out scores, each thinned evenly to at most `MAX_CHART_POINTS`, and every first success."""
         rows = self._database.execute(EVENLY_THINNED_SQL.format(column="summary", table="rounds"))
         scores = self._database.execute(EVENLY_THINNED_SQL.format(column="score", table="held_out"))
         ahas = self._database.execute("select aha from ahas")
-        return events.HistoryTold(
+        return events.TrainingHistory(
             rounds=tuple(_readable(rows, events.RoundSummary)),
             held_out=tuple(_readable(scores, events.HeldOutScore)),
             ahas=tuple(sorted(_readable(ahas, events.Aha), key=lambda aha: aha.round)),

@@ -67,11 +67,11 @@ def share_of_time(computer: ComputerSettings, device: str) -> int:
 def set_priority(priority: str) -> bool:
     """Give this process, its threads and its children a priority; return False if the system refuses to raise it again."""
     me = psutil.Process()
-    done = [_nice(process, priority) for process in (me, *me.children(recursive=True))]
+    done = [_set_niceness(process, priority) for process in (me, *me.children(recursive=True))]
     return all(done)
 
 
-def _nice(process: psutil.Process, priority: str) -> bool:
+def _set_niceness(process: psutil.Process, priority: str) -> bool:
     try:
         if sys.platform == "win32":
             classes = {"lowest": psutil.IDLE_PRIORITY_CLASS, "low": psutil.BELOW_NORMAL_PRIORITY_CLASS}
@@ -108,8 +108,8 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
     if not cap_gb:
         return removed
     hub_cache.sweep(paths.models())
-    used = sum(map(_size, (*(path for folder in _states(home) for path in _ours(folder)), paths.models())))
-    for path in _dispensable(home, in_use):
+    used = sum(map(_size, (*(path for folder in _states(home) for path in _own_entries(folder)), paths.models())))
+    for path in _removable_files(home, in_use):
         if used <= cap_gb * GB:
             break
         size = _size(path)
@@ -132,12 +132,12 @@ def _remove(path: Path) -> bool:
     return not path.exists()
 
 
-def _dispensable(home: paths.Home, in_use: Path) -> Iterator[Path]:
+def _removable_files(home: paths.Home, in_use: Path) -> Iterator[Path]:
     """What can be removed, the least useful first: damaged states, unfinished downloads, models by last use, older states."""
     states = _states(home)
     for folder in states:
-        yield from (path for path in _ours(folder) if path.name.startswith("damaged-"))
-    yield from hub_cache.unfinished(paths.models())
+        yield from (path for path in _own_entries(folder) if path.name.startswith("damaged-"))
+    yield from hub_cache.unfinished_downloads(paths.models())
     others = [folder for folder in paths.models().glob("*/*") if folder != in_use and not folder.name.startswith(".")]
     yield from sorted(others, key=lambda folder: folder.stat().st_mtime)
     for folder in states:
@@ -150,7 +150,7 @@ def _states(home: paths.Home) -> list[Path]:
     return [folder for folder in every if folder != home.model.checkpoints] + [home.model.checkpoints]
 
 
-def _ours(folder: Path) -> list[Path]:
+def _own_entries(folder: Path) -> list[Path]:
     """Waggle's own entries of a folder of saved states. A person's files there do not count, and stay."""
     return sorted(path for path in folder.iterdir() if SAVED_STATE_NAME.fullmatch(path.name)) if folder.is_dir() else []
 

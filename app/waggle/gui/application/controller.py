@@ -54,43 +54,43 @@ class Controller(QObject):
         theme: Theme,
         current: StateStore,
         source: Source,
-        choices: SettingsStore,
+        settings_store: SettingsStore,
         home: paths.Home | None = None,
         *,
         host: str = "",
     ) -> None:
         super().__init__()
-        self._theme, self._current, self._source, self._home, self._host = theme, current, source, home, host
+        self._theme, self._store, self._source, self._home, self._host = theme, current, source, home, host
         self.pending_start: str | None = None  # invite (may be empty) of a start that came during shutdown
         self._window_state = window_state.read(home.window) if home is not None else window_state.WindowState()
         self._shown_state = State()
         self._invite = ""
         self._farewell: RemovalScreen | None = None
         self._asking = False
-        self.choices, self.event_log = choices, EventLog(self)
-        self._appearance = _appearance_of(choices.settings)
-        theme.less_motion = choices.settings.window.less_motion
+        self.settings_store, self.event_log = settings_store, EventLog(self)
+        self._appearance = _appearance_of(settings_store.settings)
+        theme.less_motion = settings_store.settings.window.less_motion
         self.window = self._new_window()
         self.tray = self._new_tray()
         self._connect(source)
-        choices.changed.connect(self._settings_changed)
-        current.changed.connect(self._changed)
+        settings_store.changed.connect(self._apply_settings)
+        current.changed.connect(self._handle_state_change)
 
     def _connect(self, source: Source) -> None:
-        source.event_received.connect(self._current.take)
+        source.event_received.connect(self._store.take)
         source.event_received.connect(self.event_log.take)
         if isinstance(source, EngineProcess):
-            source.complained.connect(self.event_log.complain)
-            source.refused.connect(self._refused)
-            source.ended.connect(self._ended)
-            source.stopped.connect(self._current.flush)  # Home offers to start an engine only where none runs
+            source.complained.connect(self.event_log.add_stderr)
+            source.refused.connect(self._show_refusal)
+            source.ended.connect(self._finish_shutdown)
+            source.stopped.connect(self._store.flush)  # Home offers to start an engine only where none runs
         else:
-            self._current.tell_time_by_events()
-            source.ended.connect(self._replay_ended)
+            self._store.tell_time_by_events()
+            source.ended.connect(self._show_replay_end)
         app = QGuiApplication.instance()
         assert isinstance(app, QGuiApplication)
-        app.commitDataRequest.connect(self._remember)  # do not quit yet: another program may cancel the end of the session
-        app.applicationStateChanged.connect(self._activated)
+        app.commitDataRequest.connect(self._save_window_state)  # no quit yet: another program may cancel the end of the session
+        app.applicationStateChanged.connect(self._reopen_from_dock)
 
     def begin(self, page: str | None, *, first: bool = False) -> None:
         """Show the window at its last position; at the first start, show the welcome questions instead of the pages."""
@@ -101,7 +101,7 @@ class Controller(QObject):
         if first:
             welcome = WelcomePage(self._theme)
             welcome.invited.connect(self._remember_invite)
-            welcome.done.connect(self._welcomed)
+            welcome.done.connect(self._finish_welcome)
             self.window.cover(welcome)
             self.tray.show_questions()
         self.window.show()
@@ -115,7 +115,7 @@ class Controller(QObject):
     def start(self) -> None:
         """Start the engine or the recording."""
         self._source.start()
-        self._current.flush()  # the first drawing came before the engine ran, and offered to start one
+        self._store.flush()  # the first drawing came before the engine ran, and offered to start one
         if self._invite:
             self.window.show_page("swarms")
             self.window.pages.of(SwarmsPage).show_join(self._invite)
@@ -124,9 +124,9 @@ class Controller(QObject):
     def _start_with_defaults(self) -> None:
         """Rename a settings file that cannot be used, and start with the defaults."""
         try:
-            set_aside_path = self.choices.set_aside()
+            set_aside_path = self.settings_store.set_aside()
         except SettingsError as error:
-            self.window.refused(error.title, error.advice)
+            self.window.show_refusal(error.title, error.advice)
             return
         self.start()
         if set_aside_path is not None:
@@ -141,7 +141,7 @@ class Controller(QObject):
         self.window.raise_()
         self.window.activateWindow()
 
-    def _activated(self, state: Qt.ApplicationState) -> None:
+    def _reopen_from_dock(self, state: Qt.ApplicationState) -> None:
         """A click on the macOS Dock reopens a closed window; other systems only have the tray for that."""
         if sys.platform == "darwin" and state == Qt.ApplicationState.ApplicationActive and self.window.isHidden():
             self.raise_window()
@@ -157,7 +157,7 @@ class Controller(QObject):
     def send(self, command: AnyCommand) -> None:
         """Send a command to the engine or the replay; the window says so when nobody takes it."""
         if not self._source.send(command):
-            self.window.unheard(command)
+            self.window.report_unsent(command)
 
     def leave(self) -> None:
         """Shut down: the engine gets time to finish; a second call kills it at once. A removal of data is waited for."""
@@ -165,8 +165,8 @@ class Controller(QObject):
             if self._farewell.over:
                 self.finished.emit()
             return
-        self._remember()
-        self.window.show_leaving()
+        self._save_window_state()
+        self.window.show_shutdown()
         self._source.stop()
         if isinstance(self._source, Replay):
             self.finished.emit()
@@ -189,7 +189,7 @@ class Controller(QObject):
         self.window.cover(self._farewell)
         self._source.stop()
 
-    def _ended(self) -> None:
+    def _finish_shutdown(self) -> None:
         if self._farewell is not None:
             self._farewell.remove()
         else:
@@ -197,13 +197,13 @@ class Controller(QObject):
 
     def _new_window(self) -> MainWindow:
         source = self._source
-        can_start = (lambda: not source.running) if isinstance(source, EngineProcess) else (lambda: False)
+        can_start = (lambda: not source.is_running) if isinstance(source, EngineProcess) else (lambda: False)
         host = EngineHost(home=None if self._host else self._home, name=self._host, can_start=can_start)
         window = MainWindow(
-            PageContext(self._theme, store=self._current, settings=self.choices, event_log=self.event_log, engine=host)
+            PageContext(self._theme, store=self._store, settings=self.settings_store, event_log=self.event_log, engine=host)
         )
         window.commanded.connect(self.send)
-        window.closing.connect(self._closed)
+        window.closing.connect(self._close_or_hide)
         window.leave_wanted.connect(self.leave)
         window.requests.data_removal.connect(self._remove_data)
         window.requests.example.connect(self.example_wanted)
@@ -221,28 +221,28 @@ class Controller(QObject):
         tray.raised.connect(self.raise_window)
         tray.commanded.connect(self.send)
         tray.leave_wanted.connect(self.leave)
-        tray.show_state(self._current.state)
+        tray.show_state(self._store.state)
         return tray
 
-    def _welcomed(self, values: dict[str, Value]) -> None:
+    def _finish_welcome(self, values: dict[str, Value]) -> None:
         """The questions were answered or skipped: never ask them again, and start the engine."""
         self._asking = False
         self.tray.show_state(self._shown_state)
-        self.choices.set({"window.welcomed": True, **values})
+        self.settings_store.set({"window.welcomed": True, **values})
         self.window.uncover()
         self.start()
 
     def _remember_invite(self, link: str) -> None:
         self._invite = link
 
-    def _closed(self) -> None:
+    def _close_or_hide(self) -> None:
         """The window was closed: hide it in the tray if there is one, the setting says so and an engine runs; else shut down."""
         if (
             self._farewell is not None
             or self._asking
             or self.window.leaving
             or isinstance(self._source, Replay)
-            or not (self.choices.settings.window.close_to_tray and system_tray.available())
+            or not (self.settings_store.settings.window.close_to_tray and system_tray.available())
         ):
             self.leave()
             return
@@ -251,29 +251,29 @@ class Controller(QObject):
             self._window_state = replace(self._window_state, tray_told=True)
             mac = sys.platform == "darwin"
             here = tr("Open or quit it here, in the menu bar." if mac else "Open or quit it here, in the tray.")
-            self.tray.say(tr("Waggle goes on in the background"), here)
-        self._remember()
+            self.tray.notify(tr("Waggle goes on in the background"), here)
+        self._save_window_state()
 
-    def _remember(self) -> None:
+    def _save_window_state(self) -> None:
         geometry = window_state.geometry_text(bytes(self.window.saveGeometry().data()))
         self._window_state = replace(self._window_state, geometry=geometry, page=self.window.page)
         if self._home is not None and not self.removes_data:
             window_state.write(self._home.window, self._window_state)
 
-    def _settings_changed(self) -> None:
+    def _apply_settings(self) -> None:
         """Apply theme, motion, language and text size at once."""
-        worn, self._appearance = self._appearance, _appearance_of(self.choices.settings)
+        worn, self._appearance = self._appearance, _appearance_of(self.settings_store.settings)
         theme_name, spoken, percent = self._appearance
-        self._theme.less_motion = self.choices.settings.window.less_motion
+        self._theme.less_motion = self.settings_store.settings.window.less_motion
         if worn[0] != theme_name:
             self._theme.use(theme_name)
         if worn[1:] != self._appearance[1:]:
             translator.use(translator.language_of_setting(spoken))
             self._theme.set_text(percent)
             self._theme.use(theme_name)
-            self._renew()
+            self._rebuild_window()
 
-    def _renew(self) -> None:
+    def _rebuild_window(self) -> None:
         """Rebuild the window in the new language or text size, at the same place."""
         old, was_visible = self.window, self.window.isVisible()
         self.window = self._new_window()
@@ -292,43 +292,43 @@ class Controller(QObject):
         self.tray = self._new_tray()
         self.tray.show()
 
-    def _changed(self) -> None:
-        before, self._shown_state = self._shown_state, self._current.state
+    def _handle_state_change(self) -> None:
+        before, self._shown_state = self._shown_state, self._store.state
         if self._shown_state.phase in GONE and before.phase not in GONE:
-            self.window.pages.refused(tr("The engine ended before it answered."))
-        self.choices.hear(self._shown_state)
+            self.window.pages.handle_refusal(tr("The engine ended before it answered."))
+        self.settings_store.adopt(self._shown_state)
         if not self._asking:
             self.tray.show_state(self._shown_state)
         news = notifications.new_notices(before, self._shown_state) if not self.window.isActiveWindow() else []
-        window_settings = self.choices.settings.window
+        window_settings = self.settings_store.settings.window
         for notice in news:
             if window_settings.notify_problems if notice.kind == "problems" else window_settings.notify_discoveries:
-                self.tray.say(notice.title, notice.words)
+                self.tray.notify(notice.title, notice.words)
         if is_on_screen(self.window) or window_settings.notify_problems:
             self._say_warnings(before)
 
     def _say_warnings(self, before: State) -> None:
         """Show new warnings on any page: a failed choice comes back as a warning, too."""
-        for warned in reversed(notifications.recent_warnings(self._shown_state, self._current.now())):
+        for warned in reversed(notifications.recent_warnings(self._shown_state, self._store.now())):
             if warned not in before.warnings:
                 self.window.notices.show(notifications.warning_words(warned))
 
-    def _refused(self, title: str, advice: str, command: str) -> None:
-        self.window.refused(title, advice, command)
-        self.choices.changed.emit()  # pages show the old value again
+    def _show_refusal(self, title: str, advice: str, command: str) -> None:
+        self.window.show_refusal(title, advice, command)
+        self.settings_store.changed.emit()  # pages show the old value again
 
     def _say_by_tray(self, words: str) -> None:
-        self.tray.say("Waggle", words)
+        self.tray.notify("Waggle", words)
 
-    def _replay_ended(self, skipped: int) -> None:
+    def _show_replay_end(self, skipped: int) -> None:
         self.window.show_replay(skipped, example=isinstance(self._source, Replay) and self._source.is_example, over=True)
 
     def _play_again(self) -> None:
         """Play the recording from the beginning, in a new window."""
         self.window.pages.forget_run()
-        self._current.state = self._shown_state = State()
+        self._store.state = self._shown_state = State()
         self._source.start()
-        self._renew()
+        self._rebuild_window()
 
 
 def _appearance_of(chosen: Settings) -> tuple[ThemeName, str, int]:

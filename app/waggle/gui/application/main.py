@@ -61,7 +61,7 @@ def run(arguments: Arguments) -> int:
     window_settings = settings.settings.window
     translator.use(translator.language_of_setting(window_settings.language))
     theme = Theme(_theme_name(arguments.theme or window_settings.theme), text_percent=window_settings.text_percent)
-    theme.dress()
+    theme.apply()
     app.setWindowIcon(logo_icon(theme))
     if arguments.screenshot is not None:
         if arguments.replay is None:

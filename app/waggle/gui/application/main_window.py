@@ -16,14 +16,14 @@ from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state import shortcuts
 from waggle.gui.state.spoken_summary import MINUTE, summary_text
-from waggle.gui.theme.theme import style_sheet_suspended
+from waggle.gui.theme.theme import suspend_style_sheet
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import announce
-from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory
+from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferChat, PoseQuestion, QueryDays, QueryHistory
 from waggle.protocol.status_text import sentence
 
 SMALLEST = (900, 600)  # pixels
-AUTOMATIC_QUERIES = (ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory)  # pages send them again
+AUTOMATIC_QUERIES = (ListModels, ListSwarms, OfferChat, PoseQuestion, QueryDays, QueryHistory)  # pages send them again
 
 
 class MainWindow(QWidget):
@@ -42,13 +42,13 @@ class MainWindow(QWidget):
         self.setObjectName("window")
         self.setWindowTitle("Waggle")
         self.setMinimumSize(*SMALLEST)
-        self._theme, self._current, self._settings = context.theme, context.store, context.settings
+        self._theme, self._store, self._settings = context.theme, context.store, context.settings
         self.requests = context.requests
         self._compact: bool | None = None
         self._announced, self._read_out = "", ("", 0.0)
         self._replay = self.leaving = False
         self.page = "home"
-        with style_sheet_suspended():
+        with suspend_style_sheet():
             self.pages = PageStack(context)
             self.rail, self.status = NavigationRail(context.theme), StatusBar(context.theme)
             self._all = QStackedWidget()
@@ -61,7 +61,7 @@ class MainWindow(QWidget):
         self.status.home_wanted.connect(lambda: self.show_page("home"))
         self.requests.page.connect(self.show_page)
         context.store.changed.connect(self.redraw)
-        context.settings.refused.connect(self.refused)
+        context.settings.refused.connect(self.show_refusal)
         self._add_keys()
         self.show_page("home")
         self.resize(1280, 800)
@@ -79,14 +79,14 @@ class MainWindow(QWidget):
 
     def _pause_or_resume(self) -> None:
         """Do what Home's main button does now, on any page; not during the welcome questions, which have buttons of their own."""
-        state = self._current.state
+        state = self._store.state
         if self._all.currentIndex() == 0 and sentence(state).action != "copy_report":
             self.pages.of(HomePage).act()
 
     def show_page(self, name: str, part: str = "") -> None:
         """Show a page (an unknown name is Home), or a part of it, and draw it: hidden pages are not kept up to date."""
         self.page = name = name if name in PAGES else "home"
-        self.rail.show_chosen(name)
+        self.rail.select_page(name)
         page, before, focused = self.pages[name], self.pages.currentWidget(), self.focusWidget()
         if before is not None and focused is not None and before.isAncestorOf(focused):
             page.setFocus()  # else Qt focuses some button of the page, and Space would press it
@@ -111,10 +111,10 @@ class MainWindow(QWidget):
 
     def redraw(self) -> None:
         """Draw the visible page and the status bar; a hidden window draws nothing."""
-        state = self._current.state
+        state = self._store.state
         if self._announced and not is_on_screen(self):
             return
-        self.pages[self.page].show_state(state, self._current.now())
+        self.pages[self.page].show_state(state, self._store.now())
         self.status.show_state(state, self.page)
         if not self._replay:
             self.status.show_service(state.service)
@@ -125,15 +125,15 @@ class MainWindow(QWidget):
         """Announce a new state to screen readers, but not each round."""
         if word != self._announced:
             self._announced = word
-            announce(self, tr_sentence(sentence(self._current.state).says))
+            announce(self, tr_sentence(sentence(self._store.state).says))
 
     def _announce_digest(self) -> None:
         """Announce the summary if the setting is on, at most once a minute, and never the same twice."""
         last_words, at = self._read_out
-        now = self._current.now()
+        now = self._store.now()
         if not self._settings.settings.window.read_out or now - at < MINUTE:
             return
-        words = summary_text(self._current.state, now)
+        words = summary_text(self._store.state, now)
         if words and words != last_words:
             self._read_out = words, now
             announce(self, words)
@@ -147,20 +147,20 @@ class MainWindow(QWidget):
         else:
             swarms.join_view.open_file(Path(QUrl(link).toLocalFile() if link.startswith("file:") else link))
 
-    def refused(self, title: str, advice: str, command: str = "") -> None:
+    def show_refusal(self, title: str, advice: str, command: str = "") -> None:
         """Show that the command with this id was refused."""
-        self._say_refused(f"{tr_sentence(title)} {tr_sentence(advice)}".strip(), command)
+        self._show_refusal_words(f"{tr_sentence(title)} {tr_sentence(advice)}".strip(), command)
 
-    def unheard(self, command: AnyCommand) -> None:
+    def report_unsent(self, command: AnyCommand) -> None:
         """Show that no engine took the command; silent for the queries of pages, which repeat by themselves."""
         if isinstance(command, AUTOMATIC_QUERIES) or (not self._replay and self.pages.postpone(command.id)):
             return
         recorded, dead = tr("This is a recorded run: nothing was done."), tr("The engine is not running: nothing was done.")
-        self._say_refused(recorded if self._replay else dead, command.id)
+        self._show_refusal_words(recorded if self._replay else dead, command.id)
 
-    def _say_refused(self, words: str, command: str) -> None:
+    def _show_refusal_words(self, words: str, command: str) -> None:
         """Show it once: where the person asked, if that is visible, else as a notice."""
-        if self.pages.refused(words, command) and is_on_screen(self):
+        if self.pages.handle_refusal(words, command) and is_on_screen(self):
             announce(self, words)
         else:
             self.notices.show(words)
@@ -174,15 +174,15 @@ class MainWindow(QWidget):
         if skipped:
             words += tr(", %1 unknown lines skipped").replace("%1", str(skipped))
         self._replay = True
-        self.status.mark(words)
+        self.status.show_run_label(words)
         self.pages.show_replay(over=over)
         self.setWindowTitle(f"Waggle: {words}")
 
-    def show_leaving(self) -> None:
+    def show_shutdown(self) -> None:
         """Show that the engine is stopping, until it has."""
         self.leaving = True
         self.setWindowTitle(tr("Waggle: closing"))
-        goes_on = self._current.state.service and not self._replay
+        goes_on = self._store.state.service and not self._replay
         self.notices.show_permanent(tr("Closing; the engine goes on.") if goes_on else tr("Finishing this step, then closing."))
 
     def event(self, event: QEvent) -> bool:
@@ -191,7 +191,7 @@ class MainWindow(QWidget):
         if event.type() == QEvent.Type.WindowStateChange:
             self.redraw()
         if event.type() in (QEvent.Type.WindowStateChange, QEvent.Type.Show):
-            self.notices.restart()
+            self.notices.restart_timer()
         return accepted
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -13,7 +13,7 @@ from waggle.gui.state.notifications import warning_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, edges, restyle, row
-from waggle.gui.widgets.painted import Chip, Icon, Logo
+from waggle.gui.widgets.painted_widgets import Chip, Icon, Logo
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.state import HALTED_PHASES, State
 from waggle.protocol.status_text import sentence
@@ -122,7 +122,7 @@ class NavigationRail(QFrame):
         sides = self._box.contentsMargins()
         self.setFixedWidth(button.width() + sides.left() + sides.right() + 1)  # and the line between it and the page
 
-    def show_chosen(self, page: str) -> None:
+    def select_page(self, page: str) -> None:
         self._buttons[page].setChecked(True)
 
     def _chooser(self, page: str) -> Callable[[], None]:
@@ -158,13 +158,13 @@ class StatusBar(QFrame):
         parts = (self._sentence, self._notice, self._home, None, self._mark, 8, self._figures)
         self.setLayout(row(*parts, margins=(SIDE, 0, SIDE, 0)))
         self.setFixedHeight(theme.size["status"])
-        self.notice("")
-        self.mark("")
+        self.show_notice("")
+        self.show_run_label("")
 
     def set_compact(self, compact: bool) -> None:
         self._compact = compact
 
-    def notice(self, words: str, sign: str = "warn") -> None:
+    def show_notice(self, words: str, sign: str = "warn") -> None:
         """Show a notice; empty words remove it. `sign` is the icon: "warn" for a failure, "check" for a success, or empty."""
         self._notice.say(words, "accent" if sign == "warn" else "plain", sign)
         self._notice.setVisible(bool(words))
@@ -187,14 +187,14 @@ class StatusBar(QFrame):
         """Whether the mouse is over the notice."""
         return self._notice.underMouse()
 
-    def mark(self, words: str) -> None:
+    def show_run_label(self, words: str) -> None:
         """Label an unusual run, such as a replay; empty removes the label."""
         self._mark.setVisible(bool(words))
         self._mark.say(words, "peer", "play")
 
     def show_service(self, service: bool) -> None:
         """Label an engine that runs as a service: it was there before the window, and keeps running after it."""
-        self.mark(tr("Goes on without this window") if service else "")
+        self.show_run_label(tr("Goes on without this window") if service else "")
         set_tip(self._mark, tr("No window started the engine, so none stops it. Pausing holds as ever.") if service else "")
 
     def show_state(self, state: State, page: str) -> None:
@@ -210,11 +210,11 @@ class StatusBar(QFrame):
             else tr_sentence(status.says)
         )
         self._says.say(words)
-        words_shown = figures(state)
+        words_shown = status_figures(state)
         self._figures.say(APART.join(filter(None, words_shown[:1] if self._compact else words_shown)))
 
 
-def figures(state: State) -> tuple[str, str, str, str]:
+def status_figures(state: State) -> tuple[str, str, str, str]:
     """Peers, tokens per second, bytes per second up and down, as text; empty where unknown or zero."""
     if state.ready is None or state.phase in ("preparing", "problem", "stopped"):
         return "", "", "", ""

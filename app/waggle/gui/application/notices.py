@@ -27,8 +27,8 @@ class Notices(QObject):
         self._end.timeout.connect(self._hide)
 
     def show(self, words: str, icon: str = "warn") -> None:
-        """Show a notice and announce it to screen readers; `icon` as in `StatusBar.notice`."""
-        self._status.notice(words, icon)
+        """Show a notice and announce it to screen readers; `icon` as in `StatusBar.show_notice`."""
+        self._status.show_notice(words, icon)
         announce(self._window, words)
         self._end.start(max(NOTICE_MS, LETTER_MS * len(words)))
         if not is_on_screen(self._window):
@@ -40,7 +40,7 @@ class Notices(QObject):
         self.show(words, "")
         self._end.stop()
 
-    def restart(self) -> None:
+    def restart_timer(self) -> None:
         """The window came back to the screen: a notice from before stays for the usual time from now."""
         if not self._permanent:
             self._end.start(NOTICE_MS)
@@ -49,4 +49,4 @@ class Notices(QObject):
         if self._status.is_read():
             self._end.start(NOTICE_MS)
         elif is_on_screen(self._window):
-            self._status.notice("")
+            self._status.show_notice("")

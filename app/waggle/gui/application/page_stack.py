@@ -63,9 +63,9 @@ class PageStack(QStackedWidget):
         for page in self.built.values():
             page.forget_run()
 
-    def refused(self, words: str, command: str = "") -> bool:
-        """Tell every page, because each knows what it waits for (see `Page.refused`); returns whether one of them shows it."""
-        answers = [page.refused(words, command) for page in self.built.values()]  # all of them, also after a True
+    def handle_refusal(self, words: str, command: str = "") -> bool:
+        """Tell every page, as each knows what it waits for (see `Page.handle_refusal`); returns whether one of them shows it."""
+        answers = [page.handle_refusal(words, command) for page in self.built.values()]  # all of them, also after a True
         return any(answers)
 
     def postpone(self, command: str) -> bool:

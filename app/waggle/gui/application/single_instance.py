@@ -36,7 +36,7 @@ class SingleInstance(QObject):
 
     def __init__(self, folder: Path, parent: QObject | None = None, *, host: str = "") -> None:
         super().__init__(parent)
-        which = "window-" + _short(host.encode()) if host else "window"
+        which = "window-" + _short_hash(host.encode()) if host else "window"
         self._folder, self._which = folder, which
         self._lock = QLockFile(str(folder / f"{which}.lock"))
         self._lock.setStaleLockTime(0)  # never stale by age: only the end of its process frees it
@@ -49,14 +49,14 @@ class SingleInstance(QObject):
 
         True, too, where the folder cannot be written to: the engine reports what is wrong with it.
         """
-        if not self._lock.tryLock(0) and not self._taken_over():
+        if not self._lock.tryLock(0) and not self._take_over():
             return self._lock.error() != QLockFile.LockError.LockFailedError
-        if name := _name(self._folder, self._which, make=True):
+        if name := _socket_name(self._folder, self._which, make=True):
             QLocalServer.removeServer(name)  # left by a killed window: we hold the lock, so nobody listens there
             self._server.listen(name)
         return True
 
-    def _taken_over(self) -> bool:
+    def _take_over(self) -> bool:
         """Take over the lock of a process that cannot be checked, because the folder was copied from another computer.
 
         The operating system does not remove the lock file of a running process.
@@ -66,7 +66,7 @@ class SingleInstance(QObject):
     def call(self, invite: str = "") -> bool:
         """Raise the first window and hand it the invite; False if it does not answer."""
         socket = QLocalSocket()
-        socket.connectToServer(_name(self._folder, self._which))
+        socket.connectToServer(_socket_name(self._folder, self._which))
         if not socket.waitForConnected(PATIENCE_MS):
             return False
         socket.write(msgspec.json.encode(StartRequest(invite=invite)) + b"\n")
@@ -117,7 +117,7 @@ def _listener(instance: SingleInstance, socket: QLocalSocket) -> _RequestReader:
     return _RequestReader(instance, socket)
 
 
-def _name(folder: Path, which: str, *, make: bool = False) -> str:
+def _socket_name(folder: Path, which: str, *, make: bool = False) -> str:
     """Name of the local socket: a path in the home, or on Windows, where pipes have no folder, a name with a secret part.
 
     Empty where another user could listen.
@@ -137,5 +137,5 @@ def _name(folder: Path, which: str, *, make: bool = False) -> str:
     return ""
 
 
-def _short(name: bytes) -> str:
+def _short_hash(name: bytes) -> str:
     return hashlib.sha256(name).hexdigest()[:16]

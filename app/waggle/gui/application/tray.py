@@ -37,17 +37,17 @@ class TrayIcon(QObject):
         self._resume = QAction(tr("Resume"), self.menu)
         self._for = QMenu(tr("Pause for a while"), self.menu)
         self._leave = QAction(tr("Quit"), self.menu)
-        self._fill()
+        self._fill_menu()
         self._awake: bool | None = None
         self.icon.setContextMenu(self.menu)
-        self.icon.activated.connect(self._activated)
+        self.icon.activated.connect(self._open_on_click)
         self.icon.messageClicked.connect(self.raised)
         self._open.triggered.connect(self.raised)
         self._pause.triggered.connect(lambda: self.commanded.emit(pause_menu.at_once()))
         self._resume.triggered.connect(lambda: self.commanded.emit(Resume(id=new_id())))
         self._leave.triggered.connect(self.leave_wanted)
 
-    def _fill(self) -> None:
+    def _fill_menu(self) -> None:
         self.menu.addAction(self._says)
         self.menu.addSeparator()
         self.menu.addAction(self._open)
@@ -68,14 +68,14 @@ class TrayIcon(QObject):
         """At the first start: say that the welcome questions come first, and hide pause and resume."""
         says = tr("A few questions come first, in the window.")
         self._says.setText(says)
-        self._tip(f"Waggle: {says}")
+        self._set_tooltip(f"Waggle: {says}")
         for action in (self._resume, self._pause, self._for.menuAction()):
             action.setVisible(False)
 
     def show_state(self, state: State) -> None:
         status = sentence(state)
         self._says.setText(f"{tr_sentence(status.word)}: {tr_sentence(status.says)}".replace("&", "&&"))
-        self._tip(tooltip(state))
+        self._set_tooltip(tooltip(state))
         self._leave.setText(tr("Quit; the engine goes on") if state.service else tr("Quit"))
         self._resume.setVisible(status.action == "resume")
         self._pause.setVisible(status.action in ("pause", "pause_now", "anyway"))
@@ -85,23 +85,23 @@ class TrayIcon(QObject):
             self._awake = awake
             self.icon.setIcon(self._icons[awake])
 
-    def _tip(self, words: str) -> None:
+    def _set_tooltip(self, words: str) -> None:
         """Set the tooltip only if it changed: the desktop is notified of every call."""
         if self.icon.toolTip() != words:
             self.icon.setToolTip(words)
 
-    def say(self, title: str, words: str) -> None:
+    def notify(self, title: str, words: str) -> None:
         """Show a desktop notification, where the system supports them."""
         if self.icon.isVisible():
-            self.icon.showMessage(unmarked(title), unmarked(words), self._icons[True])
+            self.icon.showMessage(without_markup(title), without_markup(words), self._icons[True])
 
-    def _activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
+    def _open_on_click(self, reason: QSystemTrayIcon.ActivationReason) -> None:
         """A click shows the window, except on macOS, where it opens the menu."""
         if sys.platform != "darwin" and reason in (Trigger.Trigger, Trigger.DoubleClick):
             self.raised.emit()
 
 
-def unmarked(words: str) -> str:
+def without_markup(words: str) -> str:
     """The words with every "<" replaced: tooltips and notifications may parse markup, and names come from strangers."""
     return words.replace("<", "‹")
 
@@ -111,4 +111,4 @@ def tooltip(state: State) -> str:
     status = sentence(state)
     short = f"Waggle: {tr_sentence(status.says)}"
     whole = f"{short} {tr_sentence(status.detail)}"
-    return unmarked(whole if len(whole) <= LONGEST_TIP else short[:LONGEST_TIP])
+    return without_markup(whole if len(whole) <= LONGEST_TIP else short[:LONGEST_TIP])

@@ -48,7 +48,7 @@ class AnnotatedChart(LineChart):
         super()._fit()
         self.place_notes()
 
-    def band(self, band: PauseBand, *, named: bool) -> None:
+    def draw_pause_band(self, band: PauseBand, *, named: bool) -> None:
         region = pyqtgraph.LinearRegionItem(
             (band.start, band.end),
             movable=False,
@@ -58,26 +58,26 @@ class AnnotatedChart(LineChart):
         region.setZValue(-5)
         self.addItem(region)
         if named:
-            self._note(band.end, self._top * 0.06, f" {band.words}", "text_faint")
+            self._add_note(band.end, self._top * 0.06, f" {band.words}", "text_faint")
 
-    def aha(self, mark: EventMark, *, named: bool) -> None:
-        self._upright(mark, "accent_line", "accent_text", named=named)
+    def mark_aha(self, mark: EventMark, *, named: bool) -> None:
+        self._draw_vertical(mark, "accent_line", "accent_text", named=named)
 
-    def change(self, mark: EventMark) -> None:
+    def mark_question_change(self, mark: EventMark) -> None:
         """Mark a change of the questions: scores on both sides cannot be compared."""
-        self._upright(mark, "control", "text_faint", named=True)
+        self._draw_vertical(mark, "control", "text_faint", named=True)
 
-    def _upright(self, mark: EventMark, ink: str, role: str, *, named: bool) -> None:
+    def _draw_vertical(self, mark: EventMark, ink: str, role: str, *, named: bool) -> None:
         """Draw a dashed vertical line; `place_notes` places its words."""
         self.addItem(pyqtgraph.InfiniteLine(mark.x, pen=self.pen(self.theme.colour(ink), 1, Qt.PenStyle.DashLine)))
         if named:
             metrics = QFontMetricsF(self.theme.font("tag"))
             words = metrics.elidedText(mark.words, Qt.TextElideMode.ElideRight, self.theme.px(AHA_WIDTH))
-            note = self._note(mark.x, self._top, words, role)
-            self._back(note)
+            note = self._add_note(mark.x, self._top, words, role)
+            self._give_background(note)
             self._notes.append((note, mark.x))
 
-    def cell(self, x: float, y: float) -> None:
+    def draw_aha_cell(self, x: float, y: float) -> None:
         """Mark an aha on the curve with a hexagon."""
         edge, fill = self.pen(self.theme.colour("surface"), 2), self.theme.colour("accent")
         dot = pyqtgraph.ScatterPlotItem([x], [y], symbol="h", size=13, pen=edge, brush=fill)
@@ -110,15 +110,15 @@ class AnnotatedChart(LineChart):
             if place is not None:
                 note.setPos(first + (place.left + ASIDE) / wide, high - (place.top + place.bottom) / 2 / tall)
 
-    def interval(self, x: Sequence[float], low: Sequence[float], high: Sequence[float]) -> None:
+    def draw_interval(self, x: Sequence[float], low: Sequence[float], high: Sequence[float]) -> None:
         self._intervals.append(list(zip(x, low, high, strict=True)))
         faint = self.theme.colour("accent_line")
         faint.setAlphaF(0.16)
         clear = pyqtgraph.mkPen(0, 0, 0, 0)
-        edges = [self.curve(x, edge, clear) for edge in (low, high)]
+        edges = [self.draw_curve(x, edge, clear) for edge in (low, high)]
         self.addItem(pyqtgraph.FillBetweenItem(*edges, brush=faint))
 
-    def faint(self, x: Sequence[float], y: Sequence[float]) -> None:
+    def draw_faint_curve(self, x: Sequence[float], y: Sequence[float]) -> None:
         ink = self.theme.colour("accent_line")
         ink.setAlphaF(0.28)
-        self.curve(x, y, self.pen(ink))
+        self.draw_curve(x, y, self.pen(ink))

@@ -22,7 +22,7 @@ def axis_ticks(axis: Axis, x: tuple[float, float]) -> list[Tick]:
         case "clock":
             shift = time.localtime(low).tm_gmtoff  # so that days begin at local midnight
             moments = [place - shift for place in chart_series.time_ticks(low + shift, high + shift)]
-            return [(moment, _moment(moment, high - low)) for moment in moments]
+            return [(moment, _time_label(moment, high - low)) for moment in moments]
 
 
 def label_stride(places: Sequence[float], wide: Sequence[float]) -> int:
@@ -42,7 +42,7 @@ def round_words(number: int) -> str:
     return tr("round %1").replace("%1", figure(number))
 
 
-def _moment(at: float, span: float) -> str:
+def _time_label(at: float, span: float) -> str:
     """The time of day; with seconds in a span under 10 minutes, with the date over a day, only the date over a week."""
     if span < 86400:
         return clock(at) if span >= 600 else time.strftime("%H:%M:%S", time.localtime(at))

@@ -77,7 +77,7 @@ class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
             self._dress_axis(self.getAxis(name))
         grid = [float(tick) for tick in ticks for _ in range(2)]
         across = [2 * x[0] - x[1], 2 * x[1] - x[0]]  # beyond both ends, however wide the chart becomes
-        self.curve(across * len(ticks), grid, self.pen(self.theme.colour("grid")), connect="pairs")
+        self.draw_curve(across * len(ticks), grid, self.pen(self.theme.colour("grid")), connect="pairs")
 
     def pen(self, ink: QColor, width: float = 1, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
         """A pen with a width in logical pixels: pyqtgraph's cosmetic pens count device pixels."""
@@ -112,7 +112,7 @@ class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self.getAxis("bottom").setTicks([self._places[:: label_stride([at for at, _ in self._places], wide)]])
         self.spread_labels()
 
-    def curve(self, x: Sequence[float], y: Sequence[float], pen: object, connect: str = "all") -> pyqtgraph.PlotCurveItem:
+    def draw_curve(self, x: Sequence[float], y: Sequence[float], pen: object, connect: str = "all") -> pyqtgraph.PlotCurveItem:
         """Add a line only: pyqtgraph's `plot` would add a scatter item, and update the view three times."""
         item = pyqtgraph.PlotCurveItem(np.array(x, float), np.array(y, float), pen=pen, connect=connect)
         self.addItem(item)
@@ -126,19 +126,21 @@ class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         axis.setTickFont(self.theme.font("caption"))
         axis.setStyle(tickLength=0, tickTextOffset=8)
 
-    def line(self, x: Sequence[float], y: Sequence[float], role: str, style: Qt.PenStyle, *, width: float, dots: bool) -> None:
-        self.curve(x, y, self.pen(self.theme.colour(role), width, style))
+    def draw_line(
+        self, x: Sequence[float], y: Sequence[float], role: str, style: Qt.PenStyle, *, width: float, dots: bool
+    ) -> None:
+        self.draw_curve(x, y, self.pen(self.theme.colour(role), width, style))
         dots_at = (list(x), list(y)) if dots else ([x[-1]], [y[-1]])
         scatter = pyqtgraph.ScatterPlotItem(*dots_at, size=8, pen=None, brush=self.theme.colour(role))
         scatter.setZValue(ABOVE_LINES + 1)  # above the background of the label, which begins at the middle of the dot
         self.addItem(scatter)
 
-    def label(self, label: EndLabel) -> None:
-        note = self._note(label.x, label.y, label.words, label.role)
-        self._back(note)
+    def draw_label(self, label: EndLabel) -> None:
+        note = self._add_note(label.x, label.y, label.words, label.role)
+        self._give_background(note)
         self._labels.append((note, label))
 
-    def _note(self, x: float, y: float, words: str, role: str) -> pyqtgraph.TextItem:
+    def _add_note(self, x: float, y: float, words: str, role: str) -> pyqtgraph.TextItem:
         note = pyqtgraph.TextItem(words, color=self.theme.colour(role), anchor=(0, 0.5))
         note.setFont(self.theme.font("tag"))
         option = note.textItem.document().defaultTextOption()
@@ -148,7 +150,7 @@ class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self.addItem(note)
         return note
 
-    def _back(self, note: pyqtgraph.TextItem) -> None:
+    def _give_background(self, note: pyqtgraph.TextItem) -> None:
         """Give a note a background, so that grid and lines pass behind its words."""
         note.fill = pyqtgraph.mkBrush(self.theme.colour("surface"))
         note.textItem.document().setDocumentMargin(1)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QSizePolicy
 
 from waggle.gui.i18n.formatting import duration, figure, month, plural, tr, whole_day
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.painted import PaintedWidget
+from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.text import announce
 from waggle.protocol.events_identity import Day
 
@@ -125,16 +125,16 @@ class HeatMap(PaintedWidget):
         if step is None:
             super().keyPressEvent(event)
             return
-        self._point((self._at or self._today) + datetime.timedelta(days=step if self._at else 0))
+        self._select_day((self._at or self._today) + datetime.timedelta(days=step if self._at else 0))
         announce(self, self.accessibleDescription())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         step = self._step()
         week, row = (event.position().x() - self._side) // step, (event.position().y() - self._head) // step
         if 0 <= week < WEEKS and 0 <= row < WEEKDAYS:
-            self._point(first_day(self._today) + datetime.timedelta(days=int(week * 7 + row)))
+            self._select_day(first_day(self._today) + datetime.timedelta(days=int(week * 7 + row)))
 
-    def _point(self, date: datetime.date) -> None:
+    def _select_day(self, date: datetime.date) -> None:
         self._at = max(first_day(self._today), min(date, self._today))
         words = day_words(self._at, self._days.get(self._at))
         self.setAccessibleDescription(words)

@@ -18,9 +18,9 @@ class LeaderboardChart(LineChart):
         super().__init__(theme, tr("Right answers with peers and alone, by rounds"), shows_axis=True)
         self._curves: Sequence[ScoreCurve] = ()
         self._drawn_at = 0  # width in pixels
-        self.getViewBox().sigResized.connect(self._resized)
+        self.getViewBox().sigResized.connect(self._redraw_for_width)
 
-    def _resized(self, *_resized: object) -> None:
+    def _redraw_for_width(self, *_resized: object) -> None:
         """Draw again: the labels need another share of the new width."""
         if self._curves and self.width() != self._drawn_at:
             self.show_curves(self._curves)
@@ -35,17 +35,17 @@ class LeaderboardChart(LineChart):
             role, ink = ("peer", "peer") if curve.together else ("reference", "text_soft")
             x = [float(point.round) for point in curve.points]
             y = [point.right / max(1, point.total) for point in curve.points]
-            self.whiskers(x, [spans[point] for point in curve.points], role)
+            self.draw_whiskers(x, [spans[point] for point in curve.points], role)
             style = Qt.PenStyle.SolidLine if curve.together else Qt.PenStyle.DashLine
-            self.line(x, y, role, style, width=2.4, dots=True)
+            self.draw_line(x, y, role, style, width=2.4, dots=True)
             name = tr("With peers") if curve.together else tr("Alone")
-            self.label(EndLabel(x[-1], y[-1], f"  {name}  {percent(y[-1])}", ink))
+            self.draw_label(EndLabel(x[-1], y[-1], f"  {name}  {percent(y[-1])}", ink))
         self.spread_labels()
 
-    def whiskers(self, x: Sequence[float], spans: Sequence[tuple[float, float]], role: str) -> None:
+    def draw_whiskers(self, x: Sequence[float], spans: Sequence[tuple[float, float]], role: str) -> None:
         """A vertical line at each place, for its interval."""
         faint = self.theme.colour(role)
         faint.setAlphaF(0.5)
         places = [place for place in x for _ in range(2)]
         ends = [end for span in spans for end in span]
-        self.curve(places, ends, self.pen(faint), connect="pairs")
+        self.draw_curve(places, ends, self.pen(faint), connect="pairs")

@@ -35,25 +35,25 @@ class HeldOutChart(AnnotatedChart):
         ]
         self.begin(max([0.1, *(high for exam in exams for high in exam.high)]), shares=True, x=ends, axis=axis)
         for band in bands:
-            self.band(band, named=True)
+            self.draw_pause_band(band, named=True)
         ahas, changes = aha_marks(state, axis, ends) if scores else [], _changes(exams)
         names = [f"{mark.words}, {round_words(mark.round)}" for mark in (*ahas, *changes)]
         self.setAccessibleName(". ".join([self._name, *names]))
         if not scores:
             return
         for exam in exams:
-            self.interval(exam.x, exam.low, exam.high)
+            self.draw_interval(exam.x, exam.low, exam.high)
         for mark in ahas:
-            self.aha(mark, named=True)
+            self.mark_aha(mark, named=True)
         for mark in changes:
-            self.change(mark)
+            self.mark_question_change(mark)
         for exam in exams:
-            self.line(exam.x, exam.shares, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=len(scores) < 30)
+            self.draw_line(exam.x, exam.shares, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=len(scores) < 30)
             for mark in ahas:
                 if exam.x[0] <= mark.x <= exam.x[-1]:
-                    self.cell(mark.x, float(np.interp(mark.x, exam.x, exam.shares)))
+                    self.draw_aha_cell(mark.x, float(np.interp(mark.x, exam.x, exam.shares)))
         newest, share = exams[-1].x[-1], exams[-1].shares[-1]
-        self.label(EndLabel(newest, share, f"   {tr('You')}  {percent(share, 1)}", "accent_text"))
+        self.draw_label(EndLabel(newest, share, f"   {tr('You')}  {percent(share, 1)}", "accent_text"))
         self.place_notes()
 
 
@@ -91,19 +91,19 @@ class RewardChart(AnnotatedChart):
         mine = chart_series.trend(raw, chart_series.trend_width(len(raw)))
         self.begin(chart_series.reward_ceiling(raw, mine, peers), shares=False, x=ends, axis=axis)
         for band in bands:
-            self.band(band, named=False)
+            self.draw_pause_band(band, named=False)
         if not rounds:
             return
         for mark in aha_marks(state, axis, ends):
-            self.aha(mark, named=False)
+            self.mark_aha(mark, named=False)
         x = chart_series.round_positions(rounds, axis)
         every = max(1, len(x) // MOST_POINTS)
-        self.faint(x[::every], raw[::every])
+        self.draw_faint_curve(x[::every], raw[::every])
         if peers is not None:
-            self.line([x[0], x[-1]], [peers, peers], "peer", Qt.PenStyle.DashLine, width=2, dots=False)
-            self.label(EndLabel(x[-1], peers, f"   {tr('Peers')}  {decimal(peers, 2)}", "peer"))
-        self.line(x, mine, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=False)
-        self.label(EndLabel(x[-1], mine[-1], f"   {tr('You')}  {decimal(mine[-1], 2)}", "accent_text"))
+            self.draw_line([x[0], x[-1]], [peers, peers], "peer", Qt.PenStyle.DashLine, width=2, dots=False)
+            self.draw_label(EndLabel(x[-1], peers, f"   {tr('Peers')}  {decimal(peers, 2)}", "peer"))
+        self.draw_line(x, mine, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=False)
+        self.draw_label(EndLabel(x[-1], mine[-1], f"   {tr('You')}  {decimal(mine[-1], 2)}", "accent_text"))
         self.spread_labels()
 
 

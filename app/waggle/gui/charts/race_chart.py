@@ -23,11 +23,11 @@ class RaceChart(LineChart):
     def show_race(self, race: Race) -> None:
         alone, sharing = trend(race.alone.right), trend(race.sharing.right)
         self.begin(max([LOWEST_TOP, *alone, *sharing]), shares=True, x=(1.0, float(race.rounds)), axis="round")
-        if not race.played:
+        if not race.rounds_played:
             return
-        x = [float(number) for number in range(1, race.played + 1)]
-        self.line(x, alone, "reference", Qt.PenStyle.DotLine, width=2.2, dots=False)
-        self.line(x, sharing, "peer", Qt.PenStyle.SolidLine, width=2.6, dots=False)
-        self.label(EndLabel(x[-1], sharing[-1], f"  {tr('Sharing')}  {recent_score(race.sharing)}", "peer"))
-        self.label(EndLabel(x[-1], alone[-1], f"  {tr('Alone')}  {recent_score(race.alone)}", "text_soft"))
+        x = [float(number) for number in range(1, race.rounds_played + 1)]
+        self.draw_line(x, alone, "reference", Qt.PenStyle.DotLine, width=2.2, dots=False)
+        self.draw_line(x, sharing, "peer", Qt.PenStyle.SolidLine, width=2.6, dots=False)
+        self.draw_label(EndLabel(x[-1], sharing[-1], f"  {tr('Sharing')}  {recent_score(race.sharing)}", "peer"))
+        self.draw_label(EndLabel(x[-1], alone[-1], f"  {tr('Alone')}  {recent_score(race.alone)}", "text_soft"))
         self.spread_labels()

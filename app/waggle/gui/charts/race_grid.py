@@ -12,7 +12,7 @@ from waggle.gui.i18n.formatting import tooltip_text, tr, tr_sentence, visible
 from waggle.gui.state.race_state import Race, solved_words
 from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import draw_avatar, hexagon
-from waggle.gui.widgets.painted import PaintedWidget
+from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.protocol.events_race import Lane
 
 ROW, CELL, FIRST = 25, 9.0, 34.0
@@ -35,7 +35,7 @@ class RaceGrid(PaintedWidget):
 
     def show_race(self, race: Race) -> None:
         before, self._race = self._race, race
-        run, old = race.run(self._lane), before.run(self._lane)
+        run, old = race.progress_of(self._lane), before.progress_of(self._lane)
         if race.racers != before.racers:
             self.updateGeometry()
             self._jumps.clear()
@@ -74,7 +74,7 @@ class RaceGrid(PaintedWidget):
         super().hideEvent(event)
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        solved = self._race.run(self._lane).solved
+        solved = self._race.progress_of(self._lane).solved
         away = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
         for racer, node in enumerate(self._race.racers):
             middle = QPointF(self.width() - 12 if away else 12, ROW * (racer + 0.5))
@@ -102,7 +102,7 @@ class RaceGrid(PaintedWidget):
     def cell_words(self, racer: int, specialty: int) -> str:
         """The tooltip of a cell."""
         race = self._race
-        solved = race.run(self._lane).solved
+        solved = race.progress_of(self._lane).solved
         words = f"{race.racers[racer].name}, {tr_sentence(visible(race.specialties[specialty]))}: "
         if (racer, specialty) not in solved:
             return words + tr("not solved yet")

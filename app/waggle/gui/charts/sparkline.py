@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 from waggle.gui.i18n.formatting import decimal, figure, tr
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.painted import PaintedWidget
+from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.text import set_tip
 from waggle.protocol.events import RoundSummary
 
@@ -49,7 +49,7 @@ class Sparkline(PaintedWidget):
         self._grid(painter, plot, ticks)
         self._rounds_axis(painter, plot)
         painter.setClipRect(plot.adjusted(-4, -6, 4, 4))
-        self._curve(painter, _points(raw, plot, ticks[-1]), QPen(_faint(self.theme.colour("accent_line")), 1))
+        self._curve(painter, _points(raw, plot, ticks[-1]), QPen(_translucent_colour(self.theme.colour("accent_line")), 1))
         labels = [(_height(mine[-1], plot, ticks[-1]), "accent_line", "accent_text", f"{tr('You')} {decimal(mine[-1], 2)}")]
         if self._peers is not None:
             y = _height(self._peers, plot, ticks[-1])
@@ -111,7 +111,7 @@ class Sparkline(PaintedWidget):
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, words)
 
 
-def _faint(colour: QColor) -> QColor:
+def _translucent_colour(colour: QColor) -> QColor:
     colour.setAlphaF(0.30)
     return colour
 

@@ -29,9 +29,9 @@ from waggle.gui.i18n.formatting import one_line, plural, tooltip_text, tr, tr_se
 from waggle.gui.state.traffic_flow import Direction, Flow, flows
 from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import draw_avatar, draw_cell, hexagon
-from waggle.gui.widgets.painted import PaintedWidget
+from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.peer_text import about
+from waggle.protocol.peer_text import standing_text
 from waggle.protocol.state import State
 
 MOST_CELLS, MOST_OF_ONE = 120, 12  # moving at once, and of one flow: a peer may take hundreds of groups at once
@@ -86,9 +86,9 @@ class SwarmGraph(PaintedWidget):
         self.frames.timeout.connect(self._frame)
         self.hold.setSingleShot(True)
         self.hold.setInterval(COUNT_MS)
-        self.hold.timeout.connect(self._rest)
+        self.hold.timeout.connect(self._stop_moving)
         self.changed.setSingleShot(True)  # at once, but in an event of its own: hundreds of peers take long to paint
-        self.changed.timeout.connect(self._renew)
+        self.changed.timeout.connect(self._repaint_still)
         self.setMinimumHeight(150)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._describe(State())
@@ -99,7 +99,7 @@ class SwarmGraph(PaintedWidget):
         if not state.peers:
             self.latest = None
         if before is not None:
-            self._set_off(flows(before, state), state)
+            self._start_flows(flows(before, state), state)
         if before is None or state.peers is not before.peers or state.cards is not before.cards:
             self._describe(state)
         self._known = (state.peers, now)
@@ -128,7 +128,7 @@ class SwarmGraph(PaintedWidget):
             words.append(sent + plural(peer.groups_pulled, " and took %n of yours.", " and took %n of yours."))
         self.setAccessibleDescription(" ".join(words))
 
-    def _set_off(self, new_flows: Sequence[Flow], state: State) -> None:
+    def _start_flows(self, new_flows: Sequence[Flow], state: State) -> None:
         """Show new flows: as movement, or as counts with reduced motion."""
         if not new_flows:
             return
@@ -146,7 +146,7 @@ class SwarmGraph(PaintedWidget):
     def _frame(self) -> None:
         handle = self.window().windowHandle()
         if not self.theme.moves or handle is None or not handle.isExposed():
-            self._rest()
+            self._stop_moving()
             return
         ended = self._clock() - tokens().duration["flow"] / 1000
         self.travelling = [group for group in self.travelling if group.begun > ended]
@@ -154,7 +154,7 @@ class SwarmGraph(PaintedWidget):
             self.frames.stop()
         self.update()
 
-    def _rest(self) -> None:
+    def _stop_moving(self) -> None:
         self.frames.stop()
         self.hold.stop()
         self.travelling.clear()
@@ -162,11 +162,11 @@ class SwarmGraph(PaintedWidget):
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Flows while hidden are not shown later."""
-        self._rest()
+        self._stop_moving()
         self._state = None
         super().hideEvent(event)
 
-    def _renew(self) -> None:
+    def _repaint_still(self) -> None:
         """Paint again: peers came, left or moved."""
         self._still_of = ()
         self._paint_still(QRectF(self.rect()))
@@ -207,7 +207,7 @@ class SwarmGraph(PaintedWidget):
             painter.drawEllipse(centre, across * share, down * share)
         self._around = place_peers(self._peers, place)
         for node in self._around:
-            self._tie(painter, centre, node)
+            self._draw_edge(painter, centre, node)
         for node in self._around:
             painter.setOpacity(1 - 0.15 * node.peer.age)
             draw_avatar(painter, self.theme, node.peer.id, node.place, node.radius, gone=node.peer.faded)
@@ -227,7 +227,7 @@ class SwarmGraph(PaintedWidget):
             words = plural(self._more, "and %n more", "and %n more")
             painter.drawText(place, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignRight, words)
 
-    def _tie(self, painter: QPainter, centre: QPointF, node: PlacedPeer) -> None:
+    def _draw_edge(self, painter: QPainter, centre: QPointF, node: PlacedPeer) -> None:
         if node.peer.gone:
             return
         tone = self.theme.colour("control")
@@ -308,7 +308,7 @@ class SwarmGraph(PaintedWidget):
         """The tooltip of a peer: its name and the verdict on it."""
         peers, now = self._known
         peer = peers.get(identity)
-        return f"{one_line(peer.name)}: {tr_sentence(visible(about(peer, now)))}" if peer else ""
+        return f"{one_line(peer.name)}: {tr_sentence(visible(standing_text(peer, now)))}" if peer else ""
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):

@@ -12,8 +12,8 @@ from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.gui.i18n.formatting import one_line
 from waggle.protocol import PROTOCOL, events, json_lines
-from waggle.protocol.commands import AnyCommand, Say, Stop
-from waggle.protocol.events_chat import TurnGrew
+from waggle.protocol.commands import AnyCommand, SendMessage, Stop
+from waggle.protocol.events_chat import TurnProgress
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
 BACKOFF = (1.0, 4.0, 15.0)  # seconds before the first, second and third start after a death
@@ -45,7 +45,7 @@ class EngineProcess(QObject):
     """`command` is called before each start; `host` is the ssh destination, empty for an engine on this computer.
 
     Signals: `event_received` carries every event; `refused` the title, advice and id of a command that was not carried out;
-    `ended` follows `stop`; `stopped` every end of the process, after which `running` may have changed.
+    `ended` follows `stop`; `stopped` every end of the process, after which `is_running` may have changed.
     """
 
     event_received = Signal(object)
@@ -73,19 +73,19 @@ class EngineProcess(QObject):
         self._process = QProcess(self)
         self._process.readyReadStandardOutput.connect(self._read)
         self._process.readyReadStandardError.connect(self._listen)
-        self._process.finished.connect(self._finished)
-        self._process.errorOccurred.connect(self._not_started)
-        self._restart_timer = _once(self, self._start)
-        self._patience = _once(self, self._process.kill)
+        self._process.finished.connect(self._handle_exit)
+        self._process.errorOccurred.connect(self._report_start_failure)
+        self._restart_timer = _single_shot_timer(self, self._start)
+        self._patience = _single_shot_timer(self, self._process.kill)
 
     def start(self) -> None:
         """Start, also after a failure; earlier deaths no longer count."""
-        if not self.running:
+        if not self.is_running:
             self._restarts, self._breaks, self._any_event = 0, 0, False
             self._start()
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         return self._process.state() != QProcess.ProcessState.NotRunning or self._restart_timer.isActive()
 
     def send(self, command: AnyCommand) -> bool:
@@ -93,7 +93,7 @@ class EngineProcess(QObject):
         if self._over or self._hopeless or self._process.state() != QProcess.ProcessState.Running:
             return False
         self._process.write(json_lines.line(command))
-        if isinstance(command, Say):
+        if isinstance(command, SendMessage):
             self._last_message_id = command.id
         return True
 
@@ -124,11 +124,11 @@ class EngineProcess(QObject):
         *lines, self._buffer = self._buffer.split(b"\n")
         for line in lines:
             if line and not self._hopeless:
-                self._take(line)
+                self._handle_line(line)
         if len(self._buffer) > json_lines.MAX_LINE and not self._hopeless:
             self._give_up(EngineError("The engine said something endless.", "Window and engine must be of one version."), b"")
 
-    def _take(self, line: bytes) -> None:
+    def _handle_line(self, line: bytes) -> None:
         try:
             event = json_lines.event(line)
         except EngineError as error:  # window and engine ship together: anything else would show wrong data
@@ -143,7 +143,7 @@ class EngineProcess(QObject):
                 )
                 self._give_up(other, line)
                 return
-            case TurnGrew() if event.command_id != self._last_message_id:
+            case TurnProgress() if event.command_id != self._last_message_id:
                 return  # a chat in another window attached to the same engine
             case events.CommandRefused():
                 self.refused.emit(event.title, event.advice, event.id)
@@ -169,13 +169,13 @@ class EngineProcess(QObject):
     def _give_up(self, error: EngineError, line: bytes) -> None:
         """The engine cannot be understood: kill it and do not restart it."""
         self._hopeless = True
-        self._tell_failure(error.title, error.advice, line[:2000].decode("utf-8", "replace"))
+        self._report_failure(error.title, error.advice, line[:2000].decode("utf-8", "replace"))
         self._process.kill()
 
-    def _not_started(self, error: QProcess.ProcessError) -> None:
+    def _report_start_failure(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart:
             self._hopeless = True
-            self._tell_failure(
+            self._report_failure(
                 "ssh is missing on this computer." if self._host else "The engine cannot be started.",
                 "Install OpenSSH, then start again." if self._host else "Install Waggle again.",
                 self._process.errorString(),
@@ -183,7 +183,7 @@ class EngineProcess(QObject):
             if self._leaving:
                 self.ended.emit()
 
-    def _finished(self, code: int, _status: QProcess.ExitStatus) -> None:
+    def _handle_exit(self, code: int, _status: QProcess.ExitStatus) -> None:
         self._patience.stop()
         self._read()
         self._listen()
@@ -192,20 +192,20 @@ class EngineProcess(QObject):
         elif self._awaiting_old_engine:
             self._restart_timer.start(int(LONGEST_BACKOFF * 1000))
         elif not (self._hopeless or self._over or code == 0):
-            self._died(code)
+            self._handle_crash(code)
         self.stopped.emit()
 
-    def _died(self, code: int) -> None:
+    def _handle_crash(self, code: int) -> None:
         if self._host and not self._any_event and code in (SSH_FAILED, NOT_FOUND):
-            self._tell_unreached(code)
+            self._report_unreachable(code)
             return
         if self._clock() - self._started_at > HEALTHY:
             self._restarts = self._breaks = 0
         if self._host and code == SSH_FAILED:
-            self._broke(code)
+            self._reconnect_later(code)
             return
         if self._restarts >= len(self._backoff):
-            self._tell_failure(
+            self._report_failure(
                 f"The engine ended {self._restarts + 1} times in a row (code {code}).",
                 "Everything up to the last checkpoint is kept. Copy the report and start again.",
                 "\n".join(self._complaints),
@@ -216,27 +216,27 @@ class EngineProcess(QObject):
         self.event_received.emit(events.EngineGone(code=code, restarts=self._restarts, at=self._clock()))
         self._restart_timer.start(int(wait * 1000))
 
-    def _broke(self, code: int) -> None:
+    def _reconnect_later(self, code: int) -> None:
         """The connection broke, not the engine: keep trying, since the network may return at any time."""
         wait = self._backoff[self._breaks] if self._breaks < len(self._backoff) else LONGEST_BACKOFF
         self._breaks += 1
         self.event_received.emit(events.EngineGone(code=code, restarts=self._breaks, host=self._host, at=self._clock()))
         self._restart_timer.start(int(wait * 1000))
 
-    def _tell_unreached(self, code: int) -> None:
+    def _report_unreachable(self, code: int) -> None:
         """Report a failure that another try would only repeat: unknown key or host, or no Waggle there."""
         host, complaint = self._host, next((line for line in reversed(self._complaints) if line.strip()), "")
-        self._tell_failure(
+        self._report_failure(
             f"{host} cannot be reached by ssh." if code == SSH_FAILED else f"There is no Waggle on {host}.",
             one_line(complaint[:LONGEST_COMPLAINT]),
             "\n".join(self._complaints),
         )
 
-    def _tell_failure(self, title: str, advice: str, detail: str) -> None:
+    def _report_failure(self, title: str, advice: str, detail: str) -> None:
         self.event_received.emit(events.EngineFailed(title=title, advice=advice, detail=detail, at=self._clock()))
 
 
-def _once(parent: QObject, act: Callable[[], object]) -> QTimer:
+def _single_shot_timer(parent: QObject, act: Callable[[], object]) -> QTimer:
     timer = QTimer(parent)
     timer.setSingleShot(True)
     timer.timeout.connect(act)

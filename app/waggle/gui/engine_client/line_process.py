@@ -26,8 +26,8 @@ class LineProcess(QObject):
         self.process = QProcess(self)
         self.process.readyReadStandardOutput.connect(self._read)
         self.process.readyReadStandardError.connect(self._listen)
-        self.process.finished.connect(self._finished)
-        self.process.errorOccurred.connect(self._not_started)
+        self.process.finished.connect(self._handle_exit)
+        self.process.errorOccurred.connect(self._report_start_failure)
         QApplication.instance().aboutToQuit.connect(self.stop)  # type: ignore[union-attr]
 
     def start(self, command: Sequence[str]) -> None:
@@ -44,13 +44,13 @@ class LineProcess(QObject):
         self.setParent(parent)
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         return self.process.state() != QProcess.ProcessState.NotRunning
 
     def stop(self) -> None:
         """Kill it; `ended` does not follow."""
         self._stopped = True
-        if self.running:
+        if self.is_running:
             self.process.kill()
             self.process.waitForFinished(STOP_TIMEOUT_MS)
 
@@ -68,12 +68,12 @@ class LineProcess(QObject):
         output = bytes(self.process.readAllStandardError().data()).decode("utf-8", "replace")
         self._complaints.extend(words.strip().removeprefix("waggle: ") for words in output.splitlines() if words.strip())
 
-    def _finished(self, code: int, _status: QProcess.ExitStatus) -> None:
+    def _handle_exit(self, code: int, _status: QProcess.ExitStatus) -> None:
         if not self._stopped:
             self._read()
             self._listen()
             self.ended.emit(code, list(self._complaints))
 
-    def _not_started(self, error: QProcess.ProcessError) -> None:
+    def _report_start_failure(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart:
             self.ended.emit(1, ["It cannot be started. Install Waggle again."])

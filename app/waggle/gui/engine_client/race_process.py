@@ -17,8 +17,8 @@ class RaceProcess(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._program = LineProcess(self)
-        self._program.line.connect(self._read)
-        self._program.ended.connect(self._ended)
+        self._program.line.connect(self._emit_message)
+        self._program.ended.connect(self._emit_end)
         self.process = self._program.process
 
     def start(self, *options: str) -> None:
@@ -26,19 +26,19 @@ class RaceProcess(QObject):
         self._program.start([*paths.module_command("waggle"), "race", "--stdio", *options])
 
     @property
-    def running(self) -> bool:
-        return self._program.running
+    def is_running(self) -> bool:
+        return self._program.is_running
 
     def stop(self) -> None:
         """Kill it; nothing is saved and `ended` does not follow."""
         self._program.stop()
 
-    def _read(self, line: bytes) -> None:
+    def _emit_message(self, line: bytes) -> None:
         try:
             self.message_received.emit(events_race.read(line))
         except LabError as error:  # both programs ship together: anything else would show wrong data
             self.stop()
             self.ended.emit(error.title)
 
-    def _ended(self, code: int, complaints: list[str]) -> None:
+    def _emit_end(self, code: int, complaints: list[str]) -> None:
         self.ended.emit((complaints[-1] if complaints else f"code {code}") if code else "")

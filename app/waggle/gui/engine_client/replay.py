@@ -93,13 +93,13 @@ class Replay(QObject):
                 self.ended.emit(self.skipped)
                 return
             self._next = None
-            self._tell(event)
+            self._emit_event(event)
             self._next = self._read()
             if self._next is not None:
                 wait = max(0.0, self._next.at - self._at) if self._next.at else 0.0
                 self._due += min(LONGEST_WAIT, wait / self._speed)
 
-    def _tell(self, event: AnyEvent) -> None:
+    def _emit_event(self, event: AnyEvent) -> None:
         self._at = event.at or self._at
         match event:
             case events.PhaseChanged():

@@ -18,6 +18,6 @@ def why_unavailable(state: State) -> str:
             return ""
 
 
-def waiting_for_engine(state: State) -> str:
+def engine_placeholder(state: State) -> str:
     """Placeholder for values that no engine has sent yet, so that a returning person sees nothing lost; empty once one has."""
     return "" if state.ready is not None else tr("Shown when the engine is ready.")

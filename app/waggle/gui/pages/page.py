@@ -12,7 +12,7 @@ from waggle.protocol.state import State
 class Page(QWidget):
     """One page of the window: shows a State while it is visible, in a wide and a compact form.
 
-    `commanded` carries a command for the engine, `notice_posted` the words and the icon of a notice (see `StatusBar.notice`).
+    `commanded` carries a command for the engine, `notice_posted` the words and icon of a notice (see `StatusBar.show_notice`).
     """
 
     commanded = Signal(object)
@@ -42,7 +42,7 @@ class Page(QWidget):
     def forget_run(self) -> None:
         """The recording starts again: drop what belongs to the run before."""
 
-    def refused(self, words: str, command: str) -> bool:
+    def handle_refusal(self, words: str, command: str) -> bool:
         """Stop waiting for the answer to this command (an id), or to all of them if it is empty: it was refused, with `words`.
 
         Returns whether the page shows that, visibly.

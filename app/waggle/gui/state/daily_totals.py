@@ -5,11 +5,11 @@ from msgspec.structs import replace
 from waggle.gui.i18n.formatting import date_of, figure, tr
 from waggle.gui.i18n.placeholders import RESTING
 from waggle.protocol.events import Ready, RoundSummary
-from waggle.protocol.events_identity import Day, DaysTold
+from waggle.protocol.events_identity import DailyTotals, Day
 from waggle.protocol.state import State
 
 
-def taken_words(days: DaysTold, state: State) -> str:
+def groups_taken_text(days: DailyTotals, state: State) -> str:
     """How many groups peers took from this computer, in words."""
     if days.groups_pulled:
         return tr("%1 of your groups").replace("%1", figure(days.groups_pulled))
@@ -40,9 +40,9 @@ class QuerySchedule:
         return True
 
 
-def totals(state: State) -> DaysTold:
+def totals(state: State) -> DailyTotals:
     """The days up to now; before the engine has sent any, those of the rounds seen by this window."""
-    stored = state.days or DaysTold(days=(), all=_empty(""))
+    stored = state.days or DailyTotals(days=(), all=_empty(""))
     days = {day.date: day for day in stored.days}
     for summary in state.since:
         date = date_of(summary.at).isoformat()
@@ -59,7 +59,7 @@ def totals(state: State) -> DaysTold:
     )  # fmt: skip
 
 
-def day_on(days: DaysTold, date: str) -> Day:
+def day_on(days: DailyTotals, date: str) -> Day:
     """The totals of one day; zeros for a day without work."""
     return next((day for day in days.days if day.date == date), None) or _empty(date)
 

@@ -81,7 +81,7 @@ class EventLog(QObject):
         if entry := entry_of(event):
             self._add(entry)
 
-    def complain(self, line: str) -> None:
+    def add_stderr(self, line: str) -> None:
         """Add a line of the engine's stderr."""
         self._add(LogEntry(time.time(), "stderr", visible(line)))
 
@@ -123,14 +123,14 @@ class EventLogModel(QAbstractListModel):
         """Search the whole log for these words; case does not matter."""
         self._search, self._read = words, self._event_log.count
         self.beginResetModel()
-        self._lines = list(_matching(self._event_log.lines(), words.lower().split()))
+        self._lines = list(_matching_lines(self._event_log.lines(), words.lower().split()))
         self.endResetModel()
 
     def catch_up(self) -> None:
         """Add new lines at the top; drop lines beyond the log's capacity."""
         new = min(self._event_log.count - self._read, MOST_ENTRIES)
         self._read = self._event_log.count
-        fresh = list(_matching(self._event_log.lines()[:new], self._search.lower().split()))
+        fresh = list(_matching_lines(self._event_log.lines()[:new], self._search.lower().split()))
         if not fresh:
             return
         self.beginInsertRows(NO_INDEX, 0, len(fresh) - 1)
@@ -159,5 +159,5 @@ class EventLogModel(QAbstractListModel):
                 return None
 
 
-def _matching(lines: Iterable[str], search_words: list[str]) -> Iterable[str]:
+def _matching_lines(lines: Iterable[str], search_words: list[str]) -> Iterable[str]:
     return (line for line in lines if all(word in line.lower() for word in search_words))

@@ -29,7 +29,7 @@ def new_notices(before: State, after: State) -> list[Notice]:
     known = {aha.specialty for aha in before.ahas}
     for aha in after.ahas:
         if aha.specialty not in known and aha.at > began:  # history that is loaded later is no news
-            news.append(Notice(kind="discoveries", title=_solved(aha.specialty), words=_from(aha.name)))
+            news.append(Notice(kind="discoveries", title=_solved_text(aha.specialty), words=_teacher_text(aha.name)))
     return news
 
 
@@ -42,9 +42,9 @@ def warning_words(warned: Warned) -> str:
     return f"{tr_sentence(warned.title)} {tr_sentence(warned.advice)}".strip()
 
 
-def _solved(specialty: str) -> str:
+def _solved_text(specialty: str) -> str:
     return tr("Your model solved its first question: %1").replace("%1", tr_sentence(one_line(specialty)))
 
 
-def _from(name: str) -> str:
+def _teacher_text(name: str) -> str:
     return tr("It had learned there from %1.").replace("%1", one_line(name)) if name else tr("It found the way alone.")

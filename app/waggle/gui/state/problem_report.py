@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from waggle import __version__
-from waggle.core.redaction import THIS_NODE, redacted
+from waggle.core.redaction import THIS_NODE, redact
 from waggle.gui.i18n.formatting import visible
 from waggle.protocol.state import State
 from waggle.protocol.status_text import sentence
@@ -48,4 +48,4 @@ def report(state: State, log: Iterable[str] = (), home: Path | None = None, host
     lines = list(log)[:LINES]
     if lines:
         parts += ["", "Log, newest first:", *lines]
-    return redacted("\n".join(parts) + "\n", home, names=replacement_names(state, host))
+    return redact("\n".join(parts) + "\n", home, names=replacement_names(state, host))

@@ -16,7 +16,7 @@ LATELY = 8  # rounds in the mean that is the current score
 MOST_ROUNDS = 10_000
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class LaneProgress(msgspec.Struct, frozen=True, kw_only=True):
     """One of the two swarms.
 
     `right`: share of right answers by round. `solved`: (racer, specialty) -> the racer it learned from, or None.
@@ -26,12 +26,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     solved: Mapping[tuple[int, int], int | None] = {}
 
     @property
-    def lately(self) -> float | None:
+    def recent_share(self) -> float | None:
         last = self.right[-LATELY:]
         return sum(last) / len(last) if last else None
 
     @property
-    def learned(self) -> int:
+    def learned_count(self) -> int:
         """How many first right answers came after learning from another node."""
         return sum(teacher is not None for teacher in self.solved.values())
 
@@ -41,18 +41,18 @@ class Race(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 1
     racers: tuple[Racer, ...] = ()
     specialties: tuple[str, ...] = ()
-    alone: Run = Run()
-    sharing: Run = Run()
+    alone: LaneProgress = LaneProgress()
+    sharing: LaneProgress = LaneProgress()
     latest: FirstSolved | None = None
     exam: Examined | None = None
     seconds: float = 0.0
     problem: str = ""
 
-    def run(self, lane: Lane) -> Run:
+    def progress_of(self, lane: Lane) -> LaneProgress:
         return self.alone if lane == "alone" else self.sharing
 
     @property
-    def played(self) -> int:
+    def rounds_played(self) -> int:
         return len(self.alone.right)
 
 
@@ -62,7 +62,7 @@ def fold(race: Race, message: RaceEvent) -> Race:
         case RaceBegan():
             return Race(phase="running", rounds=message.rounds, racers=message.racers, specialties=message.specialties)
         case RoundRaced():
-            if race.played >= min(race.rounds, MOST_ROUNDS):
+            if race.rounds_played >= min(race.rounds, MOST_ROUNDS):
                 return race
             alone = replace(race.alone, right=(*race.alone.right, message.alone))
             sharing = replace(race.sharing, right=(*race.sharing.right, message.sharing))
@@ -71,7 +71,7 @@ def fold(race: Race, message: RaceEvent) -> Race:
             places = (message.racer, message.learned_from or 0)
             if max(places) >= len(race.racers) or message.specialty >= len(race.specialties):
                 return race
-            run = race.run(message.lane)
+            run = race.progress_of(message.lane)
             grown = replace(run, solved={**run.solved, (message.racer, message.specialty): message.learned_from})
             moved = replace(race, alone=grown) if message.lane == "alone" else replace(race, sharing=grown)
             return replace(moved, latest=message) if message.learned_from is not None else moved
@@ -81,8 +81,8 @@ def fold(race: Race, message: RaceEvent) -> Race:
             assert_never(message)
 
 
-def recent_score(run: Run) -> str:
-    return "–" if run.lately is None else percent(run.lately)
+def recent_score(run: LaneProgress) -> str:
+    return "–" if run.recent_share is None else percent(run.recent_share)
 
 
 def headline(race: Race) -> str:
@@ -92,18 +92,18 @@ def headline(race: Race) -> str:
             return tr("Does sharing help? See it in about two minutes")
         case "preparing":
             return tr("Getting both swarms ready; a few seconds")
-        case "running" if race.played >= race.rounds:
+        case "running" if race.rounds_played >= race.rounds:
             return tr("Both answer questions now that nobody has practised")
         case "running":
-            words = tr("Round %1 of %2").replace("%2", figure(race.rounds)).replace("%1", figure(race.played))
-            if race.played < 3:
+            words = tr("Round %1 of %2").replace("%2", figure(race.rounds)).replace("%1", figure(race.rounds_played))
+            if race.rounds_played < 3:
                 return words
-            seconds_left = race.seconds / race.played * (race.rounds - race.played)
+            seconds_left = race.seconds / race.rounds_played * (race.rounds - race.rounds_played)
             return words + tr(", about %1 left").replace("%1", duration(seconds_left))
         case "ended":
             return verdict(race.exam) if race.exam else ""
         case "stopped":
-            return plural(race.played, "Stopped after %n round; a verdict needs a whole race",
+            return plural(race.rounds_played, "Stopped after %n round; a verdict needs a whole race",
                           "Stopped after %n rounds; a verdict needs a whole race")  # fmt: skip
         case "failed":
             return tr("The race ended by itself")
@@ -130,7 +130,7 @@ def detail(race: Race) -> str:
         case "preparing" | "running":
             return tr("It takes one core, last in line. Contributing goes on, and slows it. Leaving this page stops the race.")
         case "ended":
-            return _figures(race.exam, race.sharing.learned) if race.exam else ""
+            return _figures(race.exam, race.sharing.learned_count) if race.exam else ""
         case "stopped":
             return tr("What was seen so far stays here until the next race.")
         case "failed":
@@ -159,9 +159,9 @@ def transfer_words(race: Race) -> str:
 
 def solved_words(race: Race, lane: Lane) -> str:
     """A lane's grid as text."""
-    run, cells = race.run(lane), len(race.racers) * len(race.specialties)
+    run, cells = race.progress_of(lane), len(race.racers) * len(race.specialties)
     words = tr("%1 of %2 solved").replace("%1", figure(len(run.solved))).replace("%2", figure(cells))
-    return words + (plural(run.learned, ", %n passed on", ", %n passed on") if run.learned else "")
+    return words + (plural(run.learned_count, ", %n passed on", ", %n passed on") if run.learned_count else "")
 
 
 def trend(right: Sequence[float]) -> list[float]:

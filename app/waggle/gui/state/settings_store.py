@@ -45,7 +45,7 @@ class SettingsStore(QObject):
                 self.settings = self._from_file(settings.read(self._path, self.overrides))
 
     @property
-    def broken(self) -> bool:
+    def is_unreadable(self) -> bool:
         """Whether the settings file cannot be read now: the settings shown are not those in the file."""
         if self._path is None or self.far:
             return False
@@ -57,7 +57,7 @@ class SettingsStore(QObject):
 
     def set_aside(self) -> Path | None:
         """Rename an unreadable file and use the defaults; returns its new path. Raises SettingsError."""
-        if self._path is None or not self.broken:  # it was repaired meanwhile
+        if self._path is None or not self.is_unreadable:  # it was repaired meanwhile
             return None
         set_aside_path = settings.set_aside(self._path)
         self.settings = Settings()
@@ -87,12 +87,12 @@ class SettingsStore(QObject):
         try:
             if others and not sent and self.far:
                 raise SettingsError("The other computer does not answer: nothing was changed.", "Try again when it does.")
-            self.settings = self._put(own if sent else values)
+            self.settings = self._write(own if sent else values)
         except SettingsError as error:
             self.refused.emit(error.title, error.advice)
         self.changed.emit()
 
-    def hear(self, state: State) -> None:
+    def adopt(self, state: State) -> None:
         """Adopt the engine's settings if they are new; the same ones again may be older than a change made after it ended."""
         if state.settings is None or self._path is None:
             return
@@ -112,7 +112,7 @@ class SettingsStore(QObject):
         """The settings in the file here, as far as they are used."""
         return replace(self.settings, window=file_settings.window) if self.far else file_settings
 
-    def _put(self, values: Mapping[str, Value]) -> Settings:
+    def _write(self, values: Mapping[str, Value]) -> Settings:
         if self._path is not None:
             remaining = tuple(override for override in self.overrides if override.partition("=")[0].strip() not in values)
             changed = settings.change(self._path, values, remaining)

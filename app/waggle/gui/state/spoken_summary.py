@@ -25,7 +25,7 @@ def summary_text(state: State, now: float) -> str:
     rounds = last_minute_rounds(state, now)
     if not rounds:
         return ""
-    parts = (_question_words(rounds), _from_peers(rounds, state), _changed(rounds, state.rounds), _aha_words(rounds, state))
+    parts = (_question_words(rounds), _from_peers(rounds, state), _reward_text(rounds, state.rounds), _aha_words(rounds, state))
     return " ".join(part for part in parts if part)
 
 
@@ -58,19 +58,19 @@ def _from_peers(rounds: Sequence[RoundSummary], state: State) -> str:
     return plural(groups, "It learned from %n question that peers answered.", "It learned from %n questions that peers answered.")
 
 
-def _changed(rounds: Sequence[RoundSummary], all_rounds: Sequence[RoundSummary]) -> str:
+def _reward_text(rounds: Sequence[RoundSummary], all_rounds: Sequence[RoundSummary]) -> str:
     earlier = [summary for summary in all_rounds if summary.round < rounds[0].round][-BEFORE:]
-    reward = _mean(rounds)
+    reward = _mean_reward(rounds)
     if not earlier:
         return tr("The reward is %1.").replace("%1", decimal(reward, 2))
-    before = _mean(earlier)
+    before = _mean_reward(earlier)
     if abs(reward - before) < NOTEWORTHY:
         return tr("The reward stays near %1.").replace("%1", decimal(reward, 2))
     words = tr("The reward is %1, up from %2.") if reward > before else tr("The reward is %1, down from %2.")
     return words.replace("%1", decimal(reward, 2)).replace("%2", decimal(before, 2))
 
 
-def _mean(rounds: Sequence[RoundSummary]) -> float:
+def _mean_reward(rounds: Sequence[RoundSummary]) -> float:
     return sum(summary.reward for summary in rounds) / len(rounds)
 
 

@@ -21,10 +21,10 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
 
 def flows(before: State, after: State) -> tuple[Flow, ...]:
     """What was exchanged in between. Totals of earlier days, which arrive with a returning peer, are not counted."""
-    return (*_taken_flows(before, after), *_arrived(before, after), *_used(before, after))
+    return (*_outgoing_flows(before, after), *_incoming_flows(before, after), *_used_flows(before, after))
 
 
-def _taken_flows(before: State, after: State) -> list[Flow]:
+def _outgoing_flows(before: State, after: State) -> list[Flow]:
     """A peer takes the groups of a whole round: if as many as in our last one, their specialties are known."""
     mine = _my_last(after)
     flows_out = []
@@ -41,14 +41,14 @@ def _my_last(state: State) -> tuple[str, ...]:
     return tuple(card.specialty for card in mine if card.round == mine[0].round)
 
 
-def _arrived(before: State, after: State) -> list[Flow]:
+def _incoming_flows(before: State, after: State) -> list[Flow]:
     if after.cards is before.cards:
         return []
     known = {card.key for card in before.cards}
     return _by_peer("in", [card for card in after.cards if not card.mine and card.key not in known])
 
 
-def _used(before: State, after: State) -> list[Flow]:
+def _used_flows(before: State, after: State) -> list[Flow]:
     if after.cards is before.cards:
         return []
     learned = {card.key for card in before.cards if card.effects}

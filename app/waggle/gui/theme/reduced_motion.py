@@ -33,13 +33,13 @@ def _system_setting() -> "Future[bool | None]":
             answer.set_result(_on_a_mac())
         case _:
             Thread(
-                target=lambda: answer.set_result(motion_reduced([_portal_setting(*names) for names in NO_MOTION_ANSWERS])),
+                target=lambda: answer.set_result(combine_answers([_portal_setting(*names) for names in NO_MOTION_ANSWERS])),
                 daemon=True,
             ).start()
     return answer
 
 
-def motion_reduced(answers: list[str]) -> bool | None:
+def combine_answers(answers: list[str]) -> bool | None:
     """Combine the desktop's answers, such as `v v b false`, in the order of STILL; empty without an answer."""
     verdicts = [
         answer.strip().endswith(words)

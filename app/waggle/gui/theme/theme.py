@@ -67,13 +67,13 @@ def load_fonts() -> tuple[str, ...]:
 
 
 @cache
-def _drawing(name: str) -> str:
+def _svg_text(name: str) -> str:
     return (paths.resources() / "look" / "icons" / f"{name}.svg").read_text()
 
 
 @cache
 def _renderer(name: str, colour: str) -> QSvgRenderer:
-    return QSvgRenderer(QByteArray(_drawing(name).replace("currentColor", colour).encode()))
+    return QSvgRenderer(QByteArray(_svg_text(name).replace("currentColor", colour).encode()))
 
 
 SCHEMES: dict[Mode, Qt.ColorScheme] = {
@@ -113,14 +113,14 @@ class Theme(QObject):
         self.set_text(text_percent)
         load_fonts()
         hints = QGuiApplication.styleHints()
-        hints.colorSchemeChanged.connect(self._system_changed)
-        hints.accessibility().contrastPreferenceChanged.connect(self._system_changed)
+        hints.colorSchemeChanged.connect(self._follow_system)
+        hints.accessibility().contrastPreferenceChanged.connect(self._follow_system)
 
     def use(self, name: ThemeName) -> None:
         """Switch the whole window to a theme, at once."""
         self.name = name  # first: setting a scheme fires the signal of a system change
         self.mode = _mode(name)
-        self.dress()
+        self.apply()
         self.changed.emit()
 
     def set_text(self, percent: int) -> None:
@@ -138,7 +138,7 @@ class Theme(QObject):
         """Whether animations may run."""
         return not reduced_motion.is_reduced() if self.less_motion == "system" else self.less_motion == "off"
 
-    def dress(self) -> None:
+    def apply(self) -> None:
         """Apply palette, font and style sheet to the application."""
         app = QApplication.instance()
         assert isinstance(app, QApplication)
@@ -197,13 +197,13 @@ class Theme(QObject):
         values["icon_check"] = (paths.resources() / "look" / "icons" / "tick.svg").as_posix()
         return Template((paths.resources() / "look" / "waggle.qss").read_text()).substitute(values)
 
-    def _system_changed(self) -> None:
+    def _follow_system(self) -> None:
         if self.name == "system" and self.mode != _system_mode(QGuiApplication.styleHints()):
             self.use("system")
 
 
 @contextmanager
-def style_sheet_suspended() -> Iterator[None]:
+def suspend_style_sheet() -> Iterator[None]:
     """Remove the style sheet while a window is built: with one, Qt restyles each widget for every parent it is put into.
 
     Does nothing if a window is on screen, which would be restyled twice.

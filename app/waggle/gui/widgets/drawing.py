@@ -61,18 +61,18 @@ def _avatar(theme: Theme, identity: str, radius: float, ratio: float, *, mine: b
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(theme.colour("surface"))
     painter.drawPolygon(hexagon(edge, edge, radius))
-    painter.setBrush(_faded(hue, 0.10 if gone else 0.20))
+    painter.setBrush(_with_alpha(hue, 0.10 if gone else 0.20))
     painter.drawPolygon(hexagon(edge, edge, radius))
     cell = radius * 0.27
     for i, on in enumerate(lit):
         angle, reach = math.radians(60 * i), 0.0 if i == 6 else 1.98 * cell
-        painter.setBrush(_faded(hue, (0.95 if on else 0.28) * (0.55 if gone else 1)))
+        painter.setBrush(_with_alpha(hue, (0.95 if on else 0.28) * (0.55 if gone else 1)))
         painter.drawPolygon(hexagon(edge + reach * math.cos(angle), edge + reach * math.sin(angle), cell))
     painter.end()
     return pixmap
 
 
-def _faded(colour: QColor, alpha: float) -> QColor:
+def _with_alpha(colour: QColor, alpha: float) -> QColor:
     translucent = QColor(colour)
     translucent.setAlphaF(alpha)
     return translucent
@@ -110,7 +110,7 @@ def draw_logo(painter: QPainter, theme: Theme, centre: QPointF, radius: float) -
     painter.drawPath(path)
 
 
-def sided(painter: QPainter, box: QRectF, within: QRectF) -> QRectF:
+def mirror_box(painter: QPainter, box: QRectF, within: QRectF) -> QRectF:
     """Mirror a box inside `within` if the painter lays out from right to left; otherwise unchanged."""
     if painter.layoutDirection() == Qt.LayoutDirection.LeftToRight:
         return box
@@ -138,12 +138,12 @@ def draw_chip(
     indent = x + (0 if bare else theme.px(7 if icon else 9))
     if icon:
         side = theme.px(14)
-        theme.draw_icon(painter, icon, ink, sided(painter, QRectF(indent, y + (height - side) / 2, side, side), whole))
+        theme.draw_icon(painter, icon, ink, mirror_box(painter, QRectF(indent, y + (height - side) / 2, side, side), whole))
         indent += theme.px(18)
     painter.setFont(theme.font("tag"))
     painter.setPen(theme.colour(ink))
     space = QRectF(indent, y, x + width - indent - (0 if bare else theme.px(6)), height)
     cut = QFontMetricsF(theme.font("tag")).elidedText(words, Qt.TextElideMode.ElideRight, space.width() + 1)
-    room_for_ink = sided(painter, space.adjusted(0, 0, 4, 0), whole)
+    room_for_ink = mirror_box(painter, space.adjusted(0, 0, 4, 0), whole)
     painter.drawText(room_for_ink, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, cut)
     return width

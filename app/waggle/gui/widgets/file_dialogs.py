@@ -27,18 +27,18 @@ def _own_files() -> str:
     return documents if Path(documents).is_dir() else QStandardPaths.writableLocation(places.HomeLocation)
 
 
-def renamed(path: Path, ending: str, known: Collection[str]) -> Path:
+def replace_suffix(path: Path, ending: str, known: Collection[str]) -> Path:
     """Replace a known suffix by `ending`; append it otherwise, because "v1.2" or a date has a full stop, too."""
     stem = path.stem if path.suffix.lower() in known else path.name
     return path.with_name(stem + ending)
 
 
-def ended(path: Path, ending: str, known: Collection[str]) -> Path:
+def add_suffix(path: Path, ending: str, known: Collection[str]) -> Path:
     """Append `ending` to a typed name without a known suffix, choosing a name that is free."""
-    return path if path.suffix.lower() in known else unused(renamed(path, ending, known))
+    return path if path.suffix.lower() in known else unused_path(replace_suffix(path, ending, known))
 
 
-def unused(path: Path) -> Path:
+def unused_path(path: Path) -> Path:
     """The path, or with a number if it exists: the dialog did not ask about overwriting this name."""
     numbered = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
     return next(candidate for candidate in chain((path,), numbered) if not candidate.exists())

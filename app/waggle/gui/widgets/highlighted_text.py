@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QSizePolicy
 from waggle.gui.i18n.formatting import visible, visible_lines
 from waggle.gui.i18n.translator import is_right_to_left
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.painted import PaintedWidget
+from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.text import set_tip
 
 TAGS = ("<answer>", "</answer>")
@@ -42,7 +42,7 @@ def line_height(font: QFont, *, mono: bool = True) -> int:
     return round(font.pixelSize() * (LEADING if mono else CLOSE))
 
 
-def fitted(text: str, start: int, length: int, capacity: int, *, tail: bool) -> tuple[str, int]:
+def excerpt_of(text: str, start: int, length: int, capacity: int, *, tail: bool) -> tuple[str, int]:
     """The excerpt of about `capacity` characters, and the start of the span in it.
 
     Shows the beginning; or the end of the span if that is further behind, or the end of the text if `tail`.
@@ -94,13 +94,13 @@ def draw_highlighted_text(
     """
     font, mono = theme.font(role), role == "mono"
     leading, displayed = line_height(font, mono=mono), visible(text) if mono else text
-    whole = _ended(theme, displayed, place.width(), lines, role) == displayed
+    whole = _shorten(theme, displayed, place.width(), lines, role) == displayed
     if not whole:
         per_line = max(1, int(place.width() / max(1.0, QFontMetricsF(font).averageCharWidth())))
-        displayed, start = fitted(displayed, start, length, per_line * lines - 3, tail=tail)
-        displayed = _ended(theme, displayed, place.width(), lines, role)
+        displayed, start = excerpt_of(displayed, start, length, per_line * lines - 3, tail=tail)
+        displayed = _shorten(theme, displayed, place.width(), lines, role)
     layout = span_layout(theme, displayed, start, length, role=role, match=match)
-    broken(layout, displayed, place.width(), lines, leading)
+    break_lines(layout, displayed, place.width(), lines, leading)
     painter.save()
     painter.setClipRect(place.adjusted(0, 0, 1, 1))
     painter.setPen(theme.colour(tone))
@@ -109,7 +109,7 @@ def draw_highlighted_text(
     return whole
 
 
-def broken(layout: QTextLayout, text: str, width: float, lines: int, leading: int) -> int:
+def break_lines(layout: QTextLayout, text: str, width: float, lines: int, leading: int) -> int:
     """Break a layout into at most `lines` lines, after a space or before a tag; returns the end of the last (UTF-16 units)."""
     flat = "".join(sign if sign <= "\uffff" else sign + "\0" for sign in text)  # one character for each UTF-16 unit
     end = 0
@@ -141,7 +141,7 @@ def lines_of(theme: Theme, text: str, width: float, most: int) -> int:
         return 1
     displayed = visible(text)
     layout = span_layout(theme, displayed, 0, 0, role="mono", match="match")
-    broken(layout, displayed, width, most, 1)
+    break_lines(layout, displayed, width, most, 1)
     return layout.lineCount()
 
 
@@ -160,10 +160,10 @@ def _left_of(line: QTextLine, position: int) -> float:
     return float(position_in_line[0]) if isinstance(position_in_line, tuple) else float(position_in_line)  # type: ignore[arg-type]
 
 
-def _ended(theme: Theme, text: str, width: float, lines: int, role: str) -> str:
+def _shorten(theme: Theme, text: str, width: float, lines: int, role: str) -> str:
     """The text, ended with an ellipsis if it needs more than `lines` lines."""
     layout = span_layout(theme, text, 0, 0, role=role, match="match")
-    used = broken(layout, text, width, lines, 1)
+    used = break_lines(layout, text, width, lines, 1)
     encoded = text.encode("utf-16-le", "replace")
     if used * 2 >= len(encoded):
         return text

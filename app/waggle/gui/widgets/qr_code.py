@@ -4,7 +4,7 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter
 
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.painted import PaintedWidget
+from waggle.gui.widgets.painted_widgets import PaintedWidget
 
 QUIET = 4  # modules of white margin, as the QR standard requires
 

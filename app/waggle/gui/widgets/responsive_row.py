@@ -13,10 +13,10 @@ class ResponsiveRow(QWidget):
     def __init__(self, *parts: QWidget) -> None:
         super().__init__()
         self._parts = parts
-        self._box = self._laid_out()
+        self._box = self._new_layout()
         self.setLayout(self._box)
 
-    def _laid_out(self) -> QBoxLayout:
+    def _new_layout(self) -> QBoxLayout:
         box = row(*self._parts, None)
         for part in self._parts:
             box.setAlignment(part, Qt.AlignmentFlag.AlignLeading)
@@ -25,9 +25,9 @@ class ResponsiveRow(QWidget):
     def set_gap(self, gap: int) -> None:
         self._box.setSpacing(gap)
 
-    def across(self) -> int:
+    def width_side_by_side(self) -> int:
         """The least width in pixels at which all parts fit side by side."""
-        return sum(_across(part) for part in self._parts) + self._gaps()
+        return sum(_part_width(part) for part in self._parts) + self._gaps()
 
     def minimumSizeHint(self) -> QSize:
         """The width of the widest part: in a column that is enough."""
@@ -44,7 +44,7 @@ class ResponsiveRow(QWidget):
 
     def _fold(self) -> None:
         ways = QBoxLayout.Direction
-        self._box.setDirection(ways.LeftToRight if self.across() <= self.width() else ways.TopToBottom)
+        self._box.setDirection(ways.LeftToRight if self.width_side_by_side() <= self.width() else ways.TopToBottom)
 
     def _gaps(self) -> int:
         return self._box.spacing() * (len(self._parts) - 1)
@@ -59,19 +59,19 @@ class StretchRow(ResponsiveRow):
         for place, (_part, share) in enumerate(parts):
             self._box.setStretch(place, share)
 
-    def _laid_out(self) -> QBoxLayout:
+    def _new_layout(self) -> QBoxLayout:
         return row(*self._parts)
 
 
 class EvenRow(ResponsiveRow):
     """Parts of equal width that fill the row."""
 
-    def _laid_out(self) -> QBoxLayout:
+    def _new_layout(self) -> QBoxLayout:
         return row(*((part, 1) for part in self._parts))
 
-    def across(self) -> int:
-        return max(_across(part) for part in self._parts) * len(self._parts) + self._gaps()
+    def width_side_by_side(self) -> int:
+        return max(_part_width(part) for part in self._parts) * len(self._parts) + self._gaps()
 
 
-def _across(part: QWidget) -> int:
-    return part.across() if isinstance(part, ResponsiveRow) else part.minimumSizeHint().width()
+def _part_width(part: QWidget) -> int:
+    return part.width_side_by_side() if isinstance(part, ResponsiveRow) else part.minimumSizeHint().width()

@@ -4,7 +4,7 @@ from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QSystemTrayIcon
 
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.painted import Logo
+from waggle.gui.widgets.painted_widgets import Logo
 
 
 def available() -> bool:

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 from waggle.gui.i18n.formatting import tooltip_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import restyle
-from waggle.gui.widgets.painted import PaintedWidget
+from waggle.gui.widgets.painted_widgets import PaintedWidget
 
 LARGE = ("hero", "display", "title")  # font roles in Inter Display
 

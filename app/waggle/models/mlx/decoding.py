@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.models.mlx.model import MlxModel, Weights
-from waggle.models.mlx.packing import Packing, attention, placed
+from waggle.models.mlx.packing import Packing, attention, index_array
 from waggle.models.mlx.token_sampling import sample_tokens
-from waggle.models.shared.decoding import DROP_BELOW, prefilled_together
+from waggle.models.shared.decoding import DROP_BELOW, prefill_batches
 from waggle.models.shared.packing import prompt_cells, prompt_row
 from waggle.rl.batch import Floats, Ids, SamplingParams
 
@@ -26,7 +26,7 @@ class MlxDecodingBatch:
         self._caches: list[tuple[mx.array, mx.array]] = []  # keys and values, (rows, heads, L + max_new, width)
         self._longest = max(len(prompt) for prompt in prompts)  # L
         lengths = np.repeat([len(prompt) for prompt in prompts], group_size)
-        self._ahead = placed(lengths)  # the position of a row's first new token
+        self._ahead = index_array(lengths)  # the position of a row's first new token
         columns = np.arange(self._longest + params.max_new)
         sees = (columns < lengths[:, None]) | (columns >= self._longest)  # masks the padding between prompt and completion
         self._sees = mx.array(sees[:, None, None])
@@ -36,7 +36,7 @@ class MlxDecodingBatch:
     def _prefill(self, prompts: Sequence[Ids], group_size: int) -> mx.array:
         """The logits (rows, V) after each row's prompt."""
         last, first = list[mx.array](), 0
-        for some in prefilled_together(prompts, self._model.bytes_per_layer):
+        for some in prefill_batches(prompts, self._model.bytes_per_layer):
             self._params.pause_point()
             last.append(self._run(some, first, group_size, len(prompts)))
             mx.eval(last[-1], self._caches)
@@ -55,7 +55,7 @@ class MlxDecodingBatch:
                 shape = (count * group_size, k.shape[1], self._longest + self._params.max_new, k.shape[2])
                 self._caches.append((mx.zeros(shape, k.dtype), mx.zeros(shape, v.dtype)))
             for cache, part in zip(self._caches[layer], (k, v), strict=True):
-                once = part[placed(cells.ravel())].reshape(*cells.shape, *part.shape[1:]).swapaxes(1, 2)
+                once = part[index_array(cells.ravel())].reshape(*cells.shape, *part.shape[1:]).swapaxes(1, 2)
                 cache[rows, :, :columns] = mx.repeat(once, group_size, 0)
             return packing.attend(layer, q, k, v)
 
@@ -64,11 +64,11 @@ class MlxDecodingBatch:
     def pick(self, uniforms: Floats) -> tuple[NDArray[np.int64], Floats]:
         mx.eval(self._logits, self._caches)
         tokens, likely = sample_tokens(self._logits, uniforms, self._params.top_p)
-        self._picked = placed(tokens)
+        self._picked = index_array(tokens)
         return tokens, likely
 
     def keep(self, rows: NDArray[np.int64]) -> None:
-        keep = placed(rows)
+        keep = index_array(rows)
         for i, (keys, values) in enumerate(self._caches):  # layer by layer, so that only one old cache exists beside the new ones
             self._caches[i] = (keys[keep], values[keep])
             del keys, values

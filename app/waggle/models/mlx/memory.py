@@ -22,6 +22,6 @@ def memory_errors() -> Iterator[None]:
         mx.clear_cache()
 
 
-def recommended() -> int | None:
+def recommended_bytes() -> int | None:
     """The largest working set that Metal recommends, in bytes; None without Metal."""
     return int(mx.device_info()["max_recommended_working_set_size"]) if mx.metal.is_available() else None

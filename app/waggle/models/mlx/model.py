@@ -56,7 +56,7 @@ class MlxModel:
                 adapters |= dict(zip(lora.names(module), first, strict=True))
         return adapters
 
-    def working(self, weights: Mapping[str, mx.array]) -> Weights:
+    def working_weights(self, weights: Mapping[str, mx.array]) -> Weights:
         """The weights in the precision of the products."""
         return {name: weight.astype(self.precision) for name, weight in weights.items()}
 
@@ -75,13 +75,13 @@ class MlxModel:
             x = mx.checkpoint(layer)(parts, x) if learning and self.recompute else layer(parts, x)
         return x
 
-    def normed(self, weights: Weights, hidden: mx.array) -> mx.array:
+    def final_norm(self, weights: Weights, hidden: mx.array) -> mx.array:
         """Hidden states (N, D) after the final norm, as head and critic read them."""
         return _norm(self.configuration, weights[NORM], hidden)
 
     def logits(self, weights: Weights, hidden: mx.array, temperature: float) -> mx.array:
         """Hidden states (N, D) -> logits (N, V) in fp32, divided by the temperature."""
-        return fused_head.logits(self.normed(weights, hidden), weights[self.head], temperature)
+        return fused_head.logits(self.final_norm(weights, hidden), weights[self.head], temperature)
 
     def _turns(self, positions: mx.array) -> tuple[mx.array, mx.array]:
         """Rotary embeddings: cos and sin (T, 1, head width) of positions; the first half of sin is negated."""

@@ -24,10 +24,10 @@ class Packing:
 
     def __init__(self, rows: Sequence[Row], *, buckets: int = BUCKETS) -> None:
         self._layout = lay_out(rows, buckets)
-        self.tokens, self.positions = placed(self._layout.tokens), placed(self._layout.positions)
-        self.sources, self.targets = placed(self._layout.sources), placed(self._layout.targets)
+        self.tokens, self.positions = index_array(self._layout.tokens), index_array(self._layout.positions)
+        self.sources, self.targets = index_array(self._layout.sources), index_array(self._layout.targets)
         self._grids = [_grid(bucket) for bucket in self._layout.buckets]
-        self._back = placed(self._layout.back)
+        self._back = index_array(self._layout.back)
 
     def attend(self, layer: int, q: mx.array, k: mx.array, v: mx.array) -> mx.array:
         """Attention within each row: (T, heads, width) -> (T, heads * width)."""
@@ -43,7 +43,7 @@ class Packing:
         return self._layout.split(np.array(values, np.float32))
 
 
-def placed(values: NDArray[np.int64]) -> mx.array:
+def index_array(values: NDArray[np.int64]) -> mx.array:
     """Token ids or indices in 32 bits: Metal lacks many operations in 64 bits."""
     return mx.array(values.astype(np.int32))
 
@@ -59,4 +59,4 @@ def _spread(part: mx.array, cells: mx.array, rows: int) -> mx.array:
 
 
 def _grid(bucket: Bucket) -> _Grid:
-    return _Grid(placed(bucket.queries), placed(bucket.keys), mx.array(bucket.sees[:, None]), bucket.rows)
+    return _Grid(index_array(bucket.queries), index_array(bucket.keys), mx.array(bucket.sees[:, None]), bucket.rows)

@@ -14,7 +14,7 @@ import numpy as np
 from waggle.core.errors import ModelError
 from waggle.models.mlx import fused_head
 from waggle.models.mlx.decoding import MlxDecodingBatch
-from waggle.models.mlx.memory import memory_errors, recommended
+from waggle.models.mlx.memory import memory_errors, recommended_bytes
 from waggle.models.mlx.model import MlxModel, Weights
 from waggle.models.mlx.optimizers import AdamW
 from waggle.models.mlx.packing import Packing
@@ -22,7 +22,7 @@ from waggle.models.shared.adaptive_batch import AdaptiveBatch
 from waggle.models.shared.decoding import decode
 from waggle.models.shared.packing import group_row
 from waggle.models.shared.training_mode import TrainingMode
-from waggle.models.shared.weight_files import widened
+from waggle.models.shared.weight_files import as_fp32
 from waggle.models.storage.checkpoint import Arrays
 from waggle.rl.batch import (
     Floats,
@@ -35,7 +35,7 @@ from waggle.rl.batch import (
     TrainingGroup,
     nothing,
 )
-from waggle.rl.objective import clipped, clipped_objective
+from waggle.rl.objective import clipped_objective, is_clipped
 
 CACHE_BYTES = 1 << 28  # freed memory that MLX may cache
 CRITIC = ("critic.weight", "critic.bias")
@@ -73,7 +73,7 @@ class MlxPolicy:
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
         """See `sapo.interfaces.Policy.sample`. Raises MemoryShort."""
         with memory_errors():
-            weights = self._working()
+            weights = self._working_weights()
 
         def sample(some: Sequence[Ids], noise: Floats, watched: SamplingParams) -> list[list[SampledCompletion]]:
             size = len(noise) // len(some)
@@ -95,18 +95,18 @@ class MlxPolicy:
         """See `sapo.interfaces.Policy.values`. Raises MemoryShort."""
         if not self._critic:
             return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
-        return self._measure(texts, lambda weights, normed, targets: _expected(self._critic, normed))
+        return self._measure(texts, lambda weights, normed, targets: _value_estimates(self._critic, normed))
 
     def _measure(
         self, texts: Sequence[TokenizedGroup], measure: Callable[[Weights, mx.array, mx.array], mx.array]
     ) -> list[Floats]:
         """Return (N,) for each group. `measure(weights, normed, targets)` returns one number for each completion token."""
         with memory_errors():
-            weights = self._working()
+            weights = self._working_weights()
 
         def some(pieces: Sequence[TokenizedGroup]) -> Sequence[Floats]:
             with memory_errors():
-                packing, normed = self._normed(weights, pieces)
+                packing, normed = self._final_states(weights, pieces)
                 return packing.split(measure(weights, normed, packing.targets))
 
         return self._batch_size.measure(texts, some)
@@ -147,7 +147,7 @@ class MlxPolicy:
                 raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
         with memory_errors():
             for name in self._trained:
-                self._trained[name] = mx.array(widened(weights.pop(name)))
+                self._trained[name] = mx.array(as_fp32(weights.pop(name)))
             self._optimizer = AdamW()
             self._optimizer.restore(self._trained, moments, int(moments.get("steps", np.array(steps))))
             self._critic = {}
@@ -162,8 +162,8 @@ class MlxPolicy:
         width = self._model.configuration.hidden_size
         self._critic = {CRITIC[0]: mx.zeros((1, width)), CRITIC[1]: mx.zeros((1,))}
 
-    def _working(self) -> Weights:
-        return self._model.working(self._frozen | self._trained)
+    def _working_weights(self) -> Weights:
+        return self._model.working_weights(self._frozen | self._trained)
 
     def _gradient(self, batches: Sequence[TrainingGroup], params: StepParams) -> tuple[Weights, float, float]:
         """(the gradient of all batches, their loss, their clip fraction)."""
@@ -176,11 +176,13 @@ class MlxPolicy:
 
         return gradient, *self._batch_size.learn(batches, gradient.clear, some)
 
-    def _normed(self, weights: Weights, texts: Sequence[TokenizedGroup], *, learning: bool = False) -> tuple[Packing, mx.array]:
+    def _final_states(
+        self, weights: Weights, texts: Sequence[TokenizedGroup], *, learning: bool = False
+    ) -> tuple[Packing, mx.array]:
         """The layout, and the normed hidden states (N, D) that predict the completion tokens."""
         packing = Packing([group_row(text) for text in texts])
         hidden = self._model.hidden(weights, packing.tokens, packing.positions, packing.attend, learning=learning)
-        return packing, self._model.normed(weights, hidden[packing.sources])
+        return packing, self._model.final_norm(weights, hidden[packing.sources])
 
     def _learn(self, batches: Sequence[TrainingGroup], params: StepParams, gradient: Weights) -> tuple[float, float]:
         """Add the gradient of some groups to `gradient`; return their loss and clip fraction."""
@@ -198,33 +200,37 @@ class MlxPolicy:
         return float(loss), float(cut)
 
     def _loss(self, learned: Weights, batches: Sequence[TrainingGroup], params: StepParams) -> tuple[mx.array, mx.array]:
-        advantage, weight = (_joined([getattr(batch, name) for batch in batches]) for name in ("advantage", "weight"))
-        weights = self._model.working({**self._frozen, **{name: array for name, array in learned.items() if name not in CRITIC}})
-        packing, normed = self._normed(weights, batches, learning=True)
+        advantage, weight = (_concatenate([getattr(batch, name) for batch in batches]) for name in ("advantage", "weight"))
+        weights = self._model.working_weights(
+            {**self._frozen, **{name: array for name, array in learned.items() if name not in CRITIC}}
+        )
+        packing, normed = self._final_states(weights, batches, learning=True)
         head = weights[self._model.head]
         logp = fused_head.logprobs(normed, head, packing.targets, params.temperature, frozen=bool(self._frozen))
         known = [batch.old_logp for batch in batches if batch.old_logp is not None]  # all of them have one, or none
-        old = _joined(known) if known else mx.stop_gradient(logp)  # one update per batch: ratio 1, no second forward pass
+        old = _concatenate(known) if known else mx.stop_gradient(logp)  # one update per batch: ratio 1, no second forward pass
         loss = clipped_objective(mx, logp, old, advantage, weight, params.clip)
         returns = [batch.returns for batch in batches if batch.returns is not None]
         if returns:
-            miss = _expected(learned, mx.stop_gradient(normed)) - _joined(returns)  # the critic does not train the model
+            miss = _value_estimates(learned, mx.stop_gradient(normed)) - _concatenate(
+                returns
+            )  # the critic does not train the model
             loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
-        cut = (clipped(mx.stop_gradient(logp), old, advantage, params.clip) * weight).sum()
+        cut = (is_clipped(mx.stop_gradient(logp), old, advantage, params.clip) * weight).sum()
         return loss, cut
 
 
-def _expected(critic: Weights, normed: mx.array) -> mx.array:
+def _value_estimates(critic: Weights, normed: mx.array) -> mx.array:
     """The value head's estimates (N,)."""
     return (normed.astype(mx.float32) @ critic[CRITIC[0]].T + critic[CRITIC[1]])[:, 0]
 
 
-def _joined(arrays: Sequence[Floats]) -> mx.array:
+def _concatenate(arrays: Sequence[Floats]) -> mx.array:
     return mx.array(np.concatenate(arrays))
 
 
 def _limit_memory() -> None:
     """Use Metal's recommended working set as the limit: MLX's default is 1.5 times that, and the Mac would swap."""
     mx.set_cache_limit(CACHE_BYTES)
-    if most := recommended():
+    if most := recommended_bytes():
         mx.set_memory_limit(most)

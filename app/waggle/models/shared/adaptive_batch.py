@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import MemoryShort
-from waggle.models.shared.micro_batches import halved, micro_batches
+from waggle.models.shared.micro_batches import half_of, micro_batches
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.rl.batch import Floats, Ids, SampledCompletion, SamplingParams, TokenizedGroup, TrainingGroup, nothing
 
@@ -87,7 +87,7 @@ class AdaptiveBatch:
             try:
                 return work(room)
             except _PassTooLarge as error:
-                smaller = halved(error.texts, room)
+                smaller = half_of(error.texts, room)
                 if smaller is None:
                     raise MemoryShort(
                         "The model ran out of memory.", "Close other programs, or lower learning.max_new_tokens."

@@ -30,7 +30,7 @@ class DecodingBatch(Protocol):
         ...
 
 
-def prefilled_together(prompts: Sequence[Ids], bytes_per_layer: int) -> Iterator[list[Ids]]:
+def prefill_batches(prompts: Sequence[Ids], bytes_per_layer: int) -> Iterator[list[Ids]]:
     """Batches of prompts that bound memory and the time between pause points. A prompt is never split."""
     room, some = max(1, PREFILL_BYTES // bytes_per_layer), list[Ids]()
     for prompt in prompts:

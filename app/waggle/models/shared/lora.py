@@ -31,7 +31,7 @@ def first_a(module: str, width: int) -> NDArray[np.float32]:
     return noise.uniform(-bound, bound, (RANK, width)).astype(np.float32)
 
 
-def fused(module: str, weight: Any, adapters: Mapping[str, Any]) -> Any:
+def fuse(module: str, weight: Any, adapters: Mapping[str, Any]) -> Any:
     """A weight plus its adapters, if it has any; arrays of any library."""
     a_name, b_name = names(module)
     return weight + SCALE * (adapters[b_name] @ adapters[a_name]) if a_name in adapters else weight

@@ -44,7 +44,7 @@ def pieces(text: Text, room: int) -> Iterator[Text]:
     yield text.part(first, len(text.completions))
 
 
-def halved(texts: Sequence[TokenizedGroup], room: int) -> int | None:
+def half_of(texts: Sequence[TokenizedGroup], room: int) -> int | None:
     """Half of the room, for texts that did not fit; None if they cannot be split further."""
     smaller = max(1, min(room, sum(text.tokens for text in texts)) // 2)
     parts = [[piece.tokens for _, piece in some] for some in micro_batches(texts, smaller)]

@@ -58,14 +58,14 @@ def arrays_in(path: Path) -> dict[str, StoredArray]:
 
 def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, StoredArray]:
     """The place of each weight of a model. Raises ModelError if one is missing or wrong, OSError and SafetensorError."""
-    there = _named(folder)
+    there = _arrays_by_name(folder)
     if HEAD in there and HEAD not in shapes:
         there.setdefault(EMBEDDING, there[HEAD])  # tied weights may be saved under either name
         if there[HEAD].shape != there[EMBEDDING].shape or not np.array_equal(there[HEAD].read(), there[EMBEDDING].read()):
             raise ModelError(f"The model in {folder} cannot be read: its head is not its embedding, as it says.", ANOTHER)
     for name, shape in shapes.items():
         if name not in there:
-            raise _lacking(folder, name)
+            raise _missing_error(folder, name)
         if there[name].shape != shape:
             problem = f"{name} is {list(there[name].shape)}, and its config.json says {list(shape)}"
             raise ModelError(f"The model in {folder} cannot be read: {problem}.", "Copy or download it again.")
@@ -79,7 +79,7 @@ def files_of(folder: Path) -> list[Path]:
     return [folder / name for name in sorted({WEIGHTS} if (folder / WEIGHTS).exists() else set(_index(folder).values()))]
 
 
-def _named(folder: Path) -> dict[str, StoredArray]:
+def _arrays_by_name(folder: Path) -> dict[str, StoredArray]:
     """The arrays of a model, where transformers looks for them: in one file, or in those that the index names."""
     files = {path.name: arrays_in(path) for path in files_of(folder)}
     if WEIGHTS in files:
@@ -90,14 +90,14 @@ def _named(folder: Path) -> dict[str, StoredArray]:
 def _index(folder: Path) -> dict[str, File]:
     """The file of each array. Raises ModelError."""
     if not (folder / INDEX).exists():
-        raise _lacking(folder, WEIGHTS)
+        raise _missing_error(folder, WEIGHTS)
     try:
         return msgspec.convert(table_in(folder / INDEX).get("weight_map"), dict[str, File])
     except msgspec.ValidationError as error:
         raise ModelError(f"{folder / INDEX} cannot be read: {error}.", "Copy or download the model again.") from error
 
 
-def _lacking(folder: Path, what: str) -> ModelError:
+def _missing_error(folder: Path, what: str) -> ModelError:
     return ModelError(f"The model in {folder} cannot be read: {what} is not there.", "Copy or download it again.")
 
 
@@ -142,12 +142,12 @@ def is_bits(array: NDArray[Any]) -> bool:
     return array.dtype == np.uint16
 
 
-def widened(array: NDArray[Any]) -> Array:
+def as_fp32(array: NDArray[Any]) -> Array:
     """An array as fp32."""
     return (array.astype(np.uint32) << 16).view(np.float32) if is_bits(array) else array.astype(np.float32, copy=False)
 
 
-def narrowed(weight: Array, precision: str, noise: np.random.Generator) -> NDArray[Any]:
+def round_to(weight: Array, precision: str, noise: np.random.Generator) -> NDArray[Any]:
     """fp32 weights in the precision of a file, with stochastic rounding.
 
     Most steps of reinforcement learning are smaller than the distance between two numbers of that precision. Rounding to the

@@ -57,6 +57,7 @@ class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
     optimizer: str = msgspec.field(default="adamw", name="optimiser")
     completions: int = 0
     learned: int = 0  # external groups that it was trained on
+    mix: dict[str, float] = {}  # see QuestionMix
 
 
 class _FormatOnly(msgspec.Struct, frozen=True):

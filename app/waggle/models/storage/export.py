@@ -85,8 +85,8 @@ def _fuse(trained: ExportSource, path: Path) -> None:
         module, weight = name.removesuffix(".weight"), base[name].read()
         if lora.names(module)[0] not in learned:
             return weight
-        whole = lora.fused(module, weight_files.widened(weight), learned)
-        return weight_files.narrowed(whole, base[name].precision, generator(0, "export", zlib.crc32(name.encode())))
+        whole = lora.fuse(module, weight_files.as_fp32(weight), learned)
+        return weight_files.round_to(whole, base[name].precision, generator(0, "export", zlib.crc32(name.encode())))
 
     weight_files.write(path, {name: (base[name].precision, base[name].shape) for name in base}, fused)
 

@@ -41,7 +41,7 @@ def remove(folder: Path) -> bool:
     return True
 
 
-def unfinished(cache: Path) -> list[Path]:
+def unfinished_downloads(cache: Path) -> list[Path]:
     """The folders of unfinished downloads, oldest first."""
     folders = (path for path in cache.glob(f"*/{UNFINISHED}*") if path.is_dir())
     return sorted(folders, key=lambda path: path.stat().st_mtime)

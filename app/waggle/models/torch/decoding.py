@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from waggle.models.shared.decoding import DROP_BELOW, prefilled_together
+from waggle.models.shared.decoding import DROP_BELOW, prefill_batches
 from waggle.models.shared.packing import prompt_cells, prompt_row
 from waggle.models.torch.model import TorchModel
 from waggle.models.torch.packing import Packing
@@ -42,7 +42,7 @@ class TorchDecodingBatch:
     def _prefill(self, prompts: Sequence[Ids], group_size: int) -> torch.Tensor:
         """The logits (rows, V) after each row's prompt."""
         last, first = [], 0
-        for some in prefilled_together(prompts, self._model.bytes_per_layer):
+        for some in prefill_batches(prompts, self._model.bytes_per_layer):
             last.append(self._run(some, first, group_size, len(prompts)))
             first += len(some)
         return self._model.logits(torch.cat(last), self._params.temperature).repeat_interleave(group_size, 0)

@@ -50,7 +50,7 @@ class FusedLinear:
             return torch.split(whole if self._bias is None else whole + self._bias.to(x.dtype), self._sizes, -1)
         else:
             outputs = list(torch.split(F.linear(x, self._weight.to(x.dtype), _bias(self._bias, x)), self._sizes, -1))
-        return [lora.added(x, y) for lora, y in zip(self._lora, outputs, strict=True)] if self._lora else outputs
+        return [lora.add_to(x, y) for lora, y in zip(self._lora, outputs, strict=True)] if self._lora else outputs
 
     def onto(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """x (T, out) plus the output of the only layer for y (T, in)."""
@@ -61,7 +61,7 @@ class FusedLinear:
         output = torch.addmm(x, y, weight.to(y.dtype).t())
         if bias is not None:
             output = output + bias.to(y.dtype)
-        return self._lora[0].added(y, output) if self._lora else output
+        return self._lora[0].add_to(y, output) if self._lora else output
 
     def make_ready(self, precision: torch.dtype, rows: int) -> None:
         """Copy the weights for products of about `rows` rows, if that pays. Adapters stay separate: exact, and cheap."""
@@ -92,7 +92,7 @@ class _LoraAdapter:
         self.b = torch.nn.Parameter(torch.zeros(out, RANK, dtype=torch.float32, device=weight.device))
         self.parameters = dict(zip(names(module), (self.a, self.b), strict=True))
 
-    def added(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    def add_to(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """y + 2 B A x for rows x (T, in) and y (T, out)."""
         narrow = F.linear(x, self.a.to(x.dtype))
         return torch.addmm(y, narrow, self.b.to(x.dtype).t(), alpha=SCALE)

@@ -135,13 +135,13 @@ class TorchModel:
 
     def logits(self, hidden: torch.Tensor, temperature: float) -> torch.Tensor:
         """Hidden states (N, D) -> logits (N, V) in the precision of the products, divided by the temperature."""
-        normed = self.normed(hidden)
+        normed = self.final_norm(hidden)
         cooled = normed if temperature == 1.0 else normed / temperature  # (N, D) is smaller than (N, V)
         if self._ready_head is not None:
             return self._ready_head(cooled)
         return F.linear(cooled, self.head.to(cooled.dtype))
 
-    def normed(self, hidden: torch.Tensor) -> torch.Tensor:
+    def final_norm(self, hidden: torch.Tensor) -> torch.Tensor:
         """Hidden states (N, D) after the final norm, as head and critic read them."""
         return _norm(self.configuration, self.weights[NORM], hidden)
 

@@ -19,7 +19,7 @@ from waggle.models.shared.adaptive_batch import AdaptiveBatch
 from waggle.models.shared.decoding import DecodingBatch, decode
 from waggle.models.shared.packing import group_row
 from waggle.models.shared.training_mode import TrainingMode
-from waggle.models.shared.weight_files import is_bits, narrowed
+from waggle.models.shared.weight_files import is_bits, round_to
 from waggle.models.storage.checkpoint import Arrays
 from waggle.models.torch import fused_head, optimizers
 from waggle.models.torch.cuda_graphs import CudaGraphs, GraphDecodingBatch
@@ -39,7 +39,7 @@ from waggle.rl.batch import (
     TrainingGroup,
     nothing,
 )
-from waggle.rl.objective import clipped, clipped_objective
+from waggle.rl.objective import clipped_objective, is_clipped
 from waggle.rl.random_streams import generator
 
 
@@ -100,7 +100,7 @@ class TorchPolicy:
         """See `sapo.interfaces.Policy.logprobs`. Raises MemoryShort."""
 
         def measure(packing: Packing, hidden: torch.Tensor) -> torch.Tensor:
-            normed = self._model.normed(hidden)
+            normed = self._model.final_norm(hidden)
             return fused_head.logprobs(normed, self._model.head, packing.targets, temperature, self.training.logits_at_once)
 
         return self._measure(texts, measure)
@@ -111,7 +111,7 @@ class TorchPolicy:
         critic = self._critic
         if critic is None:
             return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
-        return self._measure(texts, lambda _, hidden: critic(self._model.normed(hidden).float())[:, 0])
+        return self._measure(texts, lambda _, hidden: critic(self._model.final_norm(hidden).float())[:, 0])
 
     def _measure(self, texts: Sequence[TokenizedGroup], measure: Callable[[Packing, torch.Tensor], torch.Tensor]) -> list[Floats]:
         """Return (N,) for each group. `measure(packing, hidden)` returns one number for each completion token."""
@@ -186,7 +186,7 @@ class TorchPolicy:
                 raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
         with memory_errors():
             for name, parameter in self._parameters.items():
-                parameter.copy_(tensor(_fitted(weights.pop(name), parameter, name, steps)))
+                parameter.copy_(tensor(_fit_to(weights.pop(name), parameter, name, steps)))
             self._optimizer.restore(self._parameters, moments, int(moments.get("steps", steps)))
             self._drop_critic()
             if "critic.weight" in moments:
@@ -216,10 +216,10 @@ class TorchPolicy:
 
     def _learn(self, batches: Sequence[TrainingGroup], params: StepParams) -> tuple[float, float]:
         """Add the gradient of some groups; return their loss and clip fraction."""
-        advantage = self._joined([batch.advantage for batch in batches])  # (N,)
-        weight = self._joined([batch.weight for batch in batches])
+        advantage = self._concatenate([batch.advantage for batch in batches])  # (N,)
+        weight = self._concatenate([batch.weight for batch in batches])
         known = [batch.old_logp for batch in batches if batch.old_logp is not None]  # all of them have one, or none
-        old = self._joined(known) if known else None
+        old = self._concatenate(known) if known else None
 
         def objective(logp: torch.Tensor, rows: slice) -> torch.Tensor:
             reference = logp.detach() if old is None else old[rows]  # one update per batch: ratio 1, no second forward pass
@@ -227,19 +227,19 @@ class TorchPolicy:
             return loss
 
         packing, hidden = self._hidden(batches)
-        normed = self._model.normed(hidden)
+        normed = self._model.final_norm(hidden)
         loss, logp = fused_head.objective_loss(
             normed, self._model.head, packing.targets, params.temperature, objective, self.training.logits_at_once
         )
         returns = [batch.returns for batch in batches if batch.returns is not None]
         if returns and self._critic is not None:
-            miss = self._critic(normed.detach().float())[:, 0] - self._joined(returns)  # the critic does not train the model
+            miss = self._critic(normed.detach().float())[:, 0] - self._concatenate(returns)  # the critic does not train the model
             loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
         loss.backward()  # type: ignore[no-untyped-call]
-        cut = (clipped(logp, logp if old is None else old, advantage, params.clip) * weight).sum()
+        cut = (is_clipped(logp, logp if old is None else old, advantage, params.clip) * weight).sum()
         return float(loss.detach()), float(cut)
 
-    def _joined(self, arrays: Sequence[Floats]) -> torch.Tensor:
+    def _concatenate(self, arrays: Sequence[Floats]) -> torch.Tensor:
         return torch.from_numpy(np.concatenate(arrays)).to(self._device)
 
     def _hidden(self, texts: Sequence[TokenizedGroup]) -> tuple[Packing, torch.Tensor]:
@@ -254,9 +254,9 @@ def _as_array(parameter: torch.Tensor) -> NDArray[Any]:
     return parameter.detach().cpu().view(torch.uint16).numpy() if parameter.dtype == torch.bfloat16 else array(parameter)
 
 
-def _fitted(saved: NDArray[Any], parameter: torch.Tensor, name: str, steps: int) -> NDArray[Any]:
+def _fit_to(saved: NDArray[Any], parameter: torch.Tensor, name: str, steps: int) -> NDArray[Any]:
     """A saved array for this parameter. fp32 becomes bfloat16 by stochastic rounding: rounding to the nearest would lose what was
     learned."""
     if parameter.dtype != torch.bfloat16 or is_bits(saved):
         return saved
-    return narrowed(saved, "BF16", generator(0, "restored", steps, zlib.crc32(name.encode())))
+    return round_to(saved, "BF16", generator(0, "restored", steps, zlib.crc32(name.encode())))

@@ -23,6 +23,7 @@ from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory, handshake
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import DuplicateIdentity, GroupsArrived, RecordRejected
+from waggle.network.messages.faults import Fault
 from waggle.network.transport.interface import PeerAway, Transport, fetch, reputation_of
 from waggle.network.transport.tasks import end
 from waggle.tasks.rollout_group import NEWCOMERS, JudgedGroup
@@ -83,13 +84,13 @@ class RolloutCollector:
         self._judging_line, self._strangers_line = asyncio.Lock(), asyncio.Lock()
         self._judging: asyncio.Future[VerifiedRecord] | None = None
 
-    async def run(self, connection: Transport) -> None:
+    async def run(self, transport: Transport) -> None:
         """Look, pull, judge, wait, until cancelled."""
         while True:
             while not self._bandwidth.may_read_directory():  # a limit that the person set
                 await asyncio.sleep(PAY_S)
             try:
-                await self._look(connection)
+                await self._look(transport)
             except PeerAway as away:  # the network restarts: the next look works again
                 log.debug("groups of peers were not looked for: %r", away)
             barren = {peer.id for peer in self._reputations if peer.barren}
@@ -102,11 +103,11 @@ class RolloutCollector:
         if self._judging is not None:
             await asyncio.gather(self._judging, return_exceptions=True)  # a refusal no longer matters
 
-    async def _look(self, connection: Transport) -> None:
+    async def _look(self, transport: Transport) -> None:
         self._collect_finished_pulls()
-        by_handshake = await self._ask_for_handshakes(connection)
+        by_handshake = await self._ask_for_handshakes(transport)
         announced = dict(by_handshake)
-        for origin, each in (await self._read(connection)).items():
+        for origin, each in (await self._read(transport)).items():
             if origin not in announced or announced[origin].expires < each.expires:
                 announced[origin] = each
         own_id = self._context.identity.peer_id
@@ -122,25 +123,25 @@ class RolloutCollector:
         resting = {origin for origin in current if self._rate_limits.used_up(self._reputations.of(origin).payers)}
         chosen = directory.choose_peers(
             current,
-            avoid={own_id, *self._pulling, *self._peers_to_skip(connection, current), *self._reputations.avoided(), *resting},
+            avoid={own_id, *self._pulling, *self._peers_to_skip(transport, current), *self._reputations.avoided(), *resting},
             tried=self._tried,
             known=self._reputations.trusted() | by_handshake.keys(),
             count=self._options.peers_per_pull,
             random=self._random,
         )[: MAX_PULLS - len(self._pulling)]
-        self._begin(connection, {origin: current[origin] for origin in chosen}, now)
+        self._begin(transport, {origin: current[origin] for origin in chosen}, now)
 
-    async def read(self, connection: Transport) -> dict[bytes, bytes]:
+    async def read(self, transport: Transport) -> dict[bytes, bytes]:
         """The signed announcements of one shard of the directory, charged to the bandwidth limit; raises PeerAway."""
-        network = connection.network
+        network = transport.network
         entries = await network.read_directory(directory.key_to_read(self._digest, self._depth.bits, self._random))
         self._bandwidth.charge_directory(network.replicas * sum(len(origin) + len(blob) for origin, blob in entries.items()))
         return entries
 
-    async def _read(self, connection: Transport) -> dict[bytes, Announcement]:
+    async def _read(self, transport: Transport) -> dict[bytes, Announcement]:
         """The announcements of one shard of the directory; a sample of them if there are many."""
         try:
-            entries = await self.read(connection)
+            entries = await self.read(transport)
         except PeerAway as away:  # the shard is too large, or no peer that holds it answers: the handshakes remain
             log.debug("the directory was not read: %r", away)
             return {}
@@ -150,7 +151,7 @@ class RolloutCollector:
         sample = self._random.sample(sorted(announced), min(len(announced), MAX_READ))
         return {origin: announced[origin] for origin in sample}
 
-    async def _ask_for_handshakes(self, connection: Transport) -> dict[bytes, Announcement]:
+    async def _ask_for_handshakes(self, transport: Transport) -> dict[bytes, Announcement]:
         """The announcements that some trusted and some other connected peers give in their handshakes."""
         # Only connected peers: p2pd waits longer after each failed call. The transport calls the others now and then.
         now = time.time()
@@ -162,12 +163,12 @@ class RolloutCollector:
             *self._sample(callees & trusted, self._options.peers_per_pull // 2),
             *self._sample(callees - trusted, STRANGERS_PER_LOOK),
         ]
-        answers = await asyncio.gather(*(self._handshake(connection, peer_id) for peer_id in sample))
+        answers = await asyncio.gather(*(self._handshake(transport, peer_id) for peer_id in sample))
         return {peer_id: each for peer_id, each in zip(sample, answers, strict=True) if each is not None}
 
-    async def _handshake(self, connection: Transport, peer_id: bytes) -> Announcement | None:
+    async def _handshake(self, transport: Transport, peer_id: bytes) -> Announcement | None:
         try:
-            blob = await connection.network.fetch_handshake(peer_id)
+            blob = await transport.network.fetch_handshake(peer_id)
             if not blob:  # it says nothing about itself
                 return None
             answer = handshake.read(blob)
@@ -192,7 +193,7 @@ class RolloutCollector:
     def _sample(self, peers: set[bytes], count: int) -> list[bytes]:
         return self._random.sample(sorted(peers), min(len(peers), count))
 
-    def _begin(self, connection: Transport, chosen: dict[bytes, Announcement], now: float) -> None:
+    def _begin(self, transport: Transport, chosen: dict[bytes, Announcement], now: float) -> None:
         """Start pulls from these peers in the background: a slow one delays neither the others nor the next look.
 
         An announced size is only a claim, so each pull is charged as the largest until it has come. A peer that cannot pay
@@ -202,17 +203,17 @@ class RolloutCollector:
             payers = self._reputations.of(origin).payers
             if self._rate_limits.pulls.has(payers):
                 self._rate_limits.pulls.charge(payers, MAX_PULL_BYTES)
-                self._pulling[origin] = asyncio.create_task(self._pull_one(connection, origin, announced, payers, now))
+                self._pulling[origin] = asyncio.create_task(self._pull_one(transport, origin, announced, payers, now))
 
     def _collect_finished_pulls(self) -> None:
         """Remove the pulls that have ended; raises what only a bug of ours can raise in one."""
         for origin in [origin for origin, pull in self._pulling.items() if pull.done()]:
             self._pulling.pop(origin).result()
 
-    async def _pull_one(self, connection: Transport, origin: bytes, announced: Announcement, payers: Payers, now: float) -> None:
+    async def _pull_one(self, transport: Transport, origin: bytes, announced: Announcement, payers: Payers, now: float) -> None:
         with suppress(PeerAway):  # our own network just ended: the next look finds it again
             try:
-                blob = await self._pull(connection, origin, announced, payers)
+                blob = await self._pull(transport, origin, announced, payers)
             finally:
                 self._rate_limits.pulls.charge(payers, -MAX_PULL_BYTES)  # `_pull` charged what really came
             if not blob:
@@ -220,14 +221,14 @@ class RolloutCollector:
             # At most one stranger waits in the line of the trusted peers, so these wait for two records at most.
             line = nullcontext() if self._reputations.of(origin).trusted else self._strangers_line
             async with line, self._judging_line:  # the round's own judging never waits for more than one record
-                await self._accept(connection, origin, announced, blob, now)
+                await self._accept(transport, origin, announced, blob, now)
 
-    async def _pull(self, connection: Transport, origin: bytes, announced: Announcement, payers: Payers) -> bytes:
+    async def _pull(self, transport: Transport, origin: bytes, announced: Announcement, payers: Payers) -> bytes:
         while not self._bandwidth.may_receive():  # a limit that the person set
             await asyncio.sleep(PAY_S)
         began = time.monotonic()
         blob = self._uploaded(announced.sha256) or await fetch(
-            connection, self._bandwidth, origin=origin, via=announced.via, sha256=announced.sha256,
+            transport, self._bandwidth, origin=origin, via=announced.via, sha256=announced.sha256,
             seconds=self._options.patience, certificate=self._context.membership.certificate(),
             paid=lambda size: self._rate_limits.pulls.charge(payers, size),
         )  # fmt: skip
@@ -246,9 +247,9 @@ class RolloutCollector:
             log.debug("peer %s is slow: %d bytes took %.1f s", short_id(origin), len(blob), seconds)
         return blob
 
-    async def _accept(self, connection: Transport, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
+    async def _accept(self, transport: Transport, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
         """Judge a record as of `now`, when it was chosen: waiting in line must not make it too old."""
-        payers, watch = (await reputation_of(origin, self._reputations, connection)).payers, VerifierStopwatch()
+        payers, watch = (await reputation_of(origin, self._reputations, transport)).payers, VerifierStopwatch()
         if self._context.is_paused() or not self._rate_limits.work.has(payers):  # since it was chosen
             reason = "this computer rests" if self._context.is_paused() else "its share of judging is used up"
             log.debug("a record of peer %s is dropped unjudged: %s", short_id(origin), reason)
@@ -270,7 +271,7 @@ class RolloutCollector:
         finally:  # also if the record ended the verifier
             self._rate_limits.work.charge(payers, watch.seconds)
         if verified.reserved:
-            self._reject(origin, "reserved question", verified.reserved)
+            self._reject(origin, Fault.RESERVED_QUESTION, verified.reserved)
         self._add_to_pool(origin, verified)
 
     def _add_to_pool(self, origin: bytes, verified: VerifiedRecord) -> None:
@@ -297,13 +298,13 @@ class RolloutCollector:
         if len(self._tried) > REMEMBERED:
             self._tried.popitem(last=False)
 
-    def _peers_to_skip(self, connection: Transport, current: Mapping[bytes, Announcement]) -> list[bytes]:
+    def _peers_to_skip(self, transport: Transport, current: Mapping[bytes, Announcement]) -> list[bytes]:
         self._failed = {origin: each for origin, each in self._failed.items() if origin in current}
         givers_of = {origin: current[origin].via or (origin,) for origin in self._failed}
         here = {
             origin
             for origin, givers in givers_of.items()
-            if not connection.calls_peers or any(self._reputations.of(giver).connection != "gone" for giver in givers)
+            if not transport.calls_peers or any(self._reputations.of(giver).connection != "gone" for giver in givers)
         }
         return peers_to_skip(self._failed, current, here, time.monotonic())
 

@@ -11,15 +11,12 @@ from waggle.network.limits.rate_limits import of_largest_holder
 from waggle.network.messages.rollout_record import oldest_epoch
 from waggle.rl.advantage import CRUMB_SPAN, teaches
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import QuestionId
-from waggle.tasks.rollout_group import JudgedGroup
+from waggle.tasks.rollout_group import GroupKey, JudgedGroup
 
 log = logging.getLogger(__name__)
 
 CAPACITY = 256  # groups
 REMEMBERED = 20_000  # groups that were here before, so that each is trained on at most once
-
-Key = tuple[bytes, QuestionId]
 
 
 class GroupPool:
@@ -42,8 +39,8 @@ class GroupPool:
         self._clock = clock
         self._crumb_span = crumb_span
         self._lock = threading.Lock()
-        self._waiting: OrderedDict[Key, JudgedGroup] = OrderedDict()
-        self._met: OrderedDict[Key, None] = OrderedDict()
+        self._waiting: OrderedDict[GroupKey, JudgedGroup] = OrderedDict()
+        self._met: OrderedDict[GroupKey, None] = OrderedDict()
 
     def __len__(self) -> int:
         with self._lock:
@@ -84,7 +81,7 @@ class GroupPool:
         if keys:
             log.debug("%d waiting groups of peer %s leave the pool", len(keys), short_id(origin))
 
-    def _meet(self, key: Key) -> bool:
+    def _meet(self, key: GroupKey) -> bool:
         if key in self._met:
             return False
         self._met[key] = None
@@ -98,10 +95,10 @@ class GroupPool:
         if len(self._waiting) > self._capacity:
             self._drop_oldest_of_most(of_largest_holder((key, group.source or key[0], 1) for key, group in self._waiting.items()))
 
-    def _from(self, source: str | bytes) -> list[Key]:
+    def _from(self, source: str | bytes) -> list[GroupKey]:
         return [key for key, group in self._waiting.items() if (group.source or key[0]) == source]
 
-    def _drop_oldest_of_most(self, keys: Sequence[Key]) -> None:
+    def _drop_oldest_of_most(self, keys: Sequence[GroupKey]) -> None:
         """Drop the oldest group of the peer that has most of these."""
         key = of_largest_holder((key, key[0], 1) for key in keys)[0]
         del self._waiting[key]
@@ -109,7 +106,7 @@ class GroupPool:
 
     def _forget_old(self) -> None:
         oldest = oldest_epoch(self._charter, self._clock())
-        keys = [key for key in self._waiting if key[1].epoch < oldest]
+        keys = [key for key in self._waiting if key[1] < oldest]
         for key in keys:
             del self._waiting[key]
         if keys:

@@ -68,7 +68,7 @@ class RolloutPublisher:
         """Announce soon: there is a new payload, or there are new peers to announce it to."""
         self._due.set()
 
-    async def run(self, connection: Transport) -> None:
+    async def run(self, transport: Transport) -> None:
         """Keep the newest payload announced for as long as others accept it."""
         while True:
             with suppress(TimeoutError):  # nothing new: the same announcement is renewed before it expires
@@ -77,7 +77,7 @@ class RolloutPublisher:
             self._due.clear()
             self._seal()
             try:
-                await self._announce(connection)
+                await self._announce(transport)
             except PeerAway as away:  # the network restarts; joining it calls `renew`
                 log.debug("the announcement was not published: %r", away)
             await asyncio.sleep(self._depth.pause(self._context.options.tempo))
@@ -94,21 +94,21 @@ class RolloutPublisher:
         while len(self._published) > MAX_PAYLOADS:
             self._published.popitem(last=False)
 
-    async def _announce(self, connection: Transport) -> None:
+    async def _announce(self, transport: Transport) -> None:
         if not self._published:
             return
         sha256, newest = next(reversed(self._published.items()))
-        via = await connection.network.upload(sha256, newest.blob)
+        via = await transport.network.upload(sha256, newest.blob)
         for holder in via:
             self._outbox.add("groups", newest.blob, holder)
-        signed, announced = self._signed(sha256, newest, via, await self._upload_answer_sheet(connection))
+        signed, announced = self._signed(sha256, newest, via, await self._upload_answer_sheet(transport))
         if not directory.is_current(announced, self._context.charter, self._context.clock()):
             self.announced = b""
             return
         self.announced = self._outbox.add("announcement", signed)
-        await self.put(connection, self._context.identity.peer_id, signed, announced.expires_at)
+        await self.put(transport, self._context.identity.peer_id, signed, announced.expires_at)
 
-    async def put(self, connection: Transport, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
+    async def put(self, transport: Transport, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
         """Put an announcement under each of a peer's keys in the directory; raises PeerAway if no key can be reached.
 
         Returns whether any key took it.
@@ -116,20 +116,20 @@ class RolloutPublisher:
         accepted: list[bool] = []
         for key in self.places(peer_id):
             try:
-                accepted.append(await connection.network.announce(key, peer_id, signed, expires_at))
+                accepted.append(await transport.network.announce(key, peer_id, signed, expires_at))
             except PeerAway as away:  # strangers that surround one key must not block the others
                 log.debug("one key of the directory was not reached: %r", away)
         if not accepted:
             raise PeerAway("no key of the directory is reached")
         return any(accepted)
 
-    async def _upload_answer_sheet(self, connection: Transport) -> bytes:
+    async def _upload_answer_sheet(self, transport: Transport) -> bytes:
         """The sha256 of the answer sheet to announce; empty if no gateway takes it: the groups are announced all the same."""
         sheet, sha256 = self._answer_sheet()
         if not sheet:
             return sha256
         try:
-            for holder in await connection.network.upload(sha256, sheet):
+            for holder in await transport.network.upload(sha256, sheet):
                 self._outbox.add("sheet", sheet, holder)
         except PeerAway as away:
             log.debug("the answer sheet is not announced: %r", away)

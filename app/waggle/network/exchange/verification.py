@@ -12,9 +12,10 @@ import msgspec
 from waggle.core.errors import BadRecord, CharterError, VerifierError, VerifierGone
 from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
+from waggle.network.messages.faults import Fault
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import Question, seed_of, split_of
+from waggle.tasks.questions import Question, split_of
 from waggle.tasks.rollout_group import RIGHT, TAGS, Completion, JudgedGroup, Verdict
 from waggle.tasks.sandbox import verifier as verifying
 from waggle.tasks.sandbox.verifier import Verifier, batched
@@ -73,16 +74,16 @@ def verify_record(
     Blocks while it judges; `watch` counts the verifier's share of that.
     """
     if len(blob) != announced.size or hashlib.sha256(blob).digest() != announced.sha256:
-        raise BadRecord("not the payload that was announced")
+        raise BadRecord(Fault.OTHER_PAYLOAD)
     record = rollout_record.decode(blob, charter, origin=origin, now=now)
     if (record.round, record.epoch, record.model) != (announced.round, announced.epoch, announced.model):
-        raise BadRecord("not the round that was announced")
+        raise BadRecord(Fault.OTHER_ROUND)
     try:
         groups = _judge_groups(record, charter, verifier, watch or VerifierStopwatch())
     except VerifierGone:  # our own trouble, not the sender's
         raise
     except (CharterError, VerifierError) as error:  # of this question only; the round notices a broken verifier by itself
-        raise BadRecord("cannot be judged") from error
+        raise BadRecord(Fault.CANNOT_BE_JUDGED) from error
     return VerifiedRecord(record, groups, reserved=len(record.groups) - len(groups))
 
 
@@ -90,21 +91,21 @@ def _judge_groups(
     record: RolloutRecord, charter: Charter, verifier: Verifier, watch: VerifierStopwatch
 ) -> tuple[JudgedGroup, ...]:
     digest = charter.digest
-    keys = [(group.id.dataset, seed_of(digest, record.origin, group.id)) for group in record.groups]
+    keys = [group.id.key(digest, record.origin) for group in record.groups]
     judged_groups, questions = [], list[Question]()
     for batch in batched(keys, BATCH_QUESTIONS):  # in batches, so that the round's own judging waits for one at most
         with watch.turn(verifier):
             questions += verifier.questions(batch)
     making = watch.seconds  # the time of making questions is the charter's doing, not the sender's
     if not all(question.text for question in questions):
-        raise BadRecord("cannot be judged")
+        raise BadRecord(Fault.CANNOT_BE_JUDGED)
     for group, question in zip(record.groups, questions, strict=True):
         if split_of(question.dataset, question.text) != "train":
             continue
         with watch.turn(verifier):  # one group in a turn, for the same reason
             verdicts = verifier.judge_strangers([(question, completion) for completion in group.completions])
         if watch.seconds - making > RECORD_S:
-            raise BadRecord("takes too long to judge")
+            raise BadRecord(Fault.TOO_SLOW_TO_JUDGE)
         strict = tuple(map(strict_verdict, group.completions, verdicts))
         judged_groups.append(JudgedGroup(group=group, question=question, verdicts=strict, round=record.round, model=record.model))
     return tuple(judged_groups)

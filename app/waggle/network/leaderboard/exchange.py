@@ -23,6 +23,7 @@ from waggle.network.messages import answer_sheet
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.answer_sheet import AnswerSheet
 from waggle.network.messages.events import LeaderboardChanged, RecordRejected
+from waggle.network.messages.faults import Fault
 from waggle.network.transport.interface import PeerAway, Transport, fetch, reputation_of
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.rollout_group import RIGHT, Completion
@@ -75,12 +76,12 @@ class AnswerSheetExchange:
         """Our newest sheet and its sha256; both empty if there is none that peers would score now."""
         return self._own if answer_sheet.is_current(self._own_epoch, self._context.clock()) else NO_SHEET
 
-    async def run(self, connection: Transport) -> None:
+    async def run(self, transport: Transport) -> None:
         """Look, ask, score, wait, until cancelled."""
         while True:
             if self.enabled:
                 try:
-                    await self._look(connection)
+                    await self._look(transport)
                 except PeerAway as away:  # the network restarts: the next look works again
                     log.debug("answer sheets were not looked for: %r", away)
             await asyncio.sleep(self._options.tempo * SLOWER)
@@ -129,7 +130,7 @@ class AnswerSheetExchange:
             self._report()
         self._on_published()
 
-    async def _look(self, connection: Transport) -> None:
+    async def _look(self, transport: Transport) -> None:
         now, epoch = time.monotonic(), epoch_at(self._context.clock())
         self._resting = {peer_id: until for peer_id, until in self._resting.items() if until > now}
         avoided = {self._context.identity.peer_id, *self._resting, *self._reputations.avoided()}
@@ -147,7 +148,7 @@ class AnswerSheetExchange:
                 continue
             self._resting[peer_id] = now + self._options.tempo * SLOWEST
             try:
-                await self._ask(connection, peer_id, each)
+                await self._ask(transport, peer_id, each)
             except BadRecord as bad:  # counted against the peer and reported; the others are asked all the same
                 self._accounts.reject(peer_id, bad.title, cause=bad.__cause__)
                 self._context.report(RecordRejected(origin=peer_id, reason=bad.title))
@@ -166,12 +167,12 @@ class AnswerSheetExchange:
 
         return sorted(sorted(new, key=lambda item: (item[0] not in trusted, random.random())), key=turn)
 
-    async def _ask(self, connection: Transport, peer_id: bytes, announced: Announcement) -> None:
+    async def _ask(self, transport: Transport, peer_id: bytes, announced: Announcement) -> None:
         if not self._bandwidth.may_receive():  # a limit that the person set
             return
         payers = self._reputations.of(peer_id).payers
         blob = self._uploaded(announced.sheet) or await fetch(
-            connection, self._bandwidth, origin=peer_id, via=announced.via, sha256=announced.sheet,
+            transport, self._bandwidth, origin=peer_id, via=announced.via, sha256=announced.sheet,
             seconds=self._options.patience, certificate=self._context.membership.certificate(),
             paid=lambda size: self._rate_limits.pulls.charge(payers, size),
         )  # fmt: skip
@@ -181,7 +182,7 @@ class AnswerSheetExchange:
             return
         self._remember(peer_id, announced.sheet)
         if hashlib.sha256(blob).digest() != announced.sheet:
-            raise BadRecord("not the answer sheet that was named")
+            raise BadRecord(Fault.OTHER_SHEET)
         sheet = answer_sheet.read(blob, self._context.charter, origin=peer_id)
         # Neither is an offence: the named sheet may be old by now, and its clock or ours may be wrong.
         if not answer_sheet.is_current(sheet.epoch, self._context.clock()):
@@ -189,7 +190,7 @@ class AnswerSheetExchange:
         elif not self._context.membership.admits(peer_id, sheet.certificate):
             log.debug("the answer sheet of peer %s is not scored: its certificate does not hold here now", short_id(peer_id))
         elif self.scores.epoch_of(peer_id) < sheet.epoch:
-            await self._score(sheet, (await reputation_of(peer_id, self._reputations, connection)).party)
+            await self._score(sheet, (await reputation_of(peer_id, self._reputations, transport)).party)
 
     def _remember(self, peer_id: bytes, sha256: bytes) -> None:
         self._read[peer_id] = sha256
@@ -212,7 +213,7 @@ class AnswerSheetExchange:
             log.info("the answer sheet of peer %s was not scored: %s", short_id(sheet.origin), error.title)
             return
         except (CharterError, VerifierError) as error:
-            raise BadRecord("cannot be judged") from error
+            raise BadRecord(Fault.CANNOT_BE_JUDGED) from error
         finally:
             self._rate_limits.work.charge(self._reputations.of(sheet.origin).payers, watch.seconds)
 

@@ -9,6 +9,7 @@ from waggle.core.peer_id import PEER_ID_BYTES
 from waggle.network.identity.keys import SIGNATURE_BYTES, Identity, verify
 from waggle.network.identity.membership import CERTIFICATE_BYTES
 from waggle.network.messages import rollout_record
+from waggle.network.messages.faults import Fault
 from waggle.tasks.charter import PROTOCOL
 
 LIFETIME_S = 300  # of an announcement; it is renewed while it is valid
@@ -66,20 +67,20 @@ def read(blob: bytes, origin: bytes) -> Announcement:
     """Check form and signature of an announcement of `origin`; raises BadRecord (of which ForgedAnnouncement is one) only."""
     announcement = parse(blob)
     if not verify(origin, DOMAIN, blob[:-SIGNATURE_BYTES], blob[-SIGNATURE_BYTES:]):
-        raise ForgedAnnouncement("forged announcement")
+        raise ForgedAnnouncement(Fault.FORGED_ANNOUNCEMENT)
     return announcement
 
 
 def parse(blob: bytes) -> Announcement:
     """Decode an announcement whose signature was verified before; raises BadRecord only."""
     if not SIGNATURE_BYTES < len(blob) <= MAX_BYTES:
-        raise BadRecord("announcement size")
+        raise BadRecord(Fault.WRONG_ANNOUNCEMENT_SIZE)
     try:
         announcement = _decoder.decode(blob[:-SIGNATURE_BYTES])
     except UNREADABLE as error:  # not the agreed form
-        raise BadRecord("malformed announcement") from error
+        raise BadRecord(Fault.MALFORMED_ANNOUNCEMENT) from error
     if not rollout_record.is_model_name(announcement.model):
-        raise BadRecord("model name")
+        raise BadRecord(Fault.INVALID_MODEL_NAME)
     if len(announcement.sheet) not in (0, SHA256_BYTES):  # a gateway would close the connection of a client that asks for it
-        raise BadRecord("answer sheet")
+        raise BadRecord(Fault.INVALID_SHEET_HASH)
     return announcement

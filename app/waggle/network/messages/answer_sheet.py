@@ -15,6 +15,7 @@ from waggle.network.identity.keys import SIGNATURE_BYTES, Identity, verify
 from waggle.network.identity.membership import CERTIFICATE_BYTES
 from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Digest, PeerId
+from waggle.network.messages.faults import Fault
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.rollout_group import Completion
@@ -75,20 +76,20 @@ def signed(sheet: AnswerSheet, charter: Charter, identity: Identity) -> bytes:
 def read(blob: bytes, charter: Charter, *, origin: bytes) -> AnswerSheet:
     """Read a sheet of `origin`, of any epoch; raises BadRecord only."""
     if not SIGNATURE_BYTES < len(blob) <= MAX_BYTES:
-        raise BadRecord("answer sheet size")
+        raise BadRecord(Fault.WRONG_SHEET_SIZE)
     body = blob[:-SIGNATURE_BYTES]
     if not verify(origin, DOMAIN, body, blob[-SIGNATURE_BYTES:]):
-        raise BadRecord("forged answer sheet")
+        raise BadRecord(Fault.FORGED_SHEET)
     try:
         wire = _decoder.decode(rollout_record.decompress(body, MAX_RAW))
     except UNREADABLE as error:  # not the agreed form
-        raise BadRecord("malformed answer sheet") from error
+        raise BadRecord(Fault.MALFORMED_SHEET) from error
     if wire.charter != charter.digest:
-        raise BadRecord("another charter")
+        raise BadRecord(Fault.OTHER_CHARTER)
     if wire.origin != origin:
-        raise BadRecord("another origin")
+        raise BadRecord(Fault.OTHER_ORIGIN)
     if not rollout_record.is_model_name(wire.model):
-        raise BadRecord("model name")
+        raise BadRecord(Fault.INVALID_MODEL_NAME)
     return AnswerSheet(
         origin=origin, epoch=wire.epoch, exam=wire.exam, round=wire.round, learned=wire.learned, model=wire.model,
         answers=_read_answers(wire.answers, charter), certificate=wire.certificate,
@@ -103,13 +104,13 @@ def is_current(epoch: int, now: float) -> bool:
 def require_exam(sheet: AnswerSheet, exam: Exam) -> None:
     """Raise BadRecord if these are answers to other questions, or too many or too few."""
     if sheet.exam != exam.digest or len(sheet.answers) != len(exam.questions):
-        raise BadRecord("answers to other questions")
+        raise BadRecord(Fault.OTHER_QUESTIONS)
 
 
 def _read_answers(answers: Sequence[_WireAnswer], charter: Charter) -> tuple[Completion, ...]:
     for each in answers:
         if not rollout_record.is_sound(each.text, charter):
-            raise BadRecord("broken text")
+            raise BadRecord(Fault.BROKEN_TEXT)
     return tuple(Completion(text=each.text, ended=each.ended) for each in answers)
 
 

@@ -11,6 +11,7 @@ import msgspec
 from waggle import __version__
 from waggle.core.errors import UNREADABLE, BadRecord
 from waggle.network.messages import announcement
+from waggle.network.messages.faults import Fault
 from waggle.tasks.charter import PROTOCOL
 
 MAX_BYTES = 1024
@@ -40,11 +41,11 @@ def write(charter: bytes, announced: bytes) -> bytes:
 def read(blob: bytes) -> Handshake:
     """A peer's handshake; raises BadRecord only."""
     if not 0 < len(blob) <= MAX_BYTES:
-        raise BadRecord("greeting size")
+        raise BadRecord(Fault.WRONG_HANDSHAKE_SIZE)
     try:
         return _decoder.decode(blob)
     except UNREADABLE as error:  # not the agreed form
-        raise BadRecord("malformed greeting") from error
+        raise BadRecord(Fault.MALFORMED_HANDSHAKE) from error
 
 
 class VersionInfo(Protocol):

@@ -11,6 +11,7 @@ import msgspec
 import zstandard
 
 from waggle.core.errors import UNREADABLE, BadRecord
+from waggle.network.messages.faults import Fault
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at
 from waggle.tasks.rollout_group import Author, Completion, Group
@@ -38,7 +39,8 @@ class _WireCompletion(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
 
 class _WireGroup(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     specialty: Count
-    index: Count
+    level: Count
+    number: Count  # of the origin's question in the epoch
     completions: Annotated[tuple[_WireCompletion, ...], msgspec.Meta(max_length=16)]
 
 
@@ -83,7 +85,7 @@ def encode(record: RolloutRecord, charter: Charter) -> bytes:
 
 def merge(earlier: RolloutRecord, later: RolloutRecord) -> RolloutRecord:
     """Both records as one of the later round. Groups of another epoch cannot travel with it and are left out."""
-    groups = {group.id: group for group in (*earlier.groups, *later.groups) if group.id.epoch == later.epoch}
+    groups = {group.id.number: group for group in (*earlier.groups, *later.groups) if group.id.epoch == later.epoch}
     return msgspec.structs.replace(later, groups=tuple(groups.values())[-MAX_GROUPS:])
 
 
@@ -92,19 +94,19 @@ def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> Rollo
     try:
         wire = _decoder.decode(decompress(blob, MAX_RAW))
     except UNREADABLE as error:  # not the agreed form
-        raise BadRecord("malformed") from error
+        raise BadRecord(Fault.MALFORMED_RECORD) from error
     if wire.v != PROTOCOL:
-        raise BadRecord("another protocol")
+        raise BadRecord(Fault.OTHER_PROTOCOL)
     if wire.charter != charter.digest:
-        raise BadRecord("another charter")
+        raise BadRecord(Fault.OTHER_CHARTER)
     if wire.origin != origin:
-        raise BadRecord("another origin")
+        raise BadRecord(Fault.OTHER_ORIGIN)
     if not is_model_name(wire.model):
-        raise BadRecord("model name")
+        raise BadRecord(Fault.INVALID_MODEL_NAME)
     check_epoch(wire.epoch, charter, now)
     groups = tuple(_read_group(group, wire, charter) for group in wire.groups)
-    if len({group.id for group in groups}) != len(groups):
-        raise BadRecord("a question twice")
+    if len({group.id.number for group in groups}) != len(groups):
+        raise BadRecord(Fault.QUESTION_TWICE)
     return RolloutRecord(origin=origin, round=wire.round, epoch=wire.epoch, model=wire.model, groups=groups)
 
 
@@ -130,9 +132,9 @@ def check_epoch(epoch: int, charter: Charter, now: float) -> None:
     """Raise BadRecord for an epoch outside the charter's age window; one epoch of clock skew is allowed."""
     current = epoch_at(now)
     if epoch > current + 1:
-        raise BadRecord("from the future")
+        raise BadRecord(Fault.FROM_THE_FUTURE)
     if epoch < oldest_epoch(charter, now):
-        raise BadRecord("too old")
+        raise BadRecord(Fault.TOO_OLD)
 
 
 def oldest_epoch(charter: Charter, now: float) -> int:
@@ -167,36 +169,39 @@ def is_sound(text: str, charter: Charter) -> bool:
 def decompress(blob: bytes, most: int) -> bytes:
     """The content of a zstd frame, at most `most` bytes; raises BadRecord."""
     if len(blob) > MAX_BLOB:
-        raise BadRecord("too large")
+        raise BadRecord(Fault.TOO_LARGE)
     try:
         size = zstandard.frame_content_size(blob)
         if not 0 < size <= most:  # -1: a frame that does not say its size
-            raise BadRecord("too large unpacked")
+            raise BadRecord(Fault.TOO_LARGE_UNPACKED)
         decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
         return decompressor.decompress(blob, max_output_size=size, allow_extra_data=False)
     except zstandard.ZstdError as error:  # the sender's fault
-        raise BadRecord("malformed compression") from error
+        raise BadRecord(Fault.MALFORMED_COMPRESSION) from error
 
 
 def _read_group(wire: _WireGroup, record: _WireRecord, charter: Charter) -> Group:
     if wire.specialty >= len(charter.specialties):
-        raise BadRecord("unknown specialty")
-    if wire.index >= charter.index_cap:
-        raise BadRecord("question index")
+        raise BadRecord(Fault.UNKNOWN_SPECIALTY)
+    specialty = charter.specialties[wire.specialty]
+    if wire.level >= len(specialty.levels):
+        raise BadRecord(Fault.UNKNOWN_LEVEL)
+    if wire.number >= charter.questions_per_epoch:
+        raise BadRecord(Fault.QUESTION_BEYOND_LIMIT)
     if not charter.group_size_min <= len(wire.completions) <= charter.group_size_max:
-        raise BadRecord("group size")
+        raise BadRecord(Fault.WRONG_GROUP_SIZE)
     for completion in wire.completions:
         if len(completion.text) > charter.completion_characters:
-            raise BadRecord("completion too long")
+            raise BadRecord(Fault.COMPLETION_TOO_LONG)
         if not is_sound(completion.text, charter):
-            raise BadRecord("broken text")
+            raise BadRecord(Fault.BROKEN_TEXT)
     return Group(
         origin=record.origin,
-        id=QuestionId(charter.specialties[wire.specialty].dataset, record.epoch, wire.index),
+        id=QuestionId(specialty.dataset, record.epoch, wire.number, wire.level),
         completions=tuple(Completion(text=each.text, ended=each.ended, by=each.by) for each in wire.completions),
     )
 
 
 def _wire_group(group: Group, charter: Charter) -> _WireGroup:
     completions = tuple(_WireCompletion(each.text, each.ended, each.by) for each in group.completions)
-    return _WireGroup(charter.position(group.id.dataset), group.id.index, completions)
+    return _WireGroup(charter.position(group.id.dataset), group.id.level, group.id.number, completions)

@@ -1,6 +1,6 @@
 """Dr. GRPO (arXiv 2503.20783): GRPO without its two biases, to long wrong answers and to very easy or hard questions."""
 
-from waggle.rl.advantage import centred
+from waggle.rl.advantage import centred_rewards
 from waggle.rl.update_rules.interface import Rule, ScoredGroup, TokenAdvantages, per_token
 
 
@@ -11,7 +11,7 @@ def teach(scored: ScoredGroup) -> TokenAdvantages:
     """
     size = len(scored.lengths)
     return TokenAdvantages(
-        advantage=per_token(centred(scored.rewards, scored.crumb_span), scored.lengths),
+        advantage=per_token(centred_rewards(scored.rewards, scored.crumb_span), scored.lengths),
         weight=per_token([1.0 / (scored.groups * size * scored.longest)] * size, scored.lengths),
     )
 

@@ -25,7 +25,7 @@ class Candidates:
     @property
     def teaching(self) -> list[int]:
         """Positions of the local groups that teach something."""
-        return [i for i, group in enumerate(self.local_groups) if teaches(group.rewards, self.crumb_span)]
+        return [i for i, group in enumerate(self.local_groups) if teaches(group.lesson_rewards, self.crumb_span)]
 
     def useful(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
         """The groups among these that teach something."""

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from waggle.tasks import specialties
-from waggle.tasks.charter import Specialty
+from waggle.tasks.questions import QuestionKey
 from waggle.tasks.sandbox import hardening, mended_datasets, messages, reasoning_gym_patches
 from waggle.tasks.sandbox.verifier_process import CharterDatasets, claim_stdout
 
@@ -58,7 +58,7 @@ class Examination:
     """One dataset with its default settings, prepared as in the verifier's child."""
 
     def __init__(self, request: messages.ExamineDataset) -> None:
-        self._specialty = Specialty(dataset=request.dataset, title=request.dataset[:40])
+        self._dataset = messages.DatasetLevels(request.dataset, ({},))
         if not request.upstream:
             reasoning_gym_patches.replace_scorers()
             mended_datasets.mend_datasets()
@@ -72,18 +72,18 @@ class Examination:
         self._bystander = AuditEventRecorder()
 
     def _new_bench(self) -> CharterDatasets:
-        return CharterDatasets((self._specialty,))
+        return CharterDatasets((self._dataset,))
 
     def make(self, seeds: list[int]) -> messages.GeneratedQuestions:
-        bench, dataset = self._new_bench(), self._specialty.dataset
+        bench, dataset = self._new_bench(), self._dataset.dataset
         began = time.process_time()
-        pairs = [(bench.question((dataset, seed)), bench.answer((dataset, seed))) for seed in seeds]
+        pairs = [(bench.question(QuestionKey(dataset, seed)), bench.answer(QuestionKey(dataset, seed))) for seed in seeds]
         self._bench = bench
         return messages.GeneratedQuestions(pairs, (time.process_time() - began) / len(seeds))
 
     def score(self, seed: int, text: str) -> messages.AnswerScore:
         """Score an answer; of two tries at a slow one, the faster counts."""
-        dataset, entry = self._bench.entry((self._specialty.dataset, seed))
+        dataset, entry = self._bench.entry(QuestionKey(self._dataset.dataset, seed))
         text = text.strip()  # as the verifier does
         outcome = self._look(dataset, entry, text)
         if outcome.seconds < SLOW:
@@ -153,7 +153,7 @@ def _answer(request: messages.AuditRequest, examination: Examination | None) -> 
     return messages.Failed("out of order"), examination
 
 
-def _failed(error: Exception) -> messages.Failed:
+def _failure_message(error: Exception) -> messages.Failed:
     """A short reason without paths of this computer: it goes into a public file."""
     if isinstance(error, OSError):
         return messages.Failed(f"they need {os.path.basename(str(error.filename))} opened")
@@ -175,7 +175,7 @@ def main() -> None:
             try:
                 reply, examination = _answer(decoder.decode(frame), examination)
             except Exception as error:  # noqa: BLE001 - any exception of a dataset is a finding
-                reply = _failed(error)
+                reply = _failure_message(error)
             messages.send(replies, reply)
 
 

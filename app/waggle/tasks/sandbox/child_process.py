@@ -72,7 +72,7 @@ class ChildProcess(Generic[Reply]):
         assert self.process.stdin is not None
         if self.process.stdin.closed:
             raise ChildKilled("it is not running")
-        self._send(messages.framed(request))
+        self._send(messages.frame_of(request))
         frame = self._wait_for_reply(seconds, work)
         if frame is None:
             raise self.ending()

@@ -11,7 +11,7 @@ from collections import Counter, OrderedDict
 import msgspec
 
 from waggle.tasks.charter import Charter
-from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
+from waggle.tasks.questions import Question, QuestionId, split_of
 from waggle.tasks.sandbox.verifier import Verifier
 
 QUESTIONS = 16  # the largest size of a group; a quarter of the completions of a usual round
@@ -38,7 +38,9 @@ def exam_of(verifier: Verifier, charter: Charter, epoch: int) -> Exam:
     """The exam of an epoch. Specialties take turns, and the next epoch continues where this one stops."""
     names = [specialty.dataset for specialty in charter.specialties]
     counts = Counter(names[(epoch * QUESTIONS + place) % len(names)] for place in range(QUESTIONS))
-    questions = [question for name, count in counts.items() for question in _reserved(verifier, charter, name, epoch, count)]
+    questions = [
+        question for name, count in counts.items() for question in _reserved_questions(verifier, charter, name, epoch, count)
+    ]
     return Exam(epoch=epoch, questions=tuple(questions))
 
 
@@ -60,11 +62,13 @@ class Exams:
             return self._exams[epoch]
 
 
-def _reserved(verifier: Verifier, charter: Charter, dataset: str, epoch: int, count: int) -> list[Question]:
+def _reserved_questions(verifier: Verifier, charter: Charter, dataset: str, epoch: int, count: int) -> list[Question]:
     questions: dict[str, Question] = {}
+    levels = len(charter.specialties[charter.position(dataset)].levels)
     for batch in range(MOST_BATCHES):
-        ids = [QuestionId(dataset, epoch, batch * BATCH + i) for i in range(BATCH)]
-        for question in verifier.questions([(dataset, seed_of(charter.digest, EXAMINER, question_id)) for question_id in ids]):
+        numbers = range(batch * BATCH, (batch + 1) * BATCH)
+        ids = [QuestionId(dataset, epoch, number, number % levels) for number in numbers]
+        for question in verifier.questions([question_id.key(charter.digest, EXAMINER) for question_id in ids]):
             if split_of(dataset, question.text) == "test":
                 questions.setdefault(question.text, question)
         if len(questions) >= count:

@@ -5,31 +5,38 @@ from typing import IO, Annotated, TypeVar
 import msgspec
 
 from waggle.core.errors import UNREADABLE
-from waggle.tasks.charter import Specialty
+from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import Verdict
 from waggle.tasks.sandbox.hardening import Sandbox
+from waggle.tasks.specialties.interface import Setting
 
 MAX_FRAME = 64 * 1024 * 1024
 REASON = 300  # characters of an error text, which may come from other people's code
 
-Key = tuple[str, int]  # (dataset, seed)
-Item = tuple[str, int, str, bool]  # dataset, seed, completion, ended by itself
+Item = tuple[QuestionKey, str, bool]  # a question, a completion, and whether that ended by itself
+
+
+class DatasetLevels(msgspec.Struct, frozen=True, array_like=True):
+    """A dataset and the settings of each level in which it makes questions."""
+
+    dataset: str
+    levels: tuple[dict[str, Setting], ...]
 
 
 class Prepare(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The first message: import everything that these specialties need, then drop privileges. Sent once."""
+    """The first message: import everything that these datasets need, then drop privileges. Sent once."""
 
-    specialties: tuple[Specialty, ...]
+    datasets: tuple[DatasetLevels, ...]
 
 
 class GenerateQuestions(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    keys: list[Key]
+    keys: list[QuestionKey]
 
 
 class GenerateAnswers(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """For the laboratory, and to show the true answer afterwards. Nodes never send answers to each other."""
 
-    keys: list[Key]
+    keys: list[QuestionKey]
 
 
 class Judge(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -143,11 +150,11 @@ Decoded = TypeVar("Decoded")
 
 def send(pipe: IO[bytes], message: msgspec.Struct) -> None:
     """Write one frame. Raises OSError if the other side is gone."""
-    pipe.write(framed(message))
+    pipe.write(frame_of(message))
     pipe.flush()
 
 
-def framed(message: msgspec.Struct) -> bytes:
+def frame_of(message: msgspec.Struct) -> bytes:
     frame = msgspec.msgpack.encode(message)
     return len(frame).to_bytes(4, "big") + frame
 
@@ -164,7 +171,7 @@ def receive(pipe: IO[bytes]) -> bytes | None:
 
 def reply(frame: bytes) -> Reply:
     """Decode a reply of the verifier's child. Raises EOFError if it is malformed: such a child is as good as dead."""
-    return _decoded(frame, _replies)
+    return _decode(frame, _replies)
 
 
 def require_all(request: Prepare | Request, answer: Texts | Verdicts) -> None:
@@ -178,15 +185,15 @@ def require_all(request: Prepare | Request, answer: Texts | Verdicts) -> None:
 
 def audit_reply(frame: bytes) -> AuditReply:
     """Decode a reply of the audit's child. Raises EOFError."""
-    return _decoded(frame, _audit_replies)
+    return _decode(frame, _audit_replies)
 
 
 def template_reply(frame: bytes) -> TemplateReply:
     """Decode a reply of a template's child. Raises EOFError."""
-    return _decoded(frame, _template_replies)
+    return _decode(frame, _template_replies)
 
 
-def _decoded(frame: bytes, decoder: msgspec.msgpack.Decoder[Decoded]) -> Decoded:
+def _decode(frame: bytes, decoder: msgspec.msgpack.Decoder[Decoded]) -> Decoded:
     try:
         return decoder.decode(frame)
     except UNREADABLE as error:

@@ -8,15 +8,18 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import zip_longest
 from typing import TypeVar
 
 from waggle.core.errors import CharterError, VerifierError, VerifierGone, VerifierKilled
+from waggle.tasks import catalogue
 from waggle.tasks.charter import Charter, other_questions
-from waggle.tasks.questions import Question, Split, split_of
+from waggle.tasks.questions import Question, QuestionKey, Split, split_of
 from waggle.tasks.rollout_group import UNJUDGED, Completion, Verdict
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildStarved, TripwireTripped
 from waggle.tasks.sandbox.hardening import Sandbox
+from waggle.tasks.specialties.interface import Difficulty, Setting
 
 START_SECONDS = 120.0  # importing reasoning-gym on a slow disk
 BATCH_SECONDS = 20.0  # wall-clock limit of one request
@@ -30,10 +33,20 @@ Part = TypeVar("Part")
 
 
 class Verifier:
-    """Questions and verdicts under one charter. Starts its child at once. Raises VerifierError or CharterError."""
+    """Questions and verdicts under one charter. Starts its child at once. Raises VerifierError or CharterError.
 
-    def __init__(self, charter: Charter, *, restarted: Callable[[str], None] = lambda reason: None) -> None:
+    `datasets` replaces those of the charter, to try settings that no level has.
+    """
+
+    def __init__(
+        self,
+        charter: Charter,
+        *,
+        restarted: Callable[[str], None] = lambda reason: None,
+        datasets: Sequence[messages.DatasetLevels] = (),
+    ) -> None:
         self._charter = charter
+        self._datasets = tuple(datasets) or datasets_of(charter)
         self._restarted = restarted  # called with the reason: a forbidden event, a signal, or a time limit
         self.forbidden = 0  # restarts because a scorer did something forbidden; audited ones should not
         self.starved = 0  # restarts because the child got no CPU time
@@ -53,7 +66,7 @@ class Verifier:
 
     def _warm(self) -> Sandbox:
         try:
-            reply = self._request(messages.Prepare(self._charter.specialties), START_SECONDS)
+            reply = self._request(messages.Prepare(self._datasets), START_SECONDS)
         except (EOFError, TimeoutError) as error:
             raise VerifierError(
                 f"The judging process does not start: {error}.", "Look at the page Help, or run `waggle doctor`."
@@ -77,12 +90,15 @@ class Verifier:
     def pid(self) -> int:
         return self._child.process.pid
 
-    def questions(self, keys: Sequence[messages.Key]) -> list[Question]:
-        """The questions of (dataset, seed) pairs, in order. Raises CharterError for a dataset that the charter lacks."""
+    def questions(self, keys: Sequence[QuestionKey]) -> list[Question]:
+        """The questions of these keys, in order. Raises CharterError for a dataset or a level that the charter lacks."""
         texts = self._texts(messages.GenerateQuestions(list(keys)))
-        return [Question(dataset=dataset, seed=seed, text=text) for (dataset, seed), text in zip(keys, texts, strict=True)]
+        return [
+            Question(dataset=key.dataset, seed=key.seed, text=text, level=key.level)
+            for key, text in zip(keys, texts, strict=True)
+        ]
 
-    def answers(self, keys: Sequence[messages.Key]) -> list[str]:
+    def answers(self, keys: Sequence[QuestionKey]) -> list[str]:
         """A true answer to each question, for the laboratory and to show afterwards; see `questions`."""
         return self._texts(messages.GenerateAnswers(list(keys)))
 
@@ -91,7 +107,7 @@ class Verifier:
 
         Raises VerifierGone if there is no child and none can be started.
         """
-        all_of_them = [(question.dataset, question.seed, completion.text, completion.ended) for question, completion in items]
+        all_of_them = [(question.key, completion.text, completion.ended) for question, completion in items]
         verdicts: list[Verdict] = []
         for batch in batched(all_of_them, AT_ONCE):
             judged = self._try(batch)
@@ -104,33 +120,40 @@ class Verifier:
         Raises VerifierError if the child died or stalled over them: the peer loses the whole group, and the round's own judging
         waits for seconds at most. Raises VerifierGone if the text is not to blame, for example on a busy computer.
         """
-        batch = [(question.dataset, question.seed, completion.text, completion.ended) for question, completion in items]
+        batch = [(question.key, completion.text, completion.ended) for question, completion in items]
         reply = self._ask(messages.Judge(batch), attempts=1, work=STRANGERS_SECONDS)
         if not isinstance(reply, messages.Verdicts):
             raise VerifierError("A completion cannot be judged.")
         return reply.verdicts
 
     def held_out(self, dataset: str, split: Split, count: int) -> list[Question]:
-        """The first `count` reserved questions of a specialty, which are the same on every node.
+        """The first `count` reserved questions of a specialty, which are the same on every node; its levels take turns.
 
-        Fewer if the specialty's settings do not have so many different ones.
+        Fewer if its levels do not have so many different ones.
         """
+        levels = len(next(each.levels for each in self._datasets if each.dataset == dataset))
+        rows = [self._held_out(dataset, level, split, -(-count // levels)) for level in range(levels)]
+        in_turn = [question for turn in zip_longest(*rows) for question in turn if question is not None]
+        return in_turn[:count]
+
+    def _held_out(self, dataset: str, level: int, split: Split, count: int) -> list[Question]:
         questions: list[Question] = []
         texts, newest = set[str](), 0  # texts of any split, and the last seed that gave a new one
-        for keys in batched([(dataset, seed) for seed in range(HELD_OUT_SEEDS)], AT_ONCE):
+        for keys in batched([QuestionKey(dataset, seed, level) for seed in range(HELD_OUT_SEEDS)], AT_ONCE):
             for question in self.questions(keys):
                 if question.text not in texts:
                     texts.add(question.text)
                     newest = question.seed
                     questions += [question] if split_of(dataset, question.text) == split else []
-            if len(questions) >= count or keys[-1][1] - newest >= STALE_SEEDS:
+            if len(questions) >= count or keys[-1].seed - newest >= STALE_SEEDS:
                 break
         return questions[:count]
 
     def digest(self) -> str:
-        """A hash of 64 generated questions: nodes with equal digests generate the same questions."""
-        specialties = self._charter.specialties
-        keys = [(specialties[i % len(specialties)].dataset, i) for i in range(DIGEST_QUESTIONS)]
+        """A hash of 64 generated questions, at least one of each level: nodes with equal digests generate the same questions."""
+        levels = [(each.dataset, level) for each in self._datasets for level in range(len(each.levels))]
+        names = [levels[i % len(levels)] for i in range(max(DIGEST_QUESTIONS, len(levels)))]
+        keys = [QuestionKey(dataset, i, level) for i, (dataset, level) in enumerate(names)]
         return hashlib.sha256("\0".join(question.text for question in self.questions(keys)).encode()).hexdigest()
 
     def check_charter(self) -> None:
@@ -201,6 +224,21 @@ class Verifier:
         except (CharterError, VerifierError) as error:
             raise VerifierGone(error.title, error.advice) from error
         self._restarted(str(ended))
+
+
+def datasets_of(charter: Charter) -> tuple[messages.DatasetLevels, ...]:
+    """The charter's datasets with the settings of their levels. Raises CharterError for a level that the catalogue lacks."""
+    return tuple(
+        messages.DatasetLevels(specialty.dataset, tuple(_settings(specialty.dataset, level) for level in specialty.levels))
+        for specialty in charter.specialties
+    )
+
+
+def _settings(dataset: str, difficulty: Difficulty) -> dict[str, Setting]:
+    level = catalogue.level_of(dataset, difficulty)
+    if level is None:
+        raise CharterError(f"There is no {dataset} at the level {difficulty}.", "Update Waggle.")
+    return dict(level.settings)
 
 
 def _start() -> ChildProcess[messages.Reply]:

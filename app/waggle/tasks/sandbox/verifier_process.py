@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, assert_never
 
 import msgspec
 
-from waggle.tasks.charter import Specialty
+from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import RIGHT, TAGS, UNJUDGED, Verdict
 from waggle.tasks.sandbox import hardening, mended_datasets, messages, reasoning_gym_patches
 from waggle.tasks.specialties import waggle_datasets
@@ -36,18 +36,19 @@ NONSENSE = ("nonsense", "[[0, 1], [2]]", "1/2", "A → B", "(x + 1) * 2")  # for
 class CharterDatasets:
     """The datasets of one charter with a cache of recent entries, so that judging does not generate them again."""
 
-    def __init__(self, specialties: tuple[Specialty, ...]) -> None:
-        self._settings = {specialty.dataset: specialty.settings for specialty in specialties}
-        self._decimals = {dataset: decimal.Context() for dataset in self._settings}
-        self._scorers: dict[str, Any] = {}  # one for each dataset: no scorer depends on its seed, and many hold a whole book
-        self._entries: OrderedDict[messages.Key, tuple[dict[str, Any], int]] = OrderedDict()  # each with its size in characters
+    def __init__(self, datasets: tuple[messages.DatasetLevels, ...]) -> None:
+        self._levels = {each.dataset: each.levels for each in datasets}
+        self._decimals = {dataset: decimal.Context() for dataset in self._levels}
+        # one for each level: no scorer depends on its seed, and many hold a whole book
+        self._scorers: dict[tuple[str, int], Any] = {}
+        self._entries: OrderedDict[QuestionKey, tuple[dict[str, Any], int]] = OrderedDict()  # each with its size in characters
         self._characters = 0  # of all of them
         self._unarmed: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def warm(self) -> None:
         """Generate and score an entry of each dataset, so that nothing is imported later. Raises what a generator raises."""
-        for dataset in self._settings:
-            key = self._first(dataset, range(SPARE))
+        for dataset, level in self._every_level():
+            key = self._first(dataset, level, range(SPARE))
             for answer in (self.answer(key), *NONSENSE):
                 with suppress(Exception):  # scorers may raise anything over nonsense
                     self.judge(key, f"<answer>{answer}</answer>", True)
@@ -55,54 +56,58 @@ class CharterDatasets:
     def arm(self, report: Callable[[str], None]) -> hardening.Sandbox:
         """Drop privileges and arm the tripwire. Raises what a generator raises that does not work without privileges."""
         sandbox = hardening.drop_privileges()
-        for dataset in self._settings:
-            self._first(dataset, range(SPARE, 2 * SPARE))
+        for dataset, level in self._every_level():
+            self._first(dataset, level, range(SPARE, 2 * SPARE))
         self._unarmed = hardening.install_tripwire(report)
         return sandbox
 
-    def _first(self, dataset: str, seeds: range) -> messages.Key:
-        """The first of these seeds for which the dataset generates a question. Raises what it raises for the last one."""
-        for seed in seeds[:-1]:
-            if self.question((dataset, seed)):
-                return dataset, seed
-        self.entry((dataset, seeds[-1]))
-        return dataset, seeds[-1]
+    def _every_level(self) -> list[tuple[str, int]]:
+        return [(dataset, level) for dataset, levels in self._levels.items() for level in range(len(levels))]
 
-    def entry(self, key: messages.Key) -> tuple[Any, dict[str, Any]]:
-        """(scorer, entry) of a question. Raises KeyError for a dataset that the charter lacks."""
-        decimal.setcontext(self._decimals[key[0]])  # decimal_arithmetic changes the precision globally: isolate it
+    def _first(self, dataset: str, level: int, seeds: range) -> QuestionKey:
+        """The first of these seeds for which the dataset generates a question. Raises what it raises for the last one."""
+        keys = [QuestionKey(dataset, seed, level) for seed in seeds]
+        for key in keys[:-1]:
+            if self.question(key):
+                return key
+        self.entry(keys[-1])
+        return keys[-1]
+
+    def entry(self, key: QuestionKey) -> tuple[Any, dict[str, Any]]:
+        """(scorer, entry) of a question. Raises KeyError and IndexError for a dataset and a level that the charter lacks."""
+        decimal.setcontext(self._decimals[key.dataset])  # decimal_arithmetic changes the precision globally: isolate it
         if key in self._entries:
             self._entries.move_to_end(key)
-            return self._scorers[key[0]], self._entries[key][0]
-        settings = self._settings[key[0]]
+            return self._scorers[key.dataset, key.level], self._entries[key][0]
+        settings = self._levels[key.dataset][key.level]
         with self._unarmed():
             dataset, entry = _generate(key, settings)
             self._keep(key, entry)
-        return self._scorers.setdefault(key[0], dataset), entry
+        return self._scorers.setdefault((key.dataset, key.level), dataset), entry
 
-    def _keep(self, key: messages.Key, entry: dict[str, Any]) -> None:
+    def _keep(self, key: QuestionKey, entry: dict[str, Any]) -> None:
         characters = len(repr(entry))
         self._entries[key] = entry, characters
         self._characters += characters
         while len(self._entries) > CACHED or self._characters > CACHED_CHARACTERS:
             self._characters -= self._entries.popitem(last=False)[1][1]
 
-    def question(self, key: messages.Key) -> str:
+    def question(self, key: QuestionKey) -> str:
         """The text of a question; empty if the dataset fails for this seed."""
         try:
             return str(self.entry(key)[1]["question"])
         except (MemoryError, OSError):  # caused by this computer, not by the question
             raise
         except Exception:  # a generator that fails for a seed may raise anything, and does so on every node
-            if key[0] not in self._settings:
+            if key.level >= len(self._levels.get(key.dataset, ())):
                 raise
             return ""
 
-    def answer(self, key: messages.Key) -> str:
+    def answer(self, key: QuestionKey) -> str:
         entry = self.entry(key)[1]
         return str(entry["metadata"].get("example_answer") or entry["answer"])
 
-    def judge(self, key: messages.Key, text: str, ended: bool) -> Verdict:
+    def judge(self, key: QuestionKey, text: str, ended: bool) -> Verdict:
         """Judge what is in the last pair of answer tags, as reasoning-gym does."""
         last = last_answer(text)
         if last is None:
@@ -118,9 +123,9 @@ class CharterDatasets:
         return Verdict(reward=reward, reason=_reason(reward, answer), start=start, length=stop - start, exact=exact)
 
 
-def _generate(key: messages.Key, settings: dict[str, Setting]) -> tuple[Any, dict[str, Any]]:
+def _generate(key: QuestionKey, settings: dict[str, Setting]) -> tuple[Any, dict[str, Any]]:
     """(scorer, entry) of a question, without the cache. Raises what the generator raises."""
-    name, seed = key
+    name, seed, _ = key
     if own := waggle_datasets().get(name):
         entry = own.entry(seed, settings)
         return own, {"question": entry.question, "answer": entry.answer, "metadata": {}}
@@ -165,7 +170,7 @@ def _execute(bench: CharterDatasets, request: messages.Request) -> messages.Text
         case messages.GenerateAnswers(keys):
             return messages.Texts([bench.answer(key) for key in keys])
         case messages.Judge(items):
-            return messages.Verdicts([bench.judge((dataset, seed), text, ended) for dataset, seed, text, ended in items])
+            return messages.Verdicts([bench.judge(key, text, ended) for key, text, ended in items])
         case _:
             assert_never(request)
 
@@ -179,9 +184,9 @@ def claim_stdout() -> BinaryIO:
     return replies
 
 
-def ready(specialties: tuple[Specialty, ...]) -> CharterDatasets:
-    """The datasets of these specialties, with everything that they import or read in memory. Raises what a generator raises."""
-    bench = CharterDatasets(specialties)
+def ready(datasets: tuple[messages.DatasetLevels, ...]) -> CharterDatasets:
+    """These datasets, with everything that they import or read in memory. Raises what a generator raises."""
+    bench = CharterDatasets(datasets)
     reasoning_gym_patches.stub_matplotlib()
     reasoning_gym_patches.replace_scorers()
     mended_datasets.mend_datasets()
@@ -194,13 +199,13 @@ def _prepare(warm: messages.Prepare, replies: BinaryIO) -> tuple[CharterDatasets
     """The armed datasets of a charter; on failure an empty set of datasets, and the reason."""
     warnings.simplefilter("ignore")  # printing a warning opens the source file, which trips the wire
     try:
-        bench = ready(warm.specialties)
+        bench = ready(warm.datasets)
         return bench, messages.Prepared(bench.arm(lambda event: messages.send(replies, messages.Tripped(event[:64]))))
     except Exception as error:  # noqa: BLE001 - a charter's settings may make a generator raise anything
-        return CharterDatasets(()), _failed(error)
+        return CharterDatasets(()), _failure_message(error)
 
 
-def _failed(error: Exception) -> messages.Failed:
+def _failure_message(error: Exception) -> messages.Failed:
     return messages.Failed(f"{type(error).__name__}: {error}"[: messages.REASON])
 
 
@@ -225,9 +230,9 @@ def main() -> None:
         except (MemoryError, OSError) as error:  # cached entries may fill the memory: the parent asks a new child
             if answered:
                 sys.exit(f"{type(error).__name__}: {error}")
-            reply = _failed(error)
+            reply = _failure_message(error)
         except Exception as error:  # noqa: BLE001 - the parent decides what an exception means
-            reply = _failed(error)
+            reply = _failure_message(error)
         hardening.set_deadline(0.0)
         messages.send(replies, reply)
 

@@ -1,4 +1,4 @@
-"""What a dataset of Waggle's own has to define: how it makes questions, how it scores answers, and how far its settings go.
+"""What a dataset of Waggle's own has to define: how it makes questions, in which levels, and how it scores answers.
 
 The same seed and settings must give the same entry on every computer and Python, because a peer's questions are made again here.
 A score must take time and memory at most in proportion to the text, and must not evaluate, import or open anything: the text
@@ -10,33 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import msgspec
-
-Setting = int | float | bool | str | list[int | str]  # of a dataset, as a charter holds it
+Setting = int | float | bool | str | list[int | str]  # of a dataset
 Difficulty = Literal["easy", "standard", "hard"]
 Topic = Literal["algorithms", "arithmetic", "games", "geometry", "graphs", "logic", "patterns"]
-
-
-class SettingRange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The values that a charter may give one setting: a number from `least` to `most`, or a list of some of `words`."""
-
-    kind: Literal["switch", "whole", "number", "words"]
-    least: float = 0
-    most: float = 0
-    words: tuple[str, ...] = ()
-
-    def allows(self, value: Setting) -> bool:
-        match self.kind:
-            case "switch":
-                return isinstance(value, bool)
-            case "whole":
-                return isinstance(value, int) and self._is_within(value)
-            case "number":
-                return self._is_within(value)
-        return isinstance(value, list) and set(value) <= set(self.words) and len(set(value)) == len(value)
-
-    def _is_within(self, value: object) -> bool:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and self.least <= value <= self.most
 
 
 @dataclass(frozen=True)
@@ -64,7 +40,6 @@ class Dataset:
     title: str
     topic: Topic
     generate: Callable[..., Entry]
-    ranges: Mapping[str, SettingRange]
     levels: Mapping[Difficulty, Mapping[str, Setting]]
     score: Callable[[str, str], float] = exact_match
 
@@ -72,10 +47,6 @@ class Dataset:
         """Raise ValueError for levels that a new swarm could not use."""
         if self.levels.get("standard") != {}:
             raise ValueError('levels needs "standard": {}')
-        for level, settings in self.levels.items():
-            for name, value in settings.items():
-                if name not in self.ranges or not self.ranges[name].allows(value):
-                    raise ValueError(f"the level {level} sets {name} to a value outside of its range")
 
     def entry(self, seed: int, settings: Mapping[str, Setting]) -> Entry:
         return self.generate(random.Random(seed), **settings)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from waggle.core.errors import EngineError
 from waggle.protocol import commands, events, json_lines
-from waggle.protocol.events_chat import Reply, Turn, TurnGrew
+from waggle.protocol.events_chat import Reply, Turn, TurnProgress
 from waggle.protocol.state import PEERS, ROUNDS, AnyEvent, Snapshot, State, apply
 from waggle_lab.security.decoders import Decoder
 
@@ -17,7 +17,7 @@ def command(scratch: Path) -> Decoder:
         commands.Stop(id=""),
         commands.Status(id="3"),
         commands.QueryHistory(id="4"),
-        commands.Say(id="5", words="a", number=1, earlier=(Turn(words="b", replies=(Reply(rounds=0), Reply(rounds=1))),)),
+        commands.SendMessage(id="5", words="a", number=1, earlier=(Turn(words="b", replies=(Reply(rounds=0), Reply(rounds=1))),)),
     )
 
     def check(data: bytes) -> None:
@@ -65,12 +65,12 @@ def _example_events() -> tuple[AnyEvent, ...]:
     return (
         events.PhaseChanged(phase="contributing", round=1, until=5.0),
         events.QuestionsDrawn(round=1, epoch=5, group_size=2, groups=(group,)),
-        events.CompletionsGrew(round=1, rows=((0, 1, "a\nb", True),)),
+        events.CompletionsProgress(round=1, rows=((0, 1, "a\nb", True),)),
         events.GroupsJudged(round=1, groups=(group,)),
         events.PeerGroupsArrived(origin="12D3", name="n", model="m", round=1, groups=(group,)),
         events.HeldOutMeasured(score=events.HeldOutScore(round=1, at=1.0, right=2, total=3)),
         events.PeerChanged(peer=events.PeerInfo(id="a", name="n")),
         events.EngineFailed(title="t", advice="a"),
-        TurnGrew(number=0, turn=Turn(words="a", replies=(Reply(rounds=0, text="b"), Reply(rounds=3, text="c", ended=True)))),
+        TurnProgress(number=0, turn=Turn(words="a", replies=(Reply(rounds=0, text="b"), Reply(rounds=3, text="c", ended=True)))),
         Snapshot(state=State(peers={"a": events.PeerInfo(id="a", name="n")})),
     )

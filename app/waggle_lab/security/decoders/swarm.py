@@ -262,7 +262,7 @@ def _check_blob(blob: bytes, origin: bytes) -> None:
     rollout_record.check_epoch(decoded.epoch, CHARTER, NOW)
     for group in decoded.groups:
         assert CHARTER.group_size_min <= len(group.completions) <= CHARTER.group_size_max
-        assert 0 <= group.id.index < CHARTER.index_cap
+        assert 0 <= group.id.number < CHARTER.questions_per_epoch
         assert rollout_record.shareable(group, CHARTER) is not None
     assert rollout_record.decode(rollout_record.encode(decoded, CHARTER), CHARTER, origin=origin, now=NOW) == decoded
 

@@ -19,10 +19,10 @@ from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.help.page import WORDS, HelpPage, LogCard
 from waggle.gui.state.event_log import MOST_ENTRIES, EventLog, EventLogHandler, EventLogModel
 from waggle.protocol.events import EngineFailed, EngineGone, EngineStopped, Preparing, ReachChanged, Warned
-from waggle.protocol.events_swarms import SwarmShown, SwarmsTold
+from waggle.protocol.events_swarms import KnownSwarms, SwarmDetails
 from waggle.protocol.state import State
 
-KNOWN = SwarmsTold(swarms=(SwarmShown(charter="ab" * 32, name="Anna's home", specialties=(), known=True),), offers=())
+KNOWN = KnownSwarms(swarms=(SwarmDetails(charter="ab" * 32, name="Anna's home", specialties=(), known=True),), offers=())
 
 
 def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_answer_is_shown(theme, qtbot, monkeypatch):
@@ -156,7 +156,7 @@ def test_a_report_and_a_copied_log_name_neither_swarm_nor_node_nor_the_computer_
     )
     for event in events:
         journal.take(event)
-    journal.complain(f"{host}: Permission denied (publickey).")
+    journal.add_stderr(f"{host}: Permission denied (publickey).")
     page = HelpPage(PageContext(theme, event_log=journal, engine=EngineHost(name=host)))
     qtbot.addWidget(page)
     reports = []
@@ -186,7 +186,7 @@ def test_a_report_and_a_copied_log_name_neither_swarm_nor_node_nor_the_computer_
 def test_a_report_stays_while_it_is_read(theme, qtbot):
     journal = EventLog()
     for number in range(60):
-        journal.complain(f"line {number}")
+        journal.add_stderr(f"line {number}")
     page, state = HelpPage(PageContext(theme, event_log=journal)), State(phase="contributing")
     qtbot.addWidget(page)
     page.resize(900, 640)
@@ -213,7 +213,7 @@ def test_a_report_stays_while_it_is_read(theme, qtbot):
 def test_who_reads_the_log_keeps_the_place_while_lines_come(theme, qtbot):
     journal = EventLog()
     for number in range(200):
-        journal.complain(f"line {number}")
+        journal.add_stderr(f"line {number}")
     log = LogCard(theme, journal)
     qtbot.addWidget(log)
     log.resize(900, 300)
@@ -223,15 +223,15 @@ def test_who_reads_the_log_keeps_the_place_while_lines_come(theme, qtbot):
     view.scrollTo(model.index(90, 0), view.ScrollHint.PositionAtTop)
     qtbot.waitUntil(lambda: view.indexAt(QPoint(4, 4)).row() == 90)
     top = view.indexAt(QPoint(4, 4)).data()
-    journal.complain("newer")
-    journal.complain("newest")
+    journal.add_stderr("newer")
+    journal.add_stderr("newest")
     log.catch_up()
     qtbot.waitUntil(lambda: view.indexAt(QPoint(4, 4)).row() == 92)
     assert view.indexAt(QPoint(4, 4)).data() == top
     assert view.currentIndex().row() == 102
     assert model.index(0, 0).data().endswith("newest")
     view.scrollToTop()
-    journal.complain("newest of all")
+    journal.add_stderr("newest of all")
     log.catch_up()
     qtbot.wait(50)
     assert view.indexAt(QPoint(4, 4)).row() == 0
@@ -240,23 +240,23 @@ def test_who_reads_the_log_keeps_the_place_while_lines_come(theme, qtbot):
 def test_a_log_is_bounded_and_holds_what_its_journal_holds(theme, qtbot):
     journal = EventLog()
     lines = EventLogModel(journal)
-    journal.complain("first")
+    journal.add_stderr("first")
     for _ in range(MOST_ENTRIES):
-        journal.complain("line")
+        journal.add_stderr("line")
     lines.catch_up()
     assert lines.rowCount() == MOST_ENTRIES
     assert "first" not in lines.text()
     lines.find("l7")
-    journal.complain("l6")
-    journal.complain("l7")
+    journal.add_stderr("l6")
+    journal.add_stderr("l7")
     lines.catch_up()
     assert [line[-2:] for line in lines.text().splitlines()] == ["l7"]
 
 
-@pytest.mark.parametrize("then", [lambda log: log._journal.complain("newer"), lambda log: log.search.setText("line")])
+@pytest.mark.parametrize("then", [lambda log: log._journal.add_stderr("newer"), lambda log: log.search.setText("line")])
 def test_what_was_copied_of_the_log_is_said_only_while_it_is_what_stands_there(theme, qtbot, then):
     journal = EventLog()
-    journal.complain("line")
+    journal.add_stderr("line")
     log = LogCard(theme, journal)
     qtbot.addWidget(log)
     log._copy.click()

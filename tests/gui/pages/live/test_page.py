@@ -21,7 +21,7 @@ from waggle.gui.state.feed_pacing import LINGER, SHORTEST_STAY
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.highlighted_text import lines_of
-from waggle.gui.widgets.painted import PaintedWidget, StageProgress
+from waggle.gui.widgets.painted_widgets import PaintedWidget, StageProgress
 from waggle.protocol import events
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import STAGES, Card, Stage, State
@@ -50,8 +50,8 @@ class Swift:
                 events.ShownGroup(key=f"{self.round}/{i}", specialty="Logic", question=f"Which, {self.round} or {i}?")
                 for i in range(8)
             )
-            self.window._current.take(events.QuestionsDrawn(round=self.round, epoch=1, groups=blank, group_size=4))
-        self.window._current.flush()
+            self.window._store.take(events.QuestionsDrawn(round=self.round, epoch=1, groups=blank, group_size=4))
+        self.window._store.flush()
 
     def judge(self) -> None:
         answers = tuple(events.ShownCompletion(text=LONG, judged=True, reason=f"wrong: {i}") for i in range(4))
@@ -59,12 +59,12 @@ class Swift:
             events.ShownGroup(key=f"{self.round}/{i}", specialty="Logic", question="Which?", completions=answers)
             for i in range(8)
         )
-        self.window._current.take(events.GroupsJudged(round=self.round, groups=judged))
-        self.window._current.flush()
+        self.window._store.take(events.GroupsJudged(round=self.round, groups=judged))
+        self.window._store.flush()
 
     def later(self, seconds: float) -> None:
         self.time += seconds
-        self.window._current.flush()
+        self.window._store.flush()
 
     def settle(self, qtbot: QtBot) -> None:
         """Wait until each card has its widget in place."""
@@ -90,7 +90,7 @@ def test_whoever_comes_back_finds_the_newest_whatever_was_open_before(swift: Swi
     swift.window.show_page("home")
     swift.play()
     swift.window.show_page("live")
-    swift.window._current.flush()
+    swift.window._store.flush()
     swift.settle(qtbot)
     assert swift.keys[0].startswith("3/")
 
@@ -212,8 +212,8 @@ def test_what_is_frozen_is_what_was_seen(swift: Swift) -> None:
 
 def test_another_swarms_cards_are_held_for_nobody(swift: Swift) -> None:
     swift.feed._cards[0]._toggle()
-    swift.window._current.take(StartedAgain(reason="Another swarm was chosen."))
-    swift.window._current.flush()
+    swift.window._store.take(StartedAgain(reason="Another swarm was chosen."))
+    swift.window._store.flush()
     assert not swift.keys
 
 
@@ -224,9 +224,9 @@ def test_what_a_card_says_is_copied_as_plain_text(swift: Swift) -> None:
         events.ShownCompletion(text="", judged=True, reason="no answer tag"),
     )
     group = events.ShownGroup(key="p/1", specialty="Logic", question="Which?\nThis\u200b?", completions=answers)
-    swift.window._current.take(events.PeerGroupsArrived(origin="p", name="Brisk\nOtter", round=7, model="m", groups=(group,)))
+    swift.window._store.take(events.PeerGroupsArrived(origin="p", name="Brisk\nOtter", round=7, model="m", groups=(group,)))
     lesson = events.Lesson(key="p/1", effects=(1, -1, 0))
-    swift.window._current.take(events.PolicyUpdated(round=1, step=1, metrics=events.Metrics(), lessons=(lesson,)))
+    swift.window._store.take(events.PolicyUpdated(round=1, step=1, metrics=events.Metrics(), lessons=(lesson,)))
     swift.later(SHORTEST_STAY)
     top = swift.feed._cards[0]
     (copy,) = top._menu.actions()
@@ -295,7 +295,7 @@ def test_an_answer_that_is_cut_can_be_read_whole_also_in_a_card_that_is_new(wind
 
 def test_a_card_that_is_open_stays_whole_in_a_window_that_becomes_narrower_and_settles(swift: Swift, qtbot: QtBot) -> None:
     swift.window.resize(1500, 640)
-    swift.window._current.take(arrived(137, 62, 40, 100))
+    swift.window._store.take(arrived(137, 62, 40, 100))
     swift.later(SHORTEST_STAY)
     swift.settle(qtbot)
     card = swift.feed._cards[0]

@@ -24,6 +24,7 @@ from waggle.gui.pages.peers.peer_details import HINT
 from waggle.gui.pages.peers.peer_table import COLUMNS, DROPPED, NAME_ROOM, STANDING_COLUMN, PeerTableModel
 from waggle.gui.pages.peers.refusal_words import group_words, refusal_sentences
 from waggle.gui.theme.theme import Theme
+from waggle.network.messages.faults import Fault
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChoosePeer
 from waggle.protocol.events import Choice, Connection, PeerInfo
@@ -56,8 +57,8 @@ def page_of(window: MainWindow, chosen: str = "") -> tuple[PeersPage, list[AnyCo
 
 def tell(window: MainWindow, *new_events: AnyEvent) -> None:
     for event in new_events:
-        window._current.take(event)
-    window._current.flush()
+        window._store.take(event)
+    window._store.flush()
 
 
 def choices_sent(sent: list[AnyCommand]) -> list[tuple[str, Choice]]:
@@ -169,7 +170,7 @@ def test_a_refusal_is_shown_and_the_button_can_be_pressed_again(window_told: Tel
     window = window_told(met(OTTER))
     page, _ = page_of(window, OTTER.id)
     page._strip._buttons["muted"].click()
-    window.refused("The swarm is not joined yet.", "Try again in a moment.")
+    window.show_refusal("The swarm is not joined yet.", "Try again in a moment.")
     assert offered(page) == {"Mute": True, "Block": True}
     assert window.status._notice._content[0] == "The swarm is not joined yet. Try again in a moment."
 
@@ -285,11 +286,11 @@ def test_an_engine_behind_a_pipe_mutes_and_refuses(
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     window = window_told([])
     engine = EngineProcess(lambda: [sys.executable, str(FAKE), "met"], farewell=1.0)
-    engine.event_received.connect(window._current.take)
-    engine.refused.connect(window.refused)
+    engine.event_received.connect(window._store.take)
+    engine.refused.connect(window.show_refusal)
     window.commanded.connect(engine.send)
     engine.start()
-    qtbot.waitUntil(lambda: len(window._current.state.peers) == 2, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window._store.state.peers) == 2, timeout=20_000)
     page, _ = page_of(window, "12D3KooWKnown")
     page._strip._buttons["muted"].click()
     qtbot.waitUntil(lambda: offered(page) == {"Welcome back": True}, timeout=20_000)
@@ -362,7 +363,7 @@ def test_the_reasons_of_refusals_are_listed_and_counted(window_told: TellWindow)
     page, _ = page_of(window, OTTER.id)
     assert page._strip._refusals.isHidden(), "nothing was refused yet"
     tell(window, refused(teaches_nothing=8), refused(teaches_nothing=2, too_long=1))
-    tell(window, events.RecordRejected(origin=OTTER.id, reason="reserved question", count=3, at=NOW))
+    tell(window, events.RecordRejected(origin=OTTER.id, reason=Fault.RESERVED_QUESTION, count=3, at=NOW))
     assert page._strip._refusals.text() == (
         "Not learned from: 10 groups had no advantage, 1 group was too long for your model. "
         "Dropped because it broke a rule: reserved question (3)."
@@ -377,12 +378,12 @@ def test_the_reasons_of_refusals_are_read_in_german(window_told: TellWindow) -> 
     page, _ = page_of(window, OTTER.id)
     words = "Nicht daraus gelernt: 2 Gruppen hatten ungewöhnlichen Text, 1 Gruppe hatte keinen Vorteil."
     assert page._strip._refusals.text() == words
-    assert refusal_sentences({"reserved question": 1}) == "Verworfen, weil eine Regel verletzt war: Prüffrage (1)."
+    assert refusal_sentences({Fault.RESERVED_QUESTION: 1}) == "Verworfen, weil eine Regel verletzt war: Prüffrage (1)."
 
 
 def test_every_reason_of_a_selection_has_words() -> None:
     assert all(group_words(reason.value, 2).startswith("2 groups ") for reason in Reason)
-    assert group_words("malformed", 2) == ""
+    assert not any(group_words(fault, 2) for fault in Fault)
 
 
 def test_only_the_most_frequent_reasons_are_named() -> None:

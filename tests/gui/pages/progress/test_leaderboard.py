@@ -67,8 +67,8 @@ def test_one_takes_part_by_a_button_and_stops_by_it(window_told: TellWindow, wri
     page, commands = opened(window), []
     page.commanded.connect(commands.append)
     page._comparison._switch.click()
-    window._current.take(chosen())
-    window._current.flush()
+    window._store.take(chosen())
+    window._store.flush()
     page._comparison._switch.click()
     assert [command.values for command in commands if isinstance(command, ChangeSettings)] == [
         {"swarm.leaderboard": True}, {"swarm.leaderboard": False},

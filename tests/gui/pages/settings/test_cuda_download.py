@@ -39,7 +39,7 @@ def test_it_says_what_it_takes_before_anything_comes(view: Callable[..., CudaCar
     cuda = view()
     assert cuda.act.text() == "Download 2.5 GB"
     assert cuda._more.text().startswith("4.0 GB on the disk.")
-    assert cuda.offered == cuda_download.DRIVER.exists()
+    assert cuda.is_offered == cuda_download.DRIVER.exists()
 
 
 def test_it_shows_how_far_it_is_and_a_stop_keeps_what_has_come(
@@ -47,7 +47,7 @@ def test_it_shows_how_far_it_is_and_a_stop_keeps_what_has_come(
 ) -> None:
     (tmp_path / f".downloading-{PACK.torch}").mkdir()
     cuda = view(HALF)
-    assert cuda.offered
+    assert cuda.is_offered
     assert cuda.act.text() == "Go on"
     assert not cuda.remove.isHidden()
     cuda.act.click()
@@ -55,7 +55,7 @@ def test_it_shows_how_far_it_is_and_a_stop_keeps_what_has_come(
     assert cuda._bar.value() == 52
     assert cuda.act.text() == "Stop"
     cuda.act.click()
-    assert not cuda.program.running
+    assert not cuda.program.is_running
     assert cuda.act.text() == "Go on"
     assert cuda._problem.isHidden(), "a stop is no failure"
 

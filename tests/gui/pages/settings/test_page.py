@@ -21,7 +21,7 @@ from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.help.page import LogCard
 from waggle.gui.pages.home.page import HomePage
-from waggle.gui.pages.home.rules_popup import RulesPopup, unheld
+from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
 from waggle.gui.pages.settings.page import SettingRow, SettingsPage
 from waggle.gui.pages.settings.rows import SECTIONS
 from waggle.gui.pages.settings.sent_messages import PrivacyCard
@@ -98,7 +98,7 @@ def test_a_switch_that_cannot_be_changed_does_not_look_like_one_that_can(theme: 
 def test_what_a_setting_does_follows_what_is_chosen(page: SettingsPage) -> None:
     row = row_of(page, "when.idle_minutes")
     for minutes, words in ((0, "Contributes while you work here, too."), (10, "Waits until nobody has touched it for a while.")):
-        page._choices.set({"when.idle_minutes": minutes})
+        page._settings_store.set({"when.idle_minutes": minutes})
         assert row._note.text() == row._control.accessibleDescription() == words
 
 
@@ -108,7 +108,7 @@ def test_what_has_no_limit_at_zero_says_so(page: SettingsPage) -> None:
         (20.0, "20 GB", "For saved states and models. The oldest go first, the last good one never."),
         (0.0, "No limit", "Saved states and models take as much as they need."),
     ):
-        page._choices.set({"computer.disk_gb": room})
+        page._settings_store.set({"computer.disk_gb": room})
         assert isinstance(row._control, NumberField)
         assert (row._control.text(), row._note.text()) == (number, words)
 
@@ -129,20 +129,20 @@ def test_a_line_of_words_that_is_only_stood_in_changes_nothing_and_one_that_is_t
 ) -> None:
     field = row_of(page, "swarm.seeds")._control
     assert isinstance(field, TextField)
-    page._choices.set({"swarm.seeds": ["/ip4/192.0.2.1/tcp/1"]})
+    page._settings_store.set({"swarm.seeds": ["/ip4/192.0.2.1/tcp/1"]})
     page.show()
     page.activateWindow()
     field.setFocus()
     qtbot.waitUntil(field.hasFocus)
-    page._choices.set({"swarm.seeds": None})  # by another window, or by a button that takes no focus
+    page._settings_store.set({"swarm.seeds": None})  # by another window, or by a button that takes no focus
     assert field.text() == ""
     qtbot.keyClick(field, Qt.Key.Key_Return)
-    assert page._choices.value("swarm.seeds") == ()
+    assert page._settings_store.value("swarm.seeds") == ()
     qtbot.keyClicks(field, "/ip4/192.0.2.2/tcp/2")
-    page._choices.set({"swarm.seeds": ["/ip4/192.0.2.1/tcp/1"]})
+    page._settings_store.set({"swarm.seeds": ["/ip4/192.0.2.1/tcp/1"]})
     assert field.text() == "/ip4/192.0.2.2/tcp/2"
     qtbot.keyClick(field, Qt.Key.Key_Return)
-    assert page._choices.value("swarm.seeds") == ("/ip4/192.0.2.2/tcp/2",)
+    assert page._settings_store.value("swarm.seeds") == ("/ip4/192.0.2.2/tcp/2",)
 
 
 def test_a_value_set_by_hand_is_shown_as_itself(theme: Theme, qtbot: QtBot) -> None:
@@ -170,7 +170,7 @@ def test_opening_the_page_changes_nothing_that_was_set_by_hand(theme: Theme, qtb
     choices._send = lambda command: commands.append(command) is not None
     page = SettingsPage(PageContext(theme, settings=choices))
     qtbot.addWidget(page)
-    choices.hear(State(settings=choices.settings, after_restart=("swarm.port",)))
+    choices.adopt(State(settings=choices.settings, after_restart=("swarm.port",)))
     for number in page.findChildren(NumberField):
         number.interpretText()  # as when one goes through the fields with Tab
     assert (path.read_text(), commands) == (BY_HAND, [])
@@ -192,7 +192,7 @@ def test_every_number_that_may_be_set_can_be_shown(page: SettingsPage) -> None:
 def test_a_change_that_is_refused_is_taken_back(page: SettingsPage, qtbot: QtBot) -> None:
     row = row_of(page, "learning.local")
     refusals: list[str] = []
-    page._choices.refused.connect(lambda title, advice: refusals.append(title))
+    page._settings_store.refused.connect(lambda title, advice: refusals.append(title))
     row._set(64)
     assert refusals == ["learning.local is 64, but only 8 questions are drawn."]
     assert isinstance(row._control, NumberField)
@@ -219,18 +219,18 @@ def test_a_running_engine_is_asked_and_tells(tmp_path: Path) -> None:
     assert choices.settings.window.theme == "system", "nothing is so until the engine says so"
     assert isinstance(commands[0], ChangeSettings)
     dark = settings.Settings(window=settings.WindowSettings(theme="dark"))
-    choices.hear(State(settings=dark, after_restart=("swarm.port",)))
+    choices.adopt(State(settings=dark, after_restart=("swarm.port",)))
     assert choices.settings == dark
     assert choices.after_restart == ("swarm.port",)
 
 
 def test_what_is_set_after_the_engine_ended_holds_until_an_engine_says_something_anew(tmp_path: Path) -> None:
     choices, ended = SettingsStore(tmp_path / "settings.toml"), State(phase="stopped", settings=settings.Settings())
-    choices.hear(ended)
+    choices.adopt(ended)
     choices.set({"window.theme": "dark", "when.idle_minutes": 7})
-    choices.hear(replace(ended, at=60.0))  # a minute goes by
+    choices.adopt(replace(ended, at=60.0))  # a minute goes by
     assert (choices.settings.window.theme, choices.settings.when.idle_minutes) == ("dark", 7)
-    choices.hear(replace(ended, settings=settings.Settings()))  # another engine runs, without what was set
+    choices.adopt(replace(ended, settings=settings.Settings()))  # another engine runs, without what was set
     assert choices.settings == settings.Settings()
 
 
@@ -242,7 +242,7 @@ def test_of_an_engine_on_another_computer_nothing_is_kept_in_the_file_here_and_t
     own = choices.settings.window
     assert (own.text_percent, own.theme, choices.settings.computer.threads) == (150, "dark", 0)
     far_settings = settings.Settings(computer=settings.ComputerSettings(threads=48))
-    choices.hear(State(settings=far_settings))
+    choices.adopt(State(settings=far_settings))
     assert choices.settings == replace(far_settings, window=own)
     choices.set({"computer.threads": 32, "when.idle_minutes": 5})  # the connection broke
     assert refusals == ["The other computer does not answer: nothing was changed."]
@@ -259,14 +259,14 @@ def test_what_was_changed_since_the_command_line_said_it_is_not_said_to_the_next
     overrides = ("model.name=owner/model", "swarm.seeds=['a']", "when.idle_minutes=3", "computer.price_kwh=1")
     choices = SettingsStore(tmp_path / "settings.toml", overrides)
     begun = choices.settings
-    choices.hear(State(settings=begun))
+    choices.adopt(State(settings=begun))
     assert choices.overrides == overrides
     other = replace(begun, model=settings.ModelSettings(folder="/models/other"))
-    choices.hear(State(settings=other, service=True))
+    choices.adopt(State(settings=other, service=True))
     assert choices.overrides == overrides, "an engine that is followed was told nothing of it"
-    choices.hear(State(settings=replace(other)))
+    choices.adopt(State(settings=replace(other)))
     assert choices.overrides == overrides[1:]
-    choices.hear(State(settings=begun))  # the other one could not begin, and was taken back
+    choices.adopt(State(settings=begun))  # the other one could not begin, and was taken back
     assert choices.overrides == overrides
     choices.set({"when.idle_minutes": 9})  # no engine runs
     assert choices.settings.when.idle_minutes == 9
@@ -339,7 +339,7 @@ def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_tol
 
     def answer_and_note(*ticks: Tick) -> list[str]:
         decision = ScheduleDecision(standing="contributing", why=ticks)
-        hero.show_state(replace(window._current.state, decision=decision), 9.0)
+        hero.show_state(replace(window._store.state, decision=decision), 9.0)
         why = hero._why
         labels = (why._answer, *why._rows.findChildren(QLabel), why._untold)
         return [label.text() for label in labels if not label.isHidden()]
@@ -349,8 +349,8 @@ def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_tol
     assert answer_and_note(PASSED[0], UNTOLD[1])[-1] == "This computer does not tell of 1 rule: it holds nothing back."
     failed = replace(PASSED[0], passes=False)
     assert answer_and_note(failed, *UNTOLD) == [failed.says, nothing_told], "the rule is the answer"
-    state = window._current.state
-    assert unheld(replace(state, reach="connecting"), sentence(state)) == "No rule holds it back."
+    state = window._store.state
+    assert no_rule_text(replace(state, reach="connecting"), sentence(state)) == "No rule holds it back."
 
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a popup

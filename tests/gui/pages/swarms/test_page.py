@@ -34,7 +34,7 @@ from waggle.gui.pages.swarms.playground.question import (
 )
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.pages.swarms.swarm_facts import trains_on
-from waggle.gui.pages.swarms.swarm_preview import SwarmPreview
+from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard
 from waggle.gui.pages.you.page import YouPage
 from waggle.gui.state.invite_link import first_link_in_file
 from waggle.gui.theme.theme import Theme
@@ -44,32 +44,32 @@ from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.highlighted_text import HighlightedText
 from waggle.gui.widgets.page_header import TitleRow
-from waggle.gui.widgets.painted import Chip
+from waggle.gui.widgets.painted_widgets import Chip
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events import ShownCompletion
-from waggle.protocol.events_models import ModelExported, ModelShown, ModelsTold
-from waggle.protocol.events_playground import Answered, QuestionAnswered, QuestionPosed
+from waggle.protocol.events_models import ModelDetails, ModelExported, ModelList
+from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed, SnapshotAnswer
 from waggle.protocol.events_swarms import (
     InviteRead,
     InviteWritten,
+    KnownSwarms,
+    SpecialtyDetails,
     SpecialtyOffer,
-    SpecialtyShown,
     StartedAgain,
     SwarmCreated,
-    SwarmShown,
-    SwarmsTold,
+    SwarmDetails,
 )
 from waggle.protocol.state import State
-from waggle.tasks.catalogue import shipped
+from waggle.tasks.catalogue import catalogue_entries
 
 TellWindow = Callable[..., MainWindow]
 HERE, THERE = "ab" * 32, "cd" * 32
 LINK = f"waggle://join?charter={THERE}&seed=/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW"
-EASY = SpecialtyShown(title="Fractions", difficulty="easy", sample="Simplify 36/84.")
-FIRST = SwarmShown(charter=HERE, name="First light", specialties=(EASY,), shipped=True, known=True, active=True)
-OTHER = SwarmShown(charter=THERE, name="Two laptops", specialties=(EASY, EASY), known=True, members=2)
+EASY = SpecialtyDetails(title="Fractions", difficulty="easy", sample="Simplify 36/84.")
+FIRST = SwarmDetails(charter=HERE, name="First light", specialties=(EASY,), shipped=True, known=True, active=True)
+OTHER = SwarmDetails(charter=THERE, name="Two laptops", specialties=(EASY, EASY), known=True, members=2)
 OFFERS = (
     SpecialtyOffer(dataset="bf", title="Tiny programs", topic="code", samples={"easy": "+", "hard": "+++"}),
     SpecialtyOffer(dataset="gcd", title="Divisors", topic="arithmetic", samples={"standard": "gcd of 4 and 6?"}),
@@ -77,7 +77,7 @@ OFFERS = (
 BEGUN = [
     ready(charter=HERE, swarm="First light"),
     events.PhaseChanged(phase="contributing", round=613),
-    SwarmsTold(swarms=(FIRST, OTHER), offers=OFFERS),
+    KnownSwarms(swarms=(FIRST, OTHER), offers=OFFERS),
 ]
 
 
@@ -106,8 +106,8 @@ def press_again(qtbot: QtBot, button: QWidget) -> None:
 
 def tell(window: MainWindow, *new_events: object) -> None:
     for event in new_events:
-        window._current.take(event)  # type: ignore[arg-type]
-    window._current.flush()
+        window._store.take(event)  # type: ignore[arg-type]
+    window._store.flush()
 
 
 def test_what_is_known_is_asked_for_once_and_shown(page: Page) -> None:
@@ -127,7 +127,7 @@ def test_a_link_from_outside_is_looked_at_and_joined_only_by_the_button(page: Pa
     tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
     assert is_previewing(swarms)
     assert not any(isinstance(command, commands.ChooseSwarm) for command in sent)
-    (sheet,) = swarms.findChildren(SwarmPreview)
+    (sheet,) = swarms.findChildren(SwarmPreviewCard)
     assert "Simplify 36/84." in " ".join(label.text() for label in sheet.findChildren(QLabel))
     sheet.join.click()
     assert sent[-1] == commands.ChooseSwarm(id=sent[-1].id, charter=THERE)
@@ -137,7 +137,7 @@ def test_a_link_that_came_before_the_engine_is_asked_about_when_it_is_there(page
     window, swarms, sent = page
     tell(window, events.Warned(title="The last thing that the engine before said.", seq=1000))
     window.show_invite(LINK)
-    window.unheard(sent[-1])
+    window.report_unsent(sent[-1])
     assert swarms.join_view._message.text().startswith("The engine is not there yet")
     sent_before = len(sent)
     tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=1))
@@ -153,15 +153,15 @@ def test_answers_of_ones_own_are_named_where_it_says_what_is_shared_and_what_sta
     assert "answers of your own where you choose to share them" in words_in(SwarmCard)
     window.show_invite(LINK)
     tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
-    assert "answers of your own where you choose to share them" in words_in(SwarmPreview)
-    assert "what you type, unless you choose to share your answers" in words_in(SwarmPreview)
+    assert "answers of your own where you choose to share them" in words_in(SwarmPreviewCard)
+    assert "what you type, unless you choose to share your answers" in words_in(SwarmPreviewCard)
 
 
 def test_a_link_to_the_swarm_that_one_is_in_offers_nothing_but_to_be_read(page: Page) -> None:
     window, swarms, _ = page
     window.show_invite(LINK)
     tell(window, InviteRead(swarm=FIRST, answered=True))
-    (sheet,) = swarms.findChildren(SwarmPreview)
+    (sheet,) = swarms.findChildren(SwarmPreviewCard)
     assert [button.text() for button in sheet.findChildren(QPushButton)] == ["Done"]
     words = " ".join(label.text() for label in sheet.findChildren(QLabel))
     assert "You are in this swarm already." in words
@@ -187,9 +187,9 @@ def test_not_now_joins_nothing(page: Page, qtbot: QtBot) -> None:
 )  # fmt: skip
 def test_of_a_swarm_that_is_known_nothing_is_said_that_nobody_asked(page: Page, members: int, there: str) -> None:
     window, swarms, _ = page
-    tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, members=members))))
+    tell(window, KnownSwarms(swarms=(FIRST, replace(OTHER, members=members))))
     next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there").click()
-    (sheet,) = swarms.findChildren(SwarmPreview)
+    (sheet,) = swarms.findChildren(SwarmPreviewCard)
     assert f"{there} You know this swarm." in [label.text() for label in sheet.findChildren(QLabel)]
 
 
@@ -198,7 +198,7 @@ def test_a_press_made_for_what_came_before_joins_nothing(page: Page, qtbot: QtBo
     swarms.show_join(LINK)
     tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
     known, focused = len(sent), window.focusWidget()
-    (sheet,) = swarms.findChildren(SwarmPreview)
+    (sheet,) = swarms.findChildren(SwarmPreviewCard)
     assert focused is sheet.no
     press_again(qtbot, sheet.join)
     qtbot.keyClick(focused, Qt.Key.Key_Return)
@@ -207,11 +207,11 @@ def test_a_press_made_for_what_came_before_joins_nothing(page: Page, qtbot: QtBo
 
 def test_the_keyboard_stays_on_the_page_when_what_it_pressed_goes_away(page: Page, qtbot: QtBot) -> None:
     window, swarms, sent = page
-    tell(window, SwarmsTold(swarms=(FIRST, OTHER)))
+    tell(window, KnownSwarms(swarms=(FIRST, OTHER)))
     go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there")
     go.setFocus()
     qtbot.keyClick(go, Qt.Key.Key_Return)
-    (sheet,) = swarms.findChildren(SwarmPreview)
+    (sheet,) = swarms.findChildren(SwarmPreviewCard)
     sheet.join.setFocus()
     qtbot.keyClick(sheet.join, Qt.Key.Key_Return)
     assert isinstance(sent[-1], commands.ChooseSwarm)
@@ -226,7 +226,7 @@ def test_the_keyboard_stays_on_the_page_when_what_it_pressed_goes_away(page: Pag
 def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
     window, swarms, _ = page
     swarms.show_join("waggle://nonsense")
-    window.refused("This is not an invite link: one begins with waggle://join?", "")
+    window.show_refusal("This is not an invite link: one begins with waggle://join?", "")
     assert swarms._views.currentIndex() == JOIN
     assert swarms.join_view._message.text().startswith("This is not an invite link")
     assert not window.status._notice._content[0], "once is enough"
@@ -235,7 +235,13 @@ def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
 
 def test_each_view_has_its_own_title(page: Page) -> None:
     swarms = page[1]
-    for part, title in (("models", "Models"), ("trying", "Try it"), ("race", "Race"), ("list", "Swarms"), ("invite", "Swarms")):
+    for part, title in (
+        ("models", "Models"),
+        ("playground", "Try it"),
+        ("race", "Race"),
+        ("list", "Swarms"),
+        ("invite", "Swarms"),
+    ):
         swarms.show_part(part)
         assert swarms._top._title.text() == title
 
@@ -272,7 +278,7 @@ def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> N
     assert (command.name, command.private) == ("Ours", True)
     assert set(command.specialties) == {("bf", "hard"), ("gcd", "standard")}
     assert not form._create.isEnabled(), "one press is one swarm"
-    window.refused("The disk is full.", "")
+    window.show_refusal("The disk is full.", "")
     assert (form._problem.text(), form._create.isEnabled()) == ("The disk is full.", True)
     form._create.click()
     tell(window, SwarmCreated(swarm=replace(OTHER, name="Ours", created=True)))
@@ -291,14 +297,14 @@ def test_what_was_typed_of_a_swarm_is_there_until_it_is_created_or_given_up(page
         leave()
         swarms.show_list()
         swarms._new.click()
-        assert (form._name.text(), len(form._chosen()), window.focusWidget()) == ("Ours", 1, form._name)
+        assert (form._name.text(), len(form._chosen_specialties()), window.focusWidget()) == ("Ours", 1, form._name)
     form._create.click()
     swarms.show_list()
     swarms._new.click()
     assert (form._create.isEnabled(), form._count.words()) == (True, "1 kind of question chosen"), "no answer is waited for"
     next(button for button in form.findChildren(Button) if button.text() == "Cancel").click()
     swarms._new.click()
-    assert (form._name.text(), form._chosen()) == ("", [])
+    assert (form._name.text(), form._chosen_specialties()) == ("", [])
     assert [type(command) for command in sent] == [commands.ListSwarms, commands.ListModels, commands.CreateSwarm]
 
 
@@ -306,7 +312,7 @@ def test_what_a_swarm_still_lacks_is_said(page: Page) -> None:
     window, swarms, _ = page
     form = swarms._form
     many = tuple(replace(OFFERS[0], dataset=f"bf{i}", title=f"Tiny programs {i}") for i in range(65))
-    tell(window, SwarmsTold(swarms=(FIRST, OTHER), offers=many))
+    tell(window, KnownSwarms(swarms=(FIRST, OTHER), offers=many))
     assert form._count.words() == "Choose at least one kind of question."
     for i in range(65):
         form._model.item(i).setCheckState(Qt.CheckState.Checked)
@@ -325,10 +331,10 @@ def test_the_question_of_the_kind_that_was_chosen_last_is_shown(page: Page) -> N
 
 
 def test_what_a_kind_of_question_is_about_is_said_in_german(page: Page) -> None:
-    assert {offer.topic for offer in shipped()} == set(TOPICS)
+    assert {offer.topic for offer in catalogue_entries()} == set(TOPICS)
     translator.use("de")
     window, swarms, _ = page
-    tell(window, SwarmsTold(swarms=(FIRST,), offers=(replace(OFFERS[0], topic="algorithms"),)))
+    tell(window, KnownSwarms(swarms=(FIRST,), offers=(replace(OFFERS[0], topic="algorithms"),)))
     assert swarms._form._model.item(0).text() == "Winzige Programme  ·  Algorithmen"
 
 
@@ -336,7 +342,7 @@ def test_kinds_of_questions_stand_in_the_order_of_their_names_in_german(page: Pa
     translator.use("de")
     window, swarms, _ = page
     offers = tuple(replace(OFFERS[0], title=title) for title in ("Maze", "Water jugs", "Dice", "Grids"))
-    tell(window, SwarmsTold(swarms=(FIRST,), offers=offers))
+    tell(window, KnownSwarms(swarms=(FIRST,), offers=offers))
     names = [swarms._form._model.item(i).text().split("  ·")[0] for i in range(len(offers))]
     assert names == ["Labyrinth", "Raster", "Wasserkrüge", "Würfel"]
 
@@ -424,7 +430,7 @@ def test_while_the_engine_goes_elsewhere_nothing_can_be_asked(page: Page) -> Non
 
 def test_settings_that_leave_no_choice_are_said(page: Page) -> None:
     window, swarms, _ = page
-    tell(window, SwarmsTold(swarms=(FIRST, OTHER), fixed="swarm.charter names the swarm."))
+    tell(window, KnownSwarms(swarms=(FIRST, OTHER), fixed="swarm.charter names the swarm."))
     assert swarms._line.words() == "swarm.charter names the swarm."
     assert (swarms._new.isEnabled(), swarms._ask_others.isEnabled()) == (False, True), "who may not leave may invite"
 
@@ -448,16 +454,16 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
     window, swarms, _ = page
     window.show_invite(LINK)
     tell(window, InviteRead(swarm=replace(OTHER, name="<b>\u202eevil</b>", known=False), answered=True))
-    (sheet,) = swarms.findChildren(SwarmPreview)
+    (sheet,) = swarms.findChildren(SwarmPreviewCard)
     assert sheet.join.text() == "Join <b>\ufffdevil</b>"
     theme = window.pages.of(SwarmsPage).theme
-    sheet = SwarmPreview(
+    sheet = SwarmPreviewCard(
         theme, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
     )  # fmt: skip
     assert sheet.join.text() == "Join Q&&A club", "which Qt shows as one sign"
     assert sheet.join.shortcut().isEmpty(), "a stranger's name is no key"
     assert sheet.join.accessibleName() == "Join Q&A club"
-    assert trains_on(replace(OTHER, specialties=(SpecialtyShown(title="a\nb"),))) == "a b"
+    assert trains_on(replace(OTHER, specialties=(SpecialtyDetails(title="a\nb"),))) == "a b"
 
 
 @pytest.mark.parametrize("url", [QUrl(LINK), QUrl.fromLocalFile("/somewhere/invite.waggle")])
@@ -475,16 +481,16 @@ def test_a_code_has_whole_modules_and_three_corners() -> None:
     assert qr_code.modules("") == ()
 
 
-STARTER = ModelShown(kind="starter", bytes=3_300_000, active=True, rounds=613)
-QWEN = ModelShown(kind="hub", name="Qwen/Tiny", bytes=988_000_000)
-HALF = ModelShown(kind="hub", name="Qwen/Half", bytes=400_000_000, finished=False)
+STARTER = ModelDetails(kind="starter", bytes=3_300_000, active=True, rounds=613)
+QWEN = ModelDetails(kind="hub", name="Qwen/Tiny", bytes=988_000_000)
+HALF = ModelDetails(kind="hub", name="Qwen/Half", bytes=400_000_000, finished=False)
 
 
 @pytest.fixture
 def models(page: Page) -> tuple[MainWindow, ModelsView, list[AnyCommand]]:
     window, swarms, sent = page
     swarms._which.choose(1)
-    tell(window, ModelsTold(models=(STARTER, QWEN, HALF), cache="/cache", free=50_000_000_000))
+    tell(window, ModelList(models=(STARTER, QWEN, HALF), cache="/cache", free=50_000_000_000))
     return window, swarms._models, sent
 
 
@@ -504,7 +510,7 @@ def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
     window, view, _ = models
     train = button_of(view, "Train this one")
     train.setFocus()
-    tell(window, ModelsTold(models=(replace(STARTER, rounds=614), QWEN, HALF), cache="/cache", free=49_000_000_000))
+    tell(window, ModelList(models=(replace(STARTER, rounds=614), QWEN, HALF), cache="/cache", free=49_000_000_000))
     assert button_of(view, "Train this one") is train
     assert window.focusWidget() is train
     assert "614 rounds trained here" in view._model_cards[0]._about.words()
@@ -513,18 +519,18 @@ def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
 
 def test_a_card_of_a_swarm_stays_while_members_come_and_go(page: Page) -> None:
     window, swarms, _ = page
-    tell(window, SwarmsTold(swarms=(FIRST, OTHER)))
+    tell(window, KnownSwarms(swarms=(FIRST, OTHER)))
     go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there")
     go.setFocus()
     peer = events.PeerInfo(id="p", name="Brisk Otter", received=3)
-    tell(window, events.PeerChanged(peer=peer), SwarmsTold(swarms=(FIRST, OTHER), seq=9))
+    tell(window, events.PeerChanged(peer=peer), KnownSwarms(swarms=(FIRST, OTHER), seq=9))
     assert window.focusWidget() is go
     assert swarms._list._active[0]._members._value.text() == "2, you included"
 
 
 def test_an_export_is_offered_once_something_is_saved(models: Models) -> None:
     window, view, sent = models
-    fresh = ModelsTold(models=(replace(STARTER, rounds=0),), cache="/cache", free=50_000_000_000)
+    fresh = ModelList(models=(replace(STARTER, rounds=0),), cache="/cache", free=50_000_000_000)
     tell(window, fresh)
     assert not button_of(view, "Export what was learned").isEnabled()
     sent_before = len(sent)
@@ -553,12 +559,12 @@ def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> N
     view._name.setText(" Qwen/Other ")
     view._use.click()
     assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="Qwen/Other")
-    window.refused("no name is not the name of a model.", "", sent[-1].id)
+    window.show_refusal("no name is not the name of a model.", "", sent[-1].id)
     assert view._message.text() == "no name is not the name of a model."
     assert bool(window.status._notice._content[0]) == view._message.visibleRegion().isEmpty(), "once, where it is seen"
     view._use_name()
     window.show_page("home")
-    window.refused("no name is not the name of a model.", "", sent[-1].id)
+    window.show_refusal("no name is not the name of a model.", "", sent[-1].id)
     assert window.status._notice._content[0] == "no name is not the name of a model."
 
 
@@ -620,23 +626,23 @@ WRONG = ShownCompletion(text="<answer>9</answer>", judged=True, reason="wrong: 9
 GOOD = ShownCompletion(text="<answer>3/7</answer>", judged=True, reward=1.0, reason="right", start=8, length=3)
 TRIED = QuestionAnswered(
     specialty="simple_fractions", number=7, mine=WRONG,
-    answers=(Answered(rounds=0, completion=WRONG), Answered(rounds=64, completion=GOOD), Answered(rounds=600, completion=GOOD)),
+    answers=tuple(SnapshotAnswer(rounds=rounds, completion=text) for rounds, text in ((0, WRONG), (64, GOOD), (600, GOOD))),
 )  # fmt: skip
-Trying = tuple[MainWindow, QuestionView, list[AnyCommand]]
+Playground = tuple[MainWindow, QuestionView, list[AnyCommand]]
 
 
 @pytest.fixture
-def trying(page: Page) -> Trying:
+def playground(page: Page) -> Playground:
     window, swarms, sent = page
     swarms._which.choose(2)
     window.redraw()
     assert sent[-1] == commands.PoseQuestion(id=sent[-1].id, specialty="simple_fractions", number=7)
     tell(window, POSED)
-    return window, swarms.trying.ask, sent
+    return window, swarms.playground.ask, sent
 
 
-def test_the_menu_of_specialties_is_filled_anew_and_not_made_anew(trying: Trying, qapp: QApplication) -> None:
-    window, view, _ = trying
+def test_the_menu_of_specialties_is_filled_anew_and_not_made_anew(playground: Playground, qapp: QApplication) -> None:
+    window, view, _ = playground
     for title in ("One", "Two", "Three"):
         tell(window, ready(specialties=(events.SpecialtyInfo(dataset="bf", title=title),)))
     qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
@@ -645,8 +651,8 @@ def test_the_menu_of_specialties_is_filled_anew_and_not_made_anew(trying: Trying
     assert view._menu.menu() is menu
 
 
-def test_a_question_is_answered_by_me_first_and_then_by_the_model_of_every_moment(trying: Trying) -> None:
-    window, view, sent = trying
+def test_a_question_is_answered_by_me_first_and_then_by_the_model_of_every_moment(playground: Playground) -> None:
+    window, view, sent = playground
     assert view._question.text() == "Simplify 36/84.\n<b>\ufffd"
     view._mine.setText("9")
     view._go.click()
@@ -657,8 +663,8 @@ def test_a_question_is_answered_by_me_first_and_then_by_the_model_of_every_momen
     assert names(view) == ["Before any training", "After 64 rounds", "Now, 600 rounds", "You"]
 
 
-def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(trying: Trying, qapp: QApplication) -> None:
-    window, view, _ = trying
+def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(playground: Playground, qapp: QApplication) -> None:
+    window, view, _ = playground
     view._blind.setChecked(True)
     tell(window, TRIED)
     assert names(view) == ["Answer A", "Answer B", "Answer C", "You"]
@@ -673,8 +679,8 @@ def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(trying: Trying, qa
     assert not view._blind.isChecked()
 
 
-def test_answers_are_copied_as_they_are_seen_and_a_hidden_judgement_is_not(trying: Trying, qapp: QApplication) -> None:
-    window, view, _ = trying
+def test_answers_are_copied_as_they_are_seen_and_a_hidden_judgement_is_not(playground: Playground, qapp: QApplication) -> None:
+    window, view, _ = playground
     tell(window, replace(TRIED, answers=TRIED.answers[:2], truth="3/7\n"))
     view._copy.click()
     assert view._copy.text() == "Copied"
@@ -693,8 +699,8 @@ def test_answers_are_copied_as_they_are_seen_and_a_hidden_judgement_is_not(tryin
     assert [part.split("\n")[0] for part in copied.split("\n\n")] == ["Simplify 36/84.", "Answer A", "Answer B", "You"]
 
 
-def test_what_would_have_been_right_is_shown_once_nothing_is_to_be_guessed(trying: Trying) -> None:
-    window, view, _ = trying
+def test_what_would_have_been_right_is_shown_once_nothing_is_to_be_guessed(playground: Playground) -> None:
+    window, view, _ = playground
     tell(window, replace(TRIED, truth="3/7\n"))
     assert (view._truth.text(), view._truth.isHidden()) == ("A right answer: 3/7", False)
     view._blind.setChecked(True)
@@ -704,8 +710,8 @@ def test_what_would_have_been_right_is_shown_once_nothing_is_to_be_guessed(tryin
     assert view._truth.isHidden(), "an older recording does not say"
 
 
-def test_another_question_hides_the_answers_of_the_last(trying: Trying) -> None:
-    window, view, sent = trying
+def test_another_question_hides_the_answers_of_the_last(playground: Playground) -> None:
+    window, view, sent = playground
     tell(window, TRIED)
     view._next.click()
     command = sent[-1]
@@ -718,13 +724,13 @@ def test_a_question_that_is_refused_is_asked_for_again_by_a_person_or_of_another
     window, swarms, sent = page
     swarms._which.choose(2)
     window.redraw()
-    view = swarms.trying.ask
-    window.refused("The judge does not answer.", "Try again.", sent[-1].id)
+    view = swarms.playground.ask
+    window.show_refusal("The judge does not answer.", "Try again.", sent[-1].id)
     window.redraw()
     assert (len(posed(sent)), view._message.text()) == (1, "The judge does not answer. Try again.")
     assert not view._message.isHidden()
     view._next.click()
-    window.refused("The judge does not answer.", "Try again.", sent[-1].id)
+    window.show_refusal("The judge does not answer.", "Try again.", sent[-1].id)
     window.redraw()
     assert len(posed(sent)) == 2
     tell(window, ready(at=99.0))
@@ -735,30 +741,32 @@ def posed(sent: list[AnyCommand]) -> list[AnyCommand]:
     return [command for command in sent if isinstance(command, commands.PoseQuestion)]
 
 
-def test_a_window_made_anew_shows_the_question_that_stands_and_asks_that_one(trying: Trying, theme: Theme, qtbot: QtBot) -> None:
-    window, _, _ = trying
+def test_a_window_made_anew_shows_the_question_that_stands_and_asks_that_one(
+    playground: Playground, theme: Theme, qtbot: QtBot
+) -> None:
+    window, _, _ = playground
     other = replace(POSED, specialty="binary_matrix", number=99)
     view, sent = QuestionView(theme), list[AnyCommand]()
     qtbot.addWidget(view)
     view.commanded.connect(sent.append)
-    view.show_state(replace(window._current.state, posed=other))
+    view.show_state(replace(window._store.state, posed=other))
     assert view._question.text() == "Simplify 36/84.\n<b>\ufffd"
     view._go.click()
     assert sent == [commands.AskModel(id=sent[0].id, specialty="binary_matrix", number=99)]
 
 
-def test_a_question_that_is_refused_leaves_the_one_that_is_seen_to_be_asked(trying: Trying) -> None:
-    window, view, sent = trying
+def test_a_question_that_is_refused_leaves_the_one_that_is_seen_to_be_asked(playground: Playground) -> None:
+    window, view, sent = playground
     view._next.click()
-    window.refused("The judge does not answer.", "", sent[-1].id)
+    window.show_refusal("The judge does not answer.", "", sent[-1].id)
     view._go.click()
     assert sent[-1] == commands.AskModel(id=sent[-1].id, specialty="simple_fractions", number=7)
 
 
-def test_what_cannot_be_tried_is_said(trying: Trying) -> None:
-    window, view, _ = trying
+def test_what_cannot_be_tried_is_said(playground: Playground) -> None:
+    window, view, _ = playground
     view._go.click()
-    window.refused("This model is too large to be loaded a second time.", "")
+    window.show_refusal("This model is too large to be loaded a second time.", "")
     assert (view._message.text(), view._go.isEnabled()) == ("This model is too large to be loaded a second time.", True)
 
 
@@ -769,8 +777,8 @@ def sharing(choice: Literal["ask", "no", "yes"]) -> events.SettingsChanged:
     return events.SettingsChanged(settings=Settings(swarm=SwarmSettings(my_answers=choice)))
 
 
-def test_whether_to_share_is_asked_once_and_only_after_an_answer_of_ones_own(trying: Trying) -> None:
-    window, view, sent = trying
+def test_whether_to_share_is_asked_once_and_only_after_an_answer_of_ones_own(playground: Playground) -> None:
+    window, view, sent = playground
     tell(window, CONNECTED)
     tell(window, sharing("ask"))
     tell(window, replace(TRIED, mine=None))
@@ -785,8 +793,8 @@ def test_whether_to_share_is_asked_once_and_only_after_an_answer_of_ones_own(try
     assert view._sharing.isHidden()
 
 
-def test_whoever_shares_gets_a_question_that_others_take_and_is_told_so_before_and_after(trying: Trying) -> None:
-    window, view, sent = trying
+def test_whoever_shares_gets_a_question_that_others_take_and_is_told_so_before_and_after(playground: Playground) -> None:
+    window, view, sent = playground
     tell(window, CONNECTED)
     tell(window, sharing("yes"))
     command = sent[-1]
@@ -809,8 +817,10 @@ def test_whoever_shares_gets_a_question_that_others_take_and_is_told_so_before_a
     assert not sent[-1].to_share  # type: ignore[union-attr]
 
 
-def test_what_was_typed_stays_when_it_is_to_be_shared_no_more_and_is_judged_without_being_shared(trying: Trying) -> None:
-    window, view, sent = trying
+def test_what_was_typed_stays_when_it_is_to_be_shared_no_more_and_is_judged_without_being_shared(
+    playground: Playground,
+) -> None:
+    window, view, sent = playground
     tell(window, CONNECTED, sharing("yes"))
     tell(window, replace(POSED, number=sent[-1].number, epoch=2_983_333))  # type: ignore[union-attr]
     view._mine.setText("3/7")
@@ -824,8 +834,8 @@ def test_what_was_typed_stays_when_it_is_to_be_shared_no_more_and_is_judged_with
     assert view._outcome.isHidden(), "that it stays here was chosen"
 
 
-def test_an_answer_to_a_question_that_no_model_trains_on_is_not_said_to_be_shared(trying: Trying) -> None:
-    window, view, sent = trying
+def test_an_answer_to_a_question_that_no_model_trains_on_is_not_said_to_be_shared(playground: Playground) -> None:
+    window, view, sent = playground
     view._mine.setText("3/7")
     tell(window, CONNECTED, sharing("yes"))
     assert (view._mine.text(), view._title.words()) == ("3/7", "A question it never trains on")
@@ -897,7 +907,7 @@ def test_a_form_that_is_being_filled_is_not_replaced_by_what_was_looked_at_befor
 def test_a_link_that_was_left_is_not_asked_about_once_the_engine_is_there(page: Page) -> None:
     window, swarms, sent = page
     window.show_invite(LINK)
-    window.unheard(sent[-1])
+    window.report_unsent(sent[-1])
     swarms.show_list()
     sent_before = len(sent)
     tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=7))
@@ -915,7 +925,7 @@ def test_a_swarm_that_others_can_name_again_is_forgotten_at_a_press(page: Page) 
 )
 def test_the_only_way_back_is_not_forgotten_at_one_press(page: Page, qtbot: QtBot, kind: dict[str, bool], question: str) -> None:
     window, swarms, sent = page
-    tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, **kind)), offers=OFFERS))
+    tell(window, KnownSwarms(swarms=(FIRST, replace(OTHER, **kind)), offers=OFFERS))
     window.activateWindow()
     screenshot_when_still(window)
     (forget,) = (link for link in swarms.findChildren(ConfirmLink) if link.isVisible())
@@ -967,7 +977,7 @@ def test_the_tabs_stay_where_they_are_whatever_can_be_done_in_a_view(
     for size in ((1280, 800), (1024, 640), (900, 600)):
         window.resize(*size)
         positions = set()
-        for part in (None, "list", "models", "trying", "race"):
+        for part in (None, "list", "models", "playground", "race"):
             swarms.show_part(part) if part else swarms.show_join()
             screenshot_when_still(window)
             positions.add(swarms._which.mapTo(swarms, QPoint()).toTuple())
@@ -1006,6 +1016,6 @@ def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(wind
     window.pages.of(YouPage)._open("backup")
     assert not window.pages.of(YouPage)._identity._choose.isVisible()
     assert window.pages.of(YouPage)._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
-    window.pages.of(SwarmsPage)._models._export_wanted()
+    window.pages.of(SwarmsPage)._models._ask_where_to_export()
     assert "waggle export" in window.pages.of(SwarmsPage)._models._message.text()
     assert window.findChildren(QFileDialog) == []

@@ -16,7 +16,7 @@ from waggle.tasks.audit_results import AuditFinding
 from waggle.tasks.charter import Specialty
 from waggle_lab.security.audit import REASON_OF_EVENT
 
-REASONS = {reason for finding in audit_results.shipped().findings.values() for reason in finding.reasons}
+REASONS = {reason for finding in audit_results.shipped_audit().findings.values() for reason in finding.reasons}
 SECONDS = 1.0  # of the processor: many times what any sentence takes
 HOSTILE = " sets ".join("a" * 107) + " of ".join("a" * 161) + " to ".join("a" * 161)  # where each part of a pattern may end
 
@@ -55,7 +55,7 @@ def test_why_a_dataset_may_not_be_named_is_german(reason: str) -> None:
 
 def test_that_a_scorer_is_too_slow_for_a_charter_is_german() -> None:
     quick = AuditFinding(dataset="quick", listed=True, longest=2_000)
-    reason = replace(audit_results.shipped(), findings={"quick": quick}).refusal("quick", 20_000)
+    reason = replace(audit_results.shipped_audit(), findings={"quick": quick}).refusal("quick", 20_000)
     assert tr_sentence(reason) == "sein Prüfer ist nur bis 2\u202f000 Zeichen schnell, und diese Charta erlaubt 20\u202f000"
 
 

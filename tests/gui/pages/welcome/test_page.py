@@ -75,7 +75,7 @@ def test_continue_four_times_and_the_first_round_begins(started: Controller, qtb
     for step in range(len(STEPS)):
         assert welcome._pages.currentIndex() == step
         qtbot.mouseClick(welcome._next, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: started._current.state.phase == "contributing", timeout=20_000)
+    qtbot.waitUntil(lambda: started._store.state.phase == "contributing", timeout=20_000)
     chosen = settings.read(tmp_path / "settings.toml")
     assert profile_of(chosen, os.cpu_count() or 1) == "quiet"
     assert chosen.when.only_on_power
@@ -93,7 +93,7 @@ def test_what_is_chosen_is_kept(started: Controller, qtbot: QtBot, tmp_path: Pat
     qtbot.mouseClick(welcome._back, Qt.MouseButton.LeftButton)
     for _ in range(3):
         qtbot.mouseClick(welcome._next, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: started._current.state.phase == "contributing", timeout=20_000)
+    qtbot.waitUntil(lambda: started._store.state.phase == "contributing", timeout=20_000)
     chosen = settings.read(tmp_path / "settings.toml")
     assert chosen.computer.priority == "normal"
     assert not chosen.when.only_on_power
@@ -111,14 +111,14 @@ def test_enter_goes_on_from_the_first_question_on(started: Controller, qtbot: Qt
 
 def test_skipping_takes_the_safe_defaults(started: Controller, qtbot: QtBot, tmp_path: Path) -> None:
     qtbot.mouseClick(welcome_of(started)._skip, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: started._current.state.phase == "contributing", timeout=20_000)
+    qtbot.waitUntil(lambda: started._store.state.phase == "contributing", timeout=20_000)
     chosen = settings.read(tmp_path / "settings.toml")
     assert chosen.window.welcomed
     assert chosen.when == settings.ScheduleSettings()
 
 
 def test_the_tray_says_what_is_waited_for_until_the_questions_are_answered(started: Controller, qtbot: QtBot) -> None:
-    started._current.flush()
+    started._store.flush()
     assert visible_actions(started.tray) == ["A few questions come first, in the window.", "Open Waggle", "Quit"]
     assert started.tray.icon.toolTip() == "Waggle: A few questions come first, in the window."
     qtbot.mouseClick(welcome_of(started)._skip, Qt.MouseButton.LeftButton)
@@ -299,4 +299,4 @@ def test_everything_in_the_first_start_has_a_name(theme: Theme, qtbot: QtBot) ->
 
 def test_the_key_that_pauses_starts_nothing_before_the_questions_are_answered(started: Controller) -> None:
     QTest.keyClick(started.window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
-    assert not started._source.running  # type: ignore[union-attr]
+    assert not started._source.is_running  # type: ignore[union-attr]

@@ -58,8 +58,8 @@ def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(theme: Theme
     view, choices = DataRemovalView(theme), list[object]()
     qtbot.addWidget(view)
     view.confirmed.connect(choices.append)
-    view.show_found(BELONGINGS, no_backup="")
-    assert view.chosen() == {"checkpoints", "log"}
+    view.show_stored(BELONGINGS, no_backup="")
+    assert view.chosen_kinds() == {"checkpoints", "log"}
     view._go.click()
     assert not choices
     assert view._warning.text() == "They are removed for good. The engine stops first, and Waggle closes afterwards."
@@ -77,7 +77,7 @@ def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(theme: Theme
 def test_nothing_chosen_cannot_be_removed(theme: Theme, qtbot: QtBot) -> None:
     view = DataRemovalView(theme)
     qtbot.addWidget(view)
-    view.show_found(BELONGINGS[:1], no_backup="The engine is not running.")
+    view.show_stored(BELONGINGS[:1], no_backup="The engine is not running.")
     assert not view._go.isEnabled()
     assert not view._backup.isEnabled()
     assert view._backup.toolTip()
@@ -150,14 +150,14 @@ def test_the_engine_stops_what_was_chosen_goes_and_nothing_is_written_afterwards
     shell.start()
     finished = list[bool]()
     shell.finished.connect(lambda: finished.append(True))
-    qtbot.waitUntil(lambda: source.running and shell._current.state.phase == "contributing", timeout=20_000)
+    qtbot.waitUntil(lambda: source.is_running and shell._store.state.phase == "contributing", timeout=20_000)
     shell.window.requests.data_removal.emit(frozenset({"settings", "log"}))
     assert shell._farewell is not None
     shell.leave()
     assert not finished, "what is being removed is waited for"
     with qtbot.waitSignal(shell._farewell.finished, timeout=30_000):
         pass
-    assert not source.running
+    assert not source.is_running
     assert shell._farewell._title.words() == "Goodbye, and thank you"
     shell._farewell._close.click()
     assert finished == [True]

@@ -20,14 +20,14 @@ from waggle.gui.pages.you.page import YouPage, aha_words
 from waggle.gui.pages.you.share_card import SIZE, share_card_figures
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
-from waggle.protocol.events_identity import BackupRead, BackupWritten, Day, DaysTold
+from waggle.protocol.events_identity import BackupRead, BackupWritten, DailyTotals, Day
 from waggle.protocol.state import State
 
 TellWindow = Callable[..., MainWindow]
 WORDS = "correct horse battery"
 TODAY = datetime.datetime.fromtimestamp(START, datetime.UTC).astimezone().date()
 YESTERDAY = TODAY - datetime.timedelta(days=1)
-DAYS = DaysTold(
+DAYS = DailyTotals(
     days=(Day(date=YESTERDAY.isoformat(), rounds=2, answers=128, right=32, learned=9, seconds=240.0),),
     all=Day(date="2026-01-05", rounds=20, answers=1280, right=320, learned=90, seconds=2400.0),
     used_by=3,
@@ -48,8 +48,8 @@ def page(window_told: TellWindow) -> Page:
 
 
 def tell(window: MainWindow, event: object) -> None:
-    window._current.take(event)  # type: ignore[arg-type]
-    window._current.flush()
+    window._store.take(event)  # type: ignore[arg-type]
+    window._store.flush()
 
 
 def test_totals_and_who_took_groups_are_said(page: Page) -> None:
@@ -223,7 +223,7 @@ def test_a_wrong_passphrase_is_said_where_it_was_typed(page: Page) -> None:
     you._identity._path.setText("/tmp/me.identity")
     you._identity._words.setText("wrong horse")
     you._identity._go.click()
-    window.refused("This passphrase does not open the backup.", "Try again.")
+    window.show_refusal("This passphrase does not open the backup.", "Try again.")
     assert you._identity._message.text().startswith("This passphrase does not open")
     assert you._identity._go.isEnabled()
 
@@ -234,7 +234,7 @@ def test_the_share_card_is_a_picture_with_counts_and_a_made_up_name_only(page: P
     assert QImage(str(tmp_path / "card.png")).size() == SIZE
     you.save_card(tmp_path / "card")
     assert (tmp_path / "card-2.png").exists(), "nobody was asked whether the first may go"
-    assert share_card_figures(window._current.state) == [
+    assert share_card_figures(window._store.state) == [
         ("1,280", "answers tried"),
         ("320", "of them right"),
         ("3", "peers took some"),
@@ -263,8 +263,8 @@ def test_a_backup_can_be_called_off_until_it_is_done_and_every_field_keeps_its_n
     named = {label.buddy().accessibleName(): label.text() for label in view.findChildren(QLabel) if label.buddy()}
     assert set(named) == {"The file of the backup", "Passphrase", "The same passphrase again"}
     assert all(name == attribute for name, attribute in named.items())
-    window._current.take(BackupWritten(path="/somewhere/me.identity"))
-    window._current.flush()
+    window._store.take(BackupWritten(path="/somewhere/me.identity"))
+    window._store.flush()
     assert view._back.text() == "Done"
     you._open("restore")
     assert view._back.text() == "Cancel"

@@ -1069,10 +1069,10 @@ import waggle
 for found in pkgutil.walk_packages(waggle.__path__, "waggle."):
     if not found.name.startswith(("waggle.gui", "waggle_lab", "waggle.models.mlx", "waggle.__main__", "waggle.tasks.v")):
         importlib.import_module(found.name)
-from waggle.network.transport.availability import is_light
+from waggle.network.transport.choice import kind_of
 from waggle.network.messages.options import SwarmOptions
-assert is_light(SwarmOptions(gateways=("wss://example.org/gateway",)))
-assert is_light(SwarmOptions())
+assert kind_of(SwarmOptions(gateways=("wss://example.org/gateway",))).joins_through == "gateways"
+assert kind_of(SwarmOptions()).joins_through == "gateways"
 """
 
 

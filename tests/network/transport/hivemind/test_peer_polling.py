@@ -121,7 +121,7 @@ async def test_a_look_that_fails_tells_all_who_wait_and_the_next_one_looks_anew(
 
 
 async def test_a_node_with_many_connections_looks_at_them_less_often(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = HivemindTransport(options(), identity, callbacks(identity, services=Services()))
+    transport = HivemindTransport(options(), identity, callbacks(identity, services=Services()))
     ticks, slept = iter([0.0, 7.0]), list[float]()
 
     async def sleep(seconds: float) -> None:
@@ -132,11 +132,11 @@ async def test_a_node_with_many_connections_looks_at_them_less_often(identity: I
         """Takes 7 seconds, by that clock."""
 
     monkeypatch.setattr("waggle.network.transport.hivemind.transport.CpuTimer", lambda: CpuTimer(lambda: next(ticks)))
-    monkeypatch.setattr(connection, "_check_peers", look)
+    monkeypatch.setattr(transport, "_check_peers", look)
     with monkeypatch.context() as still:
         still.setattr(asyncio, "sleep", sleep)
         with pytest.raises(asyncio.CancelledError):
-            await connection._stay_joined()
+            await transport._stay_joined()
     assert slept == pytest.approx([63.0])
 
 

@@ -27,12 +27,12 @@ async def test_a_node_that_its_seed_can_call_says_that_others_reach_it(
     seed_address: str, identity: Identity, charter: Charter
 ) -> None:
     ear = Ear()
-    connection = HivemindTransport(options(seeds=(seed_address,)), identity, callbacks(identity, ear, services=Services()))
+    transport = HivemindTransport(options(seeds=(seed_address,)), identity, callbacks(identity, ear, services=Services()))
     try:
-        await connection.start()
+        await transport.start()
         result = await ear.hear(ReachChanged, lambda news: news.way == "direct")
     finally:
-        await connection.close()
+        await transport.close()
     assert result.reach == "connected"
     assert event_from_news(result, Titles(charter)).way == "direct"
     assert ear.all(NetworkRestarted) == []
@@ -50,17 +50,17 @@ async def test_a_computer_that_slept_finds_out_anew_how_others_call_it(
     monkeypatch.setattr("waggle.network.transport.hivemind.reachability._answers", answers)
     async with serving(fresh_identity(tmp_path, "seed"), charter, relay=True) as address:
         ear = Ear()
-        connection = HivemindTransport(options(seeds=(address,)), identity, callbacks(identity, ear, services=Services()))
+        transport = HivemindTransport(options(seeds=(address,)), identity, callbacks(identity, ear, services=Services()))
         try:
-            await connection.start()
+            await transport.start()
             await ear.hear(ReachChanged, lambda news: news.way == first)
             place = then
-            connection._clock_offset -= 100  # as if the wall clock had gone on alone
+            transport._clock_offset -= 100  # as if the wall clock had gone on alone
             result = await ear.hear(ReachChanged, lambda news: news.way == then and news.reach == "connected")
-            assert connection._relayed == (then == "relay")
+            assert transport._relayed == (then == "relay")
             assert bool(result.address) == (then == "direct"), "no circuit leads to a loopback"
         finally:
-            await connection.close()
+            await transport.close()
 
 
 async def test_a_seed_that_did_not_say_is_asked_again(
@@ -78,12 +78,12 @@ async def test_a_seed_that_did_not_say_is_asked_again(
     monkeypatch.setattr("waggle.network.transport.hivemind.transport.ASK_AGAIN_S", 0.2)
     async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
         ear = Ear()
-        connection = HivemindTransport(options(seeds=(address,)), identity, callbacks(identity, ear, services=Services()))
+        transport = HivemindTransport(options(seeds=(address,)), identity, callbacks(identity, ear, services=Services()))
         try:
-            await connection.start()
+            await transport.start()
             await ear.hear(ReachChanged, lambda news: news.way == "direct")
         finally:
-            await connection.close()
+            await transport.close()
     assert len(requests) >= 2
 
 
@@ -94,14 +94,14 @@ async def test_who_was_asked_is_remembered_while_it_is_connected(identity: Ident
         requests.append(peer_id)
         return False
 
-    connection = HivemindTransport(options(), identity, callbacks(identity, services=Services()))
-    connection._port = free_port()
+    transport = HivemindTransport(options(), identity, callbacks(identity, services=Services()))
+    transport._port = free_port()
     dht: Any = SimpleNamespace(is_reached_by=no)
     steady, *passing = (ConnectedPeer(bytes([number]) * 38, "", relayed=False) for number in range(100))
     for peer in passing:
-        await connection._find_way(dht, [steady, peer])
+        await transport._find_way(dht, [steady, peer])
     assert requests == [steady.peer_id, *(peer.peer_id for peer in passing)]
-    assert set(connection._ask_again_at) == {steady.peer_id, passing[-1].peer_id}
+    assert set(transport._ask_again_at) == {steady.peer_id, passing[-1].peer_id}
 
 
 async def test_a_peer_that_is_no_seed_cannot_send_a_node_to_the_relay(
@@ -114,14 +114,14 @@ async def test_a_peer_that_is_no_seed_cannot_send_a_node_to_the_relay(
     away = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'away').peer_id)}"
     liar = await open_network(options(), fresh_identity(tmp_path, "liar"), Services(), port=0)
     ear = Ear()
-    connection = HivemindTransport(options(seeds=(away,)), identity, callbacks(identity, ear, services=Services()))
+    transport = HivemindTransport(options(seeds=(away,)), identity, callbacks(identity, ear, services=Services()))
     try:
-        await connection.start()
-        connection.suggest((await liar.addresses())[0])
+        await transport.start()
+        transport.suggest((await liar.addresses())[0])
         result = await ear.hear(ReachChanged, lambda news: news.reach == "connected")
-        assert (result.way, connection._changing) == ("", False)
+        assert (result.way, transport._changing) == ("", False)
     finally:
-        await connection.close()
+        await transport.close()
         await liar.close()
 
 

@@ -95,14 +95,14 @@ async def test_peers_met_once_are_seeds_the_next_time(start: Start, seed_address
 async def test_a_network_process_that_is_killed_is_started_again_as_itself(start: Start, seed_address: str) -> None:
     node = await start("one", seeds=(seed_address,), port=free_port())  # which nobody takes meanwhile
     first = await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
-    before, pid = len(node.ear.news), node.node._connection.pid
+    before, pid = len(node.ear.news), node.node._transport.pid
 
     os.kill(pid, signal.SIGKILL)
     restarted = await node.ear.hear(NetworkRestarted)
     reconnected = await node.ear.hear(ReachChanged, lambda news: news.reach == "connected" and bool(news.address), after=before)
 
     assert "-9" in restarted.reason
-    assert node.node._connection.pid != pid
+    assert node.node._transport.pid != pid
     assert reconnected.address == first.address
 
 
@@ -111,7 +111,7 @@ async def test_a_network_process_that_keeps_dying_is_started_again_ever_more_slo
     rests = []
     for _ in range(3):
         before, died = len(node.ear.news), time.monotonic()
-        os.kill(node.node._connection.pid, signal.SIGKILL)
+        os.kill(node.node._transport.pid, signal.SIGKILL)
         await node.ear.hear(NetworkRestarted, after=before)
         rests.append(time.monotonic() - died)
     shortest = options().rejoin
@@ -155,18 +155,18 @@ async def test_a_malformed_seed_stops_the_start(start: Start) -> None:
 
 async def test_a_computer_that_slept_joins_again_at_once(seed_address: str, identity: Identity) -> None:
     joined = asyncio.Event()
-    connection = HivemindTransport(
+    transport = HivemindTransport(
         options(seeds=(seed_address,)), identity, callbacks(identity, on_joined=joined.set, services=NOTHING)
     )
-    await connection.start()
+    await transport.start()
     try:
         async with asyncio.timeout(SOON):
             await joined.wait()
             joined.clear()
-            connection._clock_offset -= 100  # as if the wall clock had gone on alone
+            transport._clock_offset -= 100  # as if the wall clock had gone on alone
             await joined.wait()
     finally:
-        await connection.close()
+        await transport.close()
 
 
 def say(*skews: float) -> dict[bytes, Pong]:
@@ -176,12 +176,12 @@ def say(*skews: float) -> dict[bytes, Pong]:
 
 def test_a_clock_that_is_off_is_told_once_by_the_median_of_its_peers(identity: Identity) -> None:
     news: list[NetworkEvent] = []
-    connection = HivemindTransport(options(), identity, callbacks(identity, news.append, services=NOTHING))
-    connection._check_clock(say(5.0, -3.0, 4000.0), [])
+    transport = HivemindTransport(options(), identity, callbacks(identity, news.append, services=NOTHING))
+    transport._check_clock(say(5.0, -3.0, 4000.0), [])
     assert news == []
 
-    connection._check_clock(say(90.0, 100.0, 4000.0), [])
-    connection._check_clock(say(101.0), [])
+    transport._check_clock(say(90.0, 100.0, 4000.0), [])
+    transport._check_clock(say(101.0), [])
 
     assert news == [ClockSkewed(seconds=100.0)]
 
@@ -195,17 +195,17 @@ def test_a_time_that_nobody_can_mean_is_told_as_a_year(identity: Identity, clock
 
 def test_peers_that_change_their_mind_warn_no_more_than_once_an_hour(identity: Identity) -> None:
     news: list[NetworkEvent] = []
-    connection = HivemindTransport(options(), identity, callbacks(identity, news.append, services=NOTHING))
+    transport = HivemindTransport(options(), identity, callbacks(identity, news.append, services=NOTHING))
     for number in range(50):
-        connection._check_clock(say((-1) ** number * 1000.0), [])
+        transport._check_clock(say((-1) ** number * 1000.0), [])
     assert news == [ClockSkewed(seconds=1000.0)]
-    connection._skew._rests_until = time.monotonic()
-    connection._check_clock(say(-1000.0), [])
-    connection._check_clock(say(0.0), [])
-    connection._check_clock(say(90.0), [])
+    transport._skew._rests_until = time.monotonic()
+    transport._check_clock(say(-1000.0), [])
+    transport._check_clock(say(0.0), [])
+    transport._check_clock(say(90.0), [])
     assert news[1:] == [ClockSkewed(seconds=-1000.0)]
-    connection._skew._rests_until = time.monotonic()
-    connection._check_clock(say(90.0), [])
+    transport._skew._rests_until = time.monotonic()
+    transport._check_clock(say(90.0), [])
     assert news[2:] == [ClockSkewed(seconds=90.0)]
 
 
@@ -215,7 +215,7 @@ async def test_where_seeds_or_trusted_peers_are_connected_no_others_say_how_late
 ) -> None:
     friend, news, requests = fresh_identity(tmp_path, "friend").peer_id, list[NetworkEvent](), list[bytes]()
     seeds = (f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(friend)}",) if by == "seed" else ()
-    connection = HivemindTransport(
+    transport = HivemindTransport(
         options(seeds=seeds),
         identity,
         callbacks(identity, news.append, trusted_peers=lambda: {friend} if by == "trusted" else set(), services=NOTHING),
@@ -227,21 +227,21 @@ async def test_where_seeds_or_trusted_peers_are_connected_no_others_say_how_late
 
     dht: Any = SimpleNamespace(ping=ping)
     peers = [ConnectedPeer(who, "", relayed=False) for who in (friend, *(bytes([i]) * 38 for i in range(30)))]
-    connection._pinged.add(friend)
-    await connection._ping(dht, peers)
+    transport._pinged.add(friend)
+    await transport._ping(dht, peers)
     assert len(requests) == PINGED
     assert friend in requests
     assert news == [ClockSkewed(seconds=100.0)]
 
-    connection._skew._rests_until = -math.inf
-    connection._check_clock({peers[1].peer_id: await ping(peers[1].peer_id)}, peers)
+    transport._skew._rests_until = -math.inf
+    transport._check_clock({peers[1].peer_id: await ping(peers[1].peer_id)}, peers)
     assert len(news) == 1, "of those asked none is relied on"
 
 
 async def test_whoever_answered_is_remembered_though_no_neighbours_were_found_in_time(identity: Identity, tmp_path: Path) -> None:
     friend = fresh_identity(tmp_path, "friend").peer_id
     address = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(friend)}"
-    connection = HivemindTransport(options(seeds=(address,)), identity, callbacks(identity, services=NOTHING))
+    transport = HivemindTransport(options(seeds=(address,)), identity, callbacks(identity, services=NOTHING))
 
     async def connect(_address: str) -> Pong:
         return Pong(delay_ms=1.0, skew_s=0.0)
@@ -252,17 +252,17 @@ async def test_whoever_answered_is_remembered_though_no_neighbours_were_found_in
     async def peers() -> list[ConnectedPeer]:
         return [ConnectedPeer(friend, address, relayed=False)]
 
-    await connection._join(SimpleNamespace(connect=connect, find_neighbours=settle, daemon=SimpleNamespace(peers=peers)), [])
-    assert connection._known == (address,)
+    await transport._join(SimpleNamespace(connect=connect, find_neighbours=settle, daemon=SimpleNamespace(peers=peers)), [])
+    assert transport._known == (address,)
 
 
 async def test_a_port_taken_while_the_network_process_was_dead_is_given_up(start: Start, seed_address: str) -> None:
     node = await start("one", seeds=(seed_address,))
     first = await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
-    before, port = len(node.ear.news), node.node._connection._port
+    before, port = len(node.ear.news), node.node._transport._port
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        process = psutil.Process(node.node._connection.pid)
+        process = psutil.Process(node.node._transport.pid)
         process.kill()
         process.wait(SOON)
         other.bind(("127.0.0.1", port))
@@ -275,7 +275,7 @@ async def test_the_log_names_peers_that_answer_late_or_not_at_all(
     identity: Identity, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     late, silent = (fresh_identity(tmp_path, name).peer_id for name in ("late", "silent"))
-    connection = HivemindTransport(options(), identity, callbacks(identity))
+    transport = HivemindTransport(options(), identity, callbacks(identity))
 
     async def ping(peer_id: bytes) -> Pong:
         if peer_id == silent:
@@ -284,7 +284,7 @@ async def test_the_log_names_peers_that_answer_late_or_not_at_all(
 
     peers = [ConnectedPeer(late, "", relayed=True), ConnectedPeer(silent, "", relayed=False)]
     with caplog.at_level(logging.DEBUG, "waggle"):
-        await connection._ping(SimpleNamespace(ping=ping), peers)
+        await transport._ping(SimpleNamespace(ping=ping), peers)
     assert f"peer {short_id(late)}, connected through a relay, answers a ping after 2.5 s" in caplog.messages
     assert f"peer {short_id(silent)}, connected directly, does not answer a ping" in caplog.messages
 
@@ -306,11 +306,11 @@ def test_tasks_that_swallow_being_cancelled_once_are_ended_all_the_same() -> Non
 
 async def test_those_suggested_by_strangers_nearby_push_out_nobody_who_is_known(identity: Identity, tmp_path: Path) -> None:
     known = f"/ip4/9.9.9.9/tcp/1/p2p/{text_of(fresh_identity(tmp_path, 'known').peer_id)}"
-    connection = HivemindTransport(options(), identity, callbacks(identity, services=NOTHING))
-    connection._remember([ConnectedPeer(peer_id=b"known", address=known, relayed=False)])
+    transport = HivemindTransport(options(), identity, callbacks(identity, services=NOTHING))
+    transport._remember([ConnectedPeer(peer_id=b"known", address=known, relayed=False)])
     for port in range(1, 200):
-        connection.suggest(f"/ip4/192.168.1.7/tcp/{port}/p2p/{text_of(identity.peer_id)}")
-    assert connection._known == (known,)
+        transport.suggest(f"/ip4/192.168.1.7/tcp/{port}/p2p/{text_of(identity.peer_id)}")
+    assert transport._known == (known,)
 
 
 async def test_whoever_is_of_use_is_remembered_before_others(start: Start, seed_address: str, tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ async def test_whoever_is_of_use_is_remembered_before_others(start: Start, seed_
     friend = await start("friend", seeds=(seed_address,))
     node = await start("one", seeds=(seed_address,), known_peers=path)
     be_of_use(node.node._reputations, friend.identity.peer_id)
-    node.node._connection.suggest((await friend.node.addresses())[0])
+    node.node._transport.suggest((await friend.node.addresses())[0])
     async with asyncio.timeout(SOON):
         while len(peer_cache.read(path)) < 2:
             await asyncio.sleep(0.05)
@@ -335,10 +335,10 @@ async def test_a_peer_with_another_kind_of_key_than_nodes_have_is_neither_met_no
 
     if kind == "RSA":
         hivemind.P2P.generate_identity(key := str(tmp_path / "rsa.key"))
-    connection = HivemindTransport(options(), identity, callbacks(identity, services=NOTHING))
+    transport = HivemindTransport(options(), identity, callbacks(identity, services=NOTHING))
     try:
-        await connection.start()
-        addresses = (await connection.network.addresses())[:1]
+        await transport.start()
+        addresses = (await transport.network.addresses())[:1]
         stranger = await hivemind.P2P.create(addresses, host_maddrs=["/ip4/127.0.0.1/tcp/0"], identity_path=key)
         try:
             stub = super(DHTProtocol, DHTProtocol).get_stub(stranger, hivemind.PeerID(identity.peer_id))
@@ -348,17 +348,17 @@ async def test_a_peer_with_another_kind_of_key_than_nodes_have_is_neither_met_no
                     await requests
             else:
                 assert len((await requests).peer.node_id) == 20
-            assert len(await connection.network.daemon.p2p.list_peers()) == 1
-            met = [peer.peer_id for peer in await connection.network.daemon.peers()]
+            assert len(await transport.network.daemon.p2p.list_peers()) == 1
+            met = [peer.peer_id for peer in await transport.network.daemon.peers()]
             assert met == ([] if kind == "RSA" else [stranger.peer_id.to_bytes()])
         finally:
             await stranger.shutdown()
     finally:
-        await connection.close()
+        await transport.close()
 
 
 async def test_a_peer_with_another_kind_of_key_is_never_remembered(identity: Identity) -> None:
     rsa = "/ip4/127.0.0.1/tcp/4001/p2p/QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"
-    connection = HivemindTransport(options(), identity, callbacks(identity, services=NOTHING))
-    connection._remember([ConnectedPeer(peer_id=b"other", address=rsa, relayed=False)])
-    assert connection._known == ()
+    transport = HivemindTransport(options(), identity, callbacks(identity, services=NOTHING))
+    transport._remember([ConnectedPeer(peer_id=b"other", address=rsa, relayed=False)])
+    assert transport._known == ()

@@ -36,11 +36,11 @@ class SensorReader:
             time.tzset()  # for a laptop that travels: a process keeps the time zone that it started in
         return Readings(
             idle_seconds=self._idleness(needed=until_away or bool(rules.idle_minutes)),
-            on_power=_reading(_on_power) if rules.only_on_power else None,
-            programs=_reading(_programs) if rules.not_while else None,
+            on_power=_read_or_none(_on_power) if rules.only_on_power else None,
+            programs=_read_or_none(_programs) if rules.not_while else None,
             full_screen=full_screen() if rules.not_full_screen else None,
             metered=self._is_metered() if rules.not_metered else None,
-            celsius=_reading(_celsius) if rules.below_celsius else None,
+            celsius=_read_or_none(_celsius) if rules.below_celsius else None,
         )
 
     def _idleness(self, *, needed: bool) -> float | None:
@@ -55,7 +55,7 @@ class SensorReader:
 
     def _is_metered(self) -> bool | None:
         if self._metered_at is None or self._clock() - self._metered_at > NETWORK_SECONDS:
-            self._metered, self._metered_at = metered(), self._clock()
+            self._metered, self._metered_at = is_metered(), self._clock()
         return self._metered
 
 
@@ -87,16 +87,16 @@ def full_screen() -> bool | None:
     return None
 
 
-def metered() -> bool | None:
+def is_metered() -> bool | None:
     """Whether the network is metered. Only Linux tells programs that are not from an app store."""
     if sys.platform == "linux":
         from waggle.engine.system.sensors import linux
 
-        return linux.metered()
+        return linux.is_metered()
     return None
 
 
-def _reading(read: Callable[[], Value | None]) -> Value | None:
+def _read_or_none(read: Callable[[], Value | None]) -> Value | None:
     try:
         return read()
     except (OSError, psutil.Error):  # a sensor that disappeared during the reading

@@ -79,8 +79,8 @@ def on_power(supplies: Path = SUPPLIES) -> bool | None:
     return True if states & {"Full", "Not charging"} else None
 
 
-def metered() -> bool | None:
-    return metered_of(_bus(*METERED))
+def is_metered() -> bool | None:
+    return parse_metered(_bus(*METERED))
 
 
 def milliseconds_of(output: str) -> float | None:
@@ -94,7 +94,7 @@ def screen_of(output: str) -> dict[str, str]:
     return {name: value for name, value in re.findall(r'"(\w+)=([^"\\]*)"', output) if name in SCREEN and value}
 
 
-def metered_of(output: str) -> bool | None:
+def parse_metered(output: str) -> bool | None:
     """NetworkManager's NMMetered: 1 yes, 2 no, 3 guess yes, 4 guess no, 0 unknown."""
     return {"u 1": True, "u 3": True, "u 2": False, "u 4": False}.get(output.strip())
 

@@ -8,7 +8,7 @@ from PySide6.QtGui import QGuiApplication, QHideEvent, QTextCursor
 from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QStyledItemDelegate, QStyleOptionViewItem
 
 from waggle.core import paths
-from waggle.core.redaction import redacted
+from waggle.core.redaction import redact
 from waggle.gui.engine_client.line_process import LineProcess
 from waggle.gui.i18n.formatting import later, tr, tr_sentence, visible
 from waggle.gui.pages import PAGES
@@ -94,9 +94,9 @@ class HelpQuestionPanel(QFrame):
         self._says = text(theme, tr(asking.about), "small", "soft", wrap=True)
         self._run = Button(theme, tr(asking.act), icon=asking.icon)
         self._run.clicked.connect(self.ask)
-        self._output = _reader(theme, tr(asking.title), 110)
+        self._output = _read_only_text(theme, tr(asking.title), 110)
         self._output.hide()
-        self._hear(LineProcess(self))
+        self._follow_program(LineProcess(self))
         title = text(theme, tr(asking.title), "heading", wrap=True)
         head = row((column(title, self._says, gap=3), 1), self._run)
         self.setLayout(column(head, self._output, gap=10, margins=(20, 16, 20, 16)))
@@ -107,21 +107,21 @@ class HelpQuestionPanel(QFrame):
 
     @property
     def busy(self) -> bool:
-        return self._program.running
+        return self._program.is_running
 
-    def _hear(self, program: LineProcess) -> None:
+    def _follow_program(self, program: LineProcess) -> None:
         self._program = program
         program.line.connect(lambda line: self._add(tr_sentence(line.decode("utf-8", "replace").rstrip())))
-        program.ended.connect(self._ended)
+        program.ended.connect(self._show_end)
 
     def take_over(self, before: "HelpQuestionPanel") -> None:
         """Take over a running command and its output."""
         if before.busy:
             before._program.live_with(self)
-            self._hear(before._program)
-            self._wait(before.output)
+            self._follow_program(before._program)
+            self._show_busy(before.output)
 
-    def _wait(self, output: str) -> None:
+    def _show_busy(self, output: str) -> None:
         self._output.show()
         self._output.setPlainText(output)
         if self._run is self.window().focusWidget():  # else Qt focuses the next widget
@@ -131,13 +131,13 @@ class HelpQuestionPanel(QFrame):
 
     def ask(self) -> None:
         """Run the command; `done` follows."""
-        self._wait("")
+        self._show_busy("")
         self._program.start([*paths.module_command("waggle"), self._asking.command])
 
     def _add(self, line: str) -> None:
         self._output.appendPlainText(visible(line))
 
-    def _ended(self, code: int, complaints: list[str]) -> None:
+    def _show_end(self, code: int, complaints: list[str]) -> None:
         for complaint in complaints:
             self._add(tr_sentence(complaint))
         self._run.setEnabled(True)
@@ -185,7 +185,7 @@ class LogCard(QFrame):
         self.model.rowsInserted.connect(self._say_what_is_there)
         ScrollAnchor(self._view)
         self._say_what_is_there()
-        journal.added.connect(self._grown)
+        journal.added.connect(self._mark_stale)
         head = row((text(theme, tr("Log"), "heading"), 1), search, self._copy)
         self.setLayout(column(head, self._view, gap=10, margins=(20, 16, 20, 18)))
 
@@ -202,11 +202,11 @@ class LogCard(QFrame):
         self._copy.setEnabled(not nothing)
         self._copy.say(tr("Copy"), "copy")
 
-    def _grown(self) -> None:
+    def _mark_stale(self) -> None:
         self._stale = True
 
     def _take(self) -> None:
-        QGuiApplication.clipboard().setText(redacted(self.model.text(), names=self.names))
+        QGuiApplication.clipboard().setText(redact(self.model.text(), names=self.names))
         self._copy.say(tr("Copied"), "check")
 
 
@@ -217,7 +217,7 @@ class ReportCard(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         self._state = State()
-        self._text = _reader(theme, tr("The report"), 150)
+        self._text = _read_only_text(theme, tr("The report"), 150)
         self._copy = CopyButton(theme, tr("Copy report"))
         about = text(theme, tr("For someone who can help. Names, addresses, peers and folders are left out; read it first."),
                      "small", "soft", wrap=True)  # fmt: skip
@@ -248,9 +248,9 @@ class HelpPage(Page):
         self.self_test, self.update_asked = HelpQuestionPanel(theme, SELF_TEST), HelpQuestionPanel(theme, UPDATE)
         self._log, self._report = LogCard(theme, self._journal), ReportCard(theme)
         self._head = page_header(theme, tr("Help"), self._line)
-        words = _explained(theme, tr("What the words mean"), [(tr(word), tr(meaning)) for word, meaning in WORDS], "label")
+        words = _terms_card(theme, tr("What the words mean"), [(tr(word), tr(meaning)) for word, meaning in WORDS], "label")
         panels = (self.self_test, self.update_asked)
-        parts = (words, self._racing(), *panels, self._log, self._report, _keys(theme), self._leaving())
+        parts = (words, self._race_card(), *panels, self._log, self._report, _keys_card(theme), self._goodbye_card())
         self._box = column(*parts, None, gap=16)
         self._area = ScrollArea(self._box)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
@@ -258,14 +258,14 @@ class HelpPage(Page):
         self._key: object = None  # what the report depends on otherwise: it does not change then while it is being read
         self.set_compact(False)
 
-    def _racing(self) -> QFrame:
+    def _race_card(self) -> QFrame:
         about = text(self.theme, tr("Two practice swarms race on this computer, one alone and one sharing; about two minutes."),
                      "small", "soft", wrap=True)  # fmt: skip
         see = Button(self.theme, tr("See the race"), icon="play")
         see.clicked.connect(lambda: self.context.requests.page.emit("swarms", "race"))
         return card(row((column(text(self.theme, tr("What is sharing good for?"), "heading"), about, gap=3), 1), see))
 
-    def _leaving(self) -> QFrame:
+    def _goodbye_card(self) -> QFrame:
         about = text(self.theme, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",
                      wrap=True)  # fmt: skip
         see = Button(self.theme, tr("Say goodbye"))
@@ -300,15 +300,15 @@ class HelpPage(Page):
             self._report.show_report(self.context.report(state))
 
 
-def _keys(theme: Theme) -> QFrame:
+def _keys_card(theme: Theme) -> QFrame:
     pages = (
         f"{shortcuts.native_text(shortcuts.page(1))} … {shortcuts.native_text(shortcuts.page(min(len(PAGES), shortcuts.PAGES)))}"
     )
     lines = [(pages, tr("Go to a page")), *((shortcuts.native_text(*pressed), tr(words)) for pressed, words in KEYS)]
-    return _explained(theme, tr("Keys"), lines, "mono")
+    return _terms_card(theme, tr("Keys"), lines, "mono")
 
 
-def _explained(theme: Theme, title: str, lines: Sequence[tuple[str, str]], role: str) -> QFrame:
+def _terms_card(theme: Theme, title: str, lines: Sequence[tuple[str, str]], role: str) -> QFrame:
     """A card with terms on the left and their explanations on the right."""
     grid = QGridLayout()
     grid.setHorizontalSpacing(24)
@@ -320,7 +320,7 @@ def _explained(theme: Theme, title: str, lines: Sequence[tuple[str, str]], role:
     return card(text(theme, title, "heading"), grid, gap=10)
 
 
-def _reader(theme: Theme, name: str, height: int) -> QPlainTextEdit:
+def _read_only_text(theme: Theme, name: str, height: int) -> QPlainTextEdit:
     reader = QPlainTextEdit()
     reader.setReadOnly(True)
     reader.setFont(theme.font("mono"))

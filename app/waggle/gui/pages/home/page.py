@@ -6,19 +6,19 @@ from PySide6.QtWidgets import QBoxLayout, QFrame
 
 from waggle.gui.charts.sparkline import Sparkline
 from waggle.gui.i18n.formatting import ago, date_of, figure, one_line, plural, reward, tr, tr_sentence
-from waggle.gui.i18n.placeholders import waiting_for_engine, why_unavailable
+from waggle.gui.i18n.placeholders import engine_placeholder, why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.status_card import StatusCard
 from waggle.gui.pages.page import Page
 from waggle.gui.state import chart_series
-from waggle.gui.state.daily_totals import QuerySchedule, day_on, taken_words, totals
+from waggle.gui.state.daily_totals import QuerySchedule, day_on, groups_taken_text, totals
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.energy import of_today
-from waggle.gui.widgets.figure import FigureCard
+from waggle.gui.widgets.energy_footprint import of_today
+from waggle.gui.widgets.figure_card import FigureCard
 from waggle.gui.widgets.highlighted_text import HighlightedText
 from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, row
-from waggle.gui.widgets.painted import Avatar, AvatarRow, Chip, Icon
+from waggle.gui.widgets.painted_widgets import Avatar, AvatarRow, Chip, Icon
 from waggle.gui.widgets.question_text import say_question
 from waggle.gui.widgets.responsive_row import EvenRow
 from waggle.gui.widgets.scroll_area import ScrollArea
@@ -69,7 +69,7 @@ class RewardTrend(QFrame):
         self._line.show_rounds(rounds, chart_series.peers_reward(state))
         self._line.setVisible(count > 1)
         coming = tr("The rounds so far are being asked for.") if state.round > 1 else tr("The line begins after two rounds.")
-        self._empty.setText(waiting_for_engine(state) or why_unavailable(state) or coming)
+        self._empty.setText(engine_placeholder(state) or why_unavailable(state) or coming)
         self._rest.setVisible(count < 2)
 
 
@@ -117,7 +117,7 @@ class SwarmSummary(QFrame):
         members = len(here) + 1
         self._facts[0].say("–" if resting else plural(members, "only you", "%n, you included"))
         self._facts[1].say(one_line(ready.model) if ready else "–")
-        self._facts[2].say(_specialties([tr_sentence(info.title) for info in ready.specialties]) if ready else "–")
+        self._facts[2].say(_specialties_text([tr_sentence(info.title) for info in ready.specialties]) if ready else "–")
         lonely = not resting and not here and state.reach in ("alone", "connected")
         self._invite.setVisible(lonely)
         self._crowd.setVisible(not lonely)
@@ -129,7 +129,7 @@ class SwarmSummary(QFrame):
         self._more.say(words)
 
 
-def _specialties(titles: list[str]) -> str:
+def _specialties_text(titles: list[str]) -> str:
     if len(titles) < 2:
         return titles[0] if titles else ""
     if len(titles) == 2:
@@ -248,7 +248,7 @@ class IdentityCard(QFrame):
         self._face.show_identity(ready.node if ready else "", mine=True)
         self._face.setVisible(ready is not None)
         self._name.say(one_line(ready.name) if ready else tr("You"))
-        self._line.say(waiting_for_engine(state) or tr("You, as the swarm sees you"))
+        self._line.say(engine_placeholder(state) or tr("You, as the swarm sees you"))
         learned = has_learned(state)
         note = tr_sentence(ready.model_note) if ready and not learned else ""
         self._note.say(note)
@@ -282,7 +282,7 @@ class HomePage(Page):
         self._trend.see_progress.connect(lambda: requests.page.emit("progress", ""))
         self._good.race_wanted.connect(lambda: requests.page.emit("swarms", "race"))
         self._swarm.invite_wanted.connect(lambda: requests.page.emit("swarms", "invite"))
-        self._me.trying_wanted.connect(lambda: requests.page.emit("swarms", "trying"))
+        self._me.trying_wanted.connect(lambda: requests.page.emit("swarms", "playground"))
         self._figures = EvenRow(self._answers, self._used, self._energy)
         self._rows: list[QBoxLayout] = [
             row((self._trend, 2), (self._swarm, 1)),
@@ -328,8 +328,8 @@ class HomePage(Page):
         if over:
             self.hero.show_over()
 
-    def refused(self, words: str, command: str) -> bool:
-        self.hero.refused(words, command)
+    def handle_refusal(self, words: str, command: str) -> bool:
+        self.hero.handle_refusal(words, command)
         return False
 
     def show_state(self, state: State, now: float) -> None:
@@ -354,5 +354,7 @@ class HomePage(Page):
         right = tr("%1 of them right").replace("%1", figure(day.right)) if day.answers else ""
         ever = tr("%1 in all").replace("%1", figure(days.all.answers)) if days.all.answers > day.answers else ""
         self._answers.say(day.answers, "", "; ".join(filter(None, (right, ever))) or tr("Counted round by round"))
-        self._used.say(days.used_by, plural(days.met, "of %n peer", "of %n peers") if days.met else "", taken_words(days, state))
+        self._used.say(
+            days.used_by, plural(days.met, "of %n peer", "of %n peers") if days.met else "", groups_taken_text(days, state)
+        )
         self._energy.say(*of_today(state, today))

@@ -14,7 +14,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import Switch
 from waggle.gui.widgets.layout import as_widget, column, frame, row
-from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import ChangeSettings, Resume, new_id
 from waggle.protocol.schedule import Rule, Tick
@@ -34,7 +34,7 @@ BADGE = 28
 MEANINGS = {True: later("met"), False: later("holds back")}
 
 
-def unheld(state: State, sentence: Sentence) -> str:
+def no_rule_text(state: State, sentence: Sentence) -> str:
     """The answer to "Why?" while no rule holds the engine back; empty while one does."""
     if any(tick.passes is False for tick in sentence.why):
         return ""
@@ -45,7 +45,7 @@ def unheld(state: State, sentence: Sentence) -> str:
     return tr("No rule holds it back.")
 
 
-def shape(tick: Tick) -> object:
+def row_shape(tick: Tick) -> object:
     """What decides which widgets a row has; the rest of a tick only changes its texts."""
     return tick.rule, tick.passes, bool(tick.ends)
 
@@ -126,7 +126,7 @@ class RulesPopup(QFrame):
         for label, words in ((self._answer, answer), (self._untold, counted if untold else "")):
             label.setText(words)
             label.setVisible(bool(words))
-        if list(map(shape, self._ticks)) != list(map(shape, before)):
+        if list(map(row_shape, self._ticks)) != list(map(row_shape, before)):
             self._make_rows()
         for row_widget, tick in zip(self._rows_in_order, self._ticks, strict=True):
             row_widget.say(tick)  # even if unchanged: its switch may be off after a refused command

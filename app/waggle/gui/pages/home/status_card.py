@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu
 from waggle.core import cuda_download
 from waggle.gui.i18n.formatting import figure, later, tr, tr_sentence
 from waggle.gui.pages.context import PageContext
-from waggle.gui.pages.home.rules_popup import RulesPopup, unheld
+from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
 from waggle.gui.state.notifications import recent_warnings, warning_words
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
@@ -17,7 +17,7 @@ from waggle.gui.widgets.controls.confirm_button import SingleClickButton
 from waggle.gui.widgets.controls.copy_button import SAID_MS
 from waggle.gui.widgets.controls.usage_profile import UsageProfile, threads_now
 from waggle.gui.widgets.layout import as_widget, column, restyle, row, rule
-from waggle.gui.widgets.painted import Chip, Icon, StageProgress
+from waggle.gui.widgets.painted_widgets import Chip, Icon, StageProgress
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import Pause, Resume, new_id
 from waggle.protocol.schedule import moment
@@ -112,7 +112,7 @@ class StatusCard(QFrame):
     def _make_buttons(self, theme: Theme) -> None:
         self._main = SingleClickButton(theme, tr("Pause"), "primary", "pause", join="left")
         self._main.clicked.connect(self.act)
-        self._more = Button(theme, "", "primary", "down", join="right").named(tr("Pause for a while"))
+        self._more = Button(theme, "", "primary", "down", join="right").with_name(tr("Pause for a while"))
         self._more.setMenu(self._pause_menu())
         self._second = Button(theme, tr("Start again"))
         self._second.clicked.connect(self._act_otherwise)
@@ -150,7 +150,7 @@ class StatusCard(QFrame):
         )
         self._says.setText(tr_sentence(status.says).removesuffix("."))
         self._detail.setText(tr_sentence(status.detail))
-        self._why.show_ticks(status.why, unheld(state, status))
+        self._why.show_ticks(status.why, no_rule_text(state, status))
         self._show_warning(state, now)
         self._show_fact(state)
         words, done, total = progress_words(state)
@@ -169,13 +169,13 @@ class StatusCard(QFrame):
         if state.ready is not None:
             words = tr("%1 of %2 cores") if state.ready.cores > 1 else tr("%1 of %2 core")
             words = words.replace("%1", str(threads_now(state))).replace("%2", str(state.ready.cores))
-            offered = self._offered() if state.ready.device_reason == cuda_download.OFFERED else ""
+            offered = self._offer_text() if state.ready.device_reason == cuda_download.OFFERED else ""
             self._fact.say(f"{words}. {offered}" if offered else words)
             set_tip(self._fact, ": ".join(filter(None, (state.ready.backend, tr_sentence(state.ready.device_reason)))))
         else:
             self._fact.say("")
 
-    def _offered(self) -> str:
+    def _offer_text(self) -> str:
         """Where an unused graphics card can be put to use."""
         far = self._context.settings.far
         return tr("There, waggle cuda --get uses the NVIDIA card" if far else "Settings offers to use your NVIDIA card")
@@ -201,7 +201,7 @@ class StatusCard(QFrame):
             button.hide()
         restyle(self._main, "kind", "primary")
         self._main.join("")
-        self._main.become("primary", tr("Play again"), "play")
+        self._main.change_to("primary", tr("Play again"), "play")
         self._main.show()
 
     def _show_action(self, status: Sentence) -> None:
@@ -215,14 +215,14 @@ class StatusCard(QFrame):
             "anyway": (tr("Pause"), "pause"),  # a pause lasts longer than the rule that holds the engine back
             "copy_report": copies, "none": (tr("Start"), "play"),
         }[status.action]  # fmt: skip
-        self._offers_aside = status.action == "copy_report" and stopped and self._context.settings.broken
+        self._offers_aside = status.action == "copy_report" and stopped and self._context.settings.is_unreadable
         if self._offers_aside:
             words, icon = tr("Set it aside and start"), "play"
         failed, anyway, splits = status.action == "copy_report", status.action == "anyway", status.action in ("pause", "anyway")
         kind = "plain" if failed and not self._offers_aside else "primary"
         restyle(self._main, "kind", kind)
         self._main.join("left" if splits else "")
-        self._main.become(kind, words, icon)
+        self._main.change_to(kind, words, icon)
         otherwise = (tr("Contribute anyway"), "play") if anyway else copies if self._offers_aside else (tr("Start again"), "")
         self._second.say(*otherwise)
         visibility = {self._main: status.action != "none" or stopped, self._more: splits,
@@ -278,7 +278,7 @@ class StatusCard(QFrame):
         if self._pressed_for != pending_action(state):
             self._pressed_for = None
 
-    def refused(self, _words: str, command: str) -> None:
+    def handle_refusal(self, _words: str, command: str) -> None:
         """The command with this id, or (empty) every command, was refused: accept the press again."""
         if command in ("", self._asked_by):
             self._pressed_for = None

@@ -62,18 +62,18 @@ class Feed(ScrollArea):
         """Open the cards that are open in the other feed."""
         self._opened |= other._opened
 
-    def why_held(self) -> str:
+    def hold_reason(self) -> str:
         """Why newer cards wait: what the person does here that they would disturb; empty if nothing."""
         if any(card_widget.is_open for card_widget in self._cards if not card_widget.isHidden()):
             return tr("Feed held while a card is open. ")
         if self.verticalScrollBar().value() > 0:
             return tr("Feed held while it is scrolled down. ")
         menu = QApplication.activePopupWidget()
-        if self.underMouse() or (menu and self._has(menu.parentWidget())):
+        if self.underMouse() or (menu and self._contains(menu.parentWidget())):
             return tr("Feed held while the pointer is on it. ")
-        return tr("Feed held while you are in it. ") if self._has(QApplication.focusWidget()) else ""
+        return tr("Feed held while you are in it. ") if self._contains(QApplication.focusWidget()) else ""
 
-    def _has(self, part: QWidget | None) -> bool:
+    def _contains(self, part: QWidget | None) -> bool:
         return part is not None and (part is self or self.isAncestorOf(part))
 
     def _show(self) -> None:
@@ -111,7 +111,7 @@ class LivePage(Page):
         self._redraw_timer = QTimer(self)
         self._redraw_timer.setSingleShot(True)
         self._redraw_timer.setInterval(AGAIN_MS)
-        self._redraw_timer.timeout.connect(self._look_again)
+        self._redraw_timer.timeout.connect(self._redraw_if_visible)
         self._specialty = ""
         self._titles: tuple[str, ...] | None = None
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
@@ -123,7 +123,7 @@ class LivePage(Page):
         self._menu_button.setMenu(self._menu)
         self._freeze = Button(theme, tr("Freeze"), icon="freeze")
         self._freeze.setCheckable(True)
-        self._freeze.toggled.connect(self._freeze_changed)
+        self._freeze.toggled.connect(self._set_frozen)
         self._example = Button(theme, tr("Watch an example"), icon="play")
         self._example.clicked.connect(context.requests.example)
         self._stepper, self._feed = RoundStepper(theme), Feed(theme)
@@ -154,7 +154,7 @@ class LivePage(Page):
 
     def _redraw(self) -> None:
         state = self._state
-        self._pace.take(state.cards, self._feed.why_held())
+        self._pace.take(state.cards, self._feed.hold_reason())
         self._line.say(self._headline())
         self._example.setVisible(not state.cards)
         self._stepper.show_state(
@@ -188,7 +188,7 @@ class LivePage(Page):
         super().hideEvent(event)
         self._pace.leave()
 
-    def _look_again(self) -> None:
+    def _redraw_if_visible(self) -> None:
         """Show waiting cards once the person is done, even if no event comes."""
         if self.isVisible():
             self._redraw()
@@ -225,7 +225,7 @@ class LivePage(Page):
             return tr("Questions and answers appear here when you resume.")
         return tr("Questions and answers appear here as soon as the next round begins.")
 
-    def _freeze_changed(self, frozen: bool) -> None:
+    def _set_frozen(self, frozen: bool) -> None:
         self._pace.freeze(frozen)
         self._freeze.say(tr("Frozen") if frozen else tr("Freeze"), "freeze")
         self._redraw()

@@ -10,7 +10,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import draw_chip
 from waggle.gui.widgets.highlighted_text import CARET, draw_highlighted_text, line_height, lines_of
 from waggle.gui.widgets.layout import column, row
-from waggle.gui.widgets.painted import Avatar, Chip, Icon, PaintedWidget
+from waggle.gui.widgets.painted_widgets import Avatar, Chip, Icon, PaintedWidget
 from waggle.gui.widgets.question_text import say_question
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events import RIGHT, ShownCompletion
@@ -74,11 +74,11 @@ class AnswerTile(PaintedWidget):
             self._counted = key, lines_of(self.theme, self._words(), self.width() - 2 * BESIDE, most)
         return self._counted[1]
 
-    def _writing(self) -> bool:
+    def _is_writing(self) -> bool:
         return self._going and not (self._answer.ended or self._answer.judged)
 
     def _words(self) -> str:
-        return self._answer.text + (CARET if self._writing() else "")
+        return self._answer.text + (CARET if self._is_writing() else "")
 
     def sizeHint(self) -> QSize:
         return QSize(180, self.height())
@@ -102,7 +102,7 @@ class AnswerTile(PaintedWidget):
             painter, self.theme, below, self._words(),
             start=self._answer.start, length=self._answer.length if self._answer.judged else 0, lines=self._lines,
             tone="text_soft" if self._effect == 0 and not self._mine else "text",
-            match="match" if self._mine else "match_peer", tail=self._writing(),
+            match="match" if self._mine else "match_peer", tail=self._is_writing(),
         )  # fmt: skip
 
     def _arrow(self, painter: QPainter, inner: QRectF) -> None:
@@ -135,11 +135,11 @@ def footer(card: Card, state: State) -> tuple[str, str, str]:
         words = tr("Not used for learning this round.") if late else tr("Waiting to be used for learning.")
         return ("judge", "text_faint", repeat + words) if card.mine else (*sign, repeat + words)
     if any(effects):
-        return *sign, repeat + _lesson(card)
+        return *sign, repeat + _lesson_text(card)
     return "judge" if card.mine else "shield", "text_faint", repeat + tr("No answer stood out, so nothing was learned.")
 
 
-def _lesson(card: Card) -> str:
+def _lesson_text(card: Card) -> str:
     likelier, less = sum(effect > 0 for effect in card.effects), sum(effect < 0 for effect in card.effects)
     if card.mine or less:
         words = plural(likelier, "%n answer made likelier", "%n answers made likelier")
@@ -171,7 +171,7 @@ class QuestionCard(QFrame):
         self._mean = ElidedLabel(theme, role="small", tone="text_faint", right=True)
         self._reader = Button(theme, tr("Read all"), "link")
         self._reader.clicked.connect(self._toggle)
-        self._more = Button(theme, "", "link", "more").named(tr("More"))
+        self._more = Button(theme, "", "link", "more").with_name(tr("More"))
         self._menu = QMenu(self._more)
         self._menu.addAction(tr("Copy question and answers"), self._copy)
         self._more.setMenu(self._menu)
@@ -191,7 +191,7 @@ class QuestionCard(QFrame):
     def show_card(self, card: Card, state: State, now: float) -> None:
         if self._card is None or card.key != self._card.key:
             self._show_head(card, state)
-        self._when.say(_when(card, state, now))
+        self._when.say(_time_text(card, state, now))
         sign, ink, words = footer(card, state)
         self._sign.show_icon(sign, ink)
         self._foot.say(words)
@@ -295,7 +295,7 @@ class QuestionCard(QFrame):
             tile.show_lines(max(LINES, needed) if is_open else LINES)
 
 
-def _when(card: Card, state: State, now: float) -> str:
+def _time_text(card: Card, state: State, now: float) -> str:
     if card.mine and card.round == state.round and state.phase in ("contributing", "finishing"):
         return tr("this round")
     return tr("round %1, %2").replace("%1", figure(card.round)).replace("%2", ago(card.at, now))

@@ -8,8 +8,8 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
 from waggle.gui.i18n.formatting import figure, plural, tr
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.drawing import sided
-from waggle.gui.widgets.painted import PaintedWidget
+from waggle.gui.widgets.drawing import mirror_box
+from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.text import set_tip
 from waggle.protocol.state import HALTED_PHASES, STAGES, Stage, State
 
@@ -81,7 +81,7 @@ class RoundStepper(PaintedWidget):
     def widths(self) -> tuple[list[float], bool]:
         """The width of each step, and whether only the present one has room for words. Titles are never cut."""
         width, count = self.width(), len(self._steps)
-        needed = [self._needed(tr(TITLES[stage]), words if when in HERE else "") for stage, when, words in self._steps]
+        needed = [self._needed_width(tr(TITLES[stage]), words if when in HERE else "") for stage, when, words in self._steps]
         if max(needed) * count <= width:
             return [width / count] * count, False
         bare = sum(needed) > width
@@ -94,9 +94,9 @@ class RoundStepper(PaintedWidget):
         """Whether some words have no room."""
         widths, bare = self.widths()
         steps = zip(widths, self._steps, strict=True)
-        return bare or any(self._needed(tr(TITLES[stage]), words) > wide + 1 for wide, (stage, _, words) in steps)
+        return bare or any(self._needed_width(tr(TITLES[stage]), words) > wide + 1 for wide, (stage, _, words) in steps)
 
-    def _needed(self, title: str, words: str = "") -> float:
+    def _needed_width(self, title: str, words: str = "") -> float:
         texts = (("label", title), ("caption", words))
         return (
             2 * CIRCLE
@@ -113,14 +113,14 @@ class RoundStepper(PaintedWidget):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         widths, bare = self.widths()
         for i, (stage, when, words) in enumerate(self._steps):
-            box = sided(painter, QRectF(sum(widths[:i]), 0, widths[i], place.height()), place)
+            box = mirror_box(painter, QRectF(sum(widths[:i]), 0, widths[i], place.height()), place)
             used = 2 * CIRCLE if bare and when not in HERE else self._words(painter, box, stage, when, words)
             if i < len(self._steps) - 1:
                 self._link(painter, box, used, when)
             self._circle(painter, box, stage, when)
 
     def _circle(self, painter: QPainter, box: QRectF, stage: Stage, when: StepState) -> None:
-        round_ = sided(painter, QRectF(box.left() + 1, box.center().y() - CIRCLE, 2 * CIRCLE, 2 * CIRCLE), box)
+        round_ = mirror_box(painter, QRectF(box.left() + 1, box.center().y() - CIRCLE, 2 * CIRCLE, 2 * CIRCLE), box)
         painter.setPen(QPen(self.theme.colour(EDGE[when]), 1.5))
         painter.setBrush(self.theme.colour(GROUND[when]))
         painter.drawEllipse(round_)
@@ -135,14 +135,14 @@ class RoundStepper(PaintedWidget):
         painter.setPen(self.theme.colour("text_soft" if when == "next" else "text"))
         line = self.theme.px(18)
         title = QRectF(x, y - (line if words else line / 2), room, line)
-        painter.drawText(sided(painter, title, box), Qt.AlignmentFlag.AlignVCenter, tr(TITLES[stage]))
+        painter.drawText(mirror_box(painter, title, box), Qt.AlignmentFlag.AlignVCenter, tr(TITLES[stage]))
         used = painter.fontMetrics().horizontalAdvance(tr(TITLES[stage]))
         if words:
             metrics = QFontMetricsF(self.theme.font("caption"))
             cut = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room)
             painter.setFont(self.theme.font("caption"))
             painter.setPen(self.theme.colour("accent_text" if when in HERE else "text_faint"))
-            painter.drawText(sided(painter, QRectF(x, y + 1, room + 4, line), box), Qt.AlignmentFlag.AlignVCenter, cut)
+            painter.drawText(mirror_box(painter, QRectF(x, y + 1, room + 4, line), box), Qt.AlignmentFlag.AlignVCenter, cut)
             used = max(used, int(metrics.horizontalAdvance(cut)))
         return x - box.left() + used
 
@@ -150,5 +150,5 @@ class RoundStepper(PaintedWidget):
         room = QRectF(box.left() + used + 10, box.center().y(), box.width() - used - 19, 0)
         if room.width() > 6:
             painter.setPen(QPen(self.theme.colour("accent_line" if when == "done" else "border"), 1.5))
-            line = sided(painter, room, box)
+            line = mirror_box(painter, room, box)
             painter.drawLine(line.topLeft(), line.topRight())

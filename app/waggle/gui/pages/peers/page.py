@@ -19,7 +19,7 @@ from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.drawing import draw_cell
 from waggle.gui.widgets.layout import as_widget, card, column, frame, row
 from waggle.gui.widgets.page_header import header_margins, page_header
-from waggle.gui.widgets.painted import Icon, PaintedWidget
+from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChoosePeer
@@ -39,7 +39,7 @@ HEADS = {
 NOT_CONNECTED = ("Not connected", "gone", "text_faint")
 
 
-def with_connections_gone(state: State) -> State:
+def without_connections(state: State) -> State:
     """The state with every peer gone if no engine runs: nobody is connected then, whatever the last event said."""
     if not why_unavailable(state):
         return state
@@ -113,7 +113,7 @@ class ReachPanel(QWidget):
         self._words.setText(reach_words(state))
         for kind, line in self._lines.items():
             count = sum(peer.connection == kind for peer in state.peers.values())
-            line.say(_way(kind, count))
+            line.say(_connection_count_text(kind, count))
             self._rows[kind].setVisible(count > 0)
         refused = state.rejected
         self._rejected.say(plural(refused, "%n record broke a rule and was dropped", "%n records broke a rule and were dropped"))
@@ -123,7 +123,7 @@ class ReachPanel(QWidget):
         self._copy.setVisible(bool(state.address) and state.reach == "connected" and not resting)
 
 
-def _way(kind: str, count: int) -> str:
+def _connection_count_text(kind: str, count: int) -> str:
     match kind:
         case "direct":
             return plural(count, "%n direct", "%n direct")
@@ -202,7 +202,7 @@ class PeersPage(Page):
         self._view = PeerTableView(theme, self._model)
         self._strip = PeerDetails(theme)
         self._strip.commanded.connect(self._ask)
-        self._view.chosen.connect(self._show_chosen)
+        self._view.chosen.connect(self._select_peer)
         self._view.addActions(self._strip.menu())
         self._view.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         self._table = frame("card", column((self._view, 1), column(self._strip, margins=(2, 0, 2, 0)), margins=(6, 2, 6, 8)))
@@ -238,7 +238,7 @@ class PeersPage(Page):
         self._band.setFixedHeight(max(picture, reach + CARD_EDGES) if beside else picture + 32 + reach)
 
     def show_state(self, state: State, now: float) -> None:
-        state = with_connections_gone(state)
+        state = without_connections(state)
         self._state, self._now = state, now
         peers: list[PeerInfo] = list(state.peers.values())
         self._line.say(headline(state))
@@ -250,10 +250,10 @@ class PeersPage(Page):
         self._reach.show_state(state)
         self._fold()
         self._model.show_peers(peers, now)
-        self._show_chosen(self._chosen)
+        self._select_peer(self._chosen)
         self._below.setCurrentIndex(0 if peers else 1)
         self._legend.setVisible(bool(peers))
-        self._empty.setText(_empty(state))
+        self._empty.setText(_empty_text(state))
 
     def take_over(self, before: Page) -> None:
         """Take over the chosen peer."""
@@ -270,8 +270,8 @@ class PeersPage(Page):
         self._replay = True
         self._strip.show_replay()
 
-    def refused(self, words: str, command: str) -> bool:
-        self._strip.refused(command)
+    def handle_refusal(self, words: str, command: str) -> bool:
+        self._strip.handle_refusal(command)
         return False
 
     def _ask(self, command: ChoosePeer) -> None:
@@ -279,13 +279,13 @@ class PeersPage(Page):
         self._view.setFocus()
         self.commanded.emit(command)
 
-    def _show_chosen(self, identity: str) -> None:
+    def _select_peer(self, identity: str) -> None:
         self._chosen = identity
         self._picture.mark(identity)
         self._strip.show_peer(self._state.peers.get(identity), self._state, self._now)
 
 
-def _empty(state: State) -> str:
+def _empty_text(state: State) -> str:
     if state.reach == "solo":
         return tr("There are no peers in a swarm of one computer.")
     if why_unavailable(state):

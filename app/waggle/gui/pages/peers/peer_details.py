@@ -14,11 +14,11 @@ from waggle.gui.state.shortcuts import BLOCK, MUTE, native_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
-from waggle.gui.widgets.painted import Avatar, Chip
+from waggle.gui.widgets.painted_widgets import Avatar, Chip
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChoosePeer, new_id
 from waggle.protocol.events import Choice, PeerInfo
-from waggle.protocol.peer_text import about, standing
+from waggle.protocol.peer_text import standing, standing_text
 from waggle.protocol.state import State
 
 CHOICES: dict[Choice, tuple[str, str, str, str, tuple[str, ...]]] = {  # verb, verb while it is awaited, icon, effect, keys
@@ -90,7 +90,7 @@ class PeerDetails(QFrame):
             self._name.say(name_of(peer))
             self._sign.say(tr(word), tone, icon)
             self._sign.setVisible(bool(icon))
-        self._says.setText(tr(HINT) if peer is None else tr_sentence(visible(about(peer, now))))
+        self._says.setText(tr(HINT) if peer is None else tr_sentence(visible(standing_text(peer, now))))
         refusals = "" if peer is None else refusal_sentences(state.refusals.get(peer.id, {}))
         self._refusals.setText(refusals)
         self._refusals.setVisible(bool(refusals))
@@ -100,7 +100,7 @@ class PeerDetails(QFrame):
         """Mark as a replay: there is no engine to command."""
         self._replay = True
 
-    def refused(self, command: str) -> None:
+    def handle_refusal(self, command: str) -> None:
         """The command with this id, or (empty) every command, was refused: offer the choice again."""
         self._pending = {
             known: command_sent for known, command_sent in self._pending.items() if command not in ("", command_sent.id)

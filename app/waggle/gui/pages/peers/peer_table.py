@@ -8,10 +8,10 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledIte
 
 from waggle.gui.i18n.formatting import decimal, figure, one_line, short_ago, tooltip_text, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, sided
+from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, mirror_box
 from waggle.gui.widgets.table import style_table
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.peer_text import Standing, about, standing
+from waggle.protocol.peer_text import Standing, standing, standing_text
 
 COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "They took", "Mean reward", "Standing", "Delay", "Seen")
 WIDTHS = (0, 128, 116, 62, 118, 82, 100, 110, 68, 66)
@@ -47,7 +47,7 @@ def cells(peer: PeerInfo, now: float) -> tuple[str, ...]:
         decimal(peer.mean_reward, 2) if peer.received else "–",
         _sign(peer, now),
         f"{peer.delay_ms:.0f} ms" if peer.delay_ms is not None else "–",
-        _last_seen(peer, now),
+        _last_seen_text(peer, now),
     )
 
 
@@ -55,7 +55,7 @@ def _sign(peer: PeerInfo, now: float) -> str:
     return tr(STANDING_CHIPS[standing(peer, now)][1])
 
 
-def _last_seen(peer: PeerInfo, now: float) -> str:
+def _last_seen_text(peer: PeerInfo, now: float) -> str:
     return short_ago(peer.seen_at, now) if peer.seen_at else "–"
 
 
@@ -78,7 +78,7 @@ class PeerTableModel(QAbstractTableModel):
         for i, (before, current) in enumerate(zip(self._peers, self._cells, strict=True)):
             self._peers[i] = peer = known[before.id]
             if current is None or (
-                peer is before and current[STANDING_COLUMN:] == (_sign(peer, now), current[-2], _last_seen(peer, now))
+                peer is before and current[STANDING_COLUMN:] == (_sign(peer, now), current[-2], _last_seen_text(peer, now))
             ):
                 continue  # unchanged: most rows are, and wording one is what costs time
             words = cells(peer, now)
@@ -110,9 +110,9 @@ class PeerTableModel(QAbstractTableModel):
         peer = self._peers[index.row()]
         match role:
             case Qt.ItemDataRole.AccessibleDescriptionRole:
-                return tr_sentence(visible(about(peer, self._now)))
+                return tr_sentence(visible(standing_text(peer, self._now)))
             case Qt.ItemDataRole.ToolTipRole if index.column() == STANDING_COLUMN:
-                return tooltip_text(tr_sentence(visible(about(peer, self._now))))
+                return tooltip_text(tr_sentence(visible(standing_text(peer, self._now))))
             case Qt.ItemDataRole.ToolTipRole:
                 return tooltip_text(self._words(index.row())[index.column()])
             case _:
@@ -157,16 +157,16 @@ class PeerCellDelegate(QStyledItemDelegate):
         icon = peer.connection if at == 1 else STANDING_CHIPS[stands][0] if at == STANDING_COLUMN else ""
         ink = self._ink(peer, stands, at, faded=faded)
         if at == 0:
-            face = sided(painter, QRectF(place.left() + 12, middle - 12, 24, 24), place)
+            face = mirror_box(painter, QRectF(place.left() + 12, middle - 12, 24, 24), place)
             draw_avatar(painter, self._theme, peer.id, face.center(), 12, gone=faded)
             x = 46.0
         elif icon:
             tone, side = TONES[peer.connection] if at == 1 and not faded else ink, self._theme.size["icon_small"]
             self._theme.draw_icon(
-                painter, icon, tone, sided(painter, QRectF(place.left() + 12, middle - side / 2, side, side), place)
+                painter, icon, tone, mirror_box(painter, QRectF(place.left() + 12, middle - side / 2, side, side), place)
             )
             x = side + 18.0
-        self._words(painter, sided(painter, place.adjusted(x, 0, -12, 0), place), words, at, self._theme.colour(ink))
+        self._words(painter, mirror_box(painter, place.adjusted(x, 0, -12, 0), place), words, at, self._theme.colour(ink))
         painter.restore()
 
     def _ink(self, peer: PeerInfo, stands: Standing, column: int, *, faded: bool) -> str:

@@ -1,4 +1,7 @@
-"""Why groups and records of a peer were refused, in words."""
+"""Why groups and records of a peer were refused, in words.
+
+A reason is the value of a selection Reason (groups) or of a network Fault (records), of this version or an earlier one.
+"""
 
 from collections.abc import Mapping
 
@@ -13,7 +16,7 @@ def refusal_sentences(counts: Mapping[str, int]) -> str:
     groups = {reason: words for reason in reasons if (words := group_words(reason, counts[reason]))}
     records = {reason: f"{visible(tr_sentence(reason))} ({figure(counts[reason])})" for reason in reasons if reason not in groups}
     sentences = (tr("Not learned from: %1."), groups), (tr("Dropped because it broke a rule: %1."), records)
-    return " ".join(sentence.replace("%1", _listed(words, counts)) for sentence, words in sentences if words)
+    return " ".join(sentence.replace("%1", _reason_list(words, counts)) for sentence, words in sentences if words)
 
 
 def group_words(reason: str, count: int) -> str:
@@ -31,7 +34,7 @@ def group_words(reason: str, count: int) -> str:
             return ""
 
 
-def _listed(words: Mapping[str, str], counts: Mapping[str, int]) -> str:
+def _reason_list(words: Mapping[str, str], counts: Mapping[str, int]) -> str:
     named = ", ".join(list(words.values())[:MOST_REASONS])
     others = sum(counts[reason] for reason in list(words)[MOST_REASONS:])
     return named + (plural(others, " and %n more", " and %n more") if others else "")

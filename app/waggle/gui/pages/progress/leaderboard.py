@@ -42,7 +42,7 @@ class LeaderboardView(ScrollArea):
         self.theme = theme
         self._drawn: object = None
         self._state: State | None = None
-        theme.changed.connect(self._recoloured)
+        theme.changed.connect(self._redraw)
         self._on = False
         self._says = text(theme, "", "small", "soft", wrap=True)
         self._switch = Button(theme, tr("Take part"))
@@ -84,14 +84,14 @@ class LeaderboardView(ScrollArea):
         solo = state.settings is not None and state.settings.swarm.solo
         self._switch.say(tr("Stop taking part") if self._on else tr("Take part"))
         self._switch.setVisible(state.settings is not None and not solo)
-        self._says.setText(_about())
+        self._says.setText(_about_text())
         comparison = state.compared
-        self._empty.setText("" if comparison and comparison.curves else _nothing(on=self._on, solo=solo))
+        self._empty.setText("" if comparison and comparison.curves else _empty_text(on=self._on, solo=solo))
         self._empty.setVisible(bool(self._empty.text()))
         self._show_models(comparison, state.ready.model if state.ready else "")
         self._show_leaders(comparison)
 
-    def _recoloured(self) -> None:
+    def _redraw(self) -> None:
         if self._state is not None:
             self.show_state(self._state)
 
@@ -123,7 +123,7 @@ class LeaderboardView(ScrollArea):
     def _add_row(self, line: int, words: tuple[str, ...], role: str, tone: str) -> None:
         for place, each in enumerate(words):
             if place in (NAME, MODEL):
-                self._table.addWidget(self._named(each, role, tone, gives_way=place == MODEL), line, place)
+                self._table.addWidget(self._name_label(each, role, tone, gives_way=place == MODEL), line, place)
                 continue
             side = Qt.AlignmentFlag.AlignRight if place in RIGHT_COLUMNS else Qt.AlignmentFlag.AlignLeft
             self._table.addWidget(text(self.theme, each, role, tone), line, place, side)
@@ -131,7 +131,7 @@ class LeaderboardView(ScrollArea):
         self._table.setHorizontalSpacing(20)
         self._table.setVerticalSpacing(8)
 
-    def _named(self, name: str, role: str, tone: str, *, gives_way: bool) -> ElidedLabel:
+    def _name_label(self, name: str, role: str, tone: str, *, gives_way: bool) -> ElidedLabel:
         name_line = ElidedLabel(self.theme, name, role, tone if tone == "text" else f"text_{tone}")
         name_line.setMinimumWidth(min(self.theme.px(LEAST), MOST_LEAST, name_line.sizeHint().width()))
         if gives_way:  # it gets the width that other columns leave
@@ -183,14 +183,14 @@ class _ModelCard(QFrame):
         self._chart.show_curves(curves)
 
 
-def _about() -> str:
+def _about_text() -> str:
     return tr(
         "At most every ten minutes each model answers the same 16 questions, which nobody trains on. "
         "Every answer is marked again on this computer. Which model wrote it is what each computer says of itself."
     )
 
 
-def _nothing(*, on: bool, solo: bool) -> str:
+def _empty_text(*, on: bool, solo: bool) -> str:
     if solo:
         return tr("This swarm is this computer only: there is nobody to compare with.")
     if on:

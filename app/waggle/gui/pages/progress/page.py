@@ -17,7 +17,7 @@ from waggle.gui.pages.progress.round_table import RoundTableModel, RoundTableVie
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
-from waggle.gui.widgets.file_dialogs import ended, file_dialog, renamed, unused
+from waggle.gui.widgets.file_dialogs import add_suffix, file_dialog, replace_suffix, unused_path
 from waggle.gui.widgets.layout import card, column, frame, row
 from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.scroll_area import ScrollArea
@@ -39,7 +39,7 @@ def score_headline(state: State) -> str:
     """The page in one sentence: the present held-out score and the first one."""
     rounds, scores = chart_series.rounds(state), chart_series.scores(state)
     if not rounds:
-        if _coming(state):
+        if _has_rounds_coming(state):
             return why_unavailable(state) or tr("The rounds so far are being asked for.")
         return tr("The first round is not finished yet")
     if not scores or not scores[-1].total:
@@ -47,10 +47,10 @@ def score_headline(state: State) -> str:
         words = tr("After %1 your model earns a reward of %2; its first score on new questions is still to come")
         earned = chart_series.trend([r.reward for r in rounds], chart_series.trend_width(len(rounds)))[-1]
         return words.replace("%1", played).replace("%2", decimal(earned, 2))
-    return _scored(chart_series.by_question_set(scores))
+    return _score_text(chart_series.by_question_set(scores))
 
 
-def _scored(exams: list[list[HeldOutScore]]) -> str:
+def _score_text(exams: list[list[HeldOutScore]]) -> str:
     """The latest score and the first one on the same questions; `exams` has the scores of each set of questions, in order."""
     first, last = exams[-1][0], exams[-1][-1]
     words = tr("After %1 your model gets %2 of 100 new questions right")
@@ -64,7 +64,7 @@ def _scored(exams: list[list[HeldOutScore]]) -> str:
     return words.replace("%1", plural(last.round, "%n round", "%n rounds")).replace("%2", now).replace("%3", began)
 
 
-def _coming(state: State) -> bool:
+def _has_rounds_coming(state: State) -> bool:
     """Whether earlier rounds may still arrive."""
     return state.ready is None or state.ready.round > 0
 
@@ -85,14 +85,14 @@ class ProgressPage(Page):
         self._axis.chosen.connect(lambda _index: self._draw())
         self._as_table = Button(theme, tr("Show as table"), icon="table")
         self._as_table.setCheckable(True)
-        self._as_table.toggled.connect(self._table_wanted)
+        self._as_table.toggled.connect(self._show_as_table)
         self._compared = Button(theme, tr("Compare models"), icon="peers")
         self._compared.setCheckable(True)
-        self._compared.toggled.connect(self._comparison_wanted)
+        self._compared.toggled.connect(self._show_comparison)
         self._comparison = LeaderboardView(theme)
         self._comparison.commanded.connect(self.commanded)
         self._save = Button(theme, tr("Save"), icon="save")
-        self._save.clicked.connect(self._save_wanted)
+        self._save.clicked.connect(self._ask_where_to_save)
         self._make_cards(theme)
         self._table = RoundTableModel(theme)
         self._table_view = RoundTableView(theme, self._table)
@@ -149,7 +149,7 @@ class ProgressPage(Page):
             self.commanded.emit(QueryHistory(id=new_id()))
         if self._compared.isChecked():
             self._comparison.show_state(state)
-        if self._drawn_state != self._drawn_from():
+        if self._drawn_state != self._redraw_key():
             self._draw()
 
     def take_over(self, before: Page) -> None:
@@ -159,20 +159,20 @@ class ProgressPage(Page):
         self._as_table.setChecked(before._as_table.isChecked())
         self._compared.setChecked(before._compared.isChecked())
 
-    def _drawn_from(self) -> object:
+    def _redraw_key(self) -> object:
         """What the charts depend on, so that they are redrawn once a round and not with each event."""
         state = self._state
         last = state.rounds[-1].round if state.rounds else None
         return last, len(state.rounds), len(state.held_out), len(state.ahas), id(state.history), state.phase, state.ready is None
 
     def _empty_words(self) -> str:
-        if _coming(self._state):
+        if _has_rounds_coming(self._state):
             return tr("The charts appear here when the engine runs.")
         return tr("The charts begin when your model has finished its first round.")
 
     def _draw(self) -> None:
         state = self._state
-        self._drawn_state = self._drawn_from()
+        self._drawn_state = self._redraw_key()
         self._line.say(score_headline(state))
         self._empty.setText(self._empty_words())
         nothing = not chart_series.rounds(state) and not chart_series.scores(state)
@@ -207,7 +207,7 @@ class ProgressPage(Page):
         has_peers = chart_series.peers_reward(state) is not None
         self._about_reward.say(about + (tr("; dashed is the mean of all that peers sent") if has_peers else ""))
 
-    def _comparison_wanted(self, compared: bool) -> None:
+    def _show_comparison(self, compared: bool) -> None:
         if compared:
             self._as_table.setChecked(False)
             self._comparison.show_state(self._state)
@@ -218,7 +218,7 @@ class ProgressPage(Page):
     def show_table(self, as_table: bool) -> None:
         self._as_table.setChecked(as_table)
 
-    def _table_wanted(self, as_table: bool) -> None:
+    def _show_as_table(self, as_table: bool) -> None:
         if as_table:
             self._compared.setChecked(False)
         self._name_table()
@@ -234,7 +234,7 @@ class ProgressPage(Page):
         back = tr("Own charts") if self._compared.isChecked() else ""
         self._compared.say(back or (tr("Compare") if self.compact else tr("Compare models")), "progress" if back else "peers")
 
-    def _save_wanted(self) -> None:
+    def _ask_where_to_save(self) -> None:
         """Ask for a file, then save there."""
         dialog = file_dialog(
             self,
@@ -248,9 +248,9 @@ class ProgressPage(Page):
 
     def save(self, path: Path, kind: str = "") -> None:
         """Save a picture as .png or a table as .csv. A name without such an ending, or the offered name, gets that of `kind`."""
-        ending = _ending(kind)
+        ending = _file_suffix(kind)
         offered = path.name == DEFAULT_FILE_NAME and ending == ".png"
-        path = unused(renamed(path, ending, ENDINGS)) if offered else ended(path, ending, ENDINGS)
+        path = unused_path(replace_suffix(path, ending, ENDINGS)) if offered else add_suffix(path, ending, ENDINGS)
         try:
             if path.suffix.lower() == ".png":
                 view = self._pages.currentWidget()
@@ -266,7 +266,7 @@ class ProgressPage(Page):
         self.notice_posted.emit(tr("Saved to %1").replace("%1", str(path)), "check")
 
 
-def _ending(kind: str) -> str:
+def _file_suffix(kind: str) -> str:
     """The file name's ending for a kind chosen in the dialog."""
     return ".png" if "png" in kind else ".csv"
 
@@ -275,4 +275,4 @@ def _end_as(dialog: QFileDialog, kind: str) -> None:
     """Adapt the ending in the dialog, so that it asks before overwriting the file that is written."""
     for named in map(Path, dialog.selectedFiles()):
         if not named.is_dir():
-            dialog.selectFile(renamed(named, _ending(kind), ENDINGS).name)
+            dialog.selectFile(replace_suffix(named, _file_suffix(kind), ENDINGS).name)

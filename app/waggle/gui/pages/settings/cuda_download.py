@@ -42,33 +42,33 @@ class CudaCard(QFrame):
             gap=8, margins=(20, 16, 20, 18),
         ))  # fmt: skip
         self.words = f"{title.text()} CUDA GPU".lower()
-        self._hear(LineProcess(self))
-        self.show_standing()
+        self._follow_program(LineProcess(self))
+        self.show_download_state()
 
-    def _hear(self, program: LineProcess) -> None:
+    def _follow_program(self, program: LineProcess) -> None:
         self.program = program
         program.line.connect(self._read)
-        program.ended.connect(self._ended)
+        program.ended.connect(self._show_end)
 
     def take_over(self, before: "CudaCard") -> None:
         """Take over a running download."""
-        if before.program.running:
+        if before.program.is_running:
             before.program.live_with(self)
-            self._hear(before.program)
+            self._follow_program(before.program)
             self._bar.setValue(before._bar.value())
-            self.show_standing()
+            self.show_download_state()
 
     @property
-    def offered(self) -> bool:
+    def is_offered(self) -> bool:
         """Whether there is something to offer or to remove."""
         return bool(cuda_download.state_of(self._pack, self._root))
 
     def stop(self) -> None:
         """End a download; the next one continues from there."""
         self.program.stop()
-        self.show_standing()
+        self.show_download_state()
 
-    def show_standing(self, problem: str = "") -> None:
+    def show_download_state(self, problem: str = "") -> None:
         """Redraw; `problem` says what went wrong."""
         down, disk = size(self._pack.size), size(self._pack.unpacked)
         standing = cuda_download.state_of(self._pack, self._root)
@@ -83,14 +83,14 @@ class CudaCard(QFrame):
                   "under the licences of PyTorch and NVIDIA.")  # fmt: skip
         self._says.setText(says)
         self._more.setText((tr("It takes %1.") if standing == "here" else more).replace("%1", disk))
-        self.act.say(tr("Stop") if self.program.running else act)
-        self.act.setVisible(self.program.running or bool(act))
-        self.remove.setVisible(self._root.is_dir() and not self.program.running)  # including CUDA of an earlier version
-        self._bar.setVisible(self.program.running)
+        self.act.say(tr("Stop") if self.program.is_running else act)
+        self.act.setVisible(self.program.is_running or bool(act))
+        self.remove.setVisible(self._root.is_dir() and not self.program.is_running)  # including CUDA of an earlier version
+        self._bar.setVisible(self.program.is_running)
         say_in(self._problem, problem, "bad")
 
     def _act(self) -> None:
-        if self.program.running:
+        if self.program.is_running:
             self.stop()
         else:
             self._start("--get", "--stdio")
@@ -98,7 +98,7 @@ class CudaCard(QFrame):
     def _start(self, *options: str) -> None:
         self._bar.setValue(0)
         self.program.start([*self._command, *options])
-        self.show_standing()
+        self.show_download_state()
 
     def _read(self, line: bytes) -> None:
         try:
@@ -109,6 +109,6 @@ class CudaCard(QFrame):
         words = tr("%1 of %2 have come; it goes on where it was if interrupted.").replace("%1", size(here))
         self._says.setText(words.replace("%2", size(total)))
 
-    def _ended(self, code: int, complaints: list[str]) -> None:
+    def _show_end(self, code: int, complaints: list[str]) -> None:
         """If it failed, show the last two lines on stderr: what went wrong, and what to do."""
-        self.show_standing(visible(" ".join(map(tr_sentence, complaints[-2:]))) if code else "")
+        self.show_download_state(visible(" ".join(map(tr_sentence, complaints[-2:]))) if code else "")

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 from waggle.core import cuda_download
 from waggle.core.settings import Value
 from waggle.gui.i18n.formatting import plural, tr
-from waggle.gui.i18n.placeholders import waiting_for_engine
+from waggle.gui.i18n.placeholders import engine_placeholder
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.settings.cuda_download import CudaCard
@@ -21,7 +21,7 @@ from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.controls.usage_profile import UsageProfile
 from waggle.gui.widgets.layout import as_widget, card, column, row, rule
 from waggle.gui.widgets.page_header import header_margins, page_header
-from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import State
@@ -32,14 +32,14 @@ ABOVE = 60  # pixels kept above and below a row that is scrolled to
 class SettingRow(QFrame):
     """One row: title, note, control, and a way back while the value is not the default."""
 
-    def __init__(self, theme: Theme, row_of: Setting, choices: SettingsStore) -> None:
+    def __init__(self, theme: Theme, row_of: Setting, settings_store: SettingsStore) -> None:
         super().__init__()
         self.key = row_of.key
-        self._row, self._choices = row_of, choices
+        self._row, self._settings_store = row_of, settings_store
         self._control = make_control(theme, row_of)
         self._control.changed.connect(self._set)
-        self._reset = Button(theme, "", "link", "undo").named(tr("Back to the default: %1").replace("%1", tr(row_of.title)))
-        self._reset.clicked.connect(lambda: choices.set({row_of.key: None}))
+        self._reset = Button(theme, "", "link", "undo").with_name(tr("Back to the default: %1").replace("%1", tr(row_of.title)))
+        self._reset.clicked.connect(lambda: settings_store.set({row_of.key: None}))
         room = self._reset.sizePolicy()
         room.setRetainSizeWhenHidden(True)
         self._reset.setSizePolicy(room)
@@ -58,32 +58,32 @@ class SettingRow(QFrame):
         self._control.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def show_value(self) -> None:
-        value = self._choices.value(self._row.key)
+        value = self._settings_store.value(self._row.key)
         self._control.show_value(value)
         note = tr(self._row.note if value or not self._row.at_zero else self._row.at_zero)
-        if self._choices.far and self._row.far:
+        if self._settings_store.far and self._row.far:
             note = f"{note} {tr(self._row.far)}"
         self._note.setText(note)
         self._control.setAccessibleDescription(note)
-        self._reset.setVisible(not self._choices.is_default(self._row.key))
-        self._later.setVisible(self._row.key in self._choices.after_restart)
+        self._reset.setVisible(not self._settings_store.is_default(self._row.key))
+        self._later.setVisible(self._row.key in self._settings_store.after_restart)
 
     @property
-    def focused(self) -> bool:
+    def has_control_focus(self) -> bool:
         """Whether its control has the focus."""
         return self.window().focusWidget() is self._control
 
     def _set(self, value: Value) -> None:
-        self._choices.set({self._row.key: value})
+        self._settings_store.set({self._row.key: value})
 
 
 class SectionCard(QFrame):
     """The settings of one section; hidden while none matches the search."""
 
-    def __init__(self, theme: Theme, part: Section, choices: SettingsStore, first: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, part: Section, settings_store: SettingsStore, first: QWidget | None = None) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self.rows = [SettingRow(theme, setting_row, choices) for setting_row in part.rows]
+        self.rows = [SettingRow(theme, setting_row, settings_store) for setting_row in part.rows]
         self._rules = [rule() for _ in self.rows]
         self._first = first
         box = column(text(theme, tr(part.title), "heading"), 4, gap=10, margins=(20, 16, 20, 18))
@@ -94,7 +94,7 @@ class SectionCard(QFrame):
             box.addWidget(setting_row)
         self.setLayout(box)
 
-    def show_found(self, words: str) -> int:
+    def filter_rows(self, words: str) -> int:
         """Show only rows in which every word occurs; return their number."""
         search_words = words.lower().split()
         matches = 0
@@ -114,19 +114,19 @@ class SettingsPage(Page):
 
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)
-        theme, choices = context.theme, context.settings
-        self._choices = choices
+        theme, settings_store = context.theme, context.settings
+        self._settings_store = settings_store
         self._line = ElidedLabel(theme, tr("Changes apply at once"), "small", "text_faint")
         self._search = TextField(theme, tr("Find a setting"), tr("Find a setting"))
         self._search.setClearButtonEnabled(True)
         self._search.textChanged.connect(self._find)
         self.profile = UsageProfile(theme)
-        self.profile.chosen.connect(choices.set)
-        self._cards = [SectionCard(theme, part, choices, self._first(part)) for part in SECTIONS]
+        self.profile.chosen.connect(settings_store.set)
+        self._cards = [SectionCard(theme, part, settings_store, self._profile_row(part)) for part in SECTIONS]
         self.privacy = PrivacyCard(theme)
         self.privacy.commanded.connect(self.commanded)
         pack = cuda_download.shipped_pack()
-        offers = cuda_download.fits(pack) and not choices.far  # a graphics card is offered on this computer only
+        offers = cuda_download.fits(pack) and not settings_store.far  # a graphics card is offered on this computer only
         self.cuda = CudaCard(theme, pack, cuda_download.packs_folder()) if offers else None
         self._none = text(theme, "", "body", "soft")
         words = tr("The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.")
@@ -139,11 +139,11 @@ class SettingsPage(Page):
         self._area = ScrollArea(self._box)
         self._head = page_header(theme, tr("Settings"), self._line, self._search)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
-        choices.changed.connect(self._show_values)
+        settings_store.changed.connect(self._show_values)
         self._find("")
         self.set_compact(False)
 
-    def _first(self, part: Section) -> QWidget | None:
+    def _profile_row(self, part: Section) -> QWidget | None:
         if part.name != "how_much":
             return None
         words, self._unknown = text(self.theme, tr("Profile"), "strong"), text(self.theme, "", "small", "faint")
@@ -155,7 +155,7 @@ class SettingsPage(Page):
         self._search.setText(before._search.text())
         self._area.scroll_like(before._area)
         for mine, other in zip(self._rows(), before._rows(), strict=True):
-            if other.focused:
+            if other.has_control_focus:
                 mine.take_focus()
                 self._area.ensureWidgetVisible(mine, 0, 0)
         if self.cuda is not None and before.cuda is not None:
@@ -173,17 +173,17 @@ class SettingsPage(Page):
         self._box.setSpacing(gap)
 
     def show_state(self, state: State, now: float) -> None:
-        broken = state.phase == "problem" and self._choices.broken
+        broken = state.phase == "problem" and self._settings_store.is_unreadable
         self._broken.setVisible(broken)
         self._line.setVisible(not broken)  # it says that changes apply at once
         for part in self._cards:
             part.setEnabled(not broken)
         cores = state.ready.cores if state.ready else 0
-        unknown = self._choices.far and not cores  # a profile is a share of the other computer's cores
-        self._unknown.setText(waiting_for_engine(state))
+        unknown = self._settings_store.far and not cores  # a profile is a share of the other computer's cores
+        self._unknown.setText(engine_placeholder(state))
         self._unknown.setVisible(unknown)
         self.profile.setVisible(not unknown)
-        self.profile.show_settings(self._choices.settings, cores)
+        self.profile.show_settings(self._settings_store.settings, cores)
         self.privacy.show_state(state)
 
     def show_part(self, part: str) -> None:
@@ -198,11 +198,11 @@ class SettingsPage(Page):
             setting_row.show_value()
 
     def _find(self, words: str) -> None:
-        matches = sum(part.show_found(words) for part in self._cards)
+        matches = sum(part.filter_rows(words) for part in self._cards)
         search_words = words.lower().split()
         self.privacy.setVisible(all(word in self.privacy.words for word in search_words))
         matches += bool(search_words) and not self.privacy.isHidden()
-        if self.cuda is not None and self.cuda.offered:
+        if self.cuda is not None and self.cuda.is_offered:
             self.cuda.setVisible(all(word in self.cuda.words for word in search_words))
             matches += bool(search_words) and not self.cuda.isHidden()
         self._line.say(plural(matches, "%n setting", "%n settings") if search_words else tr("Changes apply at once"))

@@ -13,10 +13,11 @@ from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.scroll_anchor import is_in_view
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import CreateSwarm, new_id
+from waggle.protocol.events import Difficulty
 from waggle.protocol.events_swarms import SpecialtyOffer
 from waggle.protocol.state import SPECIALTIES
 
-LEVELS = ("easy", "standard", "hard")
+LEVELS: tuple[Difficulty, ...] = ("easy", "standard", "hard")
 NAME, HINT = 60, 80  # characters, as in a charter
 TOPICS = (
     later("algorithms"), later("arithmetic"), later("games"), later("geometry"), later("graphs"), later("logic"),
@@ -26,7 +27,12 @@ OFFER = Qt.ItemDataRole.UserRole
 Index = QModelIndex | QPersistentModelIndex
 
 
-def closest_level(offer: SpecialtyOffer, preferred: str) -> str:
+def chosen_levels(offer: SpecialtyOffer, place: int) -> list[Difficulty]:
+    """The levels of a specialty for a place of the switch: the closest to one of LEVELS, or behind them all that it has."""
+    return list(offer.samples) if place == len(LEVELS) else [closest_level(offer, LEVELS[place])]
+
+
+def closest_level(offer: SpecialtyOffer, preferred: Difficulty) -> Difficulty:
     """The difficulty of a specialty that is closest to the preferred one; of two, the easier."""
     place = LEVELS.index(preferred)
     return min(offer.samples, key=lambda level: (abs(LEVELS.index(level) - place), LEVELS.index(level)))
@@ -49,7 +55,8 @@ class CreateSwarmForm(QFrame):
         self._private = QCheckBox(tr("Private: only with your invite"))
         self._private.setFont(theme.font("body"))
         self._private.setAccessibleName(self._private.text())
-        self._level = SegmentedControl(theme, (tr("Easy"), tr("Standard"), tr("Hard")), tr("Difficulty"))
+        self._level = SegmentedControl(theme, (tr("Easy"), tr("Standard"), tr("Hard"), tr("All")), tr("Difficulty"))
+        self._level.setToolTip(tr("All: each model asks most at the level where it learns most."))
         self._level.chosen.connect(lambda _index: self._show_sample())
         self._filter = self._field(tr("Find a specialty"), tr("Find"), 40)
         self._make_list()
@@ -61,11 +68,11 @@ class CreateSwarmForm(QFrame):
         no = Button(theme, tr("Cancel"))
         no.clicked.connect(self.declined)
         self._count = ElidedLabel(theme, role="small", tone="text_soft")
-        self.setLayout(self._arranged(no))
-        self._name.textChanged.connect(self._changed)
-        self._changed()
+        self.setLayout(self._new_layout(no))
+        self._name.textChanged.connect(self._update_form)
+        self._update_form()
 
-    def _arranged(self, no: Button) -> QBoxLayout:
+    def _new_layout(self, no: Button) -> QBoxLayout:
         theme = self._theme
         left_column = column(
             text(theme, tr("Name"), "label"), self._name, 4, text(theme, tr("Meant for (optional)"), "label"), self._hint, 4,
@@ -105,7 +112,7 @@ class CreateSwarmForm(QFrame):
         self._list.setMinimumSize(self._theme.px(240), self._theme.px(120))
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._list.selectionModel().currentChanged.connect(lambda _now, _before: self._show_sample())
-        self._model.itemChanged.connect(self._ticked)
+        self._model.itemChanged.connect(self._show_ticked_question)
 
     def show_offers(self, offers: tuple[SpecialtyOffer, ...]) -> None:
         """Fill the list if the offers changed. Specialties with an easy level come first: the starter can learn those."""
@@ -120,13 +127,13 @@ class CreateSwarmForm(QFrame):
             item.setData(offer, OFFER)
             self._model.appendRow(item)
         self._list.setCurrentIndex(self._filtered.index(0, 0))
-        self._changed()
+        self._update_form()
 
-    def refused(self, words: str) -> bool:
+    def handle_refusal(self, words: str) -> bool:
         """The engine refused: show why and enable the form; returns whether that is visible."""
         self._waiting = False
         self._problem.setText(visible(words))
-        self._changed()
+        self._update_form()
         return is_in_view(self._problem)
 
     def take_over(self, before: "CreateSwarmForm") -> None:
@@ -135,7 +142,7 @@ class CreateSwarmForm(QFrame):
         copy_drafts(self, before)
         self._private.setChecked(before._private.isChecked())
         self._level.choose(before._level.index)
-        chosen, current_offer = before._chosen(), before._list.currentIndex().data(OFFER)
+        chosen, current_offer = before._chosen_specialties(), before._list.currentIndex().data(OFFER)
         for item in self._items():
             item.setCheckState(Qt.CheckState.Checked if item.data(OFFER) in chosen else Qt.CheckState.Unchecked)
         for item in self._items():
@@ -143,13 +150,13 @@ class CreateSwarmForm(QFrame):
                 self._list.setCurrentIndex(self._filtered.mapFromSource(item.index()))
         self._waiting = before._waiting
         self._problem.setText(before._problem.text())
-        self._changed()
+        self._update_form()
 
     def begin(self) -> None:
         """Enable the form as it is filled in, waiting for no answer."""
         self._waiting = False
         self._problem.setText("")
-        self._changed()
+        self._update_form()
         self._name.setFocus()
 
     def reset(self) -> None:
@@ -165,18 +172,18 @@ class CreateSwarmForm(QFrame):
     def _items(self) -> list[QStandardItem]:
         return [self._model.item(i) for i in range(self._model.rowCount())]
 
-    def _chosen(self) -> list[SpecialtyOffer]:
+    def _chosen_specialties(self) -> list[SpecialtyOffer]:
         return [item.data(OFFER) for item in self._items() if item.checkState() == Qt.CheckState.Checked]
 
-    def _ticked(self, item: QStandardItem) -> None:
+    def _show_ticked_question(self, item: QStandardItem) -> None:
         """Show the question of a specialty when its box is ticked, as the click does not select the row."""
         if item.checkState() == Qt.CheckState.Checked:
             self._list.setCurrentIndex(self._filtered.mapFromSource(item.index()))
-        self._changed()
+        self._update_form()
 
-    def _changed(self) -> None:
-        count = len(self._chosen())
-        lacks = self._lacks(count)
+    def _update_form(self) -> None:
+        count = len(self._chosen_specialties())
+        lacks = self._missing_text(count)
         self._problem.setVisible(bool(self._problem.text()))
         if self._waiting:
             self._count.say(tr("Making its questions; a few seconds."))
@@ -185,7 +192,7 @@ class CreateSwarmForm(QFrame):
             self._count.say(". ".join(words for words in (chosen, lacks) if words))
         self._create.setEnabled(not lacks and not self._waiting)
 
-    def _lacks(self, count: int) -> str:
+    def _missing_text(self, count: int) -> str:
         """What the form still lacks with `count` specialties chosen; empty: nothing."""
         if not count:
             return tr("Choose at least one kind of question.")
@@ -197,20 +204,21 @@ class CreateSwarmForm(QFrame):
         offer = self._list.currentIndex().data(OFFER)
         if offer is None:
             return
-        level = closest_level(offer, LEVELS[self._level.index])
+        level, *harder = chosen_levels(offer, self._level.index)
         words = tr("%1: a question, %2").replace("%1", tr_sentence(offer.title)).replace("%2", tr(level))
-        if level != LEVELS[self._level.index]:
+        if not harder and level != (LEVELS + LEVELS[:1])[self._level.index]:
             words += tr(" (it has no other)") if len(offer.samples) == 1 else tr(" (the closest it has)")
         self._about.say(words)
         sample = " ".join(offer.samples[level].split())
         self._sample.setText(sample if len(sample) <= 420 else f"{sample[:420]}…")
 
     def _ask(self) -> None:
-        level = LEVELS[self._level.index]
-        chosen = tuple((offer.dataset, closest_level(offer, level)) for offer in self._chosen())
+        chosen = tuple(
+            (offer.dataset, level) for offer in self._chosen_specialties() for level in chosen_levels(offer, self._level.index)
+        )
         self._waiting = True
         self._problem.setText("")
-        self._changed()
+        self._update_form()
         self.submitted.emit(
             CreateSwarm(
                 id=new_id(), name=self._name.text().strip(), specialties=chosen, model_hint=self._hint.text().strip(),

@@ -45,7 +45,7 @@ class InviteView(QFrame):
         self._warning: QLabel = text(theme, "", "small", "soft", wrap=True)
         self._copy = CopyButton(theme, tr("Copy link"), "primary")
         self._save = Button(theme, tr("Save as a file"), icon="save")
-        self._save.clicked.connect(self._save_wanted)
+        self._save.clicked.connect(self._ask_where_to_save)
         back = Button(theme, tr("Done"))
         back.clicked.connect(self.closed)
         self._how = text(theme, "", wrap=True)
@@ -57,11 +57,11 @@ class InviteView(QFrame):
         self.setLayout(column(StretchRow((self._scanned, 0), (as_widget(words), 1), gap=28), margins=(24, 24, 24, 20)))
 
     def open(self) -> None:
-        """Request an invite and keep it up to date until `leave`."""
+        """Request an invite and keep it up to date until `stop_waiting`."""
         self._is_open, self._requested_for = True, None
         self._request()
 
-    def leave(self) -> None:
+    def stop_waiting(self) -> None:
         """Another view is shown: no invite is awaited any more."""
         self._is_open, self._awaited = False, ""
 
@@ -79,7 +79,7 @@ class InviteView(QFrame):
         self._state, self._is_open = before._state, before._is_open
         self._requested_for, self._awaited = before._requested_for, before._awaited
 
-    def refused(self, command: str) -> None:
+    def handle_refusal(self, command: str) -> None:
         """The command with this id, or (empty) every command, was refused: close if an invite is awaited."""
         if self._awaited and command in ("", self._awaited):
             self._awaited = ""
@@ -95,7 +95,7 @@ class InviteView(QFrame):
             return
         self.notice_posted.emit(tr("Saved to %1").replace("%1", str(path)), "check")
 
-    def _save_wanted(self) -> None:
+    def _ask_where_to_save(self) -> None:
         file_dialog(self, tr("Save the invite"), lambda path: self.save(Path(path)), saves="invite.waggle").open()
 
     def _request(self) -> None:

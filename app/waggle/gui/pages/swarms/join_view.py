@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QStackedWidget
 
 from waggle.gui.i18n.formatting import later, one_line, tr, tr_sentence, visible
 from waggle.gui.pages.swarms.link_field import link_field
-from waggle.gui.pages.swarms.swarm_preview import SwarmPreview, answered_words, remembered_words
+from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard, answered_words, remembered_words
 from waggle.gui.state.invite_link import first_link, first_link_in_file
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -19,7 +19,7 @@ from waggle.gui.widgets.scroll_anchor import is_in_view
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import say_in, text
 from waggle.protocol.commands import ChooseSwarm, ReadInvite, new_id
-from waggle.protocol.events_swarms import SwarmShown
+from waggle.protocol.events_swarms import SwarmDetails
 from waggle.protocol.state import State
 
 LINK, PREVIEW = range(2)
@@ -43,14 +43,14 @@ class JoinView(QStackedWidget):
         self._awaited = ""  # the id of the ReadInvite whose answer is awaited
         self._joining = ""  # the id of the ChooseSwarm that was sent last; empty once it was refused
         self._is_deferred = False  # a link was entered before there was an engine to ask
-        self._previewed: tuple[SwarmShown, Callable[[], str]] | None = None  # the swarm, and the words on who is there
+        self._previewed: tuple[SwarmDetails, Callable[[], str]] | None = None  # the swarm, and the words on who is there
         self._previews = column()
-        self._link_form = ScrollArea(column(self._card(), None))
+        self._link_form = ScrollArea(column(self._link_card(), None))
         self._preview_area = ScrollArea(self._previews)
         self.addWidget(self._link_form)
         self.addWidget(self._preview_area)
 
-    def _card(self) -> QFrame:
+    def _link_card(self) -> QFrame:
         theme = self._theme
         self._link = link_field(theme, tr("An invite link"))
         self._link.setPlaceholderText(tr("Paste an invite link: waggle://join?…"))
@@ -86,7 +86,7 @@ class JoinView(QStackedWidget):
     def show_link(self, link: str = "") -> None:
         """Show the form; preview the swarm of `link`, if there is one."""
         self.opened.emit()
-        self.leave()
+        self.stop_waiting()
         self.setCurrentIndex(LINK)
         self._say("")
         self._link.setText(one_line(link))
@@ -113,15 +113,15 @@ class JoinView(QStackedWidget):
             if swarm.charter == charter:
                 self.preview(swarm, partial(remembered_words, swarm))
 
-    def preview(self, swarm: SwarmShown, members_words: Callable[[], str]) -> None:
+    def preview(self, swarm: SwarmDetails, members_words: Callable[[], str]) -> None:
         """Preview a swarm; `members_words` says, in the window's language, who is in it."""
         preview = self._add_preview(swarm, members_words)
         self.opened.emit()
-        self.leave()
+        self.stop_waiting()
         self.setCurrentIndex(PREVIEW)
         preview.no.setFocus()  # a key that was meant for the view before must not join
 
-    def leave(self) -> None:
+    def stop_waiting(self) -> None:
         """Wait for no answer any more: it would bring this view back in front of another one."""
         self._awaited, self._is_deferred = "", False
 
@@ -144,7 +144,7 @@ class JoinView(QStackedWidget):
         self._say(tr("The engine is not there yet; it is asked about the link once it is."), "soft")
         return True
 
-    def refused(self, words: str, command: str) -> bool:
+    def handle_refusal(self, words: str, command: str) -> bool:
         """The command with this id, or (empty) every command, was refused; returns whether this view shows the reason."""
         if command in ("", self._joining):
             self._joining = ""
@@ -154,11 +154,11 @@ class JoinView(QStackedWidget):
         self._say(words)
         return is_in_view(self._message)
 
-    def _add_preview(self, swarm: SwarmShown, members_words: Callable[[], str]) -> SwarmPreview:
+    def _add_preview(self, swarm: SwarmDetails, members_words: Callable[[], str]) -> SwarmPreviewCard:
         self._previewed = swarm, members_words
         empty(self._previews)
         state = self._state
-        preview = SwarmPreview(
+        preview = SwarmPreviewCard(
             self._theme,
             swarm,
             about=members_words(),

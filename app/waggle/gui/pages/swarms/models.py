@@ -13,22 +13,22 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
-from waggle.gui.widgets.painted import Chip, Icon
+from waggle.gui.widgets.painted_widgets import Chip, Icon
 from waggle.gui.widgets.scroll_anchor import is_in_view
 from waggle.gui.widgets.text import ElidedLabel, say_in, set_tip, text
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel, new_id
-from waggle.protocol.events_models import ModelShown
+from waggle.protocol.events_models import ModelDetails
 from waggle.protocol.state import State
 
 
-def model_name(model: ModelShown) -> str:
+def model_name(model: ModelDetails) -> str:
     """The name of a model, for people."""
     if model.kind == "starter":
         return tr("The starter")
     return one_line(model.name) if model.kind == "hub" else one_line(Path(model.folder).name)
 
 
-def model_summary(model: ModelShown) -> str:
+def model_summary(model: ModelDetails) -> str:
     """Source, size and training of a model, in one line."""
     where = {"starter": tr("Comes with Waggle"), "hub": tr("From the hub"), "folder": one_line(model.folder)}[model.kind]
     if not model.finished:
@@ -40,13 +40,13 @@ def model_summary(model: ModelShown) -> str:
     return f"{where}, {size(model.bytes)}; {trained}"
 
 
-def storage(models: tuple[ModelShown, ...], free: int) -> str:
+def storage(models: tuple[ModelDetails, ...], free: int) -> str:
     """The disk space that downloaded models take, and what is free."""
     used = sum(model.bytes for model in models if model.kind == "hub")
     return tr("Models of the hub take %1; %2 are free").replace("%1", size(used)).replace("%2", size(free))
 
 
-def card_shape(model: ModelShown) -> object:
+def card_shape(model: ModelDetails) -> object:
     """What decides which widgets a card has; the rest of a model only changes its texts."""
     return model.kind, model.name, model.folder, model.active, bool(model.fit)
 
@@ -58,7 +58,7 @@ class ModelCard(QFrame):
     removed = Signal(object)
     export_wanted = Signal()
 
-    def __init__(self, theme: Theme, model: ModelShown) -> None:
+    def __init__(self, theme: Theme, model: ModelDetails) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         title = model_name(model)
@@ -78,14 +78,14 @@ class ModelCard(QFrame):
         lines = (head, self._about, self._fit, row(*acts, None, margins=(0, 4, 0, 0)))
         self.setLayout(column(*lines, gap=5, margins=(20, 12, 20, 12)))
 
-    def _remover(self, theme: Theme, model: ModelShown) -> ConfirmLink:
+    def _remover(self, theme: Theme, model: ModelDetails) -> ConfirmLink:
         name = tr("Remove %1 from this computer").replace("%1", model_name(model))
         sure = tr("Remove %1").replace("%1", size(model.bytes))
         button = ConfirmLink(theme, tr("Remove"), name, question=sure, question_name=f"{name}: {size(model.bytes)}")
         button.confirmed.connect(lambda: self.removed.emit(model))
         return button
 
-    def show_model(self, model: ModelShown, why_not: str) -> None:
+    def show_model(self, model: ModelDetails, why_not: str) -> None:
         """Show the model's present state; `why_not`: why no button can be pressed."""
         self._about.say(model_summary(model))
         first, more, how = model.fit.partition(". ")
@@ -117,10 +117,10 @@ class ModelsView(QWidget):
         self._loading = card(row(Icon(theme, "save", "text_soft"), (self._came, 1)), self._bar, gap=8)
         self._waiting, self._cards = text(theme, "", "body", "soft"), column(gap=12)
         self._empty = card(self._waiting)
-        self.setLayout(column(self._loading, self._empty, self._cards, self._adding(), self._storage, None, gap=12))
+        self.setLayout(column(self._loading, self._empty, self._cards, self._add_model_card(), self._storage, None, gap=12))
         self._say("")
 
-    def _adding(self) -> QFrame:
+    def _add_model_card(self) -> QFrame:
         theme = self._theme
         self._name = QLineEdit()
         self._name.setFont(theme.font("body"))
@@ -131,7 +131,7 @@ class ModelsView(QWidget):
         self._name.returnPressed.connect(self._use_name)
         self._use, self._folder = Button(theme, tr("Download and train")), Button(theme, tr("Open a folder"))
         self._use.clicked.connect(self._use_name)
-        self._folder.clicked.connect(self._folder_wanted)
+        self._folder.clicked.connect(self._ask_for_folder)
         if not self._here:
             self._folder.hide()
         words = tr("A Llama, Qwen2 or Qwen3 model of the Hugging Face hub by its name, or a transformers folder. "
@@ -176,7 +176,7 @@ class ModelsView(QWidget):
             self._asked_of = about
             self.commanded.emit(ListModels(id=new_id()))
 
-    def refused(self, words: str, command: str) -> bool:
+    def handle_refusal(self, words: str, command: str) -> bool:
         if not (command == self._asked_by if command else self._writing):
             return False
         self._asked_by, self._writing = "", False
@@ -208,13 +208,13 @@ class ModelsView(QWidget):
             model_card.show_model(model, why_not)
         self._storage.say(storage(listing.models, listing.free))
 
-    def _make_cards(self, models: list[ModelShown]) -> None:
+    def _make_cards(self, models: list[ModelDetails]) -> None:
         empty(self._cards)
         self._model_cards = [ModelCard(self._theme, model) for model in models]
         for model_card in self._model_cards:
             model_card.chosen.connect(lambda chosen_model: self._choose(chosen_model.name, chosen_model.folder))
             model_card.removed.connect(lambda chosen_model: self._ask(RemoveModel(id=new_id(), name=chosen_model.name)))
-            model_card.export_wanted.connect(self._export_wanted)
+            model_card.export_wanted.connect(self._ask_where_to_export)
             self._cards.addWidget(model_card)
 
     def _choose(self, name: str, folder: str) -> None:
@@ -229,12 +229,12 @@ class ModelsView(QWidget):
         if name := self._name.text().strip():
             self._choose(name, "")
 
-    def _folder_wanted(self) -> None:
+    def _ask_for_folder(self) -> None:
         dialog = file_dialog(self, tr("A transformers folder"), lambda path: self._choose("", path))
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         dialog.open()
 
-    def _export_wanted(self) -> None:
+    def _ask_where_to_export(self) -> None:
         if not self._here:
             self._say(tr("On the computer that the engine runs on, `waggle export FOLDER` writes it."))
             return

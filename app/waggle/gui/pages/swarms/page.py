@@ -26,7 +26,7 @@ from waggle.protocol.commands import CreateSwarm, ForgetSwarm, ListSwarms, new_i
 from waggle.protocol.state import State
 
 LIST, JOIN, CREATE, INVITE, MODELS, TRY, RACE = range(7)
-TABS = {"list": LIST, "models": MODELS, "trying": TRY, "race": RACE}  # the race needs no engine
+TABS = {"list": LIST, "models": MODELS, "playground": TRY, "race": RACE}  # the race needs no engine
 
 
 def why_no_switch(state: State) -> str:
@@ -66,8 +66,8 @@ class SwarmsPage(Page):
         self._names = (tr("Swarms"), tr("Models"), tr("Try it"), tr("Race"))
         self._which = SegmentedControl(theme, self._names, tr("What is shown"))
         self._which.chosen.connect(lambda index: self.show_part(list(TABS)[index]))
-        self.trying = PlaygroundView(theme)
-        self.trying.commanded.connect(self.commanded)
+        self.playground = PlaygroundView(theme)
+        self.playground.commanded.connect(self.commanded)
         self.race = RaceView(theme)
         self._views = QStackedWidget()
         self._list = SwarmList(theme)
@@ -75,7 +75,7 @@ class SwarmsPage(Page):
         self._list.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=new_id(), charter=charter)))
         views = (
             ScrollArea(column(self._list)), self.join_view, ScrollArea(column((self._form, 1))),
-            ScrollArea(column(self._invite_view, None)), ScrollArea(column(self._models)), self.trying,
+            ScrollArea(column(self._invite_view, None)), ScrollArea(column(self._models)), self.playground,
             ScrollArea(column((self.race, 1))),
         )  # fmt: skip
         for view in views:
@@ -100,7 +100,7 @@ class SwarmsPage(Page):
             assert isinstance(view, ScrollArea | JoinView | PlaygroundView)
             view.set_edges(edge, below)
         self._gap = gap
-        self.trying.chat.set_compact(self.compact)
+        self.playground.chat.set_compact(self.compact)
         self._ask_others.say(tr("Invite") if self.compact else tr("Invite someone"), "invite")
         self._join.say(tr("Join") if self.compact else tr("Join by a link"), "gather")
         self._new.say(tr("Create") if self.compact else tr("Create a swarm"), "swarms")
@@ -123,7 +123,7 @@ class SwarmsPage(Page):
             button.setToolTip(why)
         self._show_actions()
         self._models.show_state(state)
-        self.trying.show_state(state)
+        self.playground.show_state(state)
         self._list.show_state(state, why_not, self._gap)
         self._line.say(self._headline(why_not))
 
@@ -139,8 +139,8 @@ class SwarmsPage(Page):
 
     def _turn_to(self, view: int) -> None:
         self._creating = ""
-        self.join_view.leave()
-        self._invite_view.leave()
+        self.join_view.stop_waiting()
+        self._invite_view.stop_waiting()
         focused = self.window().focusWidget()
         if focused is not None and (focused in (self._new, self._ask_others) or self._views.isAncestorOf(focused)):
             self.setFocus()  # else Qt focuses the rail, and Space would leave the page
@@ -166,7 +166,7 @@ class SwarmsPage(Page):
         assert isinstance(before, SwarmsPage)
         self._state, self._asked_of = before._state, before._asked_of
         self._form.take_over(before._form)
-        self.trying.take_over(before.trying)
+        self.playground.take_over(before.playground)
         self.race.take_over(before.race)
         copy_drafts(self._models, before._models)
         view = before._views.currentIndex()
@@ -191,18 +191,18 @@ class SwarmsPage(Page):
 
     def show_replay(self, *, over: bool) -> None:
         self._models.show_replay()
-        self.trying.show_replay()
+        self.playground.show_replay()
 
     def postpone(self, command: str) -> bool:
         return self.join_view.postpone(command)
 
-    def refused(self, words: str, command: str) -> bool:
+    def handle_refusal(self, words: str, command: str) -> bool:
         """The command with this id, or (empty) every command, was refused; returns whether a visible view shows the reason."""
-        in_view = [view.refused(words, command) for view in (self._models, self.trying, self.join_view)]
+        in_view = [view.handle_refusal(words, command) for view in (self._models, self.playground, self.join_view)]
         if self._creating and command in ("", self._creating):
             self._creating = ""
-            in_view.append(self._form.refused(words))
-        self._invite_view.refused(command)
+            in_view.append(self._form.handle_refusal(words))
+        self._invite_view.handle_refusal(command)
         return any(in_view)
 
     def _headline(self, why_not: str) -> str:

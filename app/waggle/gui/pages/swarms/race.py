@@ -15,7 +15,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import hexagon
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
-from waggle.gui.widgets.painted import PaintedWidget
+from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_race import Lane, RaceEvent
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from waggle.gui.charts.race_chart import RaceChart
 
 
-class LegendCell(PaintedWidget):
+class HexagonKey(PaintedWidget):
     """A sample cell for the legend."""
 
     def __init__(self, theme: Theme, fill: str, edge: str) -> None:
@@ -66,7 +66,7 @@ class LaneBox(QWidget):
         self.setLayout(column(head, self.comb, self._solved, gap=4))
 
     def show_race(self, race: Race) -> None:
-        self._figure.setText(recent_score(race.run(self._lane)))
+        self._figure.setText(recent_score(race.progress_of(self._lane)))
         self._solved.say(solved_words(race, self._lane) if race.racers else "")
         self.comb.show_race(race)
 
@@ -79,11 +79,11 @@ class RaceView(QWidget):
         self._theme, self.race = theme, Race()
         self.process = RaceProcess(self)
         self.process.message_received.connect(self.take)
-        self.process.ended.connect(self._ended)
+        self.process.ended.connect(self._show_end)
         self._says, self._more = text(theme, "", "title", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self._more.setMinimumWidth(min(420, theme.px(420)))  # else a scroll area computes a tall, narrow column
         self.button = Button(theme, tr("Start the race"), "primary", "play")
-        self.button.clicked.connect(self._act)
+        self.button.clicked.connect(self._start_or_stop)
         says, button = as_widget(column(self._says, self._more, gap=4)), as_widget(column(self.button, None))
         self._top = card(StretchRow((says, 1), (button, 0), gap=24))
         self._chart: RaceChart | None = None
@@ -96,8 +96,8 @@ class RaceView(QWidget):
             "sharing": LaneBox(theme, "sharing", tr("Sharing"), tr("right lately"), LegendLine(theme, "peer", SOLID)),
             "alone": LaneBox(theme, "alone", tr("Alone"), tr("right lately"), LegendLine(theme, "reference", DOTTED)),
         }
-        own_find = row(LegendCell(theme, "accent", "accent_line"), text(theme, tr("found by itself"), "caption", "soft"), gap=4)
-        passed = row(LegendCell(theme, "peer", "peer"), text(theme, tr("after learning from another"), "caption", "soft"), gap=4)
+        own_find = row(HexagonKey(theme, "accent", "accent_line"), text(theme, tr("found by itself"), "caption", "soft"), gap=4)
+        passed = row(HexagonKey(theme, "peer", "peer"), text(theme, tr("after learning from another"), "caption", "soft"), gap=4)
         self._side: QFrame = card(*self._lanes.values(), None, row(own_find, passed, None, gap=12), gap=10)
         self._arena = StretchRow((self._curves, 1), (self._side, 0), gap=12)
         self.setLayout(column(self._top, (self._arena, 100), None, gap=12))
@@ -135,13 +135,13 @@ class RaceView(QWidget):
             self.race = replace(self.race, phase="stopped")
             self._draw()
 
-    def _act(self) -> None:
+    def _start_or_stop(self) -> None:
         if self.race.phase in ("preparing", "running"):
             self.stop()
         else:
             self.start()
 
-    def _ended(self, why: str) -> None:
+    def _show_end(self, why: str) -> None:
         if why or self.race.phase != "ended":
             self.race = replace(self.race, phase="failed", problem=why)
             self._draw()
@@ -154,7 +154,7 @@ class RaceView(QWidget):
         words = tr("Stop") if busy else tr("Start the race") if race.phase == "idle" else tr("Race again")
         kind = "plain" if busy else "primary"
         restyle(self.button, "kind", kind)
-        self.button.become(kind, words, "cross" if busy else "play")
+        self.button.change_to(kind, words, "cross" if busy else "play")
         self._arena.setVisible(bool(race.racers))
         self._jump.say(transfer_words(race))
         for box in self._lanes.values():

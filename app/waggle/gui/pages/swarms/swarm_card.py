@@ -9,12 +9,12 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.layout import as_widget, column, row
-from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
-from waggle.protocol.events_swarms import SwarmShown
+from waggle.protocol.events_swarms import SwarmDetails
 
 
-def forget_link(theme: Theme, swarm: SwarmShown) -> ConfirmLink:
+def forget_link(theme: Theme, swarm: SwarmDetails) -> ConfirmLink:
     """The link that forgets a swarm; it asks twice if nobody else can invite back to it."""
     title, sure = one_line(swarm.name), ""
     if swarm.private or swarm.created:
@@ -29,7 +29,7 @@ class SwarmCard(QFrame):
     chosen = Signal(str)
     forgotten = Signal(str)
 
-    def __init__(self, theme: Theme, swarm: SwarmShown, why_not: str) -> None:
+    def __init__(self, theme: Theme, swarm: SwarmDetails, why_not: str) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self._swarm, self._members = swarm, Fact(theme, tr("Members"), members_words(swarm, None))
@@ -50,7 +50,7 @@ class SwarmCard(QFrame):
     def show_members(self, members: int | None) -> None:
         self._members.say(members_words(self._swarm, members))
 
-    def _buttons(self, theme: Theme, swarm: SwarmShown, why_not: str) -> QWidget:
+    def _buttons(self, theme: Theme, swarm: SwarmDetails, why_not: str) -> QWidget:
         title = one_line(swarm.name)
         go = Button(theme, tr("Go there"), small=True)
         go.setAccessibleName(tr("Go to %1").replace("%1", title))

@@ -6,9 +6,9 @@ from PySide6.QtWidgets import QFrame, QWidget
 from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import as_widget, column, frame, row
-from waggle.gui.widgets.painted import Chip
+from waggle.gui.widgets.painted_widgets import Chip
 from waggle.gui.widgets.text import text
-from waggle.protocol.events_swarms import SwarmShown
+from waggle.protocol.events_swarms import SwarmDetails
 
 MOST_TITLES = 9
 MOST_SAMPLES = 3
@@ -21,18 +21,18 @@ SHARED = (
 STAYS = "Your files, your real name, the model itself, and what you type, unless you choose to share your answers."
 
 
-def trains_on(swarm: SwarmShown) -> str:
+def trains_on(swarm: SwarmDetails) -> str:
     """The specialties in one line, with the difficulty if all have the same."""
     titles = [tr_sentence(one_line(specialty.title)) for specialty in swarm.specialties]
     listed_titles = ", ".join(titles[:MOST_TITLES])
     if len(titles) > MOST_TITLES:
         listed_titles += plural(len(titles) - MOST_TITLES, " and %n more", " and %n more")
-    levels = {specialty.difficulty for specialty in swarm.specialties}
+    levels = {level for specialty in swarm.specialties for level in specialty.levels}
     level = levels.pop() if len(levels) == 1 else ""
     return f"{listed_titles} ({tr(DIFFICULTIES[level])})" if level in DIFFICULTIES else listed_titles
 
 
-def members_words(swarm: SwarmShown, members: int | None) -> str:
+def members_words(swarm: SwarmDetails, members: int | None) -> str:
     """How many members the swarm has, as far as that is known."""
     if members is not None:
         return plural(members, "only you", "%n, you included")
@@ -43,7 +43,7 @@ def members_words(swarm: SwarmShown, members: int | None) -> str:
     return tr("not asked yet")
 
 
-def chips(theme: Theme, swarm: SwarmShown) -> list[Chip]:
+def chips(theme: Theme, swarm: SwarmDetails) -> list[Chip]:
     """The chips of a swarm: active, private, shipped, created here."""
     chip_widgets = []
     if swarm.active:
@@ -74,7 +74,7 @@ class Fact(QWidget):
         self._value.setAccessibleName(f"{self._title}: {words}")
 
 
-def sample_questions(theme: Theme, swarm: SwarmShown) -> QFrame | None:
+def sample_questions(theme: Theme, swarm: SwarmDetails) -> QFrame | None:
     """Sample questions of the swarm as plain text, cut to LONGEST_SAMPLE; None without any."""
     with_samples = [specialty for specialty in swarm.specialties if specialty.sample][:MOST_SAMPLES]
     if not with_samples:

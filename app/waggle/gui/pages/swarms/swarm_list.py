@@ -9,7 +9,7 @@ from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import card, column, empty
 from waggle.gui.widgets.text import text
-from waggle.protocol.events_swarms import SwarmShown
+from waggle.protocol.events_swarms import SwarmDetails
 from waggle.protocol.state import State
 
 
@@ -50,18 +50,18 @@ class SwarmList(QWidget):
             self._cards.addLayout(_grid(others, gap))
         else:
             words = tr("Know another one? Join it by its link. Or create one for your friends, your class or your lab.")
-            awaited = _awaited(state) if state.swarms is None else words
+            awaited = _waiting_text(state) if state.swarms is None else words
             self._cards.addWidget(card(text(self._theme, awaited, "body", "soft", wrap=True)))
         self._cards.addStretch(1)
 
-    def _card(self, swarm: SwarmShown, why_not: str) -> SwarmCard:
+    def _card(self, swarm: SwarmDetails, why_not: str) -> SwarmCard:
         swarm_card = SwarmCard(self._theme, swarm, why_not)
         swarm_card.chosen.connect(self.chosen)
         swarm_card.forgotten.connect(self.forgotten)
         return swarm_card
 
 
-def _awaited(state: State) -> str:
+def _waiting_text(state: State) -> str:
     """When the list of swarms will appear."""
     if state.phase in ("problem", "stopped"):
         return tr("The engine is not running. The swarms you know appear here when it runs again.")

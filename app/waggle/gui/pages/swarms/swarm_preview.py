@@ -9,9 +9,9 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import SingleClickButton
 from waggle.gui.widgets.layout import as_widget, column, row, rule
-from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import ElidedLabel, text
-from waggle.protocol.events_swarms import InviteRead, SwarmShown
+from waggle.protocol.events_swarms import InviteRead, SwarmDetails
 
 
 def created_words() -> str:
@@ -19,7 +19,7 @@ def created_words() -> str:
     return tr("It is ready: its charter is written and its questions are agreed on. Go there, then invite others.")
 
 
-def remembered_words(swarm: SwarmShown) -> str:
+def remembered_words(swarm: SwarmDetails) -> str:
     """The introduction to a remembered swarm, with the members at the last query."""
     there = plural(swarm.members, "%n computer was there when last asked.", "%n computers were there when last asked.") if (
         swarm.members) else tr("Not asked yet who is there.")  # fmt: skip
@@ -35,7 +35,7 @@ def answered_words(read: InviteRead) -> str:
     return f"{there} {tr('Nothing has been joined yet.')}"
 
 
-class SwarmPreview(QFrame):
+class SwarmPreviewCard(QFrame):
     """What is known of a swarm, what joining means, and the button for it; the active swarm has the facts only.
 
     `accepted` carries the charter to join. `about`: the introduction; `leaving`: the name of the active swarm; `why_not`: why
@@ -45,7 +45,7 @@ class SwarmPreview(QFrame):
     accepted = Signal(str)
     declined = Signal()
 
-    def __init__(self, theme: Theme, swarm: SwarmShown, *, about: str, leaving: str, round_: int, why_not: str) -> None:
+    def __init__(self, theme: Theme, swarm: SwarmDetails, *, about: str, leaving: str, round_: int, why_not: str) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         title = one_line(swarm.name)
@@ -68,7 +68,7 @@ class SwarmPreview(QFrame):
         parts.append(as_widget(row((hindrance, 1), *self._buttons(theme, swarm, why_not), gap=8, margins=(0, 6, 0, 0))))
         self.setLayout(column(*parts, gap=7, margins=(24, 20, 24, 20)))
 
-    def _buttons(self, theme: Theme, swarm: SwarmShown, why_not: str) -> tuple[Button, ...]:
+    def _buttons(self, theme: Theme, swarm: SwarmDetails, why_not: str) -> tuple[Button, ...]:
         self.no = Button(theme, tr("Done") if swarm.active else tr("Not now"))
         self.no.clicked.connect(self.declined)
         if swarm.active:
@@ -81,7 +81,7 @@ class SwarmPreview(QFrame):
         return self.no, self.join
 
     @staticmethod
-    def _what_happens(swarm: SwarmShown, leaving: str, round_: int) -> str:
+    def _what_happens(swarm: SwarmDetails, leaving: str, round_: int) -> str:
         words = tr("Going there takes a few seconds: this step is finished and saved, %1 is left, and round %2 goes on there.")
         consequence = tr("Your model keeps all that it has learned. You can come back at any time.")
         alone = tr("You chose to train on this computer only: going there ends that.") if swarm.ends_solo else ""

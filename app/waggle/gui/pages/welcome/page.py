@@ -20,7 +20,7 @@ from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.controls.inputs import Switch, TextField
 from waggle.gui.widgets.controls.usage_profile import PROFILE_WORDS, PROFILES
 from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, restyle, row
-from waggle.gui.widgets.painted import Icon, PaintedWidget
+from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import announce, say_in, text
 
@@ -118,20 +118,20 @@ class WelcomePage(QWidget):
     def _what(self) -> QWidget:
         theme = self._theme
         shared = frame("well", row(
-            (_listed(theme, tr("Shared with the swarm"), "good", "check", (
+            (_bullet_list(theme, tr("Shared with the swarm"), "good", "check", (
                 tr("Your model's answers, as plain text"), tr("A made-up name and a public key"),
                 tr("Your network address, to peers you meet"))), 1),
-            (_listed(theme, tr("Never leaves this computer"), "text_soft", "lock", (
+            (_bullet_list(theme, tr("Never leaves this computer"), "text_soft", "lock", (
                 tr("Your files, and what you type unless you share your answers"), tr("Your real name and e-mail address"),
                 tr("The model itself, unless you export it"))), 1),
             gap=24, margins=(16, 14, 16, 14)))  # fmt: skip
         return _page(
             theme, tr("Let your computer learn with others"),
             tr("Waggle trains a small language model here, in the background, together with people you choose."),
-            _point(theme, "answer", tr("It tries"),
+            _badge_row(theme, "answer", tr("It tries"),
                    tr("Your model answers small puzzles, eight ways each; Waggle checks which are right.")),
-            _point(theme, "share", tr("It tells"), tr("Like a bee back at the hive, it shows the others what it tried.")),
-            _point(theme, "learn", tr("It learns"),
+            _badge_row(theme, "share", tr("It tells"), tr("Like a bee back at the hive, it shows the others what it tried.")),
+            _badge_row(theme, "learn", tr("It learns"),
                    tr("It learns from its own successes and from theirs, a little every round.")),
             10, shared,
         )  # fmt: skip
@@ -260,7 +260,7 @@ class WelcomePage(QWidget):
     def _choose(self, place: int) -> None:
         self._swarm_chosen = place
         for i, choice in enumerate(self._choices):
-            choice.show_chosen(i == place)
+            choice.set_chosen(i == place)
         self._allow()
         if place == 2:
             self._link.setFocus()
@@ -302,7 +302,7 @@ class SwarmChoice(QFrame):
         self._more = as_widget(row(34, (widget, 1), gap=0, margins=(0, 6, 0, 0)))
         self._box.addWidget(self._more)
 
-    def show_chosen(self, chosen: bool) -> None:
+    def set_chosen(self, chosen: bool) -> None:
         restyle(self, "chosen", "true" if chosen else "false")
         self._button.setChecked(chosen)
         self._tick.setVisible(chosen)
@@ -320,7 +320,7 @@ def _page(theme: Theme, title: str, line: str, *parts: QWidget | int) -> QWidget
     return ScrollArea(column(head, text(theme, line, "body", "soft", wrap=True), 10, *parts, None, gap=14), "surface")
 
 
-def _point(theme: Theme, icon: str, title: str, line: str) -> QWidget:
+def _badge_row(theme: Theme, icon: str, title: str, line: str) -> QWidget:
     badge = frame("badge", row(None, Icon(theme, icon, "accent_text", 20), None))
     badge.setFixedSize(40, 40)
     return as_widget(
@@ -328,6 +328,6 @@ def _point(theme: Theme, icon: str, title: str, line: str) -> QWidget:
     )
 
 
-def _listed(theme: Theme, title: str, tone: str, icon: str, lines: Sequence[str]) -> QWidget:
+def _bullet_list(theme: Theme, title: str, tone: str, icon: str, lines: Sequence[str]) -> QWidget:
     rows = [row(Icon(theme, icon, tone, 16), (text(theme, line, "small", "soft", wrap=True), 1)) for line in lines]
     return as_widget(column(text(theme, title, "label"), *rows, None, gap=6))

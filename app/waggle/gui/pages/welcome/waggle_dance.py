@@ -8,7 +8,7 @@ from PySide6.QtGui import QPainter, QPainterPath, QPen
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import draw_avatar, hexagon
-from waggle.gui.widgets.painted import PaintedWidget
+from waggle.gui.widgets.painted_widgets import PaintedWidget
 
 CELL, LOOP = 44.0, 112.0
 HONEY = {

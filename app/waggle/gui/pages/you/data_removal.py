@@ -14,7 +14,7 @@ from waggle.gui.i18n.formatting import later, plural, size, tr, tr_sentence, vis
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, empty, frame, row, rule
-from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
 
@@ -101,7 +101,7 @@ class DataRemovalView(QFrame):
         ))  # fmt: skip
         self._confirming = False
 
-    def show_found(
+    def show_stored(
         self, stored: tuple[StoredFiles, ...], *, no_backup: str, unticked: tuple[DataKind, ...] = KEPT_BY_DEFAULT
     ) -> None:
         """List what is stored; all kinds start ticked except `unticked`. `no_backup`: why no backup can be made now."""
@@ -109,12 +109,12 @@ class DataRemovalView(QFrame):
         empty(self._rows)
         self._keeps = [DataKindRow(self._theme, each, goes=each.kind not in unticked) for each in stored]
         for keep in self._keeps:
-            keep.box.toggled.connect(lambda _on: self._changed())
+            keep.box.toggled.connect(lambda _on: self._reset_confirmation())
             self._rows.addWidget(keep)
         self._first.setVisible(any(each.kind in KEPT_BY_DEFAULT for each in stored))
         self._backup.setEnabled(not no_backup)
         self._backup.setToolTip(no_backup)
-        self._changed()
+        self._reset_confirmation()
 
     def take_over(self, before: "DataRemovalView") -> None:
         """Take over the ticks; the confirmation is asked for again."""
@@ -122,15 +122,15 @@ class DataRemovalView(QFrame):
         for keep in self._keeps:
             keep.box.setChecked(known.get(keep.kind, keep.box.isChecked()))
 
-    def chosen(self) -> frozenset[DataKind]:
+    def chosen_kinds(self) -> frozenset[DataKind]:
         return frozenset(keep.kind for keep in self._keeps if keep.box.isChecked())
 
-    def _changed(self) -> None:
+    def _reset_confirmation(self) -> None:
         self._confirming = False
         self._show()
 
     def _show(self) -> None:
-        kinds = self.chosen()
+        kinds = self.chosen_kinds()
         self._sum.say(chosen_words(self._stored, kinds))
         self._go.setEnabled(bool(kinds))
         self._go.say(tr("Remove them now") if self._confirming else tr("Remove these"))
@@ -143,7 +143,7 @@ class DataRemovalView(QFrame):
     def _forward(self) -> None:
         """Ask for confirmation at the first press, confirm at the second."""
         if self._confirming:
-            self.confirmed.emit(self.chosen())
+            self.confirmed.emit(self.chosen_kinds())
             return
         self._confirming = True
         self._show()
@@ -151,7 +151,7 @@ class DataRemovalView(QFrame):
 
     def _back(self) -> None:
         if self._confirming:
-            self._changed()
+            self._reset_confirmation()
         else:
             self.done.emit()
 
@@ -179,8 +179,8 @@ class RemovalScreen(QWidget):
         box.setMinimumHeight(theme.px(320))
         self.setLayout(column(ScrollArea(column(None, row(None, box, None), None))))
         self._process = QProcess(self)
-        self._process.finished.connect(self._finished)
-        self._process.errorOccurred.connect(self._not_started)
+        self._process.finished.connect(self._show_outcome)
+        self._process.errorOccurred.connect(self._show_start_failure)
 
     def remove(self) -> None:
         """Remove the chosen data, after the engine has stopped. `finished` follows."""
@@ -193,7 +193,7 @@ class RemovalScreen(QWidget):
     def words(self) -> str:
         return self._about.text()
 
-    def _finished(self, _code: int) -> None:
+    def _show_outcome(self, _code: int) -> None:
         output, complaint = (bytes(read().data()) for read in (self._process.readAllStandardOutput,
                                                              self._process.readAllStandardError))  # fmt: skip
         try:
@@ -207,7 +207,7 @@ class RemovalScreen(QWidget):
                 tr("Nothing was removed") if refused else tr("Not everything was removed"), visible(" ".join(words).strip())
             )
 
-    def _not_started(self, error: QProcess.ProcessError) -> None:
+    def _show_start_failure(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart:
             self._end(tr("Nothing was removed"), tr("It cannot be started. Install Waggle again."))
 
@@ -235,6 +235,6 @@ class RemovalScreen(QWidget):
         self.finished.emit()
 
 
-def stored_in(home: paths.Home) -> tuple[StoredFiles, ...]:
+def files_stored_in(home: paths.Home) -> tuple[StoredFiles, ...]:
     """What is stored on this computer now."""
     return stored_data.stored_files(home, paths.cache())

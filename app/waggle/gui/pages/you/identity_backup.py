@@ -56,16 +56,16 @@ class IdentityBackupView(QFrame):
         self._choose = Button(theme, tr("Choose"))
         if not here:
             self._choose.hide()
-        self._choose.clicked.connect(self._file_wanted)
+        self._choose.clicked.connect(self._ask_for_file)
         self._words, self._repeated = self._secret(tr("Passphrase")), self._secret(tr("The same passphrase again"))
         self._hint, self._message = text(theme, "", "small", "soft", wrap=True), text(theme, "", "small", wrap=True)
         self._go, self._back = Button(theme, "", "primary"), Button(theme, tr("Cancel"))
         self._go.clicked.connect(self._ask)
         self._back.clicked.connect(self.done)
-        self._file_row = self._named(self._path, as_widget(row((self._path, 1), self._choose)))
-        self._words_row, self._again_row = (self._named(field, field) for field in (self._words, self._repeated))
+        self._file_row = self._labelled_field(self._path, as_widget(row((self._path, 1), self._choose)))
+        self._words_row, self._again_row = (self._labelled_field(field, field) for field in (self._words, self._repeated))
         for field in (self._path, self._words, self._repeated):
-            field.textChanged.connect(self._typed)
+            field.textChanged.connect(self._drop_read_backup)
             field.returnPressed.connect(self._ask)
         self.setLayout(column(
             self._title, self._about, 4, self._file_row, self._words_row, self._again_row, self._hint, self._message,
@@ -86,7 +86,7 @@ class IdentityBackupView(QFrame):
         self._again_row.setVisible(act == "backup")
         self._back.say(tr("Cancel"))
         self.say("")
-        self._changed()
+        self._update_form()
         (self._path if act != "renew" else self._go).setFocus()
 
     def hideEvent(self, event: QHideEvent) -> None:
@@ -96,7 +96,7 @@ class IdentityBackupView(QFrame):
             self.forget()
 
     def forget(self) -> None:
-        self._words.clear()  # this calls `_typed`, which drops what was read
+        self._words.clear()  # this calls `_drop_read_backup`, which drops what was read
         self._repeated.clear()
 
     def show_result(self, event: BackupWritten | BackupRead) -> None:
@@ -108,7 +108,7 @@ class IdentityBackupView(QFrame):
             self.say(tr("Written to %1, read again, and it opens.").replace("%1", visible(event.path)), "good")
         elif event.path == self._of:
             self._read(event)
-        self._changed()
+        self._update_form()
 
     def _read(self, event: BackupRead) -> None:
         name = one_line(event.name)
@@ -123,25 +123,25 @@ class IdentityBackupView(QFrame):
             words = tr("It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.")
             self.say(words.replace("%1", name).replace("%2", self._mine))
 
-    def refused(self, words: str, command: str) -> bool:
+    def handle_refusal(self, words: str, command: str) -> bool:
         if not self._waiting or command not in ("", self._command):
             return False
         self._waiting = False
         self.say(visible(words), "bad")
-        self._changed()
+        self._update_form()
         return is_in_view(self._message)
 
     def say(self, words: str, tone: str = "text") -> None:
         say_in(self._message, words, tone)
 
-    def _typed(self) -> None:
+    def _drop_read_backup(self) -> None:
         """Drop what was read with the former path and passphrase."""
         if self._of:
             self._of = self._backup_owner = ""
             self.say("")
-        self._changed()
+        self._update_form()
 
-    def _changed(self) -> None:
+    def _update_form(self) -> None:
         words, act = self._words.text(), self._act
         hint = ""
         if act == "backup" and words and len(words) < SHORTEST:
@@ -172,11 +172,11 @@ class IdentityBackupView(QFrame):
         }
         leaves = self._act == "renew" or bool(self._backup_owner)
         self.commanded.emit(makes[self._act]())
-        self._changed()
+        self._update_form()
         if leaves and self._waiting:  # the engine restarts
             self.done.emit()
 
-    def _file_wanted(self) -> None:
+    def _ask_for_file(self) -> None:
         name = f"waggle-{self._mine.replace(' ', '-').lower() or 'me'}.identity" if self._act == "backup" else ""
         file_dialog(self, tr(TITLES[self._act]), self._path.setText, saves=name).open()
 
@@ -188,7 +188,7 @@ class IdentityBackupView(QFrame):
         edit.setFixedHeight(self._theme.size["control"])
         return edit
 
-    def _named(self, field: QLineEdit, line: QWidget) -> QWidget:
+    def _labelled_field(self, field: QLineEdit, line: QWidget) -> QWidget:
         """A field with its name above it, because a placeholder disappears while typing."""
         name = text(self._theme, field.accessibleName(), "small", "soft")
         name.setBuddy(field)

@@ -10,22 +10,22 @@ from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 from waggle.core.stored_data import kept_by_default
 from waggle.gui.charts.heat_map import HeatMap
 from waggle.gui.i18n.formatting import date_of, duration, figure, one_line, percent, plural, tr, tr_sentence, whole_day
-from waggle.gui.i18n.placeholders import waiting_for_engine, why_unavailable
+from waggle.gui.i18n.placeholders import engine_placeholder, why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
-from waggle.gui.pages.you.data_removal import DataRemovalView, stored_in
+from waggle.gui.pages.you.data_removal import DataRemovalView, files_stored_in
 from waggle.gui.pages.you.identity_backup import IdentityAction, IdentityBackupView
 from waggle.gui.pages.you.share_card import share_card
-from waggle.gui.state.daily_totals import QuerySchedule, taken_words, totals
+from waggle.gui.state.daily_totals import QuerySchedule, groups_taken_text, totals
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.draft_text import copy_drafts
-from waggle.gui.widgets.energy import EnergyCard
-from waggle.gui.widgets.figure import FigureCard
-from waggle.gui.widgets.file_dialogs import ended, file_dialog
+from waggle.gui.widgets.energy_footprint import EnergyCard
+from waggle.gui.widgets.figure_card import FigureCard
+from waggle.gui.widgets.file_dialogs import add_suffix, file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
 from waggle.gui.widgets.page_header import header_margins, page_header
-from waggle.gui.widgets.painted import Avatar, Icon
+from waggle.gui.widgets.painted_widgets import Avatar, Icon
 from waggle.gui.widgets.responsive_row import EvenRow, ResponsiveRow
 from waggle.gui.widgets.scroll_anchor import ScrollAnchor
 from waggle.gui.widgets.scroll_area import ScrollArea
@@ -69,14 +69,14 @@ class YouPage(Page):
         self._ahas: tuple[Aha, ...] | None = None
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._share = Button(theme, tr("Save a share card"), icon="share")
-        self._share.clicked.connect(self._share_wanted)
+        self._share.clicked.connect(self._ask_where_to_save)
         self._figures = [
             FigureCard(theme, "answer", tr("Answers")), FigureCard(theme, "check", tr("Right")),
             FigureCard(theme, "gather", tr("Learned from others")), FigureCard(theme, "peers", tr("Taken by")),
         ]  # fmt: skip
         self._identity = IdentityBackupView(theme, here=home is not None)
         self._identity.commanded.connect(self.commanded)
-        self._identity.done.connect(self._identity_done)
+        self._identity.done.connect(self._close_identity_form)
         self._goodbye = DataRemovalView(theme)
         self._goodbye.confirmed.connect(context.requests.data_removal)
         self._goodbye.done.connect(self.show_overview)
@@ -124,7 +124,7 @@ class YouPage(Page):
         self._key.setVisible(ready is not None)
         self._name.say(one_line(ready.name) if ready else tr("You"))
         self._key.say(one_line(ready.node) if ready else "")
-        self._as_seen.say(waiting_for_engine(state) or tr("You, as the swarm sees you"))
+        self._as_seen.say(engine_placeholder(state) or tr("You, as the swarm sees you"))
         for button in (*self._acts, self._share):
             button.setEnabled(ready is not None and not why_not)
             button.setToolTip(why_not)
@@ -151,14 +151,14 @@ class YouPage(Page):
         if self._home is None:
             return
         self._leaving = True
-        why_not = why_unavailable(self._state) or waiting_for_engine(self._state)
-        self._goodbye.show_found(stored_in(self._home), no_backup=why_not, unticked=kept_by_default(self._home))
+        why_not = why_unavailable(self._state) or engine_placeholder(self._state)
+        self._goodbye.show_stored(files_stored_in(self._home), no_backup=why_not, unticked=kept_by_default(self._home))
         self._views.setCurrentIndex(GOODBYE)
 
     def _back_up_first(self) -> None:
         self._open("backup")
 
-    def _identity_done(self) -> None:
+    def _close_identity_form(self) -> None:
         """Return to the view that opened the form."""
         self._identity.forget()
         if self._leaving:
@@ -166,9 +166,9 @@ class YouPage(Page):
         else:
             self.show_overview()
 
-    def refused(self, words: str, command: str) -> bool:
+    def handle_refusal(self, words: str, command: str) -> bool:
         """The command with this id, or (empty) every command, was refused; returns whether a visible view shows the reason."""
-        return self._identity.refused(words, command)
+        return self._identity.handle_refusal(words, command)
 
     def _show_figures(self) -> None:
         days_told = self._days
@@ -188,7 +188,7 @@ class YouPage(Page):
         right.say(total.right, "", tr("%1 of all").replace("%1", percent(total.right / max(1, total.answers), 1)))
         learned.say(total.learned, plural(total.learned, "group", "groups"), since)
         used_by = days_told.used_by
-        used.say(used_by, plural(used_by, "peer", "peers"), taken_words(days_told, self._state))
+        used.say(used_by, plural(used_by, "peer", "peers"), groups_taken_text(days_told, self._state))
         if not total.rounds:
             self._line.say(tr("What your computer contributes is counted here from its first round on."))
             return
@@ -286,12 +286,12 @@ class YouPage(Page):
         self._views.setCurrentIndex(IDENTITY)
         self._identity.show_act(act, one_line(self._state.ready.name) if self._state.ready else "")
 
-    def _share_wanted(self) -> None:
+    def _ask_where_to_save(self) -> None:
         file_dialog(self, tr("Save the share card"), lambda path: self.save_card(Path(path)), saves="waggle.png").open()
 
     def save_card(self, path: Path) -> None:
         """Save the share card as a picture and post a notice."""
-        path = ended(path, ".png", [f".{bytes(kind.data()).decode()}" for kind in QImageWriter.supportedImageFormats()])
+        path = add_suffix(path, ".png", [f".{bytes(kind.data()).decode()}" for kind in QImageWriter.supportedImageFormats()])
         done = share_card(self.theme, self._state).save(str(path))
         words = tr("Saved to %1") if done else tr("Not saved: %1 cannot be written")
         self.notice_posted.emit(words.replace("%1", str(path)), "check" if done else "warn")

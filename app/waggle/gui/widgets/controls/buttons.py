@@ -41,7 +41,7 @@ class Button(FocusRingButton):
             self.setAccessibleName(words)
             self._tint()
 
-    def become(self, kind: str, words: str, icon: str) -> None:
+    def change_to(self, kind: str, words: str, icon: str) -> None:
         """Change kind, words and icon. The caller sets the property that the style sheet selects by."""
         if kind != self._kind:
             self._kind, self._icon = kind, ""
@@ -54,7 +54,7 @@ class Button(FocusRingButton):
         other = {"left": "right", "right": "left", "": ""}[side]
         restyle(self, "join", other if is_right_to_left() else side)
 
-    def named(self, name: str) -> "Button":
+    def with_name(self, name: str) -> "Button":
         """Set accessible name and tooltip of a button without words; returns the button."""
         self.setAccessibleName(name)
         set_tip(self, name)

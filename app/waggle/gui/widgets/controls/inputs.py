@@ -126,7 +126,7 @@ class NumberField(QDoubleSpinBox):
         self.setKeyboardTracking(False)  # report a number when it is complete, not after each digit
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._reported = self.value()
-        self.valueChanged.connect(self._chosen)
+        self.valueChanged.connect(self._emit_if_changed)
 
     def show_value(self, value: Value) -> None:
         """Show a value; one beyond the range, from a file edited by hand, widens the range."""
@@ -147,7 +147,7 @@ class NumberField(QDoubleSpinBox):
         """Accept point and comma as decimal separator: Qt reads the one of the other language as a thousands separator."""
         return super().validate(words.translate(self._marks), place)
 
-    def _chosen(self, value: float) -> None:
+    def _emit_if_changed(self, value: float) -> None:
         if value != self._reported:
             self._reported = value
             self.changed.emit(int(value) if self._whole else value)
@@ -171,7 +171,7 @@ class TextField(QLineEdit):
         self.setMinimumWidth(theme.px(220))
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._reported = ""
-        self.editingFinished.connect(self._chosen)
+        self.editingFinished.connect(self._emit_if_changed)
 
     def show_value(self, value: Value) -> None:
         """Show a value without overwriting text that is being typed."""
@@ -179,7 +179,7 @@ class TextField(QLineEdit):
         if self.text() != self._reported and (not self.hasFocus() or self.text() == before):
             self.setText(self._reported)
 
-    def _chosen(self) -> None:
+    def _emit_if_changed(self) -> None:
         if self.text() == self._reported:
             return
         self._reported = self.text()

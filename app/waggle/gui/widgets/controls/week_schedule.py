@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QSizePolicy
 from waggle.core.settings import Value
 from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.painted import PaintedWidget
+from waggle.gui.widgets.painted_widgets import PaintedWidget
 
 DAYS = (later("Monday"), later("Tuesday"), later("Wednesday"), later("Thursday"), later("Friday"), later("Saturday"),
         later("Sunday"))  # fmt: skip

@@ -28,6 +28,7 @@ from waggle.network.messages import announcement as announcements
 from waggle.network.messages.announcement import LIFETIME_S, RENEW_S
 from waggle.network.messages.clock_skew import ClockSkewMonitor
 from waggle.network.messages.events import GatewayHidesPeers, NetworkEvent
+from waggle.network.messages.faults import Fault
 from waggle.network.messages.gateway_frames import (
     MAX_LISTED,
     AnnounceRequest,
@@ -254,10 +255,10 @@ class GatewayNetwork:
     def _read(self, listed: DirectoryEntry) -> tuple[float, bytes]:
         announced = announcements.parse(listed.signed)
         if announced.charter != self._charter:
-            raise BadRecord("another charter")
+            raise BadRecord(Fault.OTHER_CHARTER)
         announcements.read(listed.signed, listed.peer_id)
         if not self._membership.admits(listed.peer_id, announced.certificate):
-            raise announcements.ForgedAnnouncement("no member of this private swarm")
+            raise announcements.ForgedAnnouncement(Fault.NO_MEMBER)
         return announced.expires_at, listed.signed
 
     def _check_clock(self, now: float, signed: Iterable[Mapping[bytes, tuple[float, bytes]]]) -> None:

@@ -29,6 +29,7 @@ from waggle.network.limits.rate_limits import JointRateLimit, RateLimit, all_all
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import handshake
 from waggle.network.messages.announcement import LIFETIME_S, MAX_LIFETIME_S, Announcement
+from waggle.network.messages.faults import Fault
 from waggle.network.messages.gateway_frames import (
     DOMAIN,
     MAX_LISTED,
@@ -134,7 +135,7 @@ class GatewayServer:
             while True:
                 message = await connection.recv(decode=False)
                 if not self._host.admits(peer_id):
-                    raise BadRecord("blocked")
+                    raise BadRecord(Fault.BLOCKED)
                 if not self._asks.allows(peer_id):  # this question waits, and with it all that the client sent after it
                     await asyncio.sleep(1 / ASKS_RATE)
                 while not self._may_move(peer_id, len(message)):
@@ -162,7 +163,7 @@ class GatewayServer:
     async def _wait(self, connection: ServerConnection) -> None:
         """Wait a little for a limit. Raises BadRecord if the client has gone, so that its message does not stay in memory."""
         if connection.state is not State.OPEN:
-            raise BadRecord("gone")
+            raise BadRecord(Fault.CLIENT_GONE)
         await asyncio.sleep(1 / ASKS_RATE)
 
     async def _reply(self, connection: ServerConnection, peer_id: bytes, ask: Request, sending: asyncio.Lock) -> None:
@@ -202,17 +203,17 @@ class GatewayServer:
         """The client's peer id, the client that must leave for it (itself: nobody), and our proof for it. Raises BadRecord."""
         source = _source(connection)
         if source and not self._handshakes.allows(source.encode()):
-            raise BadRecord("too many from there")
+            raise BadRecord(Fault.RANGE_FULL)
         nonce = os.urandom(NONCE_BYTES)
         welcome = Welcome(PROTOCOL, self._peer_id, self._charter, nonce, handshake.OURS, self._membership.certificate())
         await connection.send(msgspec.msgpack.encode(welcome))
         hello = _hello.decode(await connection.recv(decode=False))
         if not verify(hello.peer_id, DOMAIN, self._peer_id + nonce + hello.nonce, hello.signature):
-            raise BadRecord("not its key")
+            raise BadRecord(Fault.WRONG_KEY)
         if not self._membership.admits(hello.peer_id, hello.certificate):
-            raise BadRecord("no member of this private swarm")
+            raise BadRecord(Fault.NO_MEMBER)
         if not self._host.admits(hello.peer_id):
-            raise BadRecord("blocked")
+            raise BadRecord(Fault.BLOCKED)
         return hello.peer_id, self._leaver(hello.peer_id, source), self._identity.sign(PROOF, hello.signature)
 
     def _leaver(self, peer_id: bytes, source: str) -> bytes:
@@ -230,7 +231,7 @@ class GatewayServer:
         idle = [client for client in here if time.monotonic() - shared[client] > LIFETIME_S]
         crowded = [client for client in here if crowds[ranges[client]] > crowds[own] + 1]
         if not idle and not crowded:
-            raise BadRecord("full")
+            raise BadRecord(Fault.GATEWAY_FULL)
         return min(idle or crowded, key=lambda client: (-crowds[ranges[client]], shared[client]))
 
     async def _answer(self, peer_id: bytes, ask: Request) -> Response:
@@ -301,7 +302,7 @@ class GatewayServer:
 
     def _checked(self, announced: Announcement, peer_id: bytes) -> Announcement:
         if announced.charter != self._charter or not self._membership.admits(peer_id, announced.certificate):
-            raise BadRecord("another swarm's announcement")
+            raise BadRecord(Fault.OTHER_SWARM)
         return announced
 
     def _has_place(self, client: bytes, until: float) -> bool:
@@ -333,6 +334,9 @@ class GatewayServer:
         while sum(sizes.values()) > MAX_UPLOADED:
             largest = max(sizes, key=sizes.__getitem__)
             sizes[largest] -= len(self._uploads[largest].popitem(last=False)[1])
+
+
+OpenGateway = Callable[[HostNode], GatewayServer]
 
 
 def _reason(error: Exception) -> str:

@@ -19,6 +19,7 @@ from waggle.network.limits.address_ranges import RELAYED
 from waggle.network.limits.rate_limits import Payers
 from waggle.network.messages import announcement, directory
 from waggle.network.messages.announcement import MAX_LIFETIME_S, Announcement
+from waggle.network.messages.faults import Fault
 
 log = logging.getLogger(__name__)
 
@@ -181,7 +182,7 @@ def _announcement(record: DhtRecord) -> Announcement:
     origin = record.subkey[len(SUBKEY_HEADER) :]
     announced = announcement.parse(blob)
     if record.expiration_time != announced.expires_at or record.key not in directory.places_of(announced.charter, origin):
-        raise announcement.ForgedAnnouncement("for another place or time")
+        raise announcement.ForgedAnnouncement(Fault.OTHER_PLACE_OR_TIME)
     return announcement.read(blob, origin)
 
 

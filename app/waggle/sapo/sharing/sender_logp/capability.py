@@ -16,7 +16,7 @@ from waggle.rl.batch import Floats
 from waggle.rl.update_rules.interface import per_token
 from waggle.sapo.sharing.interface import Candidates, PeerGroup, SharingStrategy, TrainingSet
 from waggle.sapo.sharing.plain import Plain
-from waggle.tasks.questions import QuestionId
+from waggle.tasks.rollout_group import GroupKey
 
 WINDOW, FURTHEST, OWN = 5, 10.0, b""  # rounds in the mean; bound of omega and 1 / omega; the key of the own mean
 ALPHA, DELTA, EDGE = 1.0, 0.2, 1e-4  # EDGE: so that rounding does not make equal policies differ
@@ -29,7 +29,7 @@ class Capability(Plain):
 
     def __init__(self) -> None:
         self._means: defaultdict[bytes, deque[float]] = defaultdict(lambda: deque(maxlen=WINDOW))
-        self._met: set[tuple[bytes, QuestionId]] = set()
+        self._met: set[GroupKey] = set()
 
     def choose(self, candidates: Candidates) -> TrainingSet:
         fresh = [group for group in candidates.useful(candidates.pool) if group.key not in self._met]

@@ -24,7 +24,7 @@ from waggle.gui.pages import PAGES
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.swarms.create_form import CreateSwarmForm
 from waggle.gui.pages.swarms.page import SwarmsPage
-from waggle.gui.pages.swarms.swarm_preview import SwarmPreview
+from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard
 from waggle.gui.pages.you.identity_backup import IdentityBackupView
 from waggle.gui.pages.you.page import YouPage
 from waggle.gui.state.settings_store import SettingsStore
@@ -52,14 +52,14 @@ def begun(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: 
         controllers.append(shell)
         shell.begin(page)
         shell.start()
-        qtbot.waitUntil(lambda: shell._current.state.phase == "contributing", timeout=20_000)
-        shell._current.flush()
+        qtbot.waitUntil(lambda: shell._store.state.phase == "contributing", timeout=20_000)
+        shell._store.flush()
         shell.window.activateWindow()
         return shell
 
     yield begin
     for shell in controllers:
-        if shell._source.running:  # type: ignore[union-attr]
+        if shell._source.is_running:  # type: ignore[union-attr]
             with qtbot.waitSignal(shell.finished, timeout=20_000):
                 shell.leave()
         window = shell.window
@@ -68,7 +68,7 @@ def begun(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: 
 
 
 def phase_is(shell: Controller, phase: str, qtbot: QtBot) -> None:
-    qtbot.waitUntil(lambda: shell._current.state.phase == phase, timeout=20_000)
+    qtbot.waitUntil(lambda: shell._store.state.phase == phase, timeout=20_000)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page != "home"])
@@ -83,16 +83,16 @@ def test_whoever_pauses_by_keyboard_stays_on_the_button(begun: Begun, qtbot: QtB
     shell, commands = begun(), list[AnyCommand]()
     hero = shell.window.pages.of(HomePage).hero
     shell.window.commanded.connect(commands.append)
-    shell.choices._send = lambda command: commands.append(command) is None
+    shell.settings_store._send = lambda command: commands.append(command) is None
     hero._more.setFocus()
     hero._more.menu().actions()[0].trigger()
     phase_is(shell, "paused", qtbot)
-    shell._current.flush()
+    shell._store.flush()
     for phase in ("contributing", "paused"):
         QTest.keyClick(shell.window.focusWidget(), Qt.Key.Key_Space)
         QTest.keyClick(shell.window.focusWidget(), Qt.Key.Key_Space)
         phase_is(shell, phase, qtbot)
-        shell._current.flush()
+        shell._store.flush()
     assert [type(command) for command in commands] == [Pause, Resume, Pause]
 
 
@@ -144,7 +144,7 @@ def test_what_an_engine_that_died_was_asked_can_be_asked_again(begun: Begun, qtb
     assert not form._go.isEnabled()
     shell.window.show_page("home")
     phase_is(shell, "problem", qtbot)
-    shell._current.flush()
+    shell._store.flush()
     assert (form._message.text(), form._go.isEnabled()) == ("The engine ended before it answered.", False)
     type_passphrase(form)  # it was forgotten when the page was left
     assert form._go.isEnabled()
@@ -158,7 +158,7 @@ def test_a_swarm_that_was_being_made_when_the_engine_died_is_made_no_more(begun:
     form = creating(shell, qtbot)
     assert form._count.words() == "Making its questions; a few seconds."
     phase_is(shell, "problem", qtbot)
-    shell._current.flush()
+    shell._store.flush()
     assert (form._problem.text(), form._count.words()) == ("The engine ended before it answered.", "1 kind of question chosen")
 
 
@@ -169,7 +169,7 @@ def test_a_swarm_that_nobody_can_join_stays_on_the_sheet(begun: Begun, qtbot: Qt
     qtbot.waitUntil(lambda: is_previewing(swarms), timeout=20_000)
     shell._source._process.kill()  # type: ignore[union-attr]
     phase_is(shell, "problem", qtbot)
-    swarms.findChild(SwarmPreview).join.click()  # type: ignore[union-attr]
+    swarms.findChild(SwarmPreviewCard).join.click()  # type: ignore[union-attr]
     assert is_previewing(swarms)
     assert shell.window.status._notice._content[0] == "The engine is not running: nothing was done."
 
@@ -181,7 +181,7 @@ def test_a_refusal_is_for_whoever_asked(begun: Begun, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: "no peer's id" in shell.window.status._notice._content[0], timeout=20_000)
     assert (backup._message.text(), backup._go.isEnabled()) == ("", False)
     assert (swarm._problem.text(), swarm._create.isEnabled()) == ("", False)
-    shell.window.refused("The disk is full.", "", backup._command)
+    shell.window.show_refusal("The disk is full.", "", backup._command)
     assert (backup._message.text(), bool(backup._waiting)) == ("The disk is full.", False)
     assert not swarm._create.isEnabled()
 
@@ -207,4 +207,4 @@ def test_whoever_quits_by_the_menu_of_the_system_has_left(begun: Begun, qapp: Ap
         assert QApplication.sendEvent(qapp, QEvent(QEvent.Type.Quit))
         assert shell.window.isVisible()
         assert shell.window.leaving
-    assert not shell._source.running  # type: ignore[union-attr]
+    assert not shell._source.is_running  # type: ignore[union-attr]

@@ -22,11 +22,11 @@ from waggle.gui.pages.swarms.playground.chat_turn import ChatTurn, Guess, ReplyT
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
-from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, TalkCleared, TalkOffered, Turn, TurnGrew
+from waggle.protocol.events_chat import LONGEST, SENT, TURNS, ChatCleared, ChatOffer, Reply, Turn, TurnProgress
 from waggle.protocol.state import AnyEvent, State
 
 Make = Callable[..., MainWindow]
-OFFERED = TalkOffered(moments=(0, 64, 613), taught=True)
+OFFERED = ChatOffer(moments=(0, 64, 613), taught=True)
 RUNNING: tuple[AnyEvent, ...] = (ready(), events.PhaseChanged(phase="paused", round=613))
 Chat = tuple[MainWindow, ChatView, list[AnyCommand]]
 
@@ -38,8 +38,8 @@ def turn(words: str = "Hello", now: str = "Hi.", before: str = "22", **fields: o
 
 def tell(window: MainWindow, *new_events: AnyEvent) -> None:
     for event in new_events:
-        window._current.take(event)
-    window._current.flush()
+        window._store.take(event)
+    window._store.flush()
 
 
 @pytest.fixture
@@ -49,12 +49,12 @@ def chat(window_told: Make) -> Chat:
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("swarms")
-    window.pages.of(SwarmsPage).show_part("trying")
-    window.pages.of(SwarmsPage).trying.which.choose(1)
+    window.pages.of(SwarmsPage).show_part("playground")
+    window.pages.of(SwarmsPage).playground.which.choose(1)
     window.redraw()
-    assert isinstance(sent[-1], commands.OfferTalk)
+    assert isinstance(sent[-1], commands.OfferChat)
     tell(window, OFFERED)
-    return window, window.pages.of(SwarmsPage).trying.chat, sent
+    return window, window.pages.of(SwarmsPage).playground.chat, sent
 
 
 def boxes(view: ChatView) -> list[ChatTurn]:
@@ -79,9 +79,9 @@ def test_enter_sends_and_shift_enter_begins_a_line(chat: Chat) -> None:
     QTest.keyClicks(view.message, "Hello")
     QTest.keyClick(view.message, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
     QTest.keyClicks(view.message, "there")
-    assert isinstance(sent[-1], commands.OfferTalk)
+    assert isinstance(sent[-1], commands.OfferChat)
     QTest.keyClick(view.message, Qt.Key.Key_Return)
-    assert sent[-1] == commands.Say(id=sent[-1].id, words="Hello\nthere", number=0)
+    assert sent[-1] == commands.SendMessage(id=sent[-1].id, words="Hello\nthere", number=0)
     assert view.message.toPlainText() == ""
     (box,) = boxes(view)
     assert texts(box) == ["", ""], "what was said is seen before anybody answers"
@@ -90,26 +90,26 @@ def test_enter_sends_and_shift_enter_begins_a_line(chat: Chat) -> None:
 def test_answers_grow_under_their_names_and_the_next_message_takes_the_conversation_along(chat: Chat) -> None:
     window, view, sent = chat
     say(view, "Hello")
-    tell(window, TurnGrew(number=0, turn=turn(now="H", before="", finished=False)))
+    tell(window, TurnProgress(number=0, turn=turn(now="H", before="", finished=False)))
     assert view.button.text() == "Stop"
-    tell(window, TurnGrew(number=0, turn=turn()))
+    tell(window, TurnProgress(number=0, turn=turn()))
     (box,) = boxes(view)
     assert (names(box), texts(box)) == (["Now, 613 rounds", "Before any training"], ["Hi.", "22"])
-    assert box.spoken() == "Now, 613 rounds: Hi. Before any training: 22", "for whoever listens"
+    assert box.spoken_text() == "Now, 613 rounds: Hi. Before any training: 22", "for whoever listens"
     say(view, "And you?")
-    assert sent[-1] == commands.Say(id=sent[-1].id, words="And you?", number=1, earlier=(turn(),))
-    tell(window, TurnGrew(number=1, turn=turn("And you?", left_out=1)))
+    assert sent[-1] == commands.SendMessage(id=sent[-1].id, words="And you?", number=1, earlier=(turn(),))
+    tell(window, TurnProgress(number=1, turn=turn("And you?", left_out=1)))
     assert "1 earlier turn was left out" in boxes(view)[1]._note.words()
 
 
 def test_a_long_conversation_takes_its_newest_turns_along_and_ends_in_words(chat: Chat) -> None:
     window, view, sent = chat
-    tell(window, *(TurnGrew(number=number, turn=turn(str(number))) for number in range(TURNS - 1)))
+    tell(window, *(TurnProgress(number=number, turn=turn(str(number))) for number in range(TURNS - 1)))
     say(view, "last")
     command = sent[-1]
-    assert isinstance(command, commands.Say)
+    assert isinstance(command, commands.SendMessage)
     assert (command.number, len(command.earlier), command.earlier[-1].words) == (TURNS - 1, SENT, str(TURNS - 2))
-    tell(window, TurnGrew(number=TURNS - 1, turn=turn("last")))
+    tell(window, TurnProgress(number=TURNS - 1, turn=turn("last")))
     assert "as long as one can be" in view._message.words()
     assert not view.button.isEnabled()
 
@@ -118,7 +118,7 @@ def test_a_message_that_is_too_long_is_kept_and_not_sent(chat: Chat) -> None:
     _, view, sent = chat
     say(view, "x" * (LONGEST + 2))
     assert view._message.words() == "This message is 2 characters too long."
-    assert isinstance(sent[-1], commands.OfferTalk)
+    assert isinstance(sent[-1], commands.OfferChat)
     assert len(view.message.toPlainText()) == LONGEST + 2
     view.message.setPlainText("x" * LONGEST)
     assert view.button.isEnabled()
@@ -127,11 +127,11 @@ def test_a_message_that_is_too_long_is_kept_and_not_sent(chat: Chat) -> None:
 def test_what_was_not_answered_can_be_said_again(chat: Chat) -> None:
     window, view, _ = chat
     say(view, "Hello")
-    window.refused("This model is too large.", "")
+    window.show_refusal("This model is too large.", "")
     assert (view.message.toPlainText(), boxes(view)) == ("Hello", [])
     assert view._message.words() == "This model is too large."
     say(view, "Hello")
-    tell(window, TurnGrew(number=0, turn=turn(now="H", finished=False)), events.EngineGone(code=9, restarts=1))
+    tell(window, TurnProgress(number=0, turn=turn(now="H", finished=False)), events.EngineGone(code=9, restarts=1))
     assert (view.message.toPlainText(), boxes(view)) == ("Hello", []), "the engine is gone"
     assert not view.button.isEnabled()
 
@@ -150,13 +150,13 @@ def test_an_answer_is_stopped_by_its_button_or_by_escape_and_all_is_cleared(chat
     for stop in (view.button.click, lambda: QTest.keyClick(view, Qt.Key.Key_Escape)):
         say(view, "Hello")
         stop()
-        assert isinstance(sent[-1], commands.Hush)
-        tell(window, TurnGrew(number=0, turn=turn(stopped=True, replies=(Reply(rounds=613, text="H"), Reply(rounds=0)))))
+        assert isinstance(sent[-1], commands.StopReplies)
+        tell(window, TurnProgress(number=0, turn=turn(stopped=True, replies=(Reply(rounds=613, text="H"), Reply(rounds=0)))))
         assert [tile._state.words() for tile in boxes(view)[0].findChildren(ReplyTile)] == ["stopped", "stopped"]
         assert texts(boxes(view)[0]) == ["H", "It said nothing."]
     view._clear.click()
-    assert isinstance(sent[-1], commands.ClearTalk)
-    tell(window, TalkCleared())
+    assert isinstance(sent[-1], commands.ClearChat)
+    tell(window, ChatCleared())
     assert boxes(view) == []
     assert view._empty.isVisible()
 
@@ -165,10 +165,10 @@ def test_without_names_they_are_told_after_a_choice(chat: Chat) -> None:
     window, view, _ = chat
     view.blind.setChecked(True)
     say(view, "Hello")
-    tell(window, TurnGrew(number=0, turn=turn(finished=False)))
+    tell(window, TurnProgress(number=0, turn=turn(finished=False)))
     (box,) = boxes(view)
     assert not box._question.isVisible()
-    tell(window, TurnGrew(number=0, turn=turn()))
+    tell(window, TurnProgress(number=0, turn=turn()))
     assert box._question.isVisible()
     assert names(box) == ["Answer A", "Answer B"]
     assert box.guess is not None
@@ -177,7 +177,7 @@ def test_without_names_they_are_told_after_a_choice(chat: Chat) -> None:
     assert texts(box)[box.guess.now] == "Hi."
     assert view._tally.words() == "Of 1 choice, 1 fell on the model of now."
     say(view, "More")
-    tell(window, TurnGrew(number=1, turn=turn("More")))
+    tell(window, TurnProgress(number=1, turn=turn("More")))
     assert names(boxes(view)[1]) == ["Answer A", "Answer B"]
     view.blind.setChecked(False)
     assert "Before any training" in names(boxes(view)[1]), "whoever wants names gets them"
@@ -199,18 +199,18 @@ def test_the_model_of_before_is_chosen_among_those_that_are_kept(chat: Chat) -> 
     assert view._moments.text() == "Compared with: After 64 rounds"
     say(view, "Hello")
     command = sent[-1]
-    assert isinstance(command, commands.Say)
+    assert isinstance(command, commands.SendMessage)
     assert command.before == 64
-    tell(window, TurnGrew(number=0, turn=turn()))
+    tell(window, TurnProgress(number=0, turn=turn()))
     assert not view._moments.isEnabled(), "a conversation is with two models"
-    tell(window, TalkCleared(), TalkOffered(moments=(0, 700), taught=True))
+    tell(window, ChatCleared(), ChatOffer(moments=(0, 700), taught=True))
     assert view._moments.text() == "Compared with: Before any training"
 
 
 def test_the_menu_of_moments_is_filled_anew_and_not_made_anew(chat: Chat, qapp: QApplication) -> None:
     window, view, _ = chat
     for newest in range(614, 620):
-        tell(window, TalkOffered(moments=(0, 64, newest), taught=True))
+        tell(window, ChatOffer(moments=(0, 64, newest), taught=True))
     qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     (menu,) = view._moments.findChildren(QMenu)
     assert [action.text() for action in menu.actions()] == ["Before any training", "After 64 rounds"]
@@ -224,10 +224,10 @@ def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: 
     try:
         window = window_told((*RUNNING, OFFERED), 900, 600)
         window.show_page("swarms")
-        window.pages.of(SwarmsPage).show_part("trying")
-        window.pages.of(SwarmsPage).trying.which.choose(1)
+        window.pages.of(SwarmsPage).show_part("playground")
+        window.pages.of(SwarmsPage).playground.which.choose(1)
         screenshot_when_still(window)
-        chat = window.pages.of(SwarmsPage).trying.chat
+        chat = window.pages.of(SwarmsPage).playground.chat
         for button in chat.tools.findChildren(QAbstractButton):
             assert button.width() >= button.sizeHint().width(), button.text()
         assert chat.tools.mapTo(window, chat.tools.rect().bottomRight()).x() <= window.width()
@@ -246,7 +246,7 @@ def test_it_is_said_what_a_model_cannot_do() -> None:
 
 def test_what_a_model_says_is_never_markup_and_never_wider_than_its_place(chat: Chat, qapp: QApplication) -> None:
     window, view, _ = chat
-    tell(window, TurnGrew(number=0, turn=turn(now="<b>x</b>\u202e\n" + "y" * 900)))
+    tell(window, TurnProgress(number=0, turn=turn(now="<b>x</b>\u202e\n" + "y" * 900)))
     qapp.processEvents()
     (box,) = boxes(view)
     first = box.findChild(ReplyTile).findChild(TextBlock)  # type: ignore[union-attr]

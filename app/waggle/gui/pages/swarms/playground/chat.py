@@ -16,7 +16,7 @@ from waggle.gui.widgets.layout import as_widget, card, column, restyle, row, rul
 from waggle.gui.widgets.scroll_anchor import is_in_view
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, announce, text
-from waggle.protocol.commands import ClearTalk, Hush, OfferTalk, Say, new_id
+from waggle.protocol.commands import ClearChat, OfferChat, SendMessage, StopReplies, new_id
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, Turn
 from waggle.protocol.state import State
 
@@ -106,7 +106,7 @@ class ChatView(QWidget):
         self.message.sent.connect(self._say)
         self.message.textChanged.connect(self._draw_length)
         self.button = Button(theme, tr("Send"), "primary")
-        self.button.clicked.connect(self._act)
+        self.button.clicked.connect(self._send_or_stop)
         self._message = ElidedLabel(theme, "", "small")
         writing = row((self.message, 1), column(self.button, None), gap=12)
         chat_card = card(
@@ -124,7 +124,7 @@ class ChatView(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self._waiting:
-            self.commanded.emit(Hush(id=new_id()))
+            self.commanded.emit(StopReplies(id=new_id()))
         else:
             super().keyPressEvent(event)
 
@@ -140,12 +140,12 @@ class ChatView(QWidget):
         if state.offered is not None and state.offered is not before.offered:
             self._fill_moments()
         gone = bool(why_unavailable(state))
-        answered = bool(self._waiting) and not gone and state.talk is not before.talk and self._answered()
+        answered = bool(self._waiting) and not gone and state.talk is not before.talk and self._is_answered()
         if answered or (self._waiting and gone):
             self._end_waiting(lost=gone)
         self._draw()
         if answered:
-            announce(self, self._boxes[-1].spoken())
+            announce(self, self._boxes[-1].spoken_text())
 
     def take_over(self, before: "ChatView") -> None:
         """Take over the message being written, the one being answered, and the guesses."""
@@ -168,7 +168,7 @@ class ChatView(QWidget):
     def _why_not(self) -> str:
         return tr(NO_MODEL) if self._recorded else why_unavailable(self.state)
 
-    def refused(self, words: str, command: str) -> bool:
+    def handle_refusal(self, words: str, command: str) -> bool:
         """The command with this id, or (empty) every command, was refused: restore the message; return whether it shows why."""
         if not self._waiting or command not in ("", self._asked_by):
             return False
@@ -177,7 +177,7 @@ class ChatView(QWidget):
         self._complain(visible(words))
         return is_in_view(self._message)
 
-    def _answered(self) -> bool:
+    def _is_answered(self) -> bool:
         return bool(self.state.talk) and self.state.talk[-1].finished
 
     def _end_waiting(self, *, lost: bool) -> None:
@@ -189,7 +189,7 @@ class ChatView(QWidget):
         ready = self.state.ready
         if self.isVisible() and ready is not None and ready is not self._offered_for and not self._why_not():
             self._offered_for = ready
-            self.commanded.emit(OfferTalk(id=new_id()))
+            self.commanded.emit(OfferChat(id=new_id()))
 
     def _fill_moments(self) -> None:
         """List the earlier models that can be compared with."""
@@ -210,17 +210,17 @@ class ChatView(QWidget):
         self._before = rounds
         self._draw()
 
-    def _finished(self) -> tuple[Turn, ...]:
+    def _finished_turns(self) -> tuple[Turn, ...]:
         return tuple(turn for turn in self.state.talk if turn.finished)
 
-    def _act(self) -> None:
+    def _send_or_stop(self) -> None:
         if self._waiting:
-            self.commanded.emit(Hush(id=new_id()))
+            self.commanded.emit(StopReplies(id=new_id()))
         else:
             self._say()
 
     def _say(self) -> None:
-        words, earlier = self.message.toPlainText().strip(), self._finished()
+        words, earlier = self.message.toPlainText().strip(), self._finished_turns()
         if self._waiting or not words or not self.button.isEnabled():
             return
         self._waiting, self._asked_by, self._follows = words, new_id(), True
@@ -228,14 +228,14 @@ class ChatView(QWidget):
         self._complain("")
         number = len(earlier)
         self.commanded.emit(
-            Say(id=self._asked_by, words=words, number=number, before=self._before, earlier=earlier[-SENT:])
+            SendMessage(id=self._asked_by, words=words, number=number, before=self._before, earlier=earlier[-SENT:])
         )  # fmt: skip
         self._draw()
 
     def _forget(self) -> None:
         self._waiting = ""
         self._complain("")
-        self.commanded.emit(ClearTalk(id=new_id()))
+        self.commanded.emit(ClearChat(id=new_id()))
 
     def _set_blind(self, blind: bool) -> None:
         """Name the models of all earlier turns; the choice applies to new turns."""
@@ -262,21 +262,21 @@ class ChatView(QWidget):
         self._moments.setToolTip(why_not or fixed or (compared if self._compact else ""))
         self._clear.setEnabled(bool(state.talk) and not why_not)
         self._tally.say(choices_summary([box.guess for box in self._boxes if box.guess is not None]))
-        if self._full():
+        if self._is_full():
             self._complain(tr("This conversation is as long as one can be. Clear it to begin another."))
         self._draw_length()
 
-    def _full(self) -> bool:
-        return len(self._finished()) >= TURNS
+    def _is_full(self) -> bool:
+        return len(self._finished_turns()) >= TURNS
 
     def _draw_button(self, why_not: str) -> None:
         kind = "plain" if self._waiting else "primary"
         restyle(self.button, "kind", kind)
-        self.button.become(kind, tr("Stop") if self._waiting else tr("Send"), "cross" if self._waiting else "")
+        self.button.change_to(kind, tr("Stop") if self._waiting else tr("Send"), "cross" if self._waiting else "")
         self.button.setToolTip(why_not)
 
     def _draw_turns(self) -> None:
-        talk = self._talk()
+        talk = self._visible_turns()
         while len(self._boxes) > len(talk):
             box = self._boxes.pop()
             box.hide()
@@ -293,9 +293,9 @@ class ChatView(QWidget):
         self._empty.setVisible(not talk and not self._waiting)
         self._room.setVisible(bool(talk) or bool(self._waiting))
 
-    def _talk(self) -> tuple[Turn, ...]:
+    def _visible_turns(self) -> tuple[Turn, ...]:
         """The turns to show, including the message that was just sent and has no answer yet."""
-        finished, offered = self._finished(), self.state.offered
+        finished, offered = self._finished_turns(), self.state.offered
         if not self._waiting:
             return finished
         if len(self.state.talk) > len(finished):
@@ -316,7 +316,7 @@ class ChatView(QWidget):
         elif self._message.property("length"):
             self._complain("")
         self._message.setProperty("length", too_long)
-        may_say = bool(self._waiting) or not (self._full() or too_long)
+        may_say = bool(self._waiting) or not (self._is_full() or too_long)
         self.button.setEnabled(may_say and not self._why_not())
 
     def _complain(self, words: str) -> None:

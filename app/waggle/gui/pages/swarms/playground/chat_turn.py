@@ -53,7 +53,7 @@ class ReplyTile(QFrame):
         self._words.say(tr("It said nothing.") if empty else reply.text)
         self._words.setAccessibleName(f"{who}: {visible(reply.text)}")
 
-    def spoken(self) -> str:
+    def spoken_text(self) -> str:
         """The label and the answer, for a screen reader."""
         return self._words.accessibleName()
 
@@ -98,9 +98,9 @@ class ChatTurn(QWidget):
         self.guess, self._revealed = before.guess, before._revealed
         self._draw()
 
-    def spoken(self) -> str:
+    def spoken_text(self) -> str:
         """Both answers, for a screen reader."""
-        return " ".join(tile.spoken() for tile in self._tiles)
+        return " ".join(tile.spoken_text() for tile in self._tiles)
 
     def reveal(self) -> None:
         """Name the models, even before the person has chosen."""

@@ -15,7 +15,7 @@ from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.highlighted_text import HighlightedText
 from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
-from waggle.gui.widgets.painted import Chip, Icon
+from waggle.gui.widgets.painted_widgets import Chip, Icon
 from waggle.gui.widgets.scroll_anchor import is_in_view
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
@@ -80,7 +80,7 @@ class AnswerRow(QWidget):
         self.as_text = "\n".join((who if hidden else f"{who}, {judged}", visible_lines(completion.text.strip())))
         chip = Chip(theme, judged, "good" if good else "plain", "check" if good else "cross")
         well = frame("well", column(words, margins=(12, 6, 12, 6)))
-        guess = Button(theme, tr("This one"), small=True).named(tr("%1 is the model of now").replace("%1", who))
+        guess = Button(theme, tr("This one"), small=True).with_name(tr("%1 is the model of now").replace("%1", who))
         guess.clicked.connect(self.guessed)
         self._judged = as_widget(row(chip, guess, None))
         chip.setVisible(not hidden)
@@ -114,7 +114,7 @@ class QuestionView(QWidget):
         self._group = QActionGroup(self._choices)
         self._menu.setMenu(self._choices)
         self._next = Button(theme, tr("Another question"), small=True)
-        self._next.clicked.connect(self._another)
+        self._next.clicked.connect(self._pose_another)
         self._question, self._about = (
             text(theme, "", "mono", wrap=True),
             ElidedLabel(theme, tr("It appears here when the engine runs"), "small", "text_soft"),
@@ -152,7 +152,7 @@ class QuestionView(QWidget):
         if why_not:
             self._waiting = ""  # the engine that was asked is gone
         self._offer()
-        self._hear_sharing(before)
+        self._follow_sharing(before)
         self._pose_first()
         if state.posed is None:
             self._posed = None
@@ -198,7 +198,7 @@ class QuestionView(QWidget):
         if idle and self._specialty and state.posed is None and self._denied != (state.ready, self._specialty):
             self._pose()
 
-    def refused(self, words: str, command: str) -> bool:
+    def handle_refusal(self, words: str, command: str) -> bool:
         if not self._waiting or command not in ("", self._asked_by):
             return False
         if self._waiting == "pose":
@@ -236,7 +236,7 @@ class QuestionView(QWidget):
     def _set_sharing(self, choice: str) -> None:
         self.commanded.emit(ChangeSettings(id=new_id(), values={"swarm.my_answers": choice}))
 
-    def _hear_sharing(self, before: State) -> None:
+    def _follow_sharing(self, before: State) -> None:
         """After the choice to share changed, pose a question of the other kind, unless this one was or is being answered.
 
         Answers are shared for questions of an epoch only; the others are reserved questions, which nobody trains on.
@@ -246,7 +246,7 @@ class QuestionView(QWidget):
         self._asking.setVisible(should_offer_sharing(state))
         idle = not self._waiting and not self._mine.text() and self._answers.isHidden()
         if idle and state.posed is not None and sharing != bool(state.posed.epoch) and sharing != shares_answers(before):
-            self._another()
+            self._pose_another()
 
     def _say_sharing(self) -> None:
         """Show the kind of the present question; a new choice applies from the next question on."""
@@ -278,7 +278,7 @@ class QuestionView(QWidget):
         self._menu.say(self._titles[dataset], "down")
         self._pose()
 
-    def _another(self) -> None:
+    def _pose_another(self) -> None:
         self._number = random.randrange(1 << 20)  # which of many: nothing is drawn for training here
         self._pose()
 
@@ -328,7 +328,7 @@ class QuestionView(QWidget):
         for i, answer in enumerate(answers):
             who = answer_label(i) if blind else snapshot_label(answer.rounds, newest)
             answer_row = AnswerRow(self._theme, who, answer.completion, hidden=blind, by_model=True)
-            answer_row.guessed.connect(lambda rounds=answer.rounds: self._guessed(right=rounds == newest))
+            answer_row.guessed.connect(lambda rounds=answer.rounds: self._show_guess(right=rounds == newest))
             rows.append(answer_row)
         if tried.mine is not None:
             rows.append(AnswerRow(self._theme, tr("You"), tried.mine, hidden=blind))
@@ -348,7 +348,7 @@ class QuestionView(QWidget):
         self._guess = ""
         self._answers.show()
 
-    def _guessed(self, *, right: bool) -> None:
+    def _show_guess(self, *, right: bool) -> None:
         """Show whether the guess was right, and name the models."""
         self._guess = tr("You found it.") if right else tr("It was another one.")
         self._blind.setChecked(False)

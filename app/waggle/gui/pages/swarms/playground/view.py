@@ -55,9 +55,9 @@ class PlaygroundView(QWidget):
         self.ask.show_replay()
         self.chat.show_replay()
 
-    def refused(self, words: str, command: str) -> bool:
+    def handle_refusal(self, words: str, command: str) -> bool:
         """The command with this id, or (empty) every command, was refused; returns whether a visible view shows the reason."""
-        return any([self.ask.refused(words, command), self.chat.refused(words, command)])
+        return any([self.ask.handle_refusal(words, command), self.chat.handle_refusal(words, command)])
 
     def _choose(self, index: int) -> None:
         self._turn_to(index)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from waggle.gui.i18n.formatting import tooltip_text
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.drawing import chip_width, draw_avatar, draw_chip, draw_logo, hexagon, sided
+from waggle.gui.widgets.drawing import chip_width, draw_avatar, draw_chip, draw_logo, hexagon, mirror_box
 
 
 class PaintedWidget(QWidget):
@@ -100,7 +100,7 @@ class AvatarRow(PaintedWidget):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         for i, identity in enumerate(self._identities):
             face = QRectF(i * self._size * 0.98, (place.height() - self._size) / 2, self._size, self._size)
-            centre = sided(painter, face, place).center()
+            centre = mirror_box(painter, face, place).center()
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(self.theme.colour("surface"))
             painter.drawPolygon(hexagon(centre.x(), centre.y(), self._size / 2 + 2))
@@ -167,5 +167,5 @@ class StageProgress(PaintedWidget):
             begun = i <= done
             painter.setPen(QPen(self.theme.colour("accent_line" if begun else "control"), 1.3))
             painter.setBrush(self.theme.colour(full if i < done else half if i == done else "surface"))
-            cell = sided(painter, QRectF(i * (self.CELL + 4), place.top(), self.CELL * 1.2, place.height()), place)
+            cell = mirror_box(painter, QRectF(i * (self.CELL + 4), place.top(), self.CELL * 1.2, place.height()), place)
             painter.drawPolygon(hexagon(cell.center().x(), cell.center().y() + 0.5, self.CELL * 0.52))

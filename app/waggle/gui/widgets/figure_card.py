@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QFrame
 from waggle.gui.i18n.formatting import figure
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import column, row
-from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import ElidedLabel, text
 
 

@@ -10,7 +10,7 @@ from waggle.gui.state.daily_totals import day_on, totals
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.usage_profile import threads_now
 from waggle.gui.widgets.layout import column, row
-from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import text
 from waggle.protocol.energy_estimate import formula, kwh, watts
 from waggle.protocol.state import State

@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from gui.recorded import ready
 from waggle.core.settings import ComputerSettings, ScheduleSettings, Settings
-from waggle.gui.widgets.energy import energy, footprint, of_today
-from waggle.protocol.events_identity import Day, DaysTold
+from waggle.gui.widgets.energy_footprint import energy, footprint, of_today
+from waggle.protocol.events_identity import DailyTotals, Day
 from waggle.protocol.state import State
 
-DAYS = DaysTold(
+DAYS = DailyTotals(
     days=(
         Day(date="2026-03-08", rounds=1, answers=1, seconds=3600.0),
         Day(date="2026-03-09", rounds=1, answers=1, seconds=7200.0),
@@ -50,6 +50,8 @@ def test_cores_that_were_chosen_since_the_start_count_at_once() -> None:
 
 
 def test_before_anything_is_known_nothing_is_claimed() -> None:
-    nothing = DaysTold(days=(), all=Day(date="1970-01-01", rounds=0, answers=0))  # what an engine tells at its very first start
+    nothing = DailyTotals(
+        days=(), all=Day(date="1970-01-01", rounds=0, answers=0)
+    )  # what an engine tells at its very first start
     for state in (State(), replace(STATE, days=nothing)):
         assert footprint(state, "2026-03-09") == ("Worked out from the first round on.", "", "")

@@ -1,0 +1,89 @@
+"""Whether the answers that peers teach are more one-sided than the questions of their level.
+
+A sender cannot choose its questions freely, but it can leave out those that it does not want to be learned. Every text is then
+true, and the lesson still false: who shares only questions whose answer is "Friday" teaches to answer "Friday". So the answers
+that a party taught lately are compared with the true answers of the level's own questions, and so are those of all parties.
+
+The test: an answer came c times among the last n, and a share q of the level's questions has it. It may come again if a fair
+sender would have taught it so often by chance, P[Binomial(n, q) >= c] >= ODDS. So a fair sender loses about ODDS of its groups.
+"""
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
+from math import comb
+
+from waggle.sapo.question_mix import Level
+from waggle.tasks.rollout_group import RIGHT, JudgedGroup
+
+PARTY_WINDOW, PARTY_ODDS = 64, 0.001  # answers of one party in one level that are remembered; how unlikely a fair sender may be
+SWARM_WINDOW, SWARM_ODDS = 256, 0.05  # the same for all parties together: colluders share this limit
+MOST_PARTIES = 4096  # remembered, each in one level; the one that taught longest ago is forgotten
+SWARM = "swarm"  # takes the place of a party
+
+
+class AnswerBalance:
+    """The answers that peers taught this node lately. Used in the policy thread.
+
+    `truths` gives true answers to a sample of a level's questions. It is called once for each level that peers teach.
+    """
+
+    def __init__(self, truths: Callable[[Level], Sequence[str]]) -> None:
+        self._truths = truths
+        self._samples: dict[Level, Counter[str]] = {}
+        self._taught: OrderedDict[tuple[Hashable, Level], deque[str]] = OrderedDict()
+
+    def allows(self, group: JudgedGroup, party: Hashable) -> bool:
+        """Whether the answer of a group did not come too often yet, from its party and from all parties."""
+        answer, level = taught_answer(group), (group.question.dataset, group.question.level)
+        if answer is None:
+            return True
+        share = self._share(level, answer)
+        return all(
+            _is_likely(len(taught), taught.count(answer), share, odds)
+            for taught, odds in (
+                (self._taught.get((party, level), ()), PARTY_ODDS),
+                (self._taught.get((SWARM, level), ()), SWARM_ODDS),
+            )
+        )
+
+    def record(self, group: JudgedGroup, party: Hashable) -> None:
+        """Remember the answer of a group that was learned."""
+        answer, level = taught_answer(group), (group.question.dataset, group.question.level)
+        if answer is None:
+            return
+        for key, window in (((party, level), PARTY_WINDOW), ((SWARM, level), SWARM_WINDOW)):
+            self._taught.setdefault(key, deque(maxlen=window)).append(answer)
+            self._taught.move_to_end(key)
+        while len(self._taught) > MOST_PARTIES:
+            self._taught.popitem(last=False)
+
+    def _share(self, level: Level, answer: str) -> float:
+        """The share of a level's questions with this answer, never 0: the sample may lack a rare one."""
+        if level not in self._samples:
+            self._samples[level] = Counter(map(_plain, self._truths(level)))
+        sample = self._samples[level]
+        return (sample[answer] + 1) / (sample.total() + 1)
+
+
+def taught_answer(group: JudgedGroup) -> str | None:
+    """The commonest right answer of a group, which it makes likelier; None if no completion is right."""
+    right = [
+        _plain(completion.text[verdict.start : verdict.start + verdict.length])
+        for completion, verdict in zip(group.group.completions, group.verdicts, strict=True)
+        if verdict.reward >= RIGHT
+    ]
+    return Counter(right).most_common(1)[0][0] if right else None
+
+
+def _plain(answer: str) -> str:
+    return "".join(answer.split()).casefold()
+
+
+@lru_cache(1 << 16)
+def _is_likely(count: int, equal: int, share: float, odds: float) -> bool:
+    """Whether P[Binomial(count, share) >= equal] >= odds."""
+    if share >= 1.0:
+        return True
+    below = sum(comb(count, i) * share**i * (1.0 - share) ** (count - i) for i in range(equal))
+    return 1.0 - below >= odds

@@ -1,0 +1,44 @@
+"""Tries which prompt form makes a model write answers that can be read."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from waggle.rl.batch import nothing
+from waggle.sapo.evaluation import sample_completions
+from waggle.sapo.prompt_form import PromptForm, forms_for
+from waggle.sapo.stages import Node, RoundSettings
+from waggle.tasks.questions import Question
+from waggle.tasks.rollout_group import has_form
+
+ENOUGH = 0.75  # of the best form's readable answers; a form with more help must be clearly better, as it leaves less to learn
+
+
+@dataclass(frozen=True)
+class FormTrial:
+    """How many of `total` answers to questions in one form stood in the answer tags."""
+
+    form: PromptForm
+    readable: int
+    total: int
+
+
+def try_forms(
+    node: Node, rules: RoundSettings, questions: Sequence[Question], *, pause_point: Callable[[], None] = nothing
+) -> list[FormTrial]:
+    """Let the policy answer each question once in every form that it can be asked in."""
+    trials = []
+    for form in forms_for(node.tokenizer):
+        asked = replace(node, form=form)
+        items = sample_completions(0, asked, rules, questions, purpose=f"form {form.name}", pause_point=pause_point)
+        verdicts = node.verifier.judge(items)
+        readable = sum(has_form(completion, verdict) for (_, completion), verdict in zip(items, verdicts, strict=True))
+        trials.append(FormTrial(form, readable, len(items)))
+    return trials
+
+
+def best_form(trials: Sequence[FormTrial]) -> PromptForm:
+    """The first form whose answers are about as readable as those of the best; the last one if no answer can be read."""
+    most = max(trial.readable for trial in trials)
+    if not most:
+        return trials[-1].form
+    return next(trial.form for trial in trials if trial.readable >= ENOUGH * most)

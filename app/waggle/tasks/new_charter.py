@@ -1,0 +1,42 @@
+"""Makes the charter of a new swarm from what a person chose."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from waggle.core.errors import CharterError
+from waggle.tasks import catalogue
+from waggle.tasks.charter import LONGEST_TITLE, MODEL_HINT, Charter, Specialty, check
+from waggle.tasks.specialties.interface import Difficulty
+
+COMPLETION_CHARACTERS = 1200  # models may think before they answer
+
+
+def new_charter(name: str, chosen: Mapping[str, Sequence[Difficulty]], *, model_hint: str = "", admission: str = "") -> Charter:
+    """A charter with these difficulties of each dataset, without its digest of questions yet; raises CharterError.
+
+    `admission` is the public key of a private swarm, in hex.
+    """
+    titles = {entry.dataset: entry.title for entry in catalogue.catalogue_entries()}
+    specialties = [
+        Specialty(dataset=dataset, title=titles.get(dataset, dataset)[:LONGEST_TITLE], levels=tuple(levels))
+        for dataset, levels in chosen.items()
+    ]
+    words = " ".join(name.split())
+    if not words:
+        raise CharterError("The swarm needs a name.", "Others see it before they join.")
+    fields: dict[str, object] = {
+        "name": words, "specialties": specialties, "completion_characters": COMPLETION_CHARACTERS,
+    }  # fmt: skip
+    if hint := " ".join(model_hint.split()):
+        fields["model_hint"] = hint
+    if admission:
+        fields["admission"] = admission
+    try:
+        charter = msgspec.convert(fields, Charter)
+    except msgspec.ValidationError as error:
+        raise CharterError(
+            f"A swarm cannot be made of this: {error}.", f"A name has 60 characters, a hint {MODEL_HINT}."
+        ) from error
+    check(charter)
+    return charter
