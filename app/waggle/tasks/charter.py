@@ -190,7 +190,7 @@ def first_swarm() -> Charter:
         "basic_arithmetic": "Arithmetic",
         "arc_1d": "Grids in a line",
         "bf": "Tiny programs",
-        "propositional_logic": "Logic",
+        "logic_deduction": "Logic",
         "fraction_simplification": "Fractions",
         "decimal_arithmetic": "Decimals",
         "calendar_arithmetic": "Calendar",

@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def chosen_levels(datasets: list[str], difficulties: list[str]) -> list[CatalogueLevel]:
     """The catalogue's levels of these datasets and difficulties; no names mean all. Raises LabError for an unknown name."""
-    entries = catalogue.shipped()
+    entries = catalogue.catalogue_entries()
     if unknown := set(datasets) - {entry.dataset for entry in entries}:
         raise LabError(f"The catalogue has no dataset {unknown.pop()}.")
     if unknown := set(difficulties) - {level for entry in entries for level in entry.levels}:

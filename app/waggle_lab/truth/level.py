@@ -10,9 +10,10 @@ from typing import Literal
 
 import msgspec
 
-from waggle.tasks.charter import Charter, Specialty
-from waggle.tasks.questions import Question, QuestionId, seed_of
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.questions import Question, QuestionId, QuestionKey
 from waggle.tasks.rollout_group import RIGHT, Completion
+from waggle.tasks.sandbox.messages import DatasetLevels
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle.tasks.sandbox.verifier_process import CLOSE
 from waggle.tasks.specialties.interface import Setting
@@ -119,8 +120,7 @@ class Observations:
 def audit_level(dataset: str, level: str, settings: Mapping[str, Setting], *, seeds: int, oracle: Oracle | None) -> LevelReport:
     """Audit one level on this many seeds like those of a swarm. Raises WaggleError if the dataset cannot be used."""
     began, observations = time.monotonic(), Observations()
-    specialty = Specialty(dataset=dataset, title=dataset[:40], settings=dict(settings))
-    with closing(Verifier(Charter(name="truth", specialties=(specialty,)))) as verifier:
+    with closing(Verifier(first_swarm(), datasets=(DatasetLevels(dataset, (dict(settings),)),))) as verifier:
         for first in range(0, seeds, CHUNK):
             chunk = [swarm_seed(dataset, index) for index in range(first, min(first + CHUNK, seeds))]
             _observe(verifier, dataset, chunk, oracle, observations, is_first=not first)
@@ -129,14 +129,15 @@ def audit_level(dataset: str, level: str, settings: Mapping[str, Setting], *, se
 
 def swarm_seed(dataset: str, index: int) -> int:
     """A seed of 63 bits, drawn as in a swarm."""
-    return seed_of(b"truth", b"audit", QuestionId(dataset, 0, index))
+    return QuestionId(dataset, 0, index).key(b"truth", b"audit").seed
 
 
 def _observe(
     verifier: Verifier, dataset: str, seeds: list[int], oracle: Oracle | None, observations: Observations, *, is_first: bool
 ) -> None:
-    questions = {question.seed: question for question in verifier.questions([(dataset, seed) for seed in seeds]) if question.text}
-    keys = dict(zip(questions, verifier.answers([(dataset, seed) for seed in questions]), strict=True))
+    generated = verifier.questions([QuestionKey(dataset, seed) for seed in seeds])
+    questions = {question.seed: question for question in generated if question.text}
+    keys = dict(zip(questions, verifier.answers([question.key for question in questions.values()]), strict=True))
     observations.generated += len(questions)
     observations.questions.update(question.text for question in questions.values())
     bench = _Bench(verifier, {seed: question.text for seed, question in questions.items()}, keys, dataset)

@@ -46,7 +46,7 @@ PARTS = {
 
 def question(dataset: str, *texts: str) -> str:
     """A sample question with its varying parts replaced by these texts."""
-    entry = next(entry for entry in catalogue.shipped() if entry.dataset == dataset)
+    entry = next(entry for entry in catalogue.catalogue_entries() if entry.dataset == dataset)
     sample = next(iter(entry.levels.values())).sample
     replacements = iter(texts)
     changed, count = re.subn(PARTS[dataset], lambda _: next(replacements), sample, flags=re.DOTALL)
@@ -199,7 +199,7 @@ def test_a_question_with_two_readings_has_no_true_key(dataset, texts, keys):
 
 @pytest.mark.parametrize("dataset", PARTS)
 def test_an_oracle_reads_the_samples_of_all_levels_and_no_other_text(dataset):
-    entry = next(entry for entry in catalogue.shipped() if entry.dataset == dataset)
+    entry = next(entry for entry in catalogue.catalogue_entries() if entry.dataset == dataset)
     check = oracles()[dataset]
     for level in entry.levels.values():
         assert check(level.sample, "nonsense") is False

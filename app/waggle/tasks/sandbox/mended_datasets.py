@@ -32,6 +32,7 @@ STATEMENT = r"[A-Za-z]+ is an? [a-z]+"
 STATEMENTS = re.compile(rf"\s*{STATEMENT}(?:(?:\s*,\s*and|\s*,|\s+and)\s+{STATEMENT})*\s*\.?\s*")  # of knights_knaves
 BITS = re.compile(r"[01\s,\[\]]*")  # a grid of kakurasu
 NUMBERS = re.compile(r"[0-9\s]*")  # a grid of survo
+UNISEX = re.compile(r"\b(?:Phoenix|Rain|River|Sage|Sky|Winter)\b")  # names that family_relationships gives to women and men
 LAST_DIGIT = 1e-6  # of the candidates of number_format as the question shows them
 POWER_DIGITS = 3  # significant digits that power_function asks for
 GUARD_DIGITS = 80  # of a quotient before it is rounded
@@ -186,14 +187,43 @@ def half_for_close(_answer: str, _entry: Entry, upstream: Callable[[], float]) -
     return reward if reward >= 1.0 or reward <= CRUMB else reward / 2
 
 
+def right_alone(_answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
+    """No pay for a share of a solution: most of it is easily guessed."""
+    reward = upstream()
+    return reward if reward >= 1.0 else 0.0
+
+
+def shortest(_answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
+    """Of shortest_path: a crumb for a path that is longer than the shortest."""
+    reward = upstream()
+    return reward if reward >= 1.0 else min(reward, CRUMB)
+
+
+def plain_letters(entry: Entry) -> Entry | None:
+    """Of caesar_cipher: only letters of the alphabet that its key is shifted in."""
+    return entry if entry["answer"].isascii() else None
+
+
+def letter_in_one_case(entry: Entry) -> Entry | None:
+    """Of letter_counting: no digit as the letter, and no text in which it depends on capitals how often the letter appears."""
+    letter, text = entry["metadata"]["target_letter"], " ".join(entry["metadata"]["span"])
+    return entry if letter.isalpha() and text.count(letter) == int(entry["answer"]) else None
+
+
+def names_of_one_sex(entry: Entry) -> Entry | None:
+    """Of family_relationships: only names that tell whether a person is female or male."""
+    return None if UNISEX.search(entry["question"]) else entry
+
+
 def fraction_alone(answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
     reward = upstream()
     return reward if FRACTION.fullmatch(answer) else min(reward, CRUMB)
 
 
 def statements_alone(answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
+    """Of knights_knaves: full pay for the role of each, none for some of them: half are right by chance."""
     reward = upstream()
-    return reward if STATEMENTS.fullmatch(answer) else min(reward, CRUMB)
+    return reward if reward >= 1.0 and STATEMENTS.fullmatch(answer) else 0.0
 
 
 def grid_alone(answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
@@ -268,6 +298,7 @@ MENDED: Mapping[str, Mend] = {
         reason="computed from left to right without parentheses (3 + 4 * 0 is 0), and rounded quotients down within a sum",
         entry=whole_value,
     ),
+    "caesar_cipher": Mend(reason="shifted accented letters into others than the alphabet's", entry=plain_letters),
     "calendar_arithmetic": Mend(
         reason="asked for business days until a date of the next year and named this one, and for weekdays after a February of "
         "unknown length; paid up to 0.97 for wrong counts, too nearly as much as for right ones",
@@ -281,23 +312,33 @@ MENDED: Mapping[str, Mend] = {
         score=same_number,
     ),
     "emoji_mystery": Mend(reason="paid in full for a sentence with a wrong letter in a hundred", score=full_pay_alone),
+    "family_relationships": Mend(reason="gave six names to women and men", entry=names_of_one_sex),
     "fraction_simplification": Mend(reason="paid in full for words behind a fraction in LaTeX", score=fraction_alone),
     "game_of_life": Mend(
         reason="paid for the share of right cells, 0.96 for a grid without life, and in full for more rows", score=same_grid
     ),
     "gsm_symbolic": Mend(reason="paid for the first number among any words, whatever its sign", score=number_among_words),
     "kakurasu": Mend(reason="skipped everything but 0 and 1, so that words beside a grid were paid", score=grid_alone),
-    "knights_knaves": Mend(reason="skipped words that are no name or role", score=statements_alone),
+    "knights_knaves": Mend(
+        reason="skipped words that are no name or role, and paid 0.6 and more for calling everybody truthful",
+        score=statements_alone,
+    ),
+    "letter_counting": Mend(
+        reason="did not say whether capitals count, and asked for digits as letters", entry=letter_in_one_case
+    ),
     "letter_jumble": Mend(reason="skipped words behind the key", score=full_pay_alone),
     "manipulate_matrix": Mend(reason=DEFAULT_SCORER.reason, score=standing_alone),
+    "mini_sudoku": Mend(reason="paid 0.6 for a grid of which the blanks are filled with ones", score=right_alone),
     "number_format": Mend(reason="paid in full what is wrong by a hundredth, often another candidate", score=shown_candidate),
     "power_function": Mend(reason="had a key in another form than its question asks for", entry=power_as_asked),
     "prime_factorization": Mend(
         reason="paid half for any factors of the right product, even the number itself", score=prime_factors
     ),
     "products": Mend(reason=DEFAULT_SCORER.reason, score=standing_alone),
+    "shortest_path": Mend(reason="paid half for any longer path", score=shortest),
     "spell_backward": Mend(reason="skipped letters behind the key", score=full_pay_alone),
     "string_manipulation": Mend(reason="had empty keys, which no answer can give", entry=answerable),
+    "sudoku": Mend(reason="paid 0.6 for a grid of which the blanks are filled with ones", score=right_alone),
     "survo": Mend(reason="skipped everything but numbers, so that words beside a grid were paid", score=numbers_alone),
     "time_intervals": Mend(
         reason="had negative durations, keys without the time of day and lost milliseconds, and paid in full what is wrong by "
