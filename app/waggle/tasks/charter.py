@@ -136,6 +136,8 @@ def check(charter: Charter) -> None:
         for level in specialty.levels:
             if catalogue.level_of(specialty.dataset, level) is None:
                 raise CharterError(f"{charter.name} names a level of {specialty.dataset} that does not exist.", CORRECTED)
+            if audit_results.shipped_audit().false_keys(specialty.dataset, level):
+                raise CharterError(f"{charter.name} names a level of {specialty.dataset} with false answers.", CORRECTED)
 
 
 def other_questions(charter: Charter, digest: str) -> CharterError:

@@ -2,18 +2,20 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from tqdm import tqdm
 
 from waggle.core import paths
 from waggle.core.errors import LabError, WaggleError
-from waggle.tasks import catalogue
-from waggle.tasks.specialties.interface import Setting
+from waggle.tasks import audit_results, catalogue
+from waggle.tasks.audit_results import LevelTruth
+from waggle.tasks.specialties.interface import Difficulty, Setting
 from waggle_lab.truth.level import LevelReport, audit_level
 from waggle_lab.truth.oracles import oracles
 
@@ -25,7 +27,7 @@ class CatalogueLevel:
     """One level of a dataset, as new swarms can choose it."""
 
     dataset: str
-    level: str
+    level: Difficulty
     settings: Mapping[str, Setting]
 
     @property
@@ -40,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, default=1, help="levels to check at once")
     parser.add_argument("--resume", action="store_true", help="continue with that file")
     parser.add_argument("--out", type=Path, required=True, help="file for the results, a line for each level")
+    parser.add_argument("--write-audit", type=Path, help="also note the results in this file, such as resources/audit.jsonl")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -68,9 +71,52 @@ def run(arguments: argparse.Namespace) -> int:
             pool.shutdown(wait=False, cancel_futures=True)
             raise LabError("Stopped.", "Checked levels are saved; continue with --resume.") from None
     unsound = sum(bool(report.reasons) for report in reports.values())
-    unchecked = sum(report.truth == "unchecked" for report in reports.values())
-    sys.stdout.write(f"levels_audited {len(reports)}\nunsound {unsound}\nunchecked {unchecked}\nfailed {failed}\n")
+    if arguments.write_audit:
+        write_truth(arguments.write_audit, levels, reports, arguments.seeds)
+    for name, value in figures(reports, unsound=unsound, failed=failed).items():
+        sys.stdout.write(f"{name} {value}\n")
     return 1 if failed else 0
+
+
+def figures(reports: Mapping[tuple[str, str], LevelReport], **more: int) -> dict[str, float]:
+    """The figures that say whether the levels are sound."""
+    return {
+        "levels_audited": len(reports),
+        "levels_checked": sum(report.truth == "checked" for report in reports.values()),
+        "levels_unchecked": sum(report.truth == "unchecked" for report in reports.values()),
+        "false_keys_max": max((report.false_keys for report in reports.values()), default=0),
+        "unreadable_max": max((report.unreadable for report in reports.values()), default=0),
+        "unpaid_keys_max": max((report.unpaid_keys for report in reports.values()), default=0),
+        "constant_wins_max": max((report.constant_reward for report in reports.values()), default=0.0),
+        "partial_pay_max": max((paid.partial for report in reports.values() for paid in report.altered_paid), default=0.0),
+        "altered_right_max": max((paid.right for report in reports.values() for paid in report.altered_paid), default=0.0),
+        **more,
+    }
+
+
+def write_truth(path: Path, levels: Sequence[CatalogueLevel], reports: Mapping[tuple[str, str], LevelReport], seeds: int) -> None:
+    """Note in the list of audited datasets what was found in these levels; one without a report is unchecked. Raises LabError."""
+    truth: dict[str, dict[Difficulty, LevelTruth | Literal["unchecked"]]] = {}
+    for level in levels:
+        report = reports.get(level.key)
+        done = report if _is_done(level, report, seeds) else None
+        truth.setdefault(level.dataset, {})[level.level] = _level_truth(done)
+    try:
+        audit = audit_results.read(path)
+        findings = [
+            msgspec.structs.replace(finding, truth=truth.get(finding.dataset, finding.truth))
+            for finding in audit.findings.values()
+        ]
+        lines = (audit.heading, *findings)
+        paths.write_atomically(path, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+    except (OSError, ValueError) as error:
+        raise LabError(f"{path} cannot be changed.", "Name the list of audited datasets.") from error
+
+
+def _level_truth(report: LevelReport | None) -> LevelTruth | Literal["unchecked"]:
+    if report is None or not report.checked:
+        return "unchecked"
+    return LevelTruth(checked=report.checked, false=report.false_keys, constant=round(report.constant_reward, 2))
 
 
 def chosen_levels(datasets: list[str], difficulties: list[str]) -> list[CatalogueLevel]:

@@ -320,7 +320,7 @@ MENDED: Mapping[str, Mend] = {
     "gsm_symbolic": Mend(reason="paid for the first number among any words, whatever its sign", score=number_among_words),
     "kakurasu": Mend(reason="skipped everything but 0 and 1, so that words beside a grid were paid", score=grid_alone),
     "knights_knaves": Mend(
-        reason="skipped words that are no name or role, and paid 0.6 and more for calling everybody truthful",
+        reason="skipped words that are no name or role, and paid 0.6 if all are called truthful",
         score=statements_alone,
     ),
     "letter_counting": Mend(

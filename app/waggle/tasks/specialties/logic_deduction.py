@@ -1,7 +1,7 @@
 """Deductions from statements about letters: is the last one true, false or unknown?
 
-Each answer is the true one of a third of the questions. Where one follows, half of the links are equivalences, so that neither the
-fact nor a link alone tells it.
+Each answer is right for a third of the questions. Where one follows, half of the links are equivalences, so that neither the fact
+nor a link alone gives it away.
 """
 
 from itertools import pairwise
