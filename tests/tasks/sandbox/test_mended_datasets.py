@@ -1,15 +1,17 @@
 """What Waggle changes in datasets of reasoning-gym: false keys, and pay for what is wrong or not alone."""
 
 import math
+import re
 import time
 from contextlib import closing
 
 import pytest
 
-from waggle.tasks.charter import Charter, Specialty
-from waggle.tasks.questions import Question
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.questions import Question, QuestionKey
 from waggle.tasks.rollout_group import RIGHT, Completion
 from waggle.tasks.sandbox import mended_datasets
+from waggle.tasks.sandbox.messages import DatasetLevels
 from waggle.tasks.sandbox.verifier import Verifier
 
 SEEDS = range(200)
@@ -19,17 +21,17 @@ PAID_BY_PLACE = ("emoji_mystery", "letter_jumble", "spell_backward", "word_sorti
 @pytest.fixture(scope="module")
 def standard():
     """A verifier of several datasets in their default settings."""
-    specialties = tuple(Specialty(dataset=dataset, title=dataset) for dataset in (*mended_datasets.MENDED, "gcd"))
-    with closing(Verifier(Charter(name="mended", specialties=specialties))) as verifier:
+    datasets = tuple(DatasetLevels(dataset, ({},)) for dataset in (*mended_datasets.MENDED, "gcd"))
+    with closing(Verifier(first_swarm(), datasets=datasets)) as verifier:
         yield verifier
 
 
 def rewards(verifier: Verifier, dataset: str, write) -> list[float]:
     """The rewards of answers that `write` makes from the keys."""
-    keys = [(dataset, seed) for seed in SEEDS]
+    keys = [QuestionKey(dataset, seed) for seed in SEEDS]
     items = [
-        (Question(dataset=dataset, seed=seed, text=""), Completion(text=f"<answer>{write(answer)}</answer>", ended=True))
-        for (_, seed), answer in zip(keys, verifier.answers(keys), strict=True)
+        (Question(dataset=dataset, seed=key.seed, text=""), Completion(text=f"<answer>{write(answer)}</answer>", ended=True))
+        for key, answer in zip(keys, verifier.answers(keys), strict=True)
     ]
     return [verdict.reward for verdict in verifier.judge(items)]
 
@@ -92,7 +94,53 @@ def test_more_words_than_the_sorted_ones_are_wrong(standard):
 
 @pytest.mark.parametrize("dataset", ["ab", "string_manipulation"])
 def test_no_key_is_empty(standard, dataset):
-    assert all(standard.answers([(dataset, seed) for seed in range(2000)]))
+    assert all(standard.answers([QuestionKey(dataset, seed) for seed in range(2000)]))
+
+
+@pytest.mark.parametrize("dataset", ["sudoku", "mini_sudoku"])
+def test_a_grid_with_a_wrong_digit_earns_nothing(standard, dataset):
+    def last_digit(answer: str) -> str:
+        return answer[:-1] + ("1" if answer[-1] != "1" else "2")
+
+    assert max(rewards(standard, dataset, last_digit)) == 0.0
+    assert min(rewards(standard, dataset, lambda answer: answer.replace(" ", "  "))) >= RIGHT
+
+
+def test_calling_everybody_truthful_earns_only_where_it_is_true(standard):
+    def truthful(answer: str) -> str:
+        liars = [role for role in ("knave", "villain", "liar", "sinner", "devil", "fool", "altruist") if role in answer]
+        return answer if not liars else re.sub("is an? [a-z]+", "is a knight", answer)
+
+    assert set(rewards(standard, "knights_knaves", truthful)) <= {0.0, 1.0}
+
+
+def test_a_detour_is_no_shortest_path():
+    entry = {"answer": "right"}
+    assert mended_datasets.shortest("right", entry, lambda: 1.0) == 1.0
+    assert mended_datasets.shortest("down right up", entry, lambda: 0.5) == mended_datasets.CRUMB
+
+
+@pytest.mark.parametrize(
+    ("letter", "span", "count", "is_asked"),
+    [
+        ("a", ["an", "apple"], "2", True),
+        ("a", ["An", "apple"], "2", False),  # one or two: are capitals letters "a"?
+        ("1", ["1", "apple"], "1", False),
+    ],
+)
+def test_letters_are_counted_where_capitals_do_not_matter(letter, span, count, is_asked):
+    entry = {"answer": count, "metadata": {"target_letter": letter, "span": span}}
+    assert (mended_datasets.letter_in_one_case(entry) is entry) == is_asked
+
+
+def test_a_cipher_shifts_letters_of_the_alphabet_only():
+    assert mended_datasets.plain_letters({"answer": "THE AERIAL SHIP"})
+    assert mended_datasets.plain_letters({"answer": "THE A\u00cbRIAL SHIP"}) is None
+
+
+def test_a_family_has_names_that_tell_women_from_men():
+    assert mended_datasets.names_of_one_sex({"question": "John is married to Mary. They have a child called Rainer."})
+    assert mended_datasets.names_of_one_sex({"question": "Rain is married to Mary. What is Rain to Mary?"}) is None
 
 
 def test_a_grid_without_life_is_no_answer_to_most_questions(standard):
@@ -112,9 +160,8 @@ def test_keys_follow_the_order_of_operations():
         "operators": ["+", "-", "*"],
         "allow_parentheses": False,
     }
-    specialty = Specialty(dataset="basic_arithmetic", title="Arithmetic", settings=settings)
-    with closing(Verifier(Charter(name="mended", specialties=(specialty,)))) as verifier:
-        keys = [("basic_arithmetic", seed) for seed in SEEDS]
+    with closing(Verifier(first_swarm(), datasets=(DatasetLevels("basic_arithmetic", (settings,)),))) as verifier:
+        keys = [QuestionKey("basic_arithmetic", seed) for seed in SEEDS]
         texts = [question.text for question in verifier.questions(keys)]
         answers = verifier.answers(keys)
     sums = [text.removeprefix("Calculate ").removesuffix(".").replace(" - ", " + -").split(" + ") for text in texts]

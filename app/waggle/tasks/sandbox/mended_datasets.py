@@ -187,10 +187,9 @@ def half_for_close(_answer: str, _entry: Entry, upstream: Callable[[], float]) -
     return reward if reward >= 1.0 or reward <= CRUMB else reward / 2
 
 
-def right_alone(_answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
-    """No pay for a share of a solution: most of it is easily guessed."""
-    reward = upstream()
-    return reward if reward >= 1.0 else 0.0
+def exact_text(answer: str, entry: Entry, _upstream: Callable[[], float]) -> float:
+    """Of sudoku: pay for the key, whatever its white space, and none for a share of it: most of it is in the question."""
+    return float(answer.split() == entry["answer"].split())
 
 
 def shortest(_answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
@@ -328,7 +327,7 @@ MENDED: Mapping[str, Mend] = {
     ),
     "letter_jumble": Mend(reason="skipped words behind the key", score=full_pay_alone),
     "manipulate_matrix": Mend(reason=DEFAULT_SCORER.reason, score=standing_alone),
-    "mini_sudoku": Mend(reason="paid 0.6 for a grid of which the blanks are filled with ones", score=right_alone),
+    "mini_sudoku": Mend(reason="paid 0.6 for a grid of which the blanks are filled with ones", score=exact_text),
     "number_format": Mend(reason="paid in full what is wrong by a hundredth, often another candidate", score=shown_candidate),
     "power_function": Mend(reason="had a key in another form than its question asks for", entry=power_as_asked),
     "prime_factorization": Mend(
@@ -338,7 +337,7 @@ MENDED: Mapping[str, Mend] = {
     "shortest_path": Mend(reason="paid half for any longer path", score=shortest),
     "spell_backward": Mend(reason="skipped letters behind the key", score=full_pay_alone),
     "string_manipulation": Mend(reason="had empty keys, which no answer can give", entry=answerable),
-    "sudoku": Mend(reason="paid 0.6 for a grid of which the blanks are filled with ones", score=right_alone),
+    "sudoku": Mend(reason="paid 0.6 for a grid of which the blanks are filled with ones", score=exact_text),
     "survo": Mend(reason="skipped everything but numbers, so that words beside a grid were paid", score=numbers_alone),
     "time_intervals": Mend(
         reason="had negative durations, keys without the time of day and lost milliseconds, and paid in full what is wrong by "
