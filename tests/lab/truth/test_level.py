@@ -20,14 +20,14 @@ class FakeVerifier:
     key = staticmethod(lambda number: str(2 * number))
     score = staticmethod(exact)
 
-    def __init__(self, charter):
+    def __init__(self, charter, *, datasets):
         self.closed = False
 
     def questions(self, keys):
-        return [Question(dataset=dataset, seed=seed, text=f"Double {seed % 997}") for dataset, seed in keys]
+        return [Question(dataset=dataset, seed=seed, text=f"Double {seed % 997}") for dataset, seed, _ in keys]
 
     def answers(self, keys):
-        return [self.key(seed % 997) for _, seed in keys]
+        return [self.key(seed % 997) for _, seed, _ in keys]
 
     def judge(self, items):
         rewards = []

@@ -3,9 +3,9 @@
 import pytest
 
 from waggle_lab.truth.interface import UnreadableQuestion
-from waggle_lab.truth.oracles import logic, logic_formulas
+from waggle_lab.truth.oracles import logic, logic_deduction, logic_formulas
 
-ORACLES = logic.ORACLES | logic_formulas.ORACLES
+ORACLES = logic.ORACLES | logic_formulas.ORACLES | logic_deduction.ORACLES
 
 SISTERS = "Susan has 2 brothers and she also has 6 sisters. How many sisters does Susan's brother have?"
 SOMEBODY_ELSE = "Susan has 6 sisters and she also has 2 brothers. How many sisters does David's brother have?"
@@ -64,6 +64,7 @@ FORMULAS = (
     "The following question is a propositional logic reasoning question.\n\nIn the question we provide a list of premises.\n\n"
     "Here is the question:\nGiven:\n1. (P → ¬Q)\n.2. Q\n.What can we conclude from the above statements?"
 )
+DEDUCTION = "{} is true.\n{}.\nIs Q true, false or unknown? Answer with one word."
 ISLAND = (
     "A very special island is inhabited only by heros and villains. Heros always tell the truth, and villains always lie. "
     'You meet 2 inhabitants: Zoey, and Jack. {} So who is a hero and who is a villain? (Format your answer like: "Zoey is a '
@@ -89,6 +90,12 @@ def syllogism(*statements: str) -> str:
         ("syllogism", syllogism("No dogs are cats", "All fish are cats", "No dogs are fish"), "Yes", "No"),
         ("syllogism", syllogism("All dogs are cats", "No cats are fish", "Some cats are dogs"), "Yes", "No"),
         ("syllogism", syllogism("Some dogs are not cats", "No cats are fish", "Some cats are not dogs"), "No", "Yes"),
+        ("logic_deduction", DEDUCTION.format("P", "If P is true, then Q is false"), "false", "unknown"),
+        ("logic_deduction", DEDUCTION.format("P", "If P is false, then Q is false"), "unknown", "true"),
+        ("logic_deduction", DEDUCTION.format("R", "If Q is false, then R is false"), "true", "unknown"),
+        ("logic_deduction", DEDUCTION.format("R", "Exactly one of Q and R is true"), "false", "true"),
+        ("logic_deduction", DEDUCTION.format("R", "Q and R are both true or both false"), "true", "false"),
+        ("logic_deduction", DEDUCTION.format("R", "At least one of R and Q is false"), "false", "unknown"),
         ("propositional_logic", FORMULAS, "¬P", "P"),
         ("propositional_logic", FORMULAS, "(P ↔ ¬Q)", "(P ∧ Q)"),
         ("propositional_logic", FORMULAS, "(R ∨ Q)", "therefore Q"),

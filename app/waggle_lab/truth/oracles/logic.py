@@ -1,5 +1,6 @@
 """Oracles of the logic datasets whose statements are counts, sets, circuits or programs."""
 
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator
@@ -52,7 +53,12 @@ def bf(question: str, key: str) -> bool:
     text = BRAINFUCK.fullmatch(question)
     if not text or text[1].count("[") != text[1].count("]"):
         raise UnreadableQuestion(question)
-    return "".join(map(chr, _output("".join(text[1].split())))) == key
+    return _output_of("".join(text[1].split())) == key
+
+
+@functools.lru_cache(512)
+def _output_of(program: str) -> str:
+    return "".join(map(chr, _output(program)))
 
 
 def _output(program: str) -> Iterator[int]:
