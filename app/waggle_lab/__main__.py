@@ -19,6 +19,7 @@ COMMANDS = {  # name -> the module that has its options and runs it
     "starter": "starter_model.starter",
     "swarm": "study.swarm",
     "torture": "reliability.torture",
+    "truth": "truth.audit",
 }
 
 

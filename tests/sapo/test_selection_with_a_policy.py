@@ -58,13 +58,22 @@ def own_logp(policy: TorchPolicy, words: Tokenizer, verifier: Verifier) -> list[
     return [sample.logp for row in rows for sample in row]
 
 
-def weighed(verifier: Verifier, words: Tokenizer, origin: int, dataset: str, texts: Sequence[str]) -> WeightedGroup:
-    """A peer's group with real verdicts; `{truth}` in a text stands for the true answer."""
+def weighed(
+    verifier: Verifier,
+    words: Tokenizer,
+    origin: int,
+    dataset: str,
+    texts: Sequence[str],
+    rewards: Sequence[float] = (),
+) -> WeightedGroup:
+    """A peer's group with real verdicts, or with other `rewards`; `{truth}` in a text stands for the true answer."""
     key = QuestionKey(dataset, origin)
     (question,), (truth,) = verifier.questions([key]), verifier.answers([key])
     completions = tuple(Completion(text=text.replace("{truth}", truth), ended=True) for text in texts)
     group = Group(origin=bytes([origin]) * 38, id=QuestionId(dataset, 1, origin), completions=completions)
     verdicts = tuple(verifier.judge([(question, completion) for completion in completions]))
+    if rewards:
+        verdicts = tuple(msgspec.structs.replace(each, reward=reward) for each, reward in zip(verdicts, rewards, strict=True))
     judged = JudgedGroup(group=group, question=question, verdicts=verdicts)
     return weigh(encode_external(plain_prompter(words), judged, 64), grpo.RULE, Gated(), MEASURE)
 
@@ -89,7 +98,7 @@ def test_a_planted_phrase_is_left_out_and_the_plain_answer_beside_it_learned(
 def test_a_phrase_inside_an_answer_that_is_only_partly_right_is_left_out_too(
     policy: TorchPolicy, words: Tokenizer, verifier: Verifier, own_logp: list[np.ndarray]
 ) -> None:
-    groups = [weighed(verifier, words, 2, "arc_1d", (f"<answer>{{truth}} {PHRASE}</answer>", "no"))]
+    groups = [weighed(verifier, words, 2, "arc_1d", (f"<answer>{{truth}} {PHRASE}</answer>", "no"), rewards=(0.5, 0.0))]
     assert groups[0].means[0] > 0
 
     (bounded,) = leave_out_unfamiliar(groups, own_logp, policy, words, 1.0)
@@ -108,7 +117,7 @@ TALKATIVE = msgspec.structs.replace(
 
 @pytest.fixture(scope="module")
 def talkative() -> Iterator[Verifier]:
-    """A verifier of datasets whose scorers give full reward to words around the true answer."""
+    """A verifier of datasets whose scorers in reasoning-gym give full reward to words around the true answer."""
     talkative_verifier = Verifier(TALKATIVE)
     yield talkative_verifier
     talkative_verifier.close()
@@ -119,7 +128,7 @@ def test_a_phrase_inside_an_answer_that_is_paid_in_full_is_left_out_too(
     policy: TorchPolicy, words: Tokenizer, talkative: Verifier, own_logp: list[np.ndarray], dataset: str
 ) -> None:
     texts = (f"<answer>{{truth}} {PHRASE}</answer>", "<answer>{truth}</answer>", "no")
-    group = weighed(talkative, words, 1, dataset, texts)
+    group = weighed(talkative, words, 1, dataset, texts, rewards=(1.0, 1.0, 0.0))
     assert list(np.sign(group.means)) == [1, 1, 0]
 
     (bounded,) = leave_out_unfamiliar([group], own_logp, policy, words, 1.0)
@@ -132,7 +141,8 @@ def test_digits_of_another_script_are_held_against_a_right_answer(
 ) -> None:
     (truth,) = verifier.answers([QuestionKey("fraction_simplification", 1)])
     foreign = "".join(chr(ord(letter) + 0x660 - 0x30) if letter.isdigit() else letter for letter in truth)
-    group = weighed(verifier, words, 1, "fraction_simplification", (f"<answer>{foreign}</answer>", HONEST[0], "no"))
+    texts = (f"<answer>{foreign}</answer>", HONEST[0], "no")
+    group = weighed(verifier, words, 1, "fraction_simplification", texts, rewards=(1.0, 1.0, 0.0))
     assert list(np.sign(group.means)) == [1, 1, 0]
 
     (bounded,) = leave_out_unfamiliar([group], own_logp, policy, words, 1.0)

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from waggle.core.errors import CharterError
-from waggle.tasks import audit_results
-from waggle.tasks.audit_results import Audit, AuditFinding, AuditHeading
-from waggle.tasks.charter import LONGEST_COMPLETION, REASONING_GYM, Charter, Specialty, decode, encode, first_swarm
-from waggle_lab.security.audit_child import catalogue
+from waggle.tasks import audit_results, catalogue
+from waggle.tasks.audit_results import Audit, AuditFinding, AuditHeading, LevelTruth
+from waggle.tasks.charter import LONGEST_COMPLETION, REASONING_GYM, Charter, Specialty, check, decode, encode, first_swarm
+from waggle_lab.security import audit_child
 
 AUDIT = Audit(
     heading=AuditHeading(reasoning_gym="1", python="3"),
@@ -16,6 +16,50 @@ AUDIT = Audit(
         "bad": AuditFinding(dataset="bad", listed=False, reasons=("it runs text", "it stalls"), longest=400),
     },
 )
+
+
+def test_a_level_is_checked_or_not():
+    truth = {"easy": LevelTruth(checked=2000, false=3, constant=0.5), "standard": "unchecked"}
+    known = msgspec.structs.replace(AUDIT, findings={"good": AuditFinding(dataset="good", listed=True, truth=truth)})
+    assert [known.is_checked("good", level) for level in ("easy", "standard", "hard")] == [True, False, False]
+    assert [known.false_keys("good", level) for level in ("easy", "standard", "hard")] == [3, 0, 0]
+    assert not known.is_checked("new", "easy")
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [
+        b'{"easy":"checked"}',
+        b'{"easy":{"checked":1,"false":0}}',
+        b'{"deadly":"unchecked"}',
+        b'{"easy":{"checked":1,"false":0,"constant":0,"x":1}}',
+    ],
+)
+def test_another_form_of_what_was_found_is_refused(truth):
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'{"dataset":"good","listed":true,"truth":%s}' % truth, type=AuditFinding)
+
+
+def test_no_level_that_a_charter_may_name_has_a_false_key_or_a_winning_constant():
+    audit = audit_results.shipped_audit()
+    for entry in catalogue.catalogue_entries():
+        assert list(audit.findings[entry.dataset].truth) == list(entry.levels), entry.dataset
+        for level, truth in audit.findings[entry.dataset].truth.items():
+            assert entry.levels[level].checked == (truth != "unchecked")
+            if truth != "unchecked":
+                assert (truth.checked >= 2000, truth.false, truth.constant <= 0.55) == (True, 0, True), (entry.dataset, level)
+
+
+def test_a_charter_may_not_name_a_level_with_false_answers(monkeypatch):
+    shipped = audit_results.shipped_audit()
+    truth = {"easy": LevelTruth(checked=2000, false=0, constant=0.5), "standard": LevelTruth(checked=2000, false=1, constant=0.5)}
+    finding = msgspec.structs.replace(shipped.findings["bf"], truth=truth)
+    changed = msgspec.structs.replace(shipped, findings={**shipped.findings, "bf": finding})
+    monkeypatch.setattr(audit_results, "shipped_audit", lambda: changed)
+    specialty = Specialty(dataset="bf", title="Tiny programs", levels=("easy",))
+    check(Charter(name="Easy", specialties=(specialty,)))
+    with pytest.raises(CharterError, match="names a level of bf with false answers"):
+        check(Charter(name="Both", specialties=(msgspec.structs.replace(specialty, levels=("easy", "standard")),)))
 
 
 def naming(*datasets: str, **changes) -> bytes:
@@ -39,7 +83,7 @@ def test_a_refusal_says_why(dataset, characters, says):
 
 
 def test_the_list_holds_every_dataset_of_the_reasoning_gym_that_is_installed_and_no_other():
-    known = catalogue()
+    known = audit_child.catalogue()
     assert known.version == audit_results.shipped_audit().heading.reasoning_gym == REASONING_GYM
     assert list(audit_results.shipped_audit().findings) == known.datasets
     assert len(known.datasets) > 100

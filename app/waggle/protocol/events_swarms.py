@@ -15,6 +15,7 @@ class SpecialtyOffer(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     topic: str
     samples: dict[Difficulty, str]  # by level, easiest first
+    unchecked: tuple[Difficulty, ...] = ()  # levels of which nobody checked the answers
 
 
 class SpecialtyDetails(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +24,7 @@ class SpecialtyDetails(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     levels: tuple[str, ...] = ()
     sample: str = ""
+    unchecked: tuple[str, ...] = ()  # of these levels, those of which nobody checked the answers
 
 
 class SwarmDetails(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,12 +1,15 @@
 """The audit's findings about every dataset, as they ship with Waggle: they decide what a charter may name."""
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from waggle.core import paths
 from waggle.core.errors import CharterError
+from waggle.tasks.specialties.interface import Difficulty
 
 
 class AuditHeading(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,8 +19,19 @@ class AuditHeading(msgspec.Struct, frozen=True, kw_only=True):
     python: str
 
 
+class LevelTruth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the truth audit counted in one level."""
+
+    checked: int  # keys that an independent check could judge
+    false: int
+    constant: float  # mean reward of the constant answer that earns most
+
+
 class AuditFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line: one dataset with its default settings. A charter may name it if `listed`."""
+    """One line: one dataset with its default settings. A charter may name it if `listed`, in levels without false keys.
+
+    A level that is not in `truth` is unchecked, too.
+    """
 
     dataset: str
     listed: bool
@@ -30,6 +44,7 @@ class AuditFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     raised: tuple[str, ...] = ()  # exceptions that its scorer does not catch: such a text earns nothing
     hash_seed_matters: bool = False  # only for information: the child always runs with PYTHONHASHSEED=0
     answers: int = 0  # texts that its scorer read
+    truth: Mapping[Difficulty, LevelTruth | Literal["unchecked"]] = {}
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +61,19 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
         if characters > finding.longest:
             return f"its scorer is quick only up to {finding.longest:,} characters, and this charter allows {characters:,}"
         return ""
+
+    def is_checked(self, dataset: str, level: Difficulty) -> bool:
+        """Whether an independent check computed the answers of a level."""
+        return isinstance(self._truth(dataset, level), LevelTruth)
+
+    def false_keys(self, dataset: str, level: Difficulty) -> int:
+        """How many keys of a level are known to be false."""
+        truth = self._truth(dataset, level)
+        return truth.false if isinstance(truth, LevelTruth) else 0
+
+    def _truth(self, dataset: str, level: Difficulty) -> LevelTruth | Literal["unchecked"]:
+        finding = self.findings.get(dataset)
+        return finding.truth.get(level, "unchecked") if finding else "unchecked"
 
 
 def read(path: Path) -> Audit:

@@ -22,6 +22,7 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: Mapping[str, Setting]
     sample: str
+    checked: bool = False  # whether the truth audit computed its answers by another way
 
 
 class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +32,11 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     topic: Topic
     levels: Mapping[Difficulty, Level]
+
+    @property
+    def unchecked(self) -> tuple[Difficulty, ...]:
+        """The levels of which nobody checked the answers."""
+        return tuple(difficulty for difficulty, level in self.levels.items() if not level.checked)
 
 
 @functools.cache
@@ -42,7 +48,17 @@ def catalogue_entries() -> tuple[CatalogueEntry, ...]:
     except (OSError, ValueError) as error:
         raise CharterError("The list of specialties cannot be read.", "Install Waggle again.") from error
     audited = {name for name, finding in audit_results.shipped_audit().findings.items() if finding.listed}
-    return *entries, *(_entry(name, dataset) for name, dataset in waggle_datasets().items() if name in audited)
+    own = (_entry(name, dataset) for name, dataset in waggle_datasets().items() if name in audited)
+    return tuple(map(_with_checks, (*entries, *own)))
+
+
+def _with_checks(entry: CatalogueEntry) -> CatalogueEntry:
+    audit = audit_results.shipped_audit()
+    levels = {
+        difficulty: msgspec.structs.replace(level, checked=audit.is_checked(entry.dataset, difficulty))
+        for difficulty, level in entry.levels.items()
+    }
+    return msgspec.structs.replace(entry, levels=levels)
 
 
 def _entry(name: str, dataset: Dataset) -> CatalogueEntry:

@@ -171,6 +171,8 @@ def _check_levels(charter: Charter, specialty: Specialty) -> None:
     for level in specialty.levels:
         if catalogue.level_of(name, level) is None:
             raise CharterError(f"{charter.name} names a level of {name} that does not exist.", CORRECTED)
+        if audit_results.shipped_audit().false_keys(name, level):
+            raise CharterError(f"{charter.name} names a level of {name} with false answers.", CORRECTED)
 
 
 def _file_fault(specialty: Specialty, file: QuestionFile) -> str:
@@ -233,7 +235,7 @@ def first_swarm() -> Charter:
         "basic_arithmetic": "Arithmetic",
         "arc_1d": "Grids in a line",
         "bf": "Tiny programs",
-        "propositional_logic": "Logic",
+        "logic_deduction": "Logic",
         "fraction_simplification": "Fractions",
         "decimal_arithmetic": "Decimals",
         "calendar_arithmetic": "Calendar",

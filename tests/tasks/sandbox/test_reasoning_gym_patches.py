@@ -1,4 +1,4 @@
-"""Waggle's patches of reasoning-gym change no score of honest text: the paper's nine specialties against upstream."""
+"""Scores of honest text are those of upstream but for the exceptions that Waggle makes: the paper's nine specialties."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import random
 import re
 import subprocess
 import sys
+from decimal import Decimal
 
 import msgspec
 import psutil
@@ -18,6 +19,8 @@ from waggle.tasks.sandbox.verifier import datasets_of
 
 SPECIALTIES = {each.dataset: each.levels[0] for each in datasets_of(first_swarm())}
 QUESTIONS = 60
+CRUMB = 0.1
+CONTAINING = ("arc_1d", "base_conversion", "basic_arithmetic", "bf")  # upstream pays for texts that contain the key
 FORMULA = re.compile(r"(?:[A-Z](?!\s*[A-Z])|[()∧∨¬→↔\s])*")
 UPSTREAM = """
 import json, sys
@@ -149,22 +152,56 @@ def upstream(answers) -> dict[str, list[float]]:
     return json.loads(done.stdout[done.stdout.rindex(b"{") :])
 
 
-def due(name: str, text: str, theirs: float) -> float:
-    """The expected reward: that of upstream, except that text that is no formula never follows from contradicting premises."""
-    return theirs if name != "propositional_logic" or FORMULA.fullmatch(text) else min(theirs, 0.05)
+def due(name: str, text: str, truth: str, theirs: float) -> float:
+    """The expected reward: that of upstream, with the exceptions that Waggle makes."""
+    if name == "propositional_logic":  # what is no formula never follows from contradicting premises
+        return theirs if FORMULA.fullmatch(text) else min(theirs, 0.05)
+    if name == "decimal_arithmetic":  # a wrong last digit is wrong
+        return 1.0 if is_number(text) and Decimal(text) == Decimal(truth) else min(theirs, CRUMB)
+    if name == "calendar_arithmetic":  # a wrong count that is close earns half
+        return theirs / 2 if CRUMB < theirs < 1.0 else theirs
+    if name in CONTAINING and theirs < 1.0:
+        beside = rests(text, truth)
+        is_alone = any(not any(letter.isalnum() or letter in "\\" for letter in before + after) for before, after in beside)
+        return theirs if is_alone else min(theirs, CRUMB) if beside else 0.0
+    return theirs
+
+
+def is_number(text: str) -> bool:
+    return text[text.startswith(("-", "+")) :].replace(".", "", 1).isdecimal()
+
+
+def rests(text: str, truth: str) -> list[tuple[str, str]]:
+    """What stands before and behind the true answer, wherever it is no part of a longer number or word."""
+    places = [place for place in range(len(text)) if text.startswith(truth, place)]
+    beside = [(text[:place], text[place + len(truth) :]) for place in places]
+    return [
+        (before, after)
+        for before, after in beside
+        if not (before[-1:].isalnum() or before.endswith(("+", "-", ".", "/")))
+        and not (after[:1].isalnum() or (after[:1] in (".", ",") and after[1:2].isdigit()) or after.startswith("/"))
+    ]
 
 
 @pytest.mark.parametrize("name", SPECIALTIES)
-def test_honest_text_earns_exactly_what_upstream_pays(name, verifier, answers, upstream):
+def test_honest_text_earns_what_upstream_pays_but_for_the_exceptions(name, verifier, answers, upstream):
     items = [
         (Question(dataset=name, seed=seed, text=""), Completion(text=f"<answer>{text}</answer>", ended=True))
         for seed, text in answers[name]
     ]
     ours = [verdict.reward for verdict in verifier.judge(items)]
     assert len(ours) >= 1000
+    truths = verifier.answers([(name, seed) for seed in range(QUESTIONS)])
     pairs = list(zip(answers[name], ours, upstream[name], strict=True))
-    assert [(*case, mine, theirs) for case, mine, theirs in pairs if mine != due(name, case[1], theirs)] == []
-    assert sum(mine != theirs for _, mine, theirs in pairs) < 0.03 * len(pairs), "their premises contradict each other"
+    same_keys = {seed for (seed, text), _, theirs in pairs if text == truths[seed].strip() and theirs == 1.0}
+    assert len(same_keys) >= 0.8 * QUESTIONS, "the other keys of upstream are false"
+    compared = [(seed, text, mine, theirs) for (seed, text), mine, theirs in pairs if seed in same_keys]
+    differing = [
+        (seed, text, truths[seed], mine, theirs)
+        for seed, text, mine, theirs in compared
+        if mine != due(name, text, truths[seed].strip(), theirs)
+    ]
+    assert differing == []
     assert {0.0, 1.0} <= {round(reward, 1) for reward in ours}
 
 

@@ -27,7 +27,7 @@ SCORERS = """
 import sys
 out, sys.stdout = sys.stdout, sys.stderr
 import reasoning_gym
-from waggle.tasks.sandbox import reasoning_gym_patches
+from waggle.tasks.sandbox import mended_datasets, reasoning_gym_patches
 from waggle.tasks import audit_results
 
 def score(dataset, text, entry):
@@ -37,6 +37,7 @@ def score(dataset, text, entry):
         return type(error).__name__
 
 reasoning_gym_patches.replace_scorers()
+mended_datasets.mend_datasets()
 reasoning_gym_patches.cache_data_files()
 judged, differ = 0, []
 listed = [one.dataset for one in audit_results.shipped_audit().findings.values() if one.listed]
@@ -237,7 +238,8 @@ def test_the_game_of_life_is_upstreams_though_its_library_finds_nothing_to_draw_
             assert question.text == dataset[0]["question"]
             for answer in (dataset[0]["answer"], dataset[0]["answer"].replace("1", "0"), "[[0, 1]]"):
                 (verdict,) = verifier.judge([(question, completion_of(f"<answer>{answer}</answer>"))])
-                assert verdict.reward == pytest.approx(dataset.score_answer(answer, dataset[0]))
+                theirs = dataset.score_answer(answer, dataset[0])
+                assert verdict.reward == pytest.approx(theirs if theirs == 1.0 else theirs / 10)  # see mended_datasets.py
     finally:
         verifier.close()
 

@@ -173,6 +173,7 @@ class SwarmService:
             events_swarms.SpecialtyOffer(
                 dataset=specialty.dataset, title=specialty.title, topic=specialty.topic,
                 samples={difficulty: level.sample for difficulty, level in specialty.levels.items()},
+                unchecked=specialty.unchecked,
             )
             for specialty in catalogue.catalogue_entries()
         )  # fmt: skip
@@ -192,7 +193,9 @@ class SwarmService:
             charter=digest.hex(),
             name=charter.name,
             specialties=tuple(
-                events_swarms.SpecialtyDetails(title=specialty.title, levels=specialty.levels, sample=_sample(specialty))
+                events_swarms.SpecialtyDetails(
+                    title=specialty.title, levels=specialty.levels, sample=_sample(specialty), unchecked=_unchecked(specialty)
+                )
                 for specialty in charter.specialties
             ),
             model_hint=charter.model_hint or "",
@@ -349,6 +352,12 @@ class SwarmService:
 def _sample(specialty: Specialty) -> str:
     level = catalogue.level_of(specialty.dataset, specialty.levels[0])
     return level.sample if level else ""
+
+
+def _unchecked(specialty: Specialty) -> tuple[Difficulty, ...]:
+    """The levels of which nobody checked the answers."""
+    levels = ((difficulty, catalogue.level_of(specialty.dataset, difficulty)) for difficulty in specialty.levels)
+    return tuple(difficulty for difficulty, level in levels if level is None or not level.checked)
 
 
 def _entry(digest: str, entry: JoinedSwarm | None, looked: tuple[invite.Invite, SwarmPreview] | None) -> JoinedSwarm:

@@ -20,7 +20,7 @@ import msgspec
 
 from waggle.tasks import specialties
 from waggle.tasks.questions import QuestionKey
-from waggle.tasks.sandbox import hardening, messages, reasoning_gym_patches
+from waggle.tasks.sandbox import hardening, mended_datasets, messages, reasoning_gym_patches
 from waggle.tasks.sandbox.verifier_process import CharterDatasets, claim_stdout
 
 PATIENCE_SECONDS = 2.0  # CPU time for one answer
@@ -61,6 +61,7 @@ class Examination:
         self._dataset = messages.DatasetLevels(request.dataset, ({},))
         if not request.upstream:
             reasoning_gym_patches.replace_scorers()
+            mended_datasets.mend_datasets()
         reasoning_gym_patches.cache_data_files()
         if request.another_day:
             _fake_today()

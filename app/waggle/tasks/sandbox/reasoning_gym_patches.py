@@ -2,7 +2,7 @@
 
 They replace names in the running process only. On honest text scores stay those of upstream
 (tests/tasks/sandbox/test_reasoning_gym_patches.py), with one exception: from premises that contradict each other, upstream lets
-any words follow.
+any words follow. What Waggle changes on purpose, because keys are false or wrong answers are paid, is in mended_datasets.py.
 """
 
 import functools

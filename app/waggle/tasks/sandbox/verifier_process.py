@@ -22,7 +22,7 @@ from waggle.tasks.graders import graders
 from waggle.tasks.question_file.dataset import FileDataset
 from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import RIGHT, TAGS, UNJUDGED, Verdict
-from waggle.tasks.sandbox import hardening, messages, reasoning_gym_patches
+from waggle.tasks.sandbox import hardening, mended_datasets, messages, reasoning_gym_patches
 from waggle.tasks.specialties import waggle_datasets
 from waggle.tasks.specialties.interface import Setting
 
@@ -209,6 +209,7 @@ def ready(datasets: tuple[messages.DatasetLevels, ...], files: tuple[messages.Da
     bench = CharterDatasets(datasets, files)
     reasoning_gym_patches.stub_matplotlib()
     reasoning_gym_patches.replace_scorers()
+    mended_datasets.mend_datasets()
     reasoning_gym_patches.cache_data_files()
     bench.warm()
     return bench
