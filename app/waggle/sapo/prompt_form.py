@@ -107,7 +107,7 @@ def forms_for(tokenizer: Tokenizer) -> list[PromptForm]:
 
 def _is_possible(form: PromptForm, tokenizer: Tokenizer) -> bool:
     try:
-        form.prompt(tokenizer, "")
+        Prompter(form, tokenizer, lambda level: WorkedExample("", "")).prompt(Question(dataset="", seed=0, text=""))
     except ModelError:  # some templates know no turns of the model, which an example needs
         return False
     return True

@@ -27,12 +27,12 @@ def new_charter(
     key of a private swarm, in hex.
     """
     titles = {entry.dataset: entry.title for entry in catalogue.catalogue_entries()}
-    specialties = [
+    specialties: list[object] = [
         {"dataset": dataset, "title": titles.get(dataset, dataset)[:LONGEST_TITLE], "levels": levels}
         for dataset, levels in chosen.items()
     ]
     specialties += [
-        Specialty(dataset=file.dataset, title=" ".join(title.split())[:LONGEST_TITLE], file=file) for title, file in files
+        {"dataset": file.dataset, "title": " ".join(title.split())[:LONGEST_TITLE], "file": file} for title, file in files
     ]
     words = " ".join(name.split())
     if not words:

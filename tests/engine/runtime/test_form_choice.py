@@ -1,5 +1,6 @@
 """Test how the model's prompt form is chosen: by the setting, for the starter, from an earlier trial, or by a new one."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,8 +36,8 @@ class TaughtByExample(FakePolicy):
         super().__init__(["Four.", "<answer>4</answer>"])
 
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
-        shown = ["<answer>5" in FakeTokenizer().decode(prompt) for prompt in prompts]
-        return super().sample(prompts, np.array([[0.9 if tags else 0.1] for tags in shown]), params)
+        has_example = [re.search(r"<answer>(?! and )[^<]", FakeTokenizer().decode(prompt)) for prompt in prompts]
+        return super().sample(prompts, np.array([[0.9 if tags else 0.1] for tags in has_example]), params)
 
 
 @pytest.fixture
