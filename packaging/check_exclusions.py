@@ -58,12 +58,11 @@ def app() -> None:
 
 def verifier() -> None:
     """Generate and judge a question of every dataset that a charter may name, and render a chat template."""
-    from waggle.tasks.charter import Specialty
     from waggle.tasks.sandbox import messages, template_process, verifier_process
 
     template_process.render(messages.RenderTemplate("{{ messages[0].content }}", {}, ("words",)))
 
-    verifier_process.ready(tuple(Specialty(dataset=name, title=name) for name in app_contents.datasets()))
+    verifier_process.ready(tuple(messages.DatasetLevels(name, ({},)) for name in app_contents.datasets()))
 
 
 def works(part: str, *command: str) -> bool:

@@ -42,6 +42,9 @@ class Payload:
     announced_blob: bytes = b""  # the blob to announce, if it is not the one to serve
 
 
+ROUND_NUMBERS = 257  # of questions that an attack may use in a round: one record holds 128, and one in ten is reserved
+
+
 @dataclass(frozen=True)
 class Scene:
     """The circumstances of an attack: the attacker, the round and the unix time (s). Each round has questions of its own."""
@@ -58,9 +61,11 @@ class Scene:
         return epoch_at(self.now)
 
     def questions(self, dataset: str, count: int = 1, *, reserved: bool = False) -> list[tuple[QuestionId, Question]]:
-        """Questions that this attacker may ask, with their ids; different ones in each round."""
+        """Questions that this attacker may ask, with their ids; other numbers in each round, and for each specialty."""
         candidates = 64 * count + 192  # enough of them, because one in ten is reserved
-        first = self.round * 257 % (self.charter.questions_per_epoch - candidates)
+        specialties = self.charter.specialties
+        first = self.round * ROUND_NUMBERS + self.charter.position(dataset) * (ROUND_NUMBERS // len(specialties))
+        first %= self.charter.questions_per_epoch - candidates
         ids = [QuestionId(dataset, self.epoch, first + i) for i in range(candidates)]
         questions = self.verifier.questions([question_id.key(self.charter.digest, self.identity.peer_id) for question_id in ids])
         splits = ("dev", "test") if reserved else ("train",)
@@ -206,7 +211,7 @@ def number_beyond_the_epoch(scene: Scene) -> Payload:
 
 
 def unknown_specialty(scene: Scene) -> Payload:
-    return wire(scene, [[len(scene.charter.specialties), 1, _easy(scene)[0][2]]])
+    return wire(scene, [[len(scene.charter.specialties), 0, 1, _easy(scene)[0][3]]])
 
 
 def too_long(scene: Scene) -> Payload:

@@ -418,7 +418,7 @@ def test_a_closed_verifier_starts_nothing_again(monkeypatch):
 def test_a_child_that_is_too_late_is_ended_lest_its_reply_be_taken_for_another():
     late = child_process.ChildProcess("waggle.tasks.sandbox.verifier_process", messages.reply)
     with pytest.raises(TimeoutError):
-        late.ask(messages.Prepare(first_swarm().specialties), 0.001)
+        late.ask(messages.Prepare(datasets_of(first_swarm())), 0.001)
     assert late.process.poll() is not None
     with pytest.raises(child_process.ChildKilled):
         late.ask(messages.GenerateQuestions([QuestionKey("bf", 1)]), 60)
