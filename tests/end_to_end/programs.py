@@ -137,7 +137,7 @@ class Engine(Program):
 
     def wait(self, kind: type, seconds: float = 60.0, fits: Callable[..., bool] = lambda event: True, start: int = 0) -> AnyEvent:
         """Wait for the first event of a kind that fits."""
-        name = f'"type":"{kind.__name__}"'.encode()
+        name = f'"type":"{kind.__struct_config__.tag}"'.encode()
         return json_lines.event(self.wait_line(lambda line: name in line and fits(json_lines.event(line)), seconds, start))
 
     def command(self, kind: type[commands.AnyCommand], seconds: float = 30.0, **fields: object) -> AnyEvent:
