@@ -221,10 +221,10 @@ async def test_another_model_than_the_starter_is_tried_once_and_asked_in_the_for
     assert [event.long for event in published if isinstance(event, Preparing) and event.part == TRYING_FORMS] == [True]
     assert first.plan.rules.form_pay == FORM_PAY
 
-    again = await prepared(home, learning, model=model)
+    second = await prepared(home, learning, model=model)
     published = recorded(home)[len(published) :]
     assert next(event for event in published if isinstance(event, Ready)).prompt_form == choice
-    assert again.node.form == first.node.form
+    assert second.node.form == first.node.form
     assert not [event for event in published if isinstance(event, Preparing) and event.part == TRYING_FORMS]
 
     chosen = await prepared(

@@ -20,10 +20,10 @@ def test_the_plain_form_is_the_one_that_the_starter_was_trained_on():
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_every_form_says_the_question_last_and_leaves_its_braces_alone(form):
-    said = FakeTokenizer().decode(form.prompt(FakeTokenizer(), "What is {x}?"))
-    assert said.count("What is {x}?") == 1
-    assert ("<answer>5</answer>" in said) == form.example
-    assert said.index("What is {x}?") > said.find("<answer>5</answer>")
+    prompt = FakeTokenizer().decode(form.prompt(FakeTokenizer(), "What is {x}?"))
+    assert prompt.count("What is {x}?") == 1
+    assert ("<answer>5</answer>" in prompt) == form.example
+    assert prompt.index("What is {x}?") > prompt.find("<answer>5</answer>")
 
 
 def test_a_model_with_a_chat_template_is_tried_in_chat_forms_and_another_in_plain_text():

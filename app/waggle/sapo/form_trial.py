@@ -27,9 +27,9 @@ def try_forms(
 ) -> list[FormTrial]:
     """Let the policy answer each question once in every form that it can be asked in."""
     trials = []
-    for form in forms_for(node.tokenizer):
-        asked = replace(node, form=form)
-        items = sample_completions(0, asked, rules, questions, purpose="form", pause_point=pause_point)
+    for place, form in enumerate(forms_for(node.tokenizer)):
+        node_with_form = replace(node, form=form)
+        items = sample_completions(place, node_with_form, rules, questions, purpose="form", pause_point=pause_point)
         verdicts = node.verifier.judge(items)
         readable = sum(has_form(completion, verdict) for (_, completion), verdict in zip(items, verdicts, strict=True))
         trials.append(FormTrial(form, readable, len(items)))

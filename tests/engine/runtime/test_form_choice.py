@@ -35,8 +35,8 @@ class TaughtByExample(FakePolicy):
         super().__init__(["Four.", "<answer>4</answer>"])
 
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
-        shown = ["<answer>5" in FakeTokenizer().decode(prompt) for prompt in prompts]
-        return super().sample(prompts, np.array([[0.9 if tags else 0.1] for tags in shown]), params)
+        have_example = ["<answer>5" in FakeTokenizer().decode(prompt) for prompt in prompts]
+        return super().sample(prompts, np.array([[0.9 if tags else 0.1] for tags in have_example]), params)
 
 
 @pytest.fixture
