@@ -95,6 +95,7 @@ class StatusCard(QFrame):
         self._warning = text(theme, "", "small", "soft", wrap=True)
         sign = column(1, Icon(theme, "warn", "text_soft"), None, gap=0)  # beside the first line of text
         self._see_swarms = Button(theme, tr("See swarms"), "link")
+        self._see_swarms.setFixedHeight(self._warning.fontMetrics().height() + 2)  # as one line of the warning beside it
         self._see_swarms.clicked.connect(self.swarms_wanted)
         self._warned = as_widget(row(sign, (self._warning, 1), column(self._see_swarms, None), margins=(0, 8, 0, 0)))
         self._fact = ElidedLabel(theme, role="small", tone="text_soft")
