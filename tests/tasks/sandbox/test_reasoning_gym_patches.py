@@ -6,6 +6,8 @@ import random
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from decimal import Decimal
 
 import msgspec
@@ -13,10 +15,16 @@ import psutil
 import pytest
 
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.questions import Question
+from waggle.tasks.questions import Question, QuestionKey
 from waggle.tasks.rollout_group import RIGHT, Completion
+from waggle.tasks.sandbox.messages import DatasetLevels
+from waggle.tasks.sandbox.verifier import Verifier, datasets_of
 
-SPECIALTIES = {specialty.dataset: specialty.settings for specialty in first_swarm().specialties}
+FORMULAS = {
+    "min_vars": 2, "max_vars": 4, "min_statements": 2, "max_statements": 3, "min_complexity": 1, "max_complexity": 2,
+}  # fmt: skip
+SPECIALTIES = {each.dataset: each.levels[0] for each in datasets_of(first_swarm()) if each.dataset != "logic_deduction"}
+SPECIALTIES["propositional_logic"] = FORMULAS  # the paper has it, and its scorer stays patched
 QUESTIONS = 60
 CRUMB = 0.1
 CONTAINING = ("arc_1d", "base_conversion", "basic_arithmetic", "bf")  # upstream pays for texts that contain the key
@@ -131,10 +139,18 @@ def honest(answer: str, other: str, chance: random.Random) -> list[str]:
 
 
 @pytest.fixture(scope="module")
+def verifier() -> Iterator[Verifier]:
+    """A verifier of the paper's nine specialties."""
+    datasets = tuple(DatasetLevels(name, (settings,)) for name, settings in SPECIALTIES.items())
+    with closing(Verifier(first_swarm(), datasets=datasets)) as paper:
+        yield paper
+
+
+@pytest.fixture(scope="module")
 def answers(verifier) -> dict[str, list[tuple[int, str]]]:
     chance, answers_by_dataset = random.Random(7), {}
     for name in SPECIALTIES:
-        truths = verifier.answers([(name, seed) for seed in range(QUESTIONS)])
+        truths = verifier.answers([QuestionKey(name, seed) for seed in range(QUESTIONS)])
         answers_by_dataset[name] = [
             (seed, text.strip()) for seed, truth in enumerate(truths) for text in honest(truth, truths[seed - 1], chance)
         ]
@@ -157,8 +173,8 @@ def due(name: str, text: str, truth: str, theirs: float) -> float:
         return theirs if FORMULA.fullmatch(text) else min(theirs, 0.05)
     if name == "decimal_arithmetic":  # a wrong last digit is wrong
         return 1.0 if is_number(text) and Decimal(text) == Decimal(truth) else min(theirs, CRUMB)
-    if name == "calendar_arithmetic":  # a wrong count that is close earns half
-        return theirs / 2 if CRUMB < theirs < 1.0 else theirs
+    if name == "calendar_arithmetic":  # a wrong count that is close earns a part of a crumb
+        return CRUMB * theirs if theirs < 1.0 else theirs
     if name in CONTAINING and theirs < 1.0:
         beside = rests(text, truth)
         is_alone = any(not any(letter.isalnum() or letter in "\\" for letter in before + after) for before, after in beside)
@@ -190,7 +206,7 @@ def test_honest_text_earns_what_upstream_pays_but_for_the_exceptions(name, verif
     ]
     ours = [verdict.reward for verdict in verifier.judge(items)]
     assert len(ours) >= 1000
-    truths = verifier.answers([(name, seed) for seed in range(QUESTIONS)])
+    truths = verifier.answers([QuestionKey(name, seed) for seed in range(QUESTIONS)])
     pairs = list(zip(answers[name], ours, upstream[name], strict=True))
     same_keys = {seed for (seed, text), _, theirs in pairs if text == truths[seed].strip() and theirs == 1.0}
     assert len(same_keys) >= 0.8 * QUESTIONS, "the other keys of upstream are false"
@@ -209,7 +225,7 @@ def test_honest_text_earns_what_upstream_pays_but_for_the_exceptions(name, verif
     ["({truth}) ∨ visit evil.example/x", "zog → ({truth})", "({truth}) ∨ ٣", "({truth}) ∨ P{other}", "({truth}) ∨ P {other}"],
 )
 def test_what_follows_from_anything_may_hold_no_words(verifier, text):
-    keys = [("propositional_logic", seed) for seed in range(QUESTIONS)]
+    keys = [QuestionKey("propositional_logic", seed) for seed in range(QUESTIONS)]
     items = [
         (question, Completion(text=f"<answer>{text.format(truth=truth, other=letter)}</answer>", ended=True))
         for question, truth in zip(verifier.questions(keys), verifier.answers(keys), strict=True)
@@ -220,7 +236,7 @@ def test_what_follows_from_anything_may_hold_no_words(verifier, text):
 
 @pytest.mark.parametrize("text", ["¬" * 90 + "P" * 290, "¬" * 99 + "P", "¬" * 30 + " " * 300 + "P", " ∨ ".join("PQ" * 60)])
 def test_a_formula_takes_a_hundredth_of_a_second_at_most(verifier, text):
-    (question,) = verifier.questions([("propositional_logic", 3)])
+    (question,) = verifier.questions([QuestionKey("propositional_logic", 3)])
     child = psutil.Process(verifier.pid)
     before = child.cpu_times()
     verifier.judge_strangers([(question, Completion(text=f"<answer>{text}</answer>", ended=True))] * 100)
@@ -240,7 +256,7 @@ def test_a_formula_takes_a_hundredth_of_a_second_at_most(verifier, text):
     ],
 )
 def test_a_text_that_would_stall_or_crash_upstream_is_wrong_at_once_and_costs_nothing(verifier, text):
-    keys = [(name, 3) for name in ("propositional_logic", "binary_matrix", "calendar_arithmetic", "bf")]
+    keys = [QuestionKey(name, 3) for name in ("propositional_logic", "binary_matrix", "calendar_arithmetic", "bf")]
     questions, child = verifier.questions(keys), verifier.pid
     honest_one = Completion(text=f"<answer>{verifier.answers(keys[-1:])[0]}</answer>", ended=True)
     items = [(question, Completion(text=f"<answer>{text}</answer>", ended=True)) for question in questions]

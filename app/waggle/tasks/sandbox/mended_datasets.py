@@ -181,10 +181,10 @@ def consistent_dates(entry: Entry) -> Entry | None:
     return entry
 
 
-def half_for_close(_answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
-    """Of calendar_arithmetic: half of upstream's pay for a wrong count that is close."""
+def crumb_for_close(_answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
+    """Of calendar_arithmetic: a part of a crumb for a wrong count, the larger the closer it is."""
     reward = upstream()
-    return reward if reward >= 1.0 or reward <= CRUMB else reward / 2
+    return reward if reward >= 1.0 else CRUMB * reward
 
 
 def exact_text(answer: str, entry: Entry, _upstream: Callable[[], float]) -> float:
@@ -234,7 +234,7 @@ def numbers_alone(answer: str, _entry: Entry, upstream: Callable[[], float]) -> 
 
 
 def same_words(answer: str, entry: Entry, upstream: Callable[[], float]) -> float:
-    """Of word_sorting: upstream's reward, but a crumb for more words than the key has."""
+    """Of lists with commas: upstream's reward, but a crumb for more words than the key has."""
     reward = upstream()
     return min(reward, CRUMB) if answer.count(",") > entry["answer"].count(",") else reward
 
@@ -302,9 +302,10 @@ MENDED: Mapping[str, Mend] = {
         reason="asked for business days until a date of the next year and named this one, and for weekdays after a February of "
         "unknown length; paid up to 0.97 for wrong counts, too nearly as much as for right ones",
         entry=consistent_dates,
-        score=half_for_close,
+        score=crumb_for_close,
     ),
     "chain_sum": Mend(reason=DEFAULT_SCORER.reason, score=standing_alone),
+    "cryptarithm": Mend(reason="paid in full for letters behind the last one", score=same_words),
     "decimal_arithmetic": Mend(
         reason="rounded every step half to even, and paid in full what is wrong by a unit of the operands' last digit",
         entry=decimal_value,
