@@ -200,6 +200,6 @@ def first_swarm() -> Charter:
     }
     return Charter(
         name="First light",
-        questions_digest="c367e6e2b5c3bc751bb972edaacd1cb65c517d9c54f9addc3c497c2269815001",
+        questions_digest="8bea320cb10261f812178edeb7aaf95270323abc0d105fca5469b1d668a01349",
         specialties=tuple(Specialty(dataset=dataset, title=title, levels=("easy",)) for dataset, title in titles.items()),
     )
