@@ -29,7 +29,7 @@ EASED: dict[str, dict[str, Any]] = {  # what the starter model is trained on: ea
     },
     "arc_1d": {"min_size": 10, "max_size": 10, "num_train": 2},
     "bf": {"difficulty": 1},
-    "fraction_simplification": {"min_value": 1, "max_value": 20, "min_factor": 2, "max_factor": 12, "styles": ["plain"]},
+    "fraction_simplification": {"min_value": 1, "max_value": 30, "min_factor": 2, "max_factor": 12, "styles": ["plain"]},
     "decimal_arithmetic": {
         "min_num_decimal_places": 1, "max_num_decimal_places": 1, "min_terms": 2, "max_terms": 2, "precision": 4,
     },

@@ -138,7 +138,7 @@ def in_arithmetic(judged_group: JudgedGroup) -> JudgedGroup:
 
 @pytest.fixture
 def questions(verifier):
-    return verifier.held_out("propositional_logic", "dev", 5)
+    return verifier.held_out("logic_deduction", "dev", 5)
 
 
 def test_every_stage_of_a_round_is_told_in_order_and_what_was_kept_last(verifier, questions, tmp_path):

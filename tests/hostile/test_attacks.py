@@ -52,8 +52,8 @@ Arrives = Callable[[], Awaitable[Live]]
 
 def slow_answers(scene: Scene) -> Payload:
     """As much work as texts can cause a scorer."""
-    slow = ["<answer>{truth}</answer>", *[f"<answer>{'¬' * 32}{'P' * 68}</answer>"] * 15]
-    return attacks.wire(scene, attacks.answering(scene, "propositional_logic", slow, count=10))
+    slow = ["<answer>{truth}</answer>", *[f"<answer>[[{'1,' * 180}1]]</answer>"] * 15]
+    return attacks.wire(scene, attacks.answering(scene, "binary_matrix", slow, count=10))
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def test_an_exam_is_named_by_its_questions():
 
 
 def test_a_crumb_for_any_text_is_not_right(verifier):
-    questions = verifier.held_out("propositional_logic", "test", 5)
+    questions = verifier.held_out("fraction_simplification", "test", 5)
     (verdict, *_) = verifier.judge([(question, Completion(text="<answer>x</answer>", ended=True)) for question in questions])
     assert 0 < verdict.reward < RIGHT
     assert measure(0, node(verifier, lines=("<answer>x</answer>",)), RoundSettings(max_new=40), questions).right == 0

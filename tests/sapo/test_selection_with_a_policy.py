@@ -153,8 +153,8 @@ def test_digits_of_another_script_are_held_against_a_right_answer(
 def test_right_answers_that_are_not_the_stored_one_are_learned_where_they_are_as_one_writes_them(
     policy: TorchPolicy, words: Tokenizer, verifier: Verifier, own_logp: list[np.ndarray]
 ) -> None:
-    formulas = [f"<answer>({first} {sign} {other})</answer>" for first in "PQR" for sign in "∨∧" for other in "PQR"]
-    groups = [weighed(verifier, words, origin, "propositional_logic", (*formulas, "no")) for origin in range(1, 5)]
+    forms = ["<answer>{truth}0</answer>", "<answer>{truth}00</answer>", "<answer>{truth}000</answer>"]
+    groups = [weighed(verifier, words, origin, "decimal_arithmetic", (*forms, "no")) for origin in range(1, 5)]
 
     bounded = leave_out_unfamiliar(groups, own_logp, policy, words, 1.0)
 

@@ -34,7 +34,7 @@ SHORT_NAMES = {
     "base_conversion": "bases",
     "basic_arithmetic": "sums",
     "arc_1d": "lines",
-    "propositional_logic": "logic",
+    "logic_deduction": "logic",
     "fraction_simplification": "fractions",
     "decimal_arithmetic": "decimals",
     "calendar_arithmetic": "calendar",

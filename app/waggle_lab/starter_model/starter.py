@@ -35,7 +35,7 @@ QUESTIONS = {
     "basic_arithmetic": 40_000,
     "arc_1d": 150_000,
     "bf": 40_000,
-    "propositional_logic": 60_000,
+    "logic_deduction": 60_000,
     "decimal_arithmetic": 60_000,
     "calendar_arithmetic": 60_000,
     "binary_matrix": 50_000,
@@ -291,7 +291,7 @@ swarm can learn visibly on ordinary computers within minutes, without a download
     {command}
 
 Trained from nothing, on one processor core, by `app/waggle_lab/starter_model`: {steps:,} steps of {batch} questions, drawn from
-{examples:,} distinct questions that reasoning-gym generates under the charter "{charter}", with cross-entropy on the answers
+{examples:,} distinct questions that are made under the charter "{charter}", with cross-entropy on the answers
 only. About one question in ten is reserved by a hash of its text (`waggle.tasks.questions.split_of`); none of these was trained
 on. The tokenizer is byte-level BPE with a token for each sentence that the question templates repeat; any other text falls back
 to bytes.

@@ -38,6 +38,7 @@ from waggle.network.open_node import open_node
 from waggle.network.swarm_preview import SwarmPreview
 from waggle.network.transport.choice import kind_of
 from waggle.protocol import commands
+from waggle.tasks import audit_results, catalogue
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import first_swarm
 
@@ -98,6 +99,25 @@ async def test_the_shipped_swarm_is_always_known_and_stands_first(known):
     assert [(swarm.name, swarm.shipped) for swarm in swarms_event.swarms] == [("First light", True), ("Another swarm", False)]
     assert "bf" in {offer.dataset for offer in swarms_event.offers}
     assert swarms_event.swarms[0].specialties[0].sample
+
+
+async def test_levels_of_which_nobody_checked_the_answers_are_told(known, monkeypatch):
+    shipped = audit_results.shipped_audit()
+    truth = {**shipped.findings["bf"].truth, "easy": "unchecked"}
+    finding = replace(shipped.findings["bf"], truth=truth)
+    monkeypatch.setattr(audit_results, "shipped_audit", lambda: replace(shipped, findings={**shipped.findings, "bf": finding}))
+    catalogue.catalogue_entries.cache_clear()
+    catalogue._by_dataset.cache_clear()
+    try:
+        (swarms_event,) = await known.obey(commands.ListSwarms(id="1"))
+    finally:
+        catalogue.catalogue_entries.cache_clear()
+        catalogue._by_dataset.cache_clear()
+    unchecked = {offer.dataset: offer.unchecked for offer in swarms_event.offers}
+    assert unchecked["bf"] == ("easy",)
+    assert unchecked["gcd"] == ()
+    details = {specialty.title: specialty.unchecked for specialty in swarms_event.swarms[0].specialties}
+    assert (details["Tiny programs"], details["Logic"]) == (("easy",), ())
 
 
 async def test_choosing_writes_the_choice_and_starts_again_there(home, known, reasons):

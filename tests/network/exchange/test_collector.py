@@ -26,12 +26,13 @@ from waggle.network.open_node import open_node
 from waggle.network.transport.interface import FAILED_PULL_COST, PeerAway
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at
-from waggle.tasks.rollout_group import NEWCOMERS, Completion
+from waggle.tasks.rollout_group import NEWCOMERS, Completion, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.security import attacks
 from waggle_lab.security.attacks import Scene
 
-SLOW = f"<answer>{'¬' * 32}{'P' * 68}</answer>"  # the slowest there is: hundreds of times what an honest answer takes
+SLOW = "<answer>slow</answer>"  # a record with it takes hundreds of times what an honest one takes, as no audited scorer does
+SLOW_S = 0.05
 QUICK_S = 0.001  # a slow record takes longer than four times this
 UNANSWERED = {b"peer": FailedPull(100.0, b"1" * 32, 15.0)}
 
@@ -146,14 +147,24 @@ class Listener:
         )
 
     def slow(self, peer: Identity, number: int = 1, texts: Sequence[str] = (SLOW,) * 15, count: int = 4) -> bytes:
-        """Formulas that are slow to judge, and the true answer, so that every group teaches."""
+        """Texts that are slow to judge, and the true answer, so that every group teaches."""
         scene = Scene(self.charter, self.verifier, peer, time.time(), canary="", round=number)
-        groups = attacks.answering(scene, "propositional_logic", ["<answer>{truth}</answer>", *texts], count=count)
+        groups = attacks.answering(scene, "bf", ["<answer>{truth}</answer>", *texts], count=count)
         return attacks.wire(scene, groups, round=1).blob
 
 
 @pytest.fixture
-def listener(tmp_path: Path, charter: Charter, verifier: Verifier) -> Listener:
+def listener(tmp_path: Path, charter: Charter, verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> Listener:
+    judge = verifier.judge_strangers
+
+    def judge_slowly(answers: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
+        answers = list(answers)
+        if any(completion.text == SLOW for _, completion in answers):
+            time.sleep(SLOW_S)
+            verifier.worked += SLOW_S
+        return judge(answers)
+
+    monkeypatch.setattr(verifier, "judge_strangers", judge_slowly)
     return Listener(tmp_path, charter, verifier)
 
 

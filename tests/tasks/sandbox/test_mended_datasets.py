@@ -15,7 +15,6 @@ from waggle.tasks.sandbox.messages import DatasetLevels
 from waggle.tasks.sandbox.verifier import Verifier
 
 SEEDS = range(200)
-PAID_BY_PLACE = ("emoji_mystery", "letter_jumble", "spell_backward", "word_sorting")  # in part, for right letters and words
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +38,6 @@ def rewards(verifier: Verifier, dataset: str, write) -> list[float]:
 @pytest.mark.parametrize("dataset", [*mended_datasets.MENDED, "gcd"])
 def test_keys_are_paid_in_full_and_only_alone(standard, dataset):
     assert all(reward >= RIGHT for reward in rewards(standard, dataset, str))
-    if dataset in (
-        "letter_jumble",
-        "spell_backward",
-        "emoji_mystery",
-        "word_sorting",
-    ):  # which pay for letters and words in their places
-        assert max(rewards(standard, dataset, "{} is the answer".format)) < RIGHT
-        return
     for words in ("{} is the answer", "The answer is {}", "{}\nI am sure.", "{} or 17", "17 or {}"):
         assert max(rewards(standard, dataset, words.format)) < 0.2, words
 
@@ -79,17 +70,25 @@ def test_a_duration_that_is_wrong_by_its_last_digit_is_wrong(standard):
     assert max(rewards(standard, "number_format", lambda answer: str(float(answer) + 0.001))) == 0.0
 
 
-def test_a_wrong_count_of_days_earns_half_at_most(standard):
+def test_a_wrong_count_of_days_earns_a_crumb_at_most(standard):
     def next_number(answer: str) -> str:
         return str(int(answer) + 1) if answer.isdigit() else answer
 
     below = [reward for reward in rewards(standard, "calendar_arithmetic", next_number) if reward < 1.0]
     assert len(below) > 50
-    assert 0.2 < max(below) <= 0.5
+    assert 0.0 < max(below) <= mended_datasets.CRUMB
 
 
-def test_more_words_than_the_sorted_ones_are_wrong(standard):
-    assert max(rewards(standard, "word_sorting", lambda answer: f"{answer}, {answer.split(', ')[-1]}")) < 0.2
+@pytest.mark.parametrize("dataset", ["cryptarithm", "word_sorting"])
+def test_more_words_than_the_key_has_are_wrong(standard, dataset):
+    assert max(rewards(standard, dataset, lambda answer: f"{answer}, {answer.split(',')[-1].strip()}")) < 0.2
+
+
+def test_a_word_with_a_wrong_letter_is_wrong(standard):
+    def first_letter(answer: str) -> str:
+        return ("x" if answer[0] != "x" else "y") + answer[1:]
+
+    assert 0.0 < max(rewards(standard, "spell_backward", first_letter)) <= mended_datasets.CRUMB
 
 
 @pytest.mark.parametrize("dataset", ["ab", "string_manipulation"])

@@ -63,9 +63,9 @@ def test_a_blind_copy_of_a_premise_does_not_win(level: Difficulty, blind: Callab
 
 @pytest.mark.parametrize("level", DATASET.levels)
 def test_the_answers_are_balanced_and_the_questions_many(level: Difficulty) -> None:
-    examples = entries(level)
-    assert all(0.3 * SEEDS < count < 0.37 * SEEDS for count in Counter(entry.answer for entry in examples).values())
-    assert len({entry.question for entry in examples}) > 2500
+    drawn = entries(level)
+    assert all(0.3 * SEEDS < count < 0.37 * SEEDS for count in Counter(entry.answer for entry in drawn).values())
+    assert len({entry.question for entry in drawn}) > 2500
 
 
 def test_only_the_word_is_paid() -> None:

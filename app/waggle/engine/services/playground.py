@@ -119,7 +119,7 @@ class PlaygroundService:
         return (*shared, answered)
 
     def _true_answer(self, question: Question) -> str:
-        """The dataset's answer; empty if its own scorer rejects it, as happens for some questions of propositional_logic."""
+        """The dataset's answer; empty if its own scorer rejects it, as happens in some datasets of reasoning-gym."""
         (named,) = self.node.verifier.answers([question.key])
         (verdict,) = self.node.verifier.judge([(question, _by_hand(named))])
         return named if verdict.reward >= RIGHT else ""

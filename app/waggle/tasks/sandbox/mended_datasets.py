@@ -22,7 +22,6 @@ MendEntry = Callable[[Entry], Entry | None]
 Score = Callable[[str, Entry, Callable[[], float]], float]  # of an answer; the last argument computes upstream's reward
 
 CRUMB = 0.1  # the most that an answer earns which is not right, or not alone
-NEARLY_FULL = 0.9  # a wrong answer that upstream pays this much has words beside the key, or hardly a letter that differs
 SEEDS_TRIED = 100  # for a question with a true answer
 MARKS = re.compile(r"[\s.,:;!?'\"*$()\[\]{}=`]*")  # beside a right answer they are no words
 NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?(?![0-9])")
@@ -181,10 +180,10 @@ def consistent_dates(entry: Entry) -> Entry | None:
     return entry
 
 
-def half_for_close(_answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
-    """Of calendar_arithmetic: half of upstream's pay for a wrong count that is close."""
+def crumb_for_close(_answer: str, _entry: Entry, upstream: Callable[[], float]) -> float:
+    """Of calendar_arithmetic: a part of a crumb for a wrong count, the larger the closer it is."""
     reward = upstream()
-    return reward if reward >= 1.0 or reward <= CRUMB else reward / 2
+    return reward if reward >= 1.0 else CRUMB * reward
 
 
 def exact_text(answer: str, entry: Entry, _upstream: Callable[[], float]) -> float:
@@ -234,9 +233,9 @@ def numbers_alone(answer: str, _entry: Entry, upstream: Callable[[], float]) -> 
 
 
 def same_words(answer: str, entry: Entry, upstream: Callable[[], float]) -> float:
-    """Of word_sorting: upstream's reward, but a crumb for more words than the key has."""
+    """Of lists with commas: full pay for no more words than the key has, a crumb for a share of them."""
     reward = upstream()
-    return min(reward, CRUMB) if answer.count(",") > entry["answer"].count(",") else reward
+    return reward if reward >= 1.0 and answer.count(",") <= entry["answer"].count(",") else CRUMB * reward
 
 
 def same_grid(answer: str, entry: Entry, upstream: Callable[[], float]) -> float:
@@ -246,10 +245,10 @@ def same_grid(answer: str, entry: Entry, upstream: Callable[[], float]) -> float
 
 
 def full_pay_alone(answer: str, entry: Entry, upstream: Callable[[], float]) -> float:
-    """Upstream's reward, but a crumb for what it pays nearly in full and is not the key."""
+    """Upstream's reward for the key, and a crumb for a share of its letters."""
     reward = upstream()
     is_key = " ".join(answer.split()).casefold() == " ".join(entry["answer"].split()).casefold()
-    return reward if is_key or reward < NEARLY_FULL else CRUMB
+    return reward if is_key else CRUMB * reward
 
 
 def prime_factors(answer: str, entry: Entry, _upstream: Callable[[], float]) -> float:
@@ -302,9 +301,10 @@ MENDED: Mapping[str, Mend] = {
         reason="asked for business days until a date of the next year and named this one, and for weekdays after a February of "
         "unknown length; paid up to 0.97 for wrong counts, too nearly as much as for right ones",
         entry=consistent_dates,
-        score=half_for_close,
+        score=crumb_for_close,
     ),
     "chain_sum": Mend(reason=DEFAULT_SCORER.reason, score=standing_alone),
+    "cryptarithm": Mend(reason="paid in full for letters behind the last one", score=same_words),
     "decimal_arithmetic": Mend(
         reason="rounded every step half to even, and paid in full what is wrong by a unit of the operands' last digit",
         entry=decimal_value,
@@ -335,7 +335,9 @@ MENDED: Mapping[str, Mend] = {
     ),
     "products": Mend(reason=DEFAULT_SCORER.reason, score=standing_alone),
     "shortest_path": Mend(reason="paid half for any longer path", score=shortest),
-    "spell_backward": Mend(reason="skipped letters behind the key", score=full_pay_alone),
+    "spell_backward": Mend(
+        reason="skipped letters behind the key, and paid most for a word with a wrong letter", score=full_pay_alone
+    ),
     "string_manipulation": Mend(reason="had empty keys, which no answer can give", entry=answerable),
     "sudoku": Mend(reason="paid 0.6 for a grid of which the blanks are filled with ones", score=exact_text),
     "survo": Mend(reason="skipped everything but numbers, so that words beside a grid were paid", score=numbers_alone),

@@ -29,9 +29,8 @@ def generate(rng: Random, *, links: int = 2, others: int = 1) -> Entry:
     for letter in outside:  # true of one side whatever the other is: it decides nothing about the chain
         premises.append(_disjunction(rng, (letter, rng.random() < 0.5), (rng.choice(chain), rng.random() < 0.5)))
     rng.shuffle(premises)
-    lines = "\n".join(f"{premise}." for premise in premises)
-    question = f"{lines}\nIs {chain[-1]} true, false or unknown? Answer with one word."
-    return Entry(question=question, answer=TRUTH[answer])
+    lines = [*(f"{premise}." for premise in premises), f"Is {chain[-1]} true, false or unknown? Answer with one word."]
+    return Entry(question="\n".join(lines), answer=TRUTH[answer])
 
 
 def _says(letter: str, value: bool) -> str:
