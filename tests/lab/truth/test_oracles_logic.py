@@ -84,6 +84,8 @@ def syllogism(*statements: str) -> str:
         ("aiw", COLLEAGUES, "6", "5"),  # of four and three women each circle lacks Matilda, and Mary joins them
         ("bf", PROGRAM.format("++++++++[>++++++++<-]>+.+."), "AB", "A"),
         ("bf", PROGRAM.format("-[-]+++++[>+++++++++++++<-]>."), "A", "B"),
+        ("bf", PROGRAM.format("+++++[>++++[>+++<-]>+<<-]>>."), "A", "<"),  # a loop within a loop
+        ("bf", PROGRAM.format(f"----[++>{33 * '+'}<]>."), "B", "A"),  # a loop that counts up by two
         ("self_reference", SELF_REFERENCE.format(1, 7, 7, 7), "0", "1"),
         ("syllogism", syllogism("All dogs are cats", "All cats are fish", "All dogs are fish"), "Yes", "No"),
         ("syllogism", syllogism("All dogs are cats", "Some cats are fish", "Some dogs are fish"), "No", "Yes"),

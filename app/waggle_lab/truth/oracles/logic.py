@@ -3,7 +3,9 @@
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from waggle_lab.truth.interface import Oracle, UnreadableQuestion
 
@@ -61,33 +63,65 @@ def _output_of(program: str) -> str:
     return "".join(map(chr, _output(program)))
 
 
+@dataclass(frozen=True)
+class _Countdown:
+    """A loop that counts this cell down to 0 and adds to others as often: how much each gains a time, by its distance."""
+
+    gains: Mapping[int, int]
+
+
 def _output(program: str) -> Iterator[int]:
+    steps = _steps(program)
     jumps: dict[int, int] = {}
     openings: list[int] = []
-    for position, symbol in enumerate(program):
-        if symbol == "[":
+    for position, step in enumerate(steps):
+        if step == "[":
             openings.append(position)
-        elif symbol == "]":
+        elif step == "]":
             jumps[position] = openings.pop()
             jumps[jumps[position]] = position
-    cells: dict[int, int] = {}
+    cells: defaultdict[int, int] = defaultdict(int)
     position = pointer = 0
     for _ in range(LONGEST_RUN):
-        if position == len(program):
+        if position == len(steps):
             return
-        match program[position]:
-            case "<" | ">" as way:
-                pointer += 1 if way == ">" else -1
-            case "+" | "-" as change:
-                cells[pointer] = (cells.get(pointer, 0) + (1 if change == "+" else -1)) % 256
-            case ".":
-                yield cells.get(pointer, 0)
-            case "[" if not cells.get(pointer, 0):
-                position = jumps[position]
-            case "]" if cells.get(pointer, 0):
-                position = jumps[position]
+        match steps[position]:
+            case _Countdown(gains):
+                times, cells[pointer] = cells[pointer], 0
+                for distance, gain in gains.items():
+                    cells[pointer + distance] = (cells[pointer + distance] + times * gain) % 256
+            case "." | "[" | "]" as symbol:
+                if symbol == ".":
+                    yield cells[pointer]
+                elif (symbol == "[") == (cells[pointer] == 0):
+                    position = jumps[position]
+            case str(run) if run[0] in "<>":
+                pointer += run.count(">") - run.count("<")
+            case str(run):
+                cells[pointer] = (cells[pointer] + run.count("+") - run.count("-")) % 256
         position += 1
     raise UnreadableQuestion("the program runs too long")
+
+
+def _steps(program: str) -> list[str | _Countdown]:
+    """The program with runs of equal kinds as one step, and loops that only count down and add as one, too."""
+    steps: list[str | _Countdown] = []
+    for text in re.findall(r"\[[-+<>]*\]|[-+]+|[<>]+|[.\[\]]", program):
+        steps += [text] if len(text) == 1 or text[0] != "[" else _loop(text[1:-1])
+    return steps
+
+
+def _loop(body: str) -> list[str | _Countdown]:
+    gains: defaultdict[int, int] = defaultdict(int)
+    distance = 0
+    for symbol in body:
+        if symbol in "<>":
+            distance += 1 if symbol == ">" else -1
+        else:
+            gains[distance] += 1 if symbol == "+" else -1
+    if distance == 0 and gains.pop(0, 0) == -1:
+        return [_Countdown(gains)]
+    return ["[", *re.findall(r"[-+]+|[<>]+", body), "]"]
 
 
 CIRCUIT = re.compile(
