@@ -13,8 +13,8 @@ from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter, Specialty, first_swarm
 
 SETTINGS = ("swarm.host=127.0.0.1", "learning.questions=1", "learning.local=1")
-ENDLESS = Specialty(dataset="string_splitting", title="Endless")
-DIGEST = "9477564d21e10948200d4b6a354672fc2ade1b55fb2bb21db54ab7cc9a6c4047"
+ENDLESS = Specialty(dataset="modulo_grid", title="Endless", levels=("standard",))  # 400 emoji: about 1,360 tokens of the starter
+DIGEST = "75c5336c49afce01209719660c449635d7ad3d7659b9810bd3732c23ec7d130c"
 TOO_LONG = Charter(name="Long questions", specialties=(ENDLESS,), questions_digest=DIGEST)
 
 

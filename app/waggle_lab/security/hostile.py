@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     book = _open(arguments.out / "sieges.jsonl", resume=arguments.resume)
     missing = [key for key in keys if key not in book]
     charter = first_swarm()
-    reserved = _reserved(charter, arguments.split) if any(key.scored for key in missing) else ()
+    reserved = reserved_questions(charter, arguments.split) if any(key.scored for key in missing) else ()
     with tqdm(total=sum(key.rounds for key in keys), unit=" rounds", file=sys.stderr, smoothing=0.02) as bar:
         bar.update(sum(key.rounds for key in keys if key in book))
         for key in missing:
@@ -224,7 +224,8 @@ def _open(path: Path, *, resume: bool) -> Book[Siege]:
     return Book(path, Siege)
 
 
-def _reserved(charter: Charter, split: Split) -> tuple[Question, ...]:
+def reserved_questions(charter: Charter, split: Split) -> tuple[Question, ...]:
+    """The reserved questions of all specialties of the charter."""
     verifier = Verifier(charter)
     try:
         return tuple(

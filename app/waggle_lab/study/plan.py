@@ -26,7 +26,7 @@ BOUNDS_OF_DEFAULTS = {  # the default, and the default without some of its bound
     "default-unbounded": UNBOUNDED,
     "default-share": Bounds(surprise=False, one_sided=False),
     "default-surprise": Bounds(share=1.0, one_sided=False),
-    "default-one-sided": Bounds(one_sided=False),
+    "default-without-balance": Bounds(one_sided=False),
 }
 MAX_GROUPS = 64  # in a training set
 CONFIGURATION_PATTERN = re.compile(

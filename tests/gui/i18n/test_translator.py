@@ -100,7 +100,6 @@ def test_every_specialty_that_is_offered_has_a_title_in_german() -> None:
         "Kakurasu",
         "Sudoku",
         "Survo",
-        "Tsumego",
     ]
 
 

@@ -84,7 +84,12 @@ def test_a_strategy_may_have_digits_in_its_name(monkeypatch):
 def test_peers_are_believed_as_published_except_in_the_default():
     assert {configuration(name).rules(1e-4).bounds for name in ("8/0", "8/0-filtered", "4/4", "4/4:gated")} == {UNBOUNDED}
     assert configuration("default").rules(1e-4).bounds == BOUNDED
-    assert configuration("default-surprise").rules(1e-4).bounds == Bounds(share=1.0)
+    bounds = {name: configuration(f"default-{name}").rules(1e-4).bounds for name in ("share", "surprise", "without-balance")}
+    assert bounds == {
+        "share": Bounds(surprise=False, one_sided=False),
+        "surprise": Bounds(share=1.0, one_sided=False),
+        "without-balance": Bounds(one_sided=False),
+    }, "the first two have one bound each, the last one has all but one"
 
 
 def study(**changes) -> Study:

@@ -28,6 +28,12 @@ def group_words(reason: str, count: int) -> str:
             return plural(count, "%n group was too long for your model", "%n groups were too long for your model")
         case "unfamiliar":
             return plural(count, "%n group had unusual text", "%n groups had unusual text")
+        case "one_sided":
+            return plural(
+                count,
+                "%n group taught one answer more often than the questions have it",
+                "%n groups taught one answer more often than the questions have it",
+            )
         case "over_share_of_places" | "over_share_of_pull":
             return plural(count, "%n group was more than the peer's share", "%n groups were more than the peer's share")
         case _:
