@@ -35,12 +35,14 @@ from waggle.network.transport.hivemind.call_limits import CALLS_BURST
 from waggle.network.transport.interface import PeerAway
 from waggle.rl.advantage import teaches
 from waggle.sapo.fakes import plain_prompter
+from waggle.sapo.stages import RoundSettings
 from waggle.sapo.training_groups import encode_external
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import NEWCOMERS, RIGHT, Completion
 from waggle.tasks.sandbox import child_process
 from waggle.tasks.sandbox import verifier as verifying
+from waggle.tasks.sandbox.mended_datasets import CRUMB
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.security import attacks
 from waggle_lab.security.attacker import Attacker
@@ -128,7 +130,9 @@ async def test_nothing_of_a_nearly_right_answer_is_taught(
         max(each.reward for each in verifier.judge([(judged.question, c) for c in judged.group.completions]))
         for judged in arrived.groups
     ]
-    assert sum(0.2 < reward < RIGHT for reward in paid) >= 3, "scorers reward them"
+    assert len(paid) == len(charter.specialties)
+    assert 0 < max(paid) <= CRUMB, "no scorer of the swarm pays more than a crumb for them"
+    assert not any(teaches((reward,) * 4 + (0.0,) * 4, RoundSettings().crumb_span) for reward in paid), "not even locally"
     assert {reward for judged in arrived.groups for reward in judged.rewards} == {0.0}
     assert victim.node.waiting() == ()
 
@@ -143,16 +147,18 @@ async def test_a_wrong_answer_beside_a_right_one_is_not_taught_along_with_it(
     assert {verdict.reason for judged in arrived.groups for verdict in judged.verdicts[:2]} == {"several answers"}
 
 
-async def test_a_wrong_answer_of_an_attack_is_wrong_where_a_scorer_takes_what_is_close(
-    attacker: StartAttacker, scene_of: SceneOf, verifier: Verifier
+@pytest.mark.parametrize(("truth", "is_right"), [("7.0", True), ("7.1", False)])
+async def test_a_wrong_answer_of_an_attack_is_wrong_where_a_scorer_takes_a_number_in_other_words(
+    attacker: StartAttacker, scene_of: SceneOf, verifier: Verifier, truth: str, is_right: bool
 ) -> None:
     scene = scene_of(await attacker("second answers"))
     keys = [QuestionKey("decimal_arithmetic", seed) for seed in range(1000)]
-    close = next(key for key, truth in zip(keys, verifier.answers(keys), strict=True) if truth == "7.1")
-    (question,) = verifier.questions([close])
-    right, wrong = (Completion(text=f"<answer>{number}</answer>", ended=True) for number in ("7", scene.wrong(question)))
-    rewards = [verdict.reward for verdict in verifier.judge([(question, right), (question, wrong)])]
-    assert rewards[0] >= RIGHT > rewards[1]
+    key = next(key for key, answer in zip(keys, verifier.answers(keys), strict=True) if answer == truth)
+    (question,) = verifier.questions([key])
+    seven, wrong = (Completion(text=f"<answer>{number}</answer>", ended=True) for number in ("7", scene.wrong(question)))
+    rewards = [verdict.reward for verdict in verifier.judge([(question, seven), (question, wrong)])]
+    assert (rewards[0] >= RIGHT) == is_right, "a close number is not right any more"
+    assert rewards[1] < RIGHT
 
 
 async def test_special_tokens_arrive_and_are_learned_as_the_text_they_are(

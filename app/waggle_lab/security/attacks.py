@@ -80,7 +80,7 @@ class Scene:
         return self.verifier.answers([question.key])[0]
 
     def wrong(self, question: Question) -> str:
-        """A number that is not a right answer, not even to a scorer that accepts close numbers."""
+        """A number that is not a right answer, not even to a scorer that accepts a number in another form."""
         return next(number for number, reward in self._rewards(question, NUMBERS) if reward < RIGHT)
 
     def nearly(self, question: Question) -> str:
@@ -270,7 +270,7 @@ def wrong_answers(scene: Scene) -> Payload:
 
 
 def nearly_right(scene: Scene) -> Payload:
-    """Wrong answers around the right one, which scorers pay in part: half of their group, so that no completion is better."""
+    """Wrong answers around the right one, in half of their group: a scorer that pays for a part of a key would teach them."""
     texts = ["<answer>{nearly}</answer>"] * 4 + ["no"] * 4
     return wire(scene, [group for specialty in scene.charter.specialties for group in answering(scene, specialty.dataset, texts)])
 
