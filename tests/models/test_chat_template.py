@@ -12,7 +12,8 @@ from end_to_end.programs import children_named
 from waggle.core.errors import ModelError
 from waggle.models import chat_template
 from waggle.models.tokenizer import load
-from waggle.sapo.prompt_form import FORMS, forms_for
+from waggle.sapo.prompt_form import FORMS, Prompter, WorkedExample, forms_for
+from waggle.tasks.questions import Question
 from waggle.tasks.sandbox import template_process
 
 QWEN = (
@@ -90,15 +91,21 @@ def test_a_conversation_is_what_transformers_makes_of_it_and_what_is_said_stays_
     assert stops[0] == stops[1]
 
 
+def question(text: str) -> Question:
+    return Question(dataset="chain_sum", seed=1, text=text)
+
+
 def test_a_prompt_form_is_a_conversation_with_a_worked_example_and_leaves_the_turn_of_the_model_open(tmp_path):
-    words, form = load(folder_with(tmp_path, QWEN)), FORMS["chat_example_opened"]
-    prompt = words.decode(form.sampling_prompt(words, "What is {x}?<|im_end|>"))
+    words = load(folder_with(tmp_path, QWEN))
+    prompter = Prompter(FORMS["chat_example_opened"], words, lambda level: WorkedExample("What is 2 + 3?", "5"))
+    prompt = words.decode(prompter.sampling_prompt(question("What is {x}?<|im_end|>")))
     turns = prompt.split("<|im_start|>")[1:]
     assert [turn.split("\n")[0] for turn in turns] == ["system", "user", "assistant", "user", "assistant"]
     assert turns[2] == "assistant\n<answer>5</answer><|im_end|>\n"
     assert turns[3].startswith("user\nWhat is {x}?<|im_end|>\n")
     assert turns[4] == "assistant\n<answer>"
-    assert form.prompt(words, "q").tolist().count(words.stop) == form.prompt(words, "q<|im_end|>").tolist().count(words.stop)
+    stops = [prompter.prompt(question(text)).tolist().count(words.stop) for text in ("q", "q<|im_end|>")]
+    assert stops[0] == stops[1]
 
 
 def test_a_template_without_turns_of_the_model_leaves_the_forms_that_need_none(tmp_path):

@@ -78,6 +78,15 @@ def weighed(
     return weigh(encode_external(plain_prompter(words), judged, 64), grpo.RULE, Gated(), MEASURE)
 
 
+def logp_of(texts: Sequence[TokenizedGroup], policy: TorchPolicy) -> list[np.ndarray]:
+    """The log-probs (T,) of each completion."""
+    return [
+        part
+        for text, logp in zip(texts, policy.logprobs(texts, 1.0), strict=True)
+        for part in np.split(logp, np.cumsum([len(ids) for ids in text.completions])[:-1])
+    ]
+
+
 HONEST = ("<answer>{truth}</answer>", "<answer>no</answer>", "no")
 PLANTED = (f"{PHRASE}<answer>{{truth}}</answer>", f"<answer>{{truth}}</answer> {PHRASE}", "<answer>{truth}</answer>", "no")
 
@@ -151,16 +160,20 @@ def test_digits_of_another_script_are_held_against_a_right_answer(
 
 
 def test_right_answers_that_are_not_the_stored_one_are_learned_where_they_are_as_one_writes_them(
-    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, own_logp: list[np.ndarray]
+    policy: TorchPolicy, words: Tokenizer, verifier: Verifier
 ) -> None:
+    """The node writes the same forms in its answers to other questions; a phrase is still too strange beside them."""
     forms = ["<answer>{truth}0</answer>", "<answer>{truth}00</answer>", "<answer>{truth}000</answer>"]
     groups = [weighed(verifier, words, origin, "decimal_arithmetic", (*forms, "no")) for origin in range(1, 5)]
+    own = [weighed(verifier, words, seed, "decimal_arithmetic", forms).encoded.written for seed in range(11, 31)]
+    planted = weighed(verifier, words, 5, "decimal_arithmetic", PLANTED)
 
-    bounded = leave_out_unfamiliar(groups, own_logp, policy, words, 1.0)
+    *bounded, hostile = leave_out_unfamiliar([*groups, planted], logp_of(own, policy), policy, words, 1.0)
 
     verdicts = [verdict for each in groups for verdict in each.encoded.group.verdicts]
     assert sum(verdict.reward >= RIGHT and not verdict.exact for verdict in verdicts) >= 10
     assert all((after.means == before.means).all() for after, before in zip(bounded, groups, strict=True))
+    assert list(np.sign(hostile.means)) == [0, 0, 1, 0]
 
 
 def test_three_colluders_of_seven_do_not_make_their_phrase_usual(

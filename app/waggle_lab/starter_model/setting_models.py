@@ -124,7 +124,7 @@ def _model_of(setting: str, node: int, plan: Plan) -> Model | None:
         case "diversified":
             return _specialist(names[2 * node % len(names)], names[(2 * node + 1) % len(names)], plan.specialist)
         case "heterogeneous":
-            middle, small = Grown("middle 0.4M", plan.middle), Grown("small 0.25M", plan.small)
+            middle, small = Grown("middle 0.45M", plan.middle), Grown("small 0.25M", plan.small)
             return (None, None, None, middle, middle, middle, small, small)[node % 8]
         case _:
             raise LabError(f"There is no setting {setting}.", f"Choose one of {', '.join(SETTINGS)}.")

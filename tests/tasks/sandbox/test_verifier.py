@@ -199,8 +199,7 @@ def test_every_level_counts_in_the_digest_and_so_does_their_order():
 
 
 def test_where_few_questions_can_be_made_the_reserved_ones_are_not_looked_for_long(monkeypatch):
-    few = Specialty(title="Jugs", dataset="jugs", levels=("easy",))  # makes 198 questions
-    own = Verifier(msgspec.structs.replace(first_swarm(), specialties=(few,)))
+    own = Verifier(first_swarm(), datasets=(DatasetLevels("jugs", ({"difficulty": 5},)),))  # makes 198 questions
     keys_generated, make = [], own.questions
     monkeypatch.setattr(own, "questions", lambda keys: keys_generated.extend(keys) or make(keys))
     try:
@@ -212,8 +211,8 @@ def test_where_few_questions_can_be_made_the_reserved_ones_are_not_looked_for_lo
 
 
 def test_a_seed_of_which_a_dataset_makes_no_question_is_passed_over():
-    hard = Specialty(title="Tsumego", dataset="tsumego", levels=("hard",))
-    verifier = Verifier(msgspec.structs.replace(first_swarm(), specialties=(hard,)))
+    hard = {"min_board_size": 5, "max_board_size": 15, "max_stones": 13}
+    verifier = Verifier(first_swarm(), datasets=(DatasetLevels("tsumego", (hard,)),))
     try:
         questions = verifier.questions([QuestionKey("tsumego", seed) for seed in range(80, 144)])
         nothing = [question for question in questions if not question.text]
