@@ -1,9 +1,11 @@
 """Test that a trial is the engine's own round for several nodes: reproducible, and without reserved questions."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,17 +17,20 @@ from waggle.network.solo_node import SoloNode
 from waggle.practice.results import Key, Run
 from waggle.practice.simulated_swarm import Weather
 from waggle.practice.trial import TICK_SECONDS, Setup, Trial, noise_seed, origin_of
+from waggle.rl.batch import Floats, Ids, SampledCompletion, SamplingParams, TokenizedGroup
 from waggle.rl.update_rules import grpo, ppo
 from waggle.sapo import round as sapo
 from waggle.sapo import stages
+from waggle.sapo.interfaces import Policy, Tokenizer
 from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.sharing import strategy
 from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Candidates, TrainingSet
 from waggle.sapo.sharing.plain import Plain
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, QuestionKey, epoch_at, split_of
+from waggle.tasks.questions import EPOCH_SECONDS, Question, QuestionId, QuestionKey, epoch_at, split_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.starter_model.starter import Shape, new_model, write
 from waggle_lab.starter_model.starter_tokenizer import build
 from waggle_lab.study import statistics
@@ -68,6 +73,59 @@ def played(setup: Setup, verifier, **changes) -> tuple[Run, Trial]:
     trial = Trial(key(**changes), setup, verifier)
     assert list(trial.run()) == list(range(1, changes.get("rounds", ROUNDS) + 1))
     return trial.result(0.0, "here"), trial
+
+
+class Remembering:
+    """A verifier that remembers the key of each question that it made, by the prompt."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self._verifier, self._keys = verifier, {}
+
+    def questions(self, keys: Sequence[QuestionKey]) -> list[Question]:
+        questions = self._verifier.questions(keys)
+        self._keys |= {PLAIN.text(question.text): question.key for question in questions}
+        return questions
+
+    def truth(self, prompt: str) -> str | None:
+        """None if this verifier did not make the question, as with reserved ones."""
+        return self._verifier.answers([self._keys[prompt]])[0] if prompt in self._keys else None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._verifier, name)
+
+
+class Knowing:
+    """A real policy that writes the true answer in the first completion of each group, so that nodes can teach at once."""
+
+    def __init__(self, policy: Policy, tokenizer: Tokenizer, verifier: Remembering) -> None:
+        self._policy, self._tokenizer, self._verifier = policy, tokenizer, verifier
+
+    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
+        rows = self._policy.sample(prompts, uniforms, params)
+        truths = [self._verifier.truth(self._tokenizer.decode(prompt)) for prompt in prompts]
+        return [
+            row if truth is None else [self._answer(prompt, truth, params), *row[1:]]
+            for prompt, truth, row in zip(prompts, truths, rows, strict=True)
+        ]
+
+    def _answer(self, prompt: Ids, truth: str, params: SamplingParams) -> SampledCompletion:
+        tokens = np.append(self._tokenizer.encode(f"<answer>{truth}</answer>"), np.int32(self._tokenizer.stop))
+        tokens = tokens[: params.max_new]
+        (logp,) = self._policy.logprobs([TokenizedGroup(prompt, (tokens,))], params.temperature)
+        return SampledCompletion(tokens=tokens, logp=logp, ended=bool(tokens[-1] == self._tokenizer.stop))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._policy, name)
+
+
+def teaching(setup: Setup, verifier: Verifier, **changes) -> Trial:
+    """A trial of nodes that know answers. The starter's first right answer would take hundreds of questions."""
+    remembering = Remembering(verifier)
+    trial = Trial(key(**changes), replace(setup, held_out=(), measure_every=0), remembering)
+    for player in trial._players:
+        policy = Knowing(player.node.policy, player.node.tokenizer, remembering)
+        player.node = replace(player.node, policy=policy)
+    return trial
 
 
 def watch(trial: Trial) -> list:
@@ -144,7 +202,7 @@ def test_models_of_other_sizes_and_vocabularies_share_in_one_swarm(setup, verifi
         "A tiny model.",
     )
     mixed = replace(setup, folders=(paths.starter(), tmp_path, paths.starter()), models=("starter", "tiny", "starter"))
-    trial = Trial(key(rounds=8), mixed, verifier)
+    trial = teaching(mixed, verifier, rounds=4)
     rounds = watch(trial)
     list(trial.run())
     lessons = [each for _, member, _, learned in rounds if member == 1 for each in learned.lessons if each.batch is not None]
@@ -158,7 +216,7 @@ def test_models_of_other_sizes_and_vocabularies_share_in_one_swarm(setup, verifi
 def test_a_node_asks_only_about_its_own_specialties_and_learns_from_others(setup, verifier):
     names = [specialty.dataset for specialty in CHARTER.specialties]
     mine = ((names[4],), (names[7], names[8]), (names[4],))
-    trial = Trial(key(rounds=8), replace(setup, specialties=mine), verifier)
+    trial = teaching(replace(setup, specialties=mine), verifier, rounds=4)
     rounds = watch(trial)
     list(trial.run())
     for _, member, judged, _ in rounds:
@@ -176,10 +234,12 @@ def test_slow_and_absent_nodes_are_missed_by_nobody(setup, verifier):
 
 
 def test_how_old_others_groups_are_is_written_down(setup, verifier):
-    run, _ = played(replace(setup, weather=Weather(delay=3)), verifier, rounds=10)
-    assert 3 <= run.external_age[0] < 10, "none is younger than its way took"
-    alone, _ = played(replace(setup, rules=replace(RULES, external=0)), verifier)
-    assert alone.external_age == (0.0,)
+    trial = teaching(replace(setup, weather=Weather(delay=3)), verifier, rounds=10)
+    list(trial.run())
+    assert 3 <= trial.result(0.0, "here").external_age[0] < 10, "none is younger than its way took"
+    alone = teaching(replace(setup, rules=replace(RULES, external=0)), verifier)
+    list(alone.run())
+    assert alone.result(0.0, "here").external_age == (0.0,)
 
 
 def test_a_filtered_control_asks_for_more_while_few_groups_teach(setup, verifier):
@@ -195,12 +255,13 @@ def test_strategies_play_from_the_first_round_on_when_there_is_nothing_from_othe
 
 
 def test_a_rule_with_a_critic_plays_too(setup, verifier):
-    run, _ = played(replace(setup, rules=replace(RULES, rule=ppo.RULE)), verifier, rounds=16)
-    assert max(run.external_share) > 0
+    trial = teaching(replace(setup, rules=replace(RULES, rule=ppo.RULE)), verifier, rounds=4)
+    list(trial.run())
+    assert max(trial.result(0.0, "here").external_share) > 0
 
 
 def test_each_node_learns_by_its_own_rule_and_from_nodes_of_another(setup, verifier):
-    trial = Trial(key(rounds=48), replace(setup, updates=(ppo.RULE, grpo.RULE, grpo.RULE)), verifier)
+    trial = teaching(replace(setup, updates=(ppo.RULE, grpo.RULE, grpo.RULE)), verifier, rounds=6)
     rounds = watch(trial)
     list(trial.run())
     taught_by = {

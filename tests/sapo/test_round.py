@@ -57,7 +57,7 @@ def test_questions_are_regenerable_by_anyone_and_never_reserved(verifier):
 
 
 def test_a_seed_of_which_a_dataset_makes_no_question_is_not_asked():
-    """Tsumego is in no charter, because nobody checked its answers; its larger boards have seeds without a question."""
+    """The catalogue leaves tsumego out, because some of its keys are not the best move; it has such seeds."""
     hard = Specialty(title="Tsumego", dataset="tsumego")
     charter = msgspec.structs.replace(CHARTER, specialties=(hard,))
     settings = {"min_board_size": 5, "max_board_size": 15, "max_stones": 13}
