@@ -120,6 +120,14 @@ def test_runs_of_another_source_do_not_count(house, tmp_path):
     assert house.suite_green_of_10(path, "this") == 10
 
 
+def test_all_runs_of_the_suite_are_counted_whatever_their_source(house, tmp_path):
+    path = tmp_path / "suite_soak.jsonl"
+    write_runs(path, [(True, 0), (False, 8)], "this")
+    write_runs(path, [(True, 4)], "another")
+    assert house.suite_runs(path) == {"suite_runs": 3, "suite_runs_green": 2, "suite_runs_loaded": 1}
+    assert house.suite_runs(tmp_path / "none")["suite_runs"] == 0
+
+
 @pytest.mark.parametrize(
     ("loads", "only", "missing"),
     [
