@@ -19,8 +19,9 @@ page_imports_page         pairs of modules of different pages of the window wher
 lab_imports_from_product  imports of the laboratory in product code, and names of its modules in strings, for importlib or `-m`
 ..._lines                 of Python, including blank lines and comments: app/ without the laboratory, the laboratory, tests/
 monkeypatches             `monkeypatch.setattr(` in tests/
-suite_green_of_10         the green runs among the last ten in tests/measured/suite_soak.jsonl, whatever their commits;
-                          `suite_runs` says how many there are, `suite_runs_loaded` how many of them were beside a load of 8
+suite_green_of_10         the green runs among the last ten of this source in tests/measured/suite_soak.jsonl; null if there are
+                          fewer than ten, or if fewer than five of them were beside a load of 8
+suite_runs...             all runs in that file, of any source: how many, how many green, how many beside a load of 8
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ import names
 START = "d538037081ff648f6136582bc673fd5281c481b7"
 COMMITS_BEFORE = 200
 METHODS, PARAMETERS = 12, 7
-RUNS, LOAD = 10, 8  # of the suite
+RUNS, LOADED_RUNS, LOAD = 10, 5, 8  # of the suite
 LABORATORIES = ("waggle.lab", "waggle_lab")  # its package before and after
 
 # Pages of the window before, when they were flat in app/waggle/gui, with the modules that only they use.
@@ -126,7 +127,8 @@ def measure(root: Path, revision: str) -> dict[str, object]:
         "lab_lines": sum(lines_in(path) for path in laboratory),
         "test_lines": sum(len(text.splitlines()) for text in tests),
         "monkeypatches": sum(text.count("monkeypatch.setattr(") for text in tests),
-        **suite_figures(root / "tests/measured/suite_soak.jsonl"),
+        **suite_runs(root / "tests/measured/suite_soak.jsonl"),
+        "suite_green_of_10": suite_green_of_10(root / "tests/measured/suite_soak.jsonl", figures_file.source_commit(revision)),
     }
 
 
@@ -227,15 +229,26 @@ def lines_in(path: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines())
 
 
-def suite_figures(path: Path) -> dict[str, int]:
-    """What the last ten recorded runs of the test command were like."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    runs = [json.loads(line) for line in lines[-RUNS:]]
+def suite_runs(path: Path) -> dict[str, int]:
+    """All recorded runs of the test command."""
+    runs = recorded_runs(path)
     return {
-        "suite_green_of_10": sum(run["green"] is True for run in runs),
         "suite_runs": len(runs),
+        "suite_runs_green": sum(run["green"] is True for run in runs),
         "suite_runs_loaded": sum(run["load"] >= LOAD for run in runs),
     }
+
+
+def recorded_runs(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def suite_green_of_10(path: Path, source: str) -> int | None:
+    """The green runs among the last ten of a source; None without ten runs of which five were beside the full load."""
+    runs = [run for run in recorded_runs(path) if run["commit"] == source][-RUNS:]
+    if len(runs) < RUNS or sum(run["load"] >= LOAD for run in runs) < LOADED_RUNS:
+        return None
+    return sum(run["green"] is True for run in runs)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""Run the test command several times, alone or beside a load, and record each run as a line of suite_soak.jsonl.
+"""Run the test command five times without and five times beside a load, and record each run as a line of suite_soak.jsonl.
 
-    python3 tests/measured/suite_soak.py [--runs 1] [--load 0]
+    python3 tests/measured/suite_soak.py [--only quiet|loaded] [--load 8] [--runs 10]
 
-A quiet run takes about twelve minutes on two cores, one beside a load of 8 more than an hour. So the runs are spread over days
-and commits: each line names the last commit that changed anything outside tests/measured, and house.py looks at the last ten
-lines, whatever their commits. A failed run counts as failed; nobody may remove a line. An interrupted run leaves none.
+To resume after an interruption, run the same command again. It counts the finished runs of this source in suite_soak.jsonl,
+plays only the missing ones, quiet and loaded in turn, and exits at once if none is missing. An interrupted run leaves no line.
+
+The source is the last commit that changed anything outside tests/measured: committing recorded runs does not start a new count,
+but any other commit does. Lines of other sources stay in the file and do not count.
+
+Quiet and loaded runs can be played at different times: `--only quiet` when nothing else runs, `--only loaded` at any time.
 
 In a line, `load` is the number of busy processes that this script ran beside the tests (0: a quiet run), `load_before` the load
-average before the run, caused by other programs, and `green` whether every test passed and no worker was lost.
+average before the run, caused by other programs, and `green` whether every test passed and no worker was lost. house.py counts
+the green runs among the last ten, if at least five of them were beside a load of 8.
 """
 
 import argparse
@@ -25,6 +30,7 @@ from pathlib import Path
 import figures_file
 
 LINES = Path(__file__).with_suffix(".jsonl")
+RUNS, LOAD = 10, 8
 COMMAND = [sys.executable, "packaging/dev.py", "test"]
 SUMMARY = re.compile(r"Suite: (\d+) passed, (\d+) failed, (\d+) skipped, (\d+) workers lost in \d+ s")
 BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"  # ends with this script, even if that is killed
@@ -32,16 +38,34 @@ BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"  #
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--runs", type=int, default=1, help="how many runs to play (default: 1)")
-    parser.add_argument("--load", type=int, default=0, help="busy processes beside the tests (default: 0)")
+    parser.add_argument("--runs", type=int, default=RUNS, help="how many runs in total, half of them loaded (default: 10)")
+    parser.add_argument("--load", type=int, default=LOAD, help="busy processes beside a loaded run (default: 8)")
+    parser.add_argument("--only", choices=("quiet", "loaded"), help="play only the missing runs of this kind")
     options = parser.parse_args()
+    if options.load < 1:
+        parser.error("--load must be at least 1; for runs without a load, use --only quiet")
     figures_file.require_clean_tree()
-    for _ in range(options.runs):
-        line = json.dumps(measure_run(options.load))
+    while loads := missing_loads(runs_of_this_source(), options.runs, options.load, options.only):
+        line = measure_run(loads[0])
         with LINES.open("a", encoding="utf-8") as lines:
-            lines.write(line + "\n")
-        print(line, flush=True)
+            lines.write(json.dumps(line) + "\n")
+        print(f"{len(loads) - 1} runs missing after:", json.dumps(line), flush=True)
+    runs = runs_of_this_source()
+    loaded = sum(run["load"] >= options.load for run in runs)
+    print(
+        f"{sum(run['green'] is True for run in runs)} of {len(runs)} runs green, {loaded} of them beside a load of {options.load}"
+    )
     return 0
+
+
+def missing_loads(runs: list[dict], count: int, load: int, only: str | None = None) -> list[int]:
+    """The loads of the runs still to play, quiet and loaded in turn; `runs` are those of this source so far."""
+    loaded = sum(run["load"] >= load for run in runs)
+    quiet = sum(run["load"] == 0 for run in runs)
+    missing_loaded = 0 if only == "quiet" else max(0, count // 2 - loaded)
+    missing_quiet = 0 if only == "loaded" else max(0, count - count // 2 - quiet)
+    in_turn = [0, load] * min(missing_quiet, missing_loaded)
+    return in_turn + [0] * (missing_quiet - missing_loaded) + [load] * (missing_loaded - missing_quiet)
 
 
 def measure_run(load: int) -> dict[str, object]:
@@ -73,6 +97,12 @@ def busy(processes: int) -> Iterator[None]:
             process = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY]))
             stack.callback(process.kill)
         yield
+
+
+def runs_of_this_source() -> list[dict]:
+    """The recorded runs of the current source, oldest first."""
+    text = LINES.read_text(encoding="utf-8") if LINES.exists() else ""
+    return [run for run in map(json.loads, text.splitlines()) if run["commit"] == figures_file.source_commit()]
 
 
 if __name__ == "__main__":

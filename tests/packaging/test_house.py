@@ -95,21 +95,52 @@ TEN_RUNS = [(True, 0), (True, 8)] * 5
 
 
 @pytest.mark.parametrize(
-    ("runs", "green", "loaded"),
-    [([], 0, 0), (TEN_RUNS[:9], 9, 4), ([*TEN_RUNS[:9], (False, 8)], 9, 5), ([(False, 0), (False, 8), *TEN_RUNS], 10, 5)],
+    ("runs", "figure"),
+    [([], None), (TEN_RUNS[:9], None), ([*TEN_RUNS[:9], (False, 8)], 9), ([(False, 0), (False, 8), *TEN_RUNS], 10)],
 )
-def test_the_last_ten_runs_of_the_suite_count(house, tmp_path, runs, green, loaded):
+def test_only_the_last_ten_runs_of_the_suite_count_and_fewer_are_no_figure(house, tmp_path, runs, figure):
     path = tmp_path / "suite_soak.jsonl"
     write_runs(path, runs)
-    figures = house.suite_figures(path)
-    assert (figures["suite_green_of_10"], figures["suite_runs"], figures["suite_runs_loaded"]) == (
-        green,
-        min(10, len(runs)),
-        loaded,
-    )
+    assert house.suite_green_of_10(path, "this") == figure
 
 
-def test_a_load_below_eight_is_no_load(house, tmp_path):
+@pytest.mark.parametrize("runs", [[(True, 0)] * 6 + [(True, 8)] * 4, [(True, 0)] * 5 + [(True, 4)] * 5])
+def test_ten_green_runs_are_no_figure_unless_five_were_beside_the_full_load(house, tmp_path, runs):
     path = tmp_path / "suite_soak.jsonl"
-    write_runs(path, [(True, 4)] * 5)
-    assert house.suite_figures(path)["suite_runs_loaded"] == 0
+    write_runs(path, runs)
+    assert house.suite_green_of_10(path, "this") is None
+
+
+def test_runs_of_another_source_do_not_count(house, tmp_path):
+    path = tmp_path / "suite_soak.jsonl"
+    write_runs(path, TEN_RUNS[:5], "this")
+    write_runs(path, TEN_RUNS, "another")
+    assert house.suite_green_of_10(path, "this") is None
+    write_runs(path, TEN_RUNS[5:], "this")
+    assert house.suite_green_of_10(path, "this") == 10
+
+
+def test_all_runs_of_the_suite_are_counted_whatever_their_source(house, tmp_path):
+    path = tmp_path / "suite_soak.jsonl"
+    write_runs(path, [(True, 0), (False, 8)], "this")
+    write_runs(path, [(True, 4)], "another")
+    assert house.suite_runs(path) == {"suite_runs": 3, "suite_runs_green": 2, "suite_runs_loaded": 1}
+    assert house.suite_runs(tmp_path / "none")["suite_runs"] == 0
+
+
+@pytest.mark.parametrize(
+    ("loads", "only", "missing"),
+    [
+        ([], None, [0, 8] * 5),
+        ([0, 8, 0], None, [0, 8] * 3 + [8]),
+        ([], "quiet", [0] * 5),
+        ([0] * 5, "quiet", []),
+        ([0] * 5, "loaded", [8] * 5),
+        ([0] * 5 + [4] * 5, None, [8] * 5),
+        ([0, 8] * 5, None, []),
+    ],
+)
+def test_the_soak_of_the_suite_continues_with_the_runs_that_are_missing(monkeypatch, loads, only, missing):
+    monkeypatch.syspath_prepend(str(MEASURED))
+    suite_soak = importlib.import_module("suite_soak")
+    assert suite_soak.missing_loads([{"load": load} for load in loads], 10, 8, only) == missing

@@ -1,16 +1,10 @@
 """One folder and one line are all that a page needs: those of docs/adding/page.md, dropped into a copy of the product."""
 
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-import waggle
+from product_copy import GUIDES, copy_product, drop_in, run_python
 
-PRODUCT = Path(waggle.__file__).parent
-PAGE = PRODUCT.parent.parent / "docs/adding/page.md"
-FILE = re.compile(r"^`app/(?P<path>waggle/\S+\.py)`:\n+```python\n(?P<source>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINE = re.compile(r"^`app/waggle/gui/pages/__init__\.py`.*?^```python\n(?P<line>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 OPEN = """
@@ -33,24 +27,10 @@ print(window.page, window.pages[name].accessibleName(), window.pages[name]._roun
 
 
 def test_the_page_of_the_documentation_opens_once_its_folder_and_its_line_are_there(tmp_path: Path) -> None:
-    shutil.copytree(PRODUCT, tmp_path / "app/waggle", ignore=shutil.ignore_patterns("__pycache__"))
-    for folder in ("look", "language"):
-        shutil.copytree(PRODUCT.parent.parent / "resources" / folder, tmp_path / "resources" / folder)
-    documentation = PAGE.read_text("utf-8")
-    file, line = FILE.search(documentation), LINE.search(documentation)
-    assert file is not None
+    copy_product(tmp_path)
+    path = drop_in(tmp_path, "page.md")
+    line = LINE.search((GUIDES / "page.md").read_text("utf-8"))
     assert line is not None
-    path = tmp_path / "app" / file["path"]
-    path.parent.mkdir()
-    path.write_text(file["source"], "utf-8")
     table = tmp_path / "app/waggle/gui/pages/__init__.py"
     table.write_text(table.read_text("utf-8").replace('    "peers": ', f'{line["line"]}    "peers": '), "utf-8")
-
-    finished = subprocess.run(
-        [sys.executable, "-c", OPEN, path.parent.name],
-        cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "app"), "QT_QPA_PLATFORM": "offscreen", "PATH": ""},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-    assert finished.returncode == 0, finished.stderr
-    assert finished.stdout.split() == ["rounds", "Rounds", "217"]
+    assert run_python(tmp_path, "-c", OPEN, path.parent.name).split() == ["rounds", "Rounds", "217"]

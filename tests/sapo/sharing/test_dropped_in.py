@@ -1,16 +1,8 @@
 """A sharing strategy and an update rule need one file each: those of docs/adding/, dropped into a copy of the product."""
 
-import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-import waggle
-
-PRODUCT = Path(waggle.__file__).parent
-DOCS = PRODUCT.parent.parent / "docs/adding"
-FILE = re.compile(r"^`app/(?P<path>waggle/\S+\.py)`:\n+```python\n(?P<source>.*?)^```$", re.MULTILINE | re.DOTALL)
+from product_copy import copy_product, drop_in, run_python
 
 CHOOSE_BOTH = """
 import pathlib, sys
@@ -55,17 +47,7 @@ print(strategy.name)
 
 
 def test_the_files_of_the_documentation_can_be_chosen_in_settings_and_window_once_they_are_there(tmp_path: Path) -> None:
-    shutil.copytree(PRODUCT, tmp_path / "app/waggle", ignore=shutil.ignore_patterns("__pycache__"))
-    for page in ("sharing-strategy.md", "update-rule.md"):
-        example = FILE.search((DOCS / page).read_text("utf-8"))
-        assert example is not None, page
-        (tmp_path / "app" / example["path"]).write_text(example["source"], "utf-8")
-
-    finished = subprocess.run(
-        [sys.executable, "-c", CHOOSE_BOTH, "newest", "rloo"],
-        cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "app"), "QT_QPA_PLATFORM": "offscreen", "PATH": ""},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-    assert finished.returncode == 0, finished.stderr
-    assert finished.stdout.strip() == "newest"
+    copy_product(tmp_path)
+    for guide in ("sharing-strategy.md", "update-rule.md"):
+        drop_in(tmp_path, guide)
+    assert run_python(tmp_path, "-c", CHOOSE_BOTH, "newest", "rloo").strip() == "newest"

@@ -1,21 +1,12 @@
 """A dataset of Waggle's own needs a file and a line of the audit: that of docs/adding/, dropped into a copy of the product."""
 
-import os
-import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import waggle
-from waggle.core import paths
+from product_copy import PRODUCT, copy_product, drop_in, run_python
 from waggle.tasks.audit_results import read
 
-PRODUCT = Path(waggle.__file__).parent
-GUIDE = PRODUCT.parent.parent / "docs/adding/specialty.md"
-FILE = re.compile(r"^`app/(?P<path>waggle/\S+\.py)`:\n+```python\n(?P<source>.*?)^```$", re.MULTILINE | re.DOTALL)
 AUDIT = ("-m", "waggle_lab", "audit", "--out", "resources/audit.jsonl", "--resume", "--datasets")
 
 HOSTILE = '''"""Sums whose scorer evaluates what a stranger wrote."""
@@ -60,26 +51,18 @@ CREATE_SWARM = Path(__file__).with_name("create_swarm.py")  # a file, so that ty
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A checkout of the product whose list of audited datasets can be changed."""
-    shutil.copytree(PRODUCT, tmp_path / "app/waggle", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(paths.resources(), tmp_path / "resources")
+    """A copy of the product whose list of audited datasets can be changed."""
+    copy_product(tmp_path)
     return tmp_path
 
 
-def run(checkout: Path, *arguments: str) -> None:
-    finished = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=checkout,
-        env={"PYTHONPATH": f"{checkout / 'app'}{os.pathsep}{PRODUCT.parent}", "QT_QPA_PLATFORM": "offscreen", "PATH": ""},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert finished.returncode == 0, finished.stderr
+def run(copy: Path, *arguments: str) -> None:
+    """Run Python with the copy, and with the laboratory, which the copy lacks."""
+    run_python(copy, *arguments, search=PRODUCT.parent)
 
 
 def test_the_dataset_of_the_documentation_can_be_chosen_for_a_swarm_once_it_is_audited(copy: Path) -> None:
-    example = FILE.search(GUIDE.read_text("utf-8"))
-    assert example is not None
-    (copy / "app" / example["path"]).write_text(example["source"], "utf-8")
+    drop_in(copy, "specialty.md")
     run(copy, "-c", IS_REFUSED, "roman_numerals", "this Waggle has no such dataset")
     run(copy, *AUDIT, "roman_numerals")
     run(copy, str(CREATE_SWARM))

@@ -56,7 +56,7 @@ class SwarmConnection(Swarm, Protocol):
         ...
 
     def run(self) -> Awaitable[None]:
-        """End with the node, or raise what failed in its background work."""
+        """Wait until the node ends; raise what failed in its background work."""
         ...
 
     def addresses(self) -> Awaitable[list[str]]:

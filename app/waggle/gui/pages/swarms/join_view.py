@@ -43,7 +43,7 @@ class JoinView(QStackedWidget):
         self._awaited = ""  # the id of the ReadInvite whose answer is awaited
         self._joining = ""  # the id of the ChooseSwarm that was sent last; empty once it was refused
         self._is_deferred = False  # a link was entered before there was an engine to ask
-        self._previewed: tuple[SwarmDetails, Callable[[], str]] | None = None  # the swarm, and the words on who is there
+        self._previewed: tuple[SwarmDetails, Callable[[], str]] | None = None  # a swarm; what tells its members in words
         self._previews = column()
         self._link_form = ScrollArea(column(self._link_card(), None))
         self._preview_area = ScrollArea(self._previews)
