@@ -1,4 +1,4 @@
-"""A seed: a node that trains nothing. Others meet through it and get the charter from it.
+"""A seed: a node that trains nothing. Others meet through it and get the charter and the swarm's own questions from it.
 
 A seed with a status page is a whole node: it collects and judges what the others share, and scores their answer sheets.
 """
@@ -11,14 +11,17 @@ from typing import Any
 from waggle.core.errors import SwarmError
 from waggle.network.identity.keys import Identity, name_of
 from waggle.network.identity.membership import Membership
+from waggle.network.limits.rate_limits import AddressRangeRateLimit
 from waggle.network.messages import handshake
 from waggle.network.messages.events import ClockSkewed, NetworkEvent, NetworkRestarted, ReachChanged
 from waggle.network.messages.options import SwarmOptions
+from waggle.network.node import DIGEST_BYTES, UPLOAD_BURST, UPLOAD_RATE
 from waggle.network.open_node import open_node
 from waggle.network.transport.choice import kind_of, transport_for
 from waggle.network.transport.interface import Callbacks, ConnectedPeer, Pong, Services
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
+from waggle.tasks.question_file.piece_store import PieceStore
 from waggle.tasks.sandbox.verifier import Verifier
 
 
@@ -36,7 +39,17 @@ async def run(
         address_ranges.update((peer.peer_id, peer.source) for peer in peers)
 
     membership, document = Membership(charter, identity.peer_id), charters.encode(charter)
+    pieces, upload_limit = PieceStore(options.questions_folder, charter), AddressRangeRateLimit(UPLOAD_RATE, UPLOAD_BURST)
+
+    async def give_piece(peer_id: bytes, request: bytes) -> bytes:
+        sha256, certificate = request[:DIGEST_BYTES], request[DIGEST_BYTES:]
+        if not pieces.names(sha256) or not membership.admits(peer_id, certificate):
+            return b""
+        piece = await asyncio.to_thread(pieces.get, sha256)
+        return piece if upload_limit.allows(peer_id, address_ranges.get(peer_id, ""), len(piece)) else b""
+
     services = Services(
+        payload=give_piece,
         charter=lambda sha256: document if sha256 == charter.digest else b"",
         handshake=lambda: handshake.write(charter.digest, b""),
         source=address_ranges.get,

@@ -90,6 +90,7 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: st
         leaderboard=chosen.swarm.leaderboard,
         known_peers=home.swarm(named if HASH.fullmatch(named := chosen.swarm.charter) else "").known_peers,
         reputation_file=home.reputation,
+        questions_folder=home.questions,
         scores_file=home.swarm(charter).scores if charter else None,
     )
 
