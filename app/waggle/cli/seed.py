@@ -14,8 +14,9 @@ from waggle.core import paths, settings
 from waggle.core.errors import SwarmError
 from waggle.engine.control import server
 from waggle.engine.services import swarm_connection
-from waggle.network import seed
+from waggle.network import questions_download, seed
 from waggle.network.identity import keys, membership
+from waggle.tasks.question_file.piece_store import PieceStore
 from waggle.tasks.sandbox.verifier import Verifier
 
 MANY = (65_536, 24_576, 10_240)  # open files, tried in turn: macOS refuses more than its kernel allows a process
@@ -57,10 +58,13 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
     # Invites contain its address, so it keeps the port that it found at its first start.
     options = dataclasses.replace(options, relay=True, port=options.port or _port_of_old(home, options.host))
     myself = keys.load_or_create(home.identity)
+    limit = chosen.computer.traffic_kb * 1000.0 or None
+    await questions_download.download_questions(options, myself, charter, limit=limit)
     if options.web_port is None:
         await seed.run(options, myself, charter, _say, stop)
         return
-    verifier = await asyncio.to_thread(Verifier, charter)
+    files = await asyncio.to_thread(PieceStore(home.questions, charter).files)
+    verifier = await asyncio.to_thread(Verifier, charter, files=files)
     try:
         await asyncio.to_thread(verifier.check_charter)
         await seed.run_with_page(options, myself, charter, verifier, _say, stop)
