@@ -17,7 +17,7 @@ from waggle.network.transport.hivemind.network import open_network
 from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.new_charter import new_charter
-from waggle.tasks.question_file.piece_store import PieceStore
+from waggle.tasks.piece_store import PieceStore
 
 SUMS, OTHER = packed_sums(60), packed_sums(61)
 CHARTER = new_charter("Sums", {}, files=[("Sums", SUMS.file), ("More sums", OTHER.file)])

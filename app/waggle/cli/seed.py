@@ -16,7 +16,7 @@ from waggle.engine.control import server
 from waggle.engine.services import swarm_connection
 from waggle.network import questions_download, seed
 from waggle.network.identity import keys, membership
-from waggle.tasks.question_file.piece_store import PieceStore
+from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.sandbox.verifier import Verifier
 
 MANY = (65_536, 24_576, 10_240)  # open files, tried in turn: macOS refuses more than its kernel allows a process

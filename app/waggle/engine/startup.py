@@ -44,7 +44,7 @@ from waggle.sapo import sharing
 from waggle.sapo.question_mix import QuestionMix
 from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks.charter import Charter
-from waggle.tasks.question_file.piece_store import PieceStore
+from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
 

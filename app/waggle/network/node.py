@@ -37,7 +37,7 @@ from waggle.network.transport.tasks import end, watch
 from waggle.network.web.server import WebServer
 from waggle.network.web.statistics import SwarmStatistics, SwarmStatus
 from waggle.tasks import charter as charters
-from waggle.tasks.question_file.piece_store import PieceStore
+from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.rollout_group import Group, JudgedGroup
 
 log = logging.getLogger(__name__)

@@ -24,8 +24,8 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.choice import kind_of, transport_for
 from waggle.network.transport.interface import Callbacks, ConnectedPeer, PeerAway, Pong, Services, Transport, fetch
 from waggle.tasks.charter import Charter
+from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.question_file.packed import piece_hash
-from waggle.tasks.question_file.piece_store import PieceStore
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from waggle.network.transport.choice import kind_of, transport_for
 from waggle.network.transport.interface import Callbacks, ConnectedPeer, Pong, Services
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
-from waggle.tasks.question_file.piece_store import PieceStore
+from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.sandbox.verifier import Verifier
 
 

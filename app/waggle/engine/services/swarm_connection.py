@@ -36,7 +36,7 @@ from waggle.protocol.events_outbox import SentMessage
 from waggle.sapo.interfaces import Swarm
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
-from waggle.tasks.question_file.piece_store import PieceStore
+from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.sandbox.verifier import Verifier
 
 ENTRANTS = 100  # of a private swarm, in one event

@@ -60,8 +60,10 @@ class PieceStore:
 
     def remove(self, others: Iterable[Charter]) -> None:
         """Remove the pieces that none of the other charters names."""
+        if self._folder is None:
+            return
         needed = {digest for charter in others for digest in PieceStore(None, charter)._sizes}
-        for digest in self._sizes.keys() - needed if self._folder is not None else ():
+        for digest in self._sizes.keys() - needed:
             with suppress(OSError):  # it stays until Waggle's data are removed
                 (self._folder / f"{digest}{SUFFIX}").unlink(missing_ok=True)
 
