@@ -104,8 +104,8 @@ class _Download:
     ) -> None:
         rest = list(missing)
         until = time.monotonic() + patience
+        report(0, len(missing))
         while rest:
-            report(len(missing) - len(rest), len(missing))
             before = len(rest)
             for sha256 in tuple(rest):
                 if time.monotonic() > until:
@@ -113,13 +113,13 @@ class _Download:
                 if piece := await self._ask_peers(transport, sha256):
                     await asyncio.to_thread(self._store.add, piece)
                     rest.remove(sha256)
+                    report(len(missing) - len(rest), len(missing))
                     until = time.monotonic() + patience
             if len(rest) == before:
                 if time.monotonic() > until:
                     raise self._failure(len(rest), len(missing))
                 await self._read_directory(transport)
                 await asyncio.sleep(min(PASS_S, patience / 4))
-        report(len(missing), len(missing))
 
     async def _ask_peers(self, transport: Transport, sha256: bytes) -> bytes:
         """A piece from the first peer that gives it; empty if none does now."""
