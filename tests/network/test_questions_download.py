@@ -1,23 +1,27 @@
 """Pieces of people's own questions travel between peers on loopback; what has another hash is refused."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from network.loopback import fresh_identity, options, serving
+from network.loopback import SOON, Ear, fresh_identity, options, serving
 from tasks.question_file.questions import packed_sums
 from waggle.core.errors import SwarmError
+from waggle.core.peer_id import text_of
 from waggle.network.identity import membership
 from waggle.network.messages.addresses import peer_of
+from waggle.network.open_node import open_node
 from waggle.network.questions_download import download_questions
 from waggle.network.transport.hivemind.network import open_network
 from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.new_charter import new_charter
 from waggle.tasks.piece_store import PieceStore
+from waggle.tasks.sandbox.verifier import Verifier
 
 SUMS, OTHER = packed_sums(60), packed_sums(61)
 CHARTER = new_charter("Sums", {}, files=[("Sums", SUMS.file), ("More sums", OTHER.file)])
@@ -57,10 +61,10 @@ async def test_a_seed_gives_the_pieces_and_they_are_not_asked_for_twice(tmp_path
 
 
 async def test_another_content_is_refused_and_the_next_peer_is_asked(tmp_path: Path) -> None:
-    asked: list[bytes] = []
+    requests: list[bytes] = []
 
     def something_else(sha256: bytes) -> bytes:
-        asked.append(sha256)
+        requests.append(sha256)
         return b"something else"
 
     folder = tmp_path / "questions"
@@ -69,7 +73,7 @@ async def test_another_content_is_refused_and_the_next_peer_is_asked(tmp_path: P
         alone = options(seeds=(liar,), questions_folder=folder)
         with pytest.raises(SwarmError, match="something else, and was refused"):
             await download_questions(alone, fresh_identity(tmp_path, "own"), CHARTER, patience=4.0)
-        assert len(asked) == 1  # a liar is not asked again
+        assert len(requests) == 1  # a liar is not asked again
         assert PieceStore(folder, CHARTER).files() == {}
         async with serving(fresh_identity(tmp_path, "seed"), CHARTER, questions_folder=giver) as address:
             both = replace(alone, seeds=(liar, address))
@@ -104,3 +108,42 @@ async def test_only_members_get_the_pieces_of_a_private_swarm(tmp_path: Path) ->
         assert refused == b""
         await download_questions(options(seeds=(address,), questions_folder=folder, key=key), own, private)
     assert PieceStore(folder, private).missing() == ()
+
+
+async def test_a_seed_gets_the_pieces_from_a_member_that_joins_through_it(tmp_path: Path) -> None:
+    giver, folder = filled(tmp_path / "member"), tmp_path / "seed"
+    own = fresh_identity(tmp_path, "own")
+    async with serving(fresh_identity(tmp_path, "seed"), CHARTER, questions_folder=folder) as address:
+        async with serving(own, CHARTER, questions_folder=giver, seeds=(address,)), asyncio.timeout(SOON):
+            while PieceStore(folder, CHARTER).missing():
+                await asyncio.sleep(0.1)
+        newcomer = options(seeds=(address,), questions_folder=tmp_path / "newcomer")
+        await download_questions(newcomer, fresh_identity(tmp_path, "newcomer"), CHARTER)
+
+
+async def test_a_gateway_gives_the_pieces_to_its_members_alone(tmp_path: Path) -> None:
+    key = membership.new_key()
+    private = new_charter("Private", {}, files=[("Sums", SUMS.file)], admission=membership.public_key_of(key))
+    store = PieceStore(tmp_path / "lender", private)
+    assert store.add(SUMS.pieces[0])
+    own, newcomer = fresh_identity(tmp_path, "lender"), fresh_identity(tmp_path, "newcomer")
+    here = options(web_port=0, gateway=True, key=key, questions_folder=tmp_path / "lender")
+    with closing(Verifier(private, files=store.files())) as verifier:
+        lender = open_node(here, private, own, verifier, Ear())
+        try:
+            await lender.start()
+            gateway = f"ws://127.0.0.1:{lender.web_port}/gateway#{text_of(own.peer_id)}"
+            light = options(light=True, gateways=(gateway,), questions_folder=tmp_path / "newcomer")
+            other_key = replace(light, key=membership.new_key())
+            with pytest.raises(SwarmError, match="does not open"):
+                await download_questions(other_key, newcomer, private, patience=2.0)
+            await download_questions(replace(light, key=key), newcomer, private)
+        finally:
+            await lender.close()
+    assert PieceStore(tmp_path / "newcomer", private).files() == store.files()
+
+
+async def test_without_a_gateway_a_light_client_is_refused_in_words(tmp_path: Path) -> None:
+    here = options(light=True, questions_folder=tmp_path / "questions")
+    with pytest.raises(SwarmError, match="through gateways alone"):
+        await download_questions(here, fresh_identity(tmp_path, "own"), CHARTER)

@@ -14,7 +14,7 @@ from waggle.core import paths, settings
 from waggle.core.errors import SwarmError
 from waggle.engine.control import server
 from waggle.engine.services import swarm_connection
-from waggle.network import questions_download, seed
+from waggle.network import seed
 from waggle.network.identity import keys, membership
 from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.sandbox.verifier import Verifier
@@ -59,11 +59,16 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
     options = dataclasses.replace(options, relay=True, port=options.port or _port_of_old(home, options.host))
     myself = keys.load_or_create(home.identity)
     limit = chosen.computer.traffic_kb * 1000.0 or None
-    await questions_download.download_questions(options, myself, charter, limit=limit)
     if options.web_port is None:
-        await seed.run(options, myself, charter, _say, stop)
+        await seed.run(options, myself, charter, _say, stop, limit=limit)
         return
-    files = await asyncio.to_thread(PieceStore(home.questions, charter).files)
+    store = PieceStore(home.questions, charter)
+    if await asyncio.to_thread(store.missing):  # judging needs them: serve without a page until members gave them
+        plain = dataclasses.replace(options, web_port=None)
+        await seed.run(plain, myself, charter, _say, stop, limit=limit, only_until_complete=True)
+        if stop.is_set():
+            return
+    files = await asyncio.to_thread(store.files)
     verifier = await asyncio.to_thread(Verifier, charter, files=files)
     try:
         await asyncio.to_thread(verifier.check_charter)

@@ -7,9 +7,10 @@ asked any more. In a private swarm, the certificate that goes with each pull sho
 
 import asyncio
 import logging
+import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -22,7 +23,7 @@ from waggle.network.messages import directory
 from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.choice import kind_of, transport_for
-from waggle.network.transport.interface import Callbacks, ConnectedPeer, PeerAway, Pong, Services, Transport, fetch
+from waggle.network.transport.interface import Callbacks, ConnectedPeer, PeerAway, Services, Transport, fetch
 from waggle.tasks.charter import Charter
 from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.question_file.packed import piece_hash
@@ -37,6 +38,98 @@ MOST_PEERS = 8  # asked for one piece in one pass: a large swarm has hundreds
 
 def _no_report(_done: int, _total: int) -> None:
     return
+
+
+class PieceDownload:
+    """The peers that may have the pieces, and what is known of them. Belongs to the loop's thread.
+
+    `limit` is in bytes per second.
+    """
+
+    def __init__(self, options: SwarmOptions, identity: Identity, charter: Charter, limit: float | None = None) -> None:
+        self.charter, self.bandwidth = charter, BandwidthLimiter()
+        self.bandwidth.limit = limit
+        self.membership = Membership(charter, identity.peer_id, options.key)
+        self._store = PieceStore(options.questions_folder, charter)
+        self._own = identity.peer_id
+        self._peers = dict.fromkeys(map(peer_of, options.seeds))
+        self._givers = set[bytes]()  # gave a piece
+        self._silent = set[bytes]()  # did not answer
+        self._false = set[bytes]()  # gave something else
+
+    async def run(self, transport: Transport, report: Callable[[int, int], None], patience: float = math.inf) -> None:
+        """Store all missing pieces; see `download_questions`. Raises SwarmError."""
+        missing = await asyncio.to_thread(self._store.missing)
+        rest = list(missing)
+        until = time.monotonic() + patience
+        report(0, len(missing))
+        while rest:
+            before = len(rest)
+            for sha256 in tuple(rest):
+                if time.monotonic() > until:
+                    raise self._failure(len(rest), len(missing))
+                if piece := await self._ask_peers(transport, sha256):
+                    await asyncio.to_thread(self._store.add, piece)
+                    rest.remove(sha256)
+                    report(len(missing) - len(rest), len(missing))
+                    until = time.monotonic() + patience
+            if len(rest) == before:
+                if time.monotonic() > until:
+                    raise self._failure(len(rest), len(missing))
+                await self._read_directory(transport)
+                await asyncio.sleep(min(PASS_S, patience / 4))
+
+    async def _ask_peers(self, transport: Transport, sha256: bytes) -> bytes:
+        """A piece from the first peer that gives it; empty if none does now."""
+        callable_peers = [peer_id for peer_id in self._peers if peer_id not in self._false and peer_id != self._own]
+        random.shuffle(callable_peers)
+        callable_peers.sort(key=lambda peer_id: (peer_id not in self._givers, peer_id in self._silent))
+        for peer_id in callable_peers[:MOST_PEERS]:
+            while not self.bandwidth.may_receive():  # a limit that the person set
+                await asyncio.sleep(PAY_S)
+            if piece := await self._pull(transport, peer_id, sha256):
+                return piece
+        return b""
+
+    async def _pull(self, transport: Transport, peer_id: bytes, sha256: bytes) -> bytes:
+        began, blob = time.monotonic(), b""
+        with suppress(PeerAway):  # our own network just ended: the next pass finds it again
+            blob = await fetch(
+                transport, self.bandwidth, origin=peer_id, via=(), sha256=sha256, seconds=PULL_S,
+                certificate=self.membership.certificate(),
+            )  # fmt: skip
+        if not blob:
+            log.debug("peer %s gives no piece of the questions", short_id(peer_id))
+            if time.monotonic() - began > PULL_S / 2:
+                self._silent.add(peer_id)
+            return b""
+        if piece_hash(blob) != sha256.hex():
+            log.info("peer %s gives something else than a piece of the questions; others are asked", short_id(peer_id))
+            self._false.add(peer_id)
+            return b""
+        self._givers.add(peer_id)
+        return blob
+
+    async def _read_directory(self, transport: Transport) -> None:
+        with suppress(PeerAway):  # the peers that are connected remain
+            entries = await transport.network.read_directory(directory.key_of(self.charter.digest, 0, 0))
+            self._peers.update(dict.fromkeys(entries))
+
+    def add_connected(self, peers: Sequence[ConnectedPeer]) -> None:
+        """Ask these peers, too."""
+        self._peers.update(dict.fromkeys(peer.peer_id for peer in peers))
+
+    def add_gateway(self, peer_id: bytes, refusal: str) -> None:
+        """Ask this gateway, too, unless it takes no part here."""
+        if not refusal:
+            self._peers[peer_id] = None
+
+    def _failure(self, missing: int, total: int) -> SwarmError:
+        refused = " What some of them gave was something else, and was refused." if self._false else ""
+        return SwarmError(
+            f"Nobody gave the questions of {self.charter.name}: {missing} of {total} parts are missing.{refused}",
+            "Members who have them may be off. Try again later, or ask for a newer invite.",
+        )
 
 
 async def download_questions(
@@ -63,110 +156,22 @@ async def download_questions(
             "This computer takes part through gateways alone, and none is named.",
             "Name the gateway of a member in swarm.gateways.",
         )
-    bandwidth = BandwidthLimiter()
-    bandwidth.limit = limit
-    download = _Download(options, identity, charter, store, bandwidth)
+    download = PieceDownload(options, identity, charter, limit)
     options = replace(options, port=0, relay=False, upnp=False, through="direct")  # nobody has to call us yet
-    transport = transport_for(options, identity)(download.callbacks())
+    transport = transport_for(options, identity)(_callbacks(download))
     await transport.start()
     try:
-        await download.run(transport, missing, report, patience)
+        await download.run(transport, report, patience)
     finally:
         await transport.close()
 
 
-class _Download:
-    """The peers that may have the pieces, and what is known of them."""
-
-    def __init__(
-        self, options: SwarmOptions, identity: Identity, charter: Charter, store: PieceStore, bandwidth: BandwidthLimiter
-    ) -> None:
-        self._charter, self._store, self._bandwidth = charter, store, bandwidth
-        self._own = identity.peer_id
-        self._membership = Membership(charter, identity.peer_id, options.key)
-        self._peers = dict.fromkeys(map(peer_of, options.seeds))
-        self._givers = set[bytes]()  # gave a piece
-        self._silent = set[bytes]()  # did not answer
-        self._false = set[bytes]()  # gave something else
-
-    def callbacks(self) -> Callbacks:
-        return Callbacks(
-            services=Services(digest=self._charter.digest, member=self._membership.admits),
-            report=lambda event: None,
-            membership=self._membership,
-            on_peers=self._add_connected,
-            on_handshake=self._add_gateway,
-            bandwidth=self._bandwidth,
-        )
-
-    async def run(
-        self, transport: Transport, missing: tuple[bytes, ...], report: Callable[[int, int], None], patience: float
-    ) -> None:
-        rest = list(missing)
-        until = time.monotonic() + patience
-        report(0, len(missing))
-        while rest:
-            before = len(rest)
-            for sha256 in tuple(rest):
-                if time.monotonic() > until:
-                    raise self._failure(len(rest), len(missing))
-                if piece := await self._ask_peers(transport, sha256):
-                    await asyncio.to_thread(self._store.add, piece)
-                    rest.remove(sha256)
-                    report(len(missing) - len(rest), len(missing))
-                    until = time.monotonic() + patience
-            if len(rest) == before:
-                if time.monotonic() > until:
-                    raise self._failure(len(rest), len(missing))
-                await self._read_directory(transport)
-                await asyncio.sleep(min(PASS_S, patience / 4))
-
-    async def _ask_peers(self, transport: Transport, sha256: bytes) -> bytes:
-        """A piece from the first peer that gives it; empty if none does now."""
-        callable_peers = [peer_id for peer_id in self._peers if peer_id not in self._false and peer_id != self._own]
-        random.shuffle(callable_peers)
-        callable_peers.sort(key=lambda peer_id: (peer_id not in self._givers, peer_id in self._silent))
-        for peer_id in callable_peers[:MOST_PEERS]:
-            while not self._bandwidth.may_receive():  # a limit that the person set
-                await asyncio.sleep(PAY_S)
-            if piece := await self._pull(transport, peer_id, sha256):
-                return piece
-        return b""
-
-    async def _pull(self, transport: Transport, peer_id: bytes, sha256: bytes) -> bytes:
-        began, blob = time.monotonic(), b""
-        with suppress(PeerAway):  # our own network just ended: the next pass finds it again
-            blob = await fetch(
-                transport, self._bandwidth, origin=peer_id, via=(), sha256=sha256, seconds=PULL_S,
-                certificate=self._membership.certificate(),
-            )  # fmt: skip
-        if not blob:
-            log.debug("peer %s gives no piece of the questions", short_id(peer_id))
-            if time.monotonic() - began > PULL_S / 2:
-                self._silent.add(peer_id)
-            return b""
-        if piece_hash(blob) != sha256.hex():
-            log.info("peer %s gives something else than a piece of the questions; others are asked", short_id(peer_id))
-            self._false.add(peer_id)
-            return b""
-        self._givers.add(peer_id)
-        return blob
-
-    async def _read_directory(self, transport: Transport) -> None:
-        with suppress(PeerAway):  # the peers that are connected remain
-            entries = await transport.network.read_directory(directory.key_of(self._charter.digest, 0, 0))
-            self._peers.update(dict.fromkeys(entries))
-
-    def _add_connected(self, peers: list[ConnectedPeer], _pongs: dict[bytes, Pong]) -> None:
-        self._peers.update(dict.fromkeys(peer.peer_id for peer in peers))
-
-    def _add_gateway(self, peer_id: bytes, refusal: str) -> None:
-        if not refusal:
-            self._peers[peer_id] = None
-
-    def _failure(self, missing: int, total: int) -> SwarmError:
-        refused = " What some of them gave was something else, and was refused." if self._false else ""
-        return SwarmError(
-            f"Nobody gave the questions of {self._charter.name}: {missing} of {total} parts are missing.{refused}",
-            "Members who have them may be off. Try again later, or ask for a newer invite.",
-        )
+def _callbacks(download: PieceDownload) -> Callbacks:
+    return Callbacks(
+        services=Services(digest=download.charter.digest, member=download.membership.admits),
+        report=lambda event: None,
+        membership=download.membership,
+        on_peers=lambda peers, pongs: download.add_connected(peers),
+        on_handshake=download.add_gateway,
+        bandwidth=download.bandwidth,
+    )
