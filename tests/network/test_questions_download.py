@@ -71,7 +71,7 @@ async def test_another_content_is_refused_and_the_next_peer_is_asked(tmp_path: P
     giver = filled(tmp_path / "seed")
     async with giving("liar", tmp_path, something_else) as liar:
         alone = options(seeds=(liar,), questions_folder=folder)
-        with pytest.raises(SwarmError, match="something else, and was refused"):
+        with pytest.raises(SwarmError, match="was something else, and was refused"):
             await download_questions(alone, fresh_identity(tmp_path, "own"), CHARTER, patience=4.0)
         assert len(requests) == 1  # a liar is not asked again
         assert PieceStore(folder, CHARTER).files() == {}

@@ -125,9 +125,13 @@ class PieceDownload:
             self._peers[peer_id] = None
 
     def _failure(self, missing: int, total: int) -> SwarmError:
-        refused = " What some of them gave was something else, and was refused." if self._false else ""
+        if self._false:
+            return SwarmError(
+                f"What some peers gave as questions of {self.charter.name} was something else, and was refused.",
+                "Nobody else has them now. Try again later, or ask for a newer invite.",
+            )
         return SwarmError(
-            f"Nobody gave the questions of {self.charter.name}: {missing} of {total} parts are missing.{refused}",
+            f"Nobody gave the questions of {self.charter.name}: {missing} of {total} parts are missing.",
             "Members who have them may be off. Try again later, or ask for a newer invite.",
         )
 
