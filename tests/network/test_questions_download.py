@@ -1,6 +1,8 @@
 """Pieces of people's own questions travel between peers on loopback; what has another hash is refused."""
 
 import asyncio
+import json
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
@@ -21,6 +23,8 @@ from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.new_charter import new_charter
 from waggle.tasks.piece_store import PieceStore
+from waggle.tasks.question_file.preview import packed_file
+from waggle.tasks.question_file.reader import read_questions
 from waggle.tasks.sandbox.verifier import Verifier
 
 SUMS, OTHER = packed_sums(60), packed_sums(61)
@@ -147,3 +151,22 @@ async def test_without_a_gateway_a_light_client_is_refused_in_words(tmp_path: Pa
     here = options(light=True, questions_folder=tmp_path / "questions")
     with pytest.raises(SwarmError, match="through gateways alone"):
         await download_questions(here, fresh_identity(tmp_path, "own"), CHARTER)
+
+
+async def test_a_file_of_several_pieces_arrives_whole_and_what_came_before_is_kept(tmp_path: Path) -> None:
+    lines = (json.dumps({"question": f"{i}: {os.urandom(700).hex()}?", "answer": i}) for i in range(3500))
+    large = packed_file(read_questions("large.jsonl", "\n".join(lines).encode()))
+    assert len(large.pieces) >= 3
+    charter = new_charter("Large", {}, files=[("Large", large.file)])
+    giver, folder = PieceStore(tmp_path / "seed", charter), tmp_path / "questions"
+    assert giver.add(large.pieces[0])
+    async with serving(fresh_identity(tmp_path, "seed"), charter, questions_folder=tmp_path / "seed") as address:
+        here, own = options(seeds=(address,), questions_folder=folder), fresh_identity(tmp_path, "own")
+        with pytest.raises(SwarmError, match="parts are missing"):
+            await download_questions(here, own, charter, patience=2.0)
+        assert all(giver.add(piece) for piece in large.pieces)
+        reports: list[tuple[int, int]] = []
+        await download_questions(here, own, charter, report=lambda done, total: reports.append((done, total)))
+    assert reports[-1] == (len(large.pieces) - 1, len(large.pieces) - 1)
+    with closing(Verifier(charter, files=PieceStore(folder, charter).files())) as verifier:
+        assert len(verifier.held_out(large.file.dataset, "dev", 5)) == 5
