@@ -14,6 +14,7 @@ from network.loopback import SOON, Ear, fresh_identity, options, serving
 from tasks.question_file.questions import packed_sums
 from waggle.core.errors import SwarmError
 from waggle.core.peer_id import text_of
+from waggle.network import seed
 from waggle.network.identity import membership
 from waggle.network.messages.addresses import peer_of
 from waggle.network.open_node import open_node
@@ -123,6 +124,24 @@ async def test_a_seed_gets_the_pieces_from_a_member_that_joins_through_it(tmp_pa
                 await asyncio.sleep(0.1)
         newcomer = options(seeds=(address,), questions_folder=tmp_path / "newcomer")
         await download_questions(newcomer, fresh_identity(tmp_path, "newcomer"), CHARTER)
+
+
+async def test_a_seed_with_a_page_serves_plainly_until_it_has_the_pieces_it_judges_with(tmp_path: Path) -> None:
+    lines: list[str] = []
+    here = options(questions_folder=tmp_path / "seed")
+    own = fresh_identity(tmp_path, "seed")
+    first = asyncio.create_task(seed.run(here, own, CHARTER, lines.append, asyncio.Event(), only_until_complete=True))
+    async with asyncio.timeout(SOON):
+        while not (address := next((line for line in lines if line.startswith("/")), "")):
+            await asyncio.sleep(0.05)
+        giver = options(questions_folder=filled(tmp_path / "member"), seeds=(address,))
+        stop = asyncio.Event()
+        member = asyncio.create_task(seed.run(giver, fresh_identity(tmp_path, "member"), CHARTER, lambda line: None, stop))
+        await first
+        stop.set()
+        await member
+    assert PieceStore(tmp_path / "seed", CHARTER).missing() == ()
+    assert "The swarm's questions: 2 of 2 parts are here" in lines
 
 
 async def test_a_gateway_gives_the_pieces_to_its_members_alone(tmp_path: Path) -> None:
