@@ -20,7 +20,7 @@ FILES = {
     "events/20261121T201809-145887.jsonl": "record", "events/writing.part": "record", "swarms.json": "swarms",
     f"charters/{HASH}.json": "swarms", f"charters/{HASH}.key": "swarms", "known_peers.json": "swarms",
     f"known_peers/{HASH}.json": "swarms", "standings.damaged": "swarms", f"marks/{HASH}.msgpack": "swarms",
-    "logs/waggle.log": "log", "logs/waggle.log.1": "log",
+    f"questions/{HASH}.piece": "swarms", "logs/waggle.log": "log", "logs/waggle.log.1": "log",
 }  # fmt: skip
 RARE = {  # what a kill, damage, Windows or an early version leaves
     "identity.new": "identity", "identity.k3_x9ab2.new": "identity", "control/engine.port": "settings",
@@ -36,6 +36,7 @@ RARE = {  # what a kill, damage, Windows or an early version leaves
     "history.damaged": "history", "history.rebuilding": "history", "history.rebuilding-journal": "history",
     "swarms.new": "swarms", "swarms.damaged": "swarms", "known_peers.damaged": "swarms", "known_peers.json.new": "swarms",
     f"known_peers/{HASH}.damaged": "swarms", f"charters/{HASH}.new": "swarms", f"charters/{HASH}.key.new": "swarms",
+    f"questions/{HASH}.piece.new": "swarms",
     f"marks/{HASH}.msgpack.new": "swarms", f"marks/{HASH}.damaged": "swarms", "logs/waggle.log.3": "log",
 }  # fmt: skip
 THEIRS = (
@@ -44,7 +45,7 @@ THEIRS = (
     "checkpoints/journal-rome", "album/wedding.jpg", "album/r00000001.safetensors.bak", "models/llama/checkpoints/a.bin",
     "models/llama/album/b.jpg", "history.md", "models/llama/history.md", "events/2026.jsonl", "swarms.csv", "standings.xlsx",
     "control/motor.py", "charters/magna.json", "known_peers/friends.json", "marks/school.msgpack", "identity.old.key",
-    "logs/waggle.log.gz", "frugality.jsonl",
+    "questions/mine.csv", "logs/waggle.log.gz", "frugality.jsonl",
 )  # fmt: skip
 
 

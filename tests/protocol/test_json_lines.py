@@ -14,6 +14,7 @@ from waggle.protocol import (
     events_models,
     events_outbox,
     events_playground,
+    events_questions,
     events_swarms,
     json_lines,
 )
@@ -108,6 +109,7 @@ def test_the_union_of_events_is_complete():
             events_outbox,
             events_chat,
             events_playground,
+            events_questions,
         )
         for kind in vars(part).values()
     ]

@@ -47,9 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     return _say(describe(status(home), time.time()))
 
 
-def ask(home: paths.Home, command: commands.AnyCommand) -> list[AnyEvent]:
-    """The engine's answers to a command. Raises EngineError if it is refused."""
-    answers = server.send_command(home, command)
+def ask(home: paths.Home, command: commands.AnyCommand, seconds: float = server.ANSWER_SECONDS) -> list[AnyEvent]:
+    """The engine's answers to a command. Raises EngineError if it is refused, or does not answer in time."""
+    answers = server.send_command(home, command, seconds)
     if isinstance(answers[-1], events.CommandRefused):
         raise EngineError(answers[-1].title, answers[-1].advice)
     return answers

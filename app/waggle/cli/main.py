@@ -18,6 +18,7 @@ COMMANDS = {  # -> what `waggle --help` says about it
     "engine": "contribute without a window; prints events as JSON lines",
     "seed": "help others find the swarm; trains nothing",
     "ctl": "control a running engine",
+    "swarm": "create a swarm, also from your own questions; preview these; join a swarm; write an invite",
     "export": "write the trained model as a transformers folder, or push it to the hub",
     "token": "store your token of the model hub in the keychain of this computer",
     "fit": "say whether a model can be trained on this computer, how, and how fast",
@@ -106,6 +107,10 @@ def _import_command(name: str) -> Command:
             from waggle.cli import ctl
 
             return ctl
+        case "swarm":
+            from waggle.cli import swarm
+
+            return swarm
         case "export":
             from waggle.cli import export
 

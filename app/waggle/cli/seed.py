@@ -16,6 +16,7 @@ from waggle.engine.control import server
 from waggle.engine.services import swarm_connection
 from waggle.network import seed
 from waggle.network.identity import keys, membership
+from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.sandbox.verifier import Verifier
 
 MANY = (65_536, 24_576, 10_240)  # open files, tried in turn: macOS refuses more than its kernel allows a process
@@ -57,10 +58,18 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
     # Invites contain its address, so it keeps the port that it found at its first start.
     options = dataclasses.replace(options, relay=True, port=options.port or _port_of_old(home, options.host))
     myself = keys.load_or_create(home.identity)
+    limit = chosen.computer.traffic_kb * 1000.0 or None
     if options.web_port is None:
-        await seed.run(options, myself, charter, _say, stop)
+        await seed.run(options, myself, charter, _say, stop, limit=limit)
         return
-    verifier = await asyncio.to_thread(Verifier, charter)
+    store = PieceStore(home.questions, charter)
+    if await asyncio.to_thread(store.missing):  # judging needs them: serve without a page until members gave them
+        plain = dataclasses.replace(options, web_port=None)
+        await seed.run(plain, myself, charter, _say, stop, limit=limit, only_until_complete=True)
+        if stop.is_set():
+            return
+    files = await asyncio.to_thread(store.files)
+    verifier = await asyncio.to_thread(Verifier, charter, files=files)
     try:
         await asyncio.to_thread(verifier.check_charter)
         await seed.run_with_page(options, myself, charter, verifier, _say, stop)

@@ -106,6 +106,11 @@ class Home:
         return self.root / "charters"
 
     @property
+    def questions(self) -> Path:
+        """The folder of people's own questions, in pieces that are named by their hash."""
+        return self.root / "questions"
+
+    @property
     def reputation(self) -> Path:
         return self.root / "standings.json"
 
@@ -122,7 +127,7 @@ class Home:
     def prepare(self) -> "Home":
         """Make the folders. Raises OSError."""
         of_swarm = self.swarm("any")
-        folders = (of_swarm.known_peers.parent, of_swarm.scores.parent, self.charters, self.events, self.control)
+        folders = (of_swarm.known_peers.parent, of_swarm.scores.parent, self.charters, self.questions, self.events, self.control)
         for folder in (self.root, self.model.checkpoints, *folders):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return self

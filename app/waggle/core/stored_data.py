@@ -51,7 +51,7 @@ OF_HOME: dict[DataKind, tuple[str, ...]] = {
     "record": (f"events/{RECORD}", "events/writing.part"),
     "swarms": _file_names(
         "swarms.json", "standings.json", "known_peers.json", f"known_peers/{HASH}.json", f"charters/{HASH}.json",
-        f"charters/{HASH}.key", f"marks/{HASH}.msgpack",
+        f"charters/{HASH}.key", f"marks/{HASH}.msgpack", f"questions/{HASH}.piece",
     ),
     "log": ("logs/waggle.log", "logs/waggle.log.[0-9]"),
 }  # fmt: skip

@@ -14,6 +14,7 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.services.chat import ChatService
 from waggle.engine.services.identity import IdentityService
 from waggle.engine.services.models import ModelService
+from waggle.engine.services.own_questions import OwnQuestionsService
 from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.swarms import SwarmService
 from waggle.engine.storage.history import History
@@ -40,6 +41,7 @@ class Services:
     identity: IdentityService
     models: ModelService
     swarms: SwarmService
+    questions: OwnQuestionsService
     change_settings: Callable[[Mapping[str, Value]], object]
 
 
@@ -73,6 +75,8 @@ class EngineHandler:
                 | commands.ForgetSwarm() | commands.WriteInvite()
             ):  # fmt: skip
                 answers += await self._services.swarms.obey(command)
+            case commands.PreviewQuestions():
+                answers.append(await self._services.questions.obey(command))
             case (
                 commands.QueryDays() | commands.BackUpIdentity() | commands.CheckBackup() | commands.RestoreIdentity()
                 | commands.RenewIdentity()

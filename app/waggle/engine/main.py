@@ -34,6 +34,7 @@ from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog
 from waggle.engine.services import ended_swarms, models, swarms
 from waggle.engine.services.identity import IdentityService
+from waggle.engine.services.own_questions import OwnQuestionsService
 from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
 from waggle.engine.storage.history import History
 from waggle.engine.storage.history_recovery import open_or_rebuild
@@ -240,6 +241,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
                 home, chosen, partial(lifecycle.restart, unrelated=NOT_CAUSED_BY_SWARM), live_settings.change,
                 lambda: live_settings.now.swarm.light, lambda: prepared.current_swarm if (prepared := node()) else None,
             ),
+            questions=OwnQuestionsService(lambda: prepared.services.playground if (prepared := node()) else None),
             change_settings=live_settings.change,
         )  # fmt: skip
         handler = EngineHandler(

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import waggle
 from waggle.core import paths
+from waggle.core.errors import Stopped
 from waggle.core.peer_id import text_of
 from waggle.core.settings import ComputerSettings, Settings
 from waggle.engine.command_handler import NodeServices
@@ -43,6 +44,7 @@ from waggle.sapo import sharing
 from waggle.sapo.question_mix import QuestionMix
 from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks.charter import Charter
+from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -106,6 +108,7 @@ async def prepare_node(
     charter = await swarm_connection.charter_of(home, chosen)
     specialties = swarm_connection.chosen_specialties(chosen, charter)
     identity = keys.load_or_create(home.identity)
+    await _download_questions(home, chosen, charter, identity, host, computer().traffic_kb * 1000.0 or None)
     examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1000.0
     commit = checkpoint.commit_of(home.model.checkpoints, chosen.model.name)
     folder = await model_source.find_model(
@@ -115,7 +118,7 @@ async def prepare_node(
 
     _publish_part(publisher, 1)
     (verifier, held_out), (machine, fit, opened) = await _run_both(
-        _start_verifier(charter, chosen, publisher, stack),
+        _start_verifier(charter, home, chosen, publisher, stack),
         _fit_and_open(home, folder, chosen, publisher, policy_thread, opening.parts_for),
     )
 
@@ -189,10 +192,34 @@ async def _run_both(task: Awaitable[First], other_task: Awaitable[Second]) -> tu
     return first, second
 
 
+async def _download_questions(
+    home: paths.Home, chosen: Settings, charter: Charter, identity: keys.Identity, host: NodeHost, limit: float | None
+) -> None:
+    """Download the charter's own questions if they are not here. Raises SwarmError, and Stopped."""
+
+    def report(done: int, total: int) -> None:
+        part = f"Downloading the swarm's questions: {done} of {total} parts"
+        host.publisher.publish(events.Preparing(part=part, done=0, parts=len(PARTS), long=True))
+
+    download = asyncio.ensure_future(swarm_connection.download_missing_questions(home, chosen, charter, identity, limit, report))
+    stopping = asyncio.ensure_future(host.stopped.wait())
+    try:
+        await asyncio.wait((download, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if not download.done():
+            raise Stopped
+        download.result()
+    finally:
+        for task in (download, stopping):
+            task.cancel()
+        await asyncio.wait((download, stopping))
+
+
 async def _start_verifier(
-    charter: Charter, chosen: Settings, publisher: EventPublisher, stack: AsyncExitStack
+    charter: Charter, home: paths.Home, chosen: Settings, publisher: EventPublisher, stack: AsyncExitStack
 ) -> tuple[Verifier, tuple[Question, ...]]:
-    verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_report_verifier_restart, publisher))
+    files = await asyncio.to_thread(PieceStore(home.questions, charter).files)
+    restarted = partial(_report_verifier_restart, publisher)
+    verifier = await asyncio.to_thread(Verifier, charter, files=files, restarted=restarted)
     stack.callback(verifier.close)
     held_out = await asyncio.to_thread(_check_and_reserve, verifier, charter, chosen.learning.held_out_questions)
     _publish_part(publisher, 2)  # what startup waits for now, if the model is not open yet
@@ -319,9 +346,12 @@ def _check_and_reserve(verifier: Verifier, charter: Charter, count: int) -> tupl
 
 
 def _trial_questions(verifier: Verifier, charter: Charter) -> list[Question]:
-    """Reserved questions of all specialties, as many of each."""
+    """Reserved questions of all specialties, as many of each. A small file of questions may have none: then others of it."""
     each = max(1, form_choice.QUESTIONS // len(charter.specialties))
-    return [question for specialty in charter.specialties for question in verifier.held_out(specialty.dataset, "dev", each)]
+    names = [specialty.dataset for specialty in charter.specialties]
+    return [
+        question for name in names for question in verifier.held_out(name, "dev", each) or verifier.held_out(name, "train", each)
+    ]
 
 
 def _model_name(folder: Path, parameters: int) -> str:

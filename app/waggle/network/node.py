@@ -37,6 +37,7 @@ from waggle.network.transport.tasks import end, watch
 from waggle.network.web.server import WebServer
 from waggle.network.web.statistics import SwarmStatistics, SwarmStatus
 from waggle.tasks import charter as charters
+from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.rollout_group import Group, JudgedGroup
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ class SwarmNode:
         self._accounts = PeerAccounts(reputations=ReputationTable(known=known or ()))
         self._reputations, self._bandwidth = self._accounts.reputations, self._accounts.bandwidth
         self._changes = ReputationChanges(self._reputations)
+        self._pieces = PieceStore(options.questions_folder, charter)
         self._upload_limit = AddressRangeRateLimit(UPLOAD_RATE, UPLOAD_BURST)
         self._address_ranges: dict[bytes, str] = {}  # of every connected peer
         self._pool = GroupPool(charter, options.pool_capacity, context.clock)
@@ -261,9 +263,15 @@ class SwarmNode:
             log.debug("peer %s gets no payload: its certificate does not hold here now", short_id(peer_id))
             return b""
         sha256 = request[:DIGEST_BYTES]
-        published = self._publisher.get(sha256)
-        blob = published.blob if published else self.leaderboard.get(sha256) or self._gateway.uploaded(sha256)
+        blob = await self._own_payload(sha256) or self._gateway.uploaded(sha256)
         return self._give(peer_id, self._address_range(peer_id), sha256, blob)
+
+    async def _own_payload(self, sha256: bytes) -> bytes:
+        """A payload that this node serves itself: groups, its answer sheet, or a piece of the swarm's own questions."""
+        published = self._publisher.get(sha256)
+        if blob := published.blob if published else self.leaderboard.get(sha256):
+            return blob
+        return await asyncio.to_thread(self._pieces.get, sha256) if self._pieces.names(sha256) else b""
 
     def _give(self, peer_id: bytes, source: str, sha256: bytes, blob: bytes) -> bytes:
         """A payload for a peer or a light client, counted; b"" if the share of its address range, or a limit, is used up."""
@@ -276,6 +284,8 @@ class SwarmNode:
             return b""
         self._bandwidth.count_sent(receiver, len(blob))
         published = self._publisher.get(sha256)
+        if self._pieces.names(sha256):
+            return self.outbox.add("questions", blob, peer_id)
         if published is None:  # an answer sheet of ours, or something that a light client uploaded
             return self.outbox.add("sheet", blob, peer_id) if blob == self.leaderboard.get(sha256) else blob
         self._reputations.record_pull(peer_id, len(published.record.groups))
@@ -292,8 +302,7 @@ class SwarmNode:
         return await self._publisher.put(self._transport, peer_id, signed, expires_at)
 
     async def _pull_for(self, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
-        published = self._publisher.get(sha256)
-        if blob := published.blob if published else self.leaderboard.get(sha256):
+        if blob := await self._own_payload(sha256):
             return blob
         if not self._bandwidth.may_receive():
             return b""

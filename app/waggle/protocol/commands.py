@@ -74,11 +74,37 @@ class ListSwarms(Command, frozen=True, kw_only=True, tag=True):
     """Answered by KnownSwarms, then CommandDone."""
 
 
+Grader = Annotated[str, msgspec.Meta(max_length=32)]  # empty: guessed from the answers
+FilePath = Annotated[str, msgspec.Meta(max_length=4096)]
+
+
+class PreviewQuestions(Command, frozen=True, kw_only=True, tag=True):
+    """Read a person's own file of questions. Answered by QuestionsPreviewed, also if something is wrong with the file.
+
+    With `try_model`, the own model answers some of them if it is open, which takes up to minutes.
+    """
+
+    path: FilePath
+    grader: Grader = ""
+    tolerance: float = 0.0
+    try_model: bool = True
+
+
+class NewQuestionFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A person's own questions for a new swarm. Without a title, the file's name becomes the title."""
+
+    path: FilePath
+    title: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    grader: Grader = ""
+    tolerance: float = 0.0
+
+
 class CreateSwarm(Command, frozen=True, kw_only=True, tag=True):
-    """Create a charter from (dataset, difficulty) pairs, and store it. Answered by SwarmCreated and KnownSwarms."""
+    """Create a charter from (dataset, difficulty) pairs and own files, and store it. Answered by SwarmCreated and KnownSwarms."""
 
     name: Annotated[str, msgspec.Meta(max_length=200)]
     specialties: Annotated[tuple[tuple[str, Difficulty], ...], msgspec.Meta(max_length=192)]
+    files: Annotated[tuple[NewQuestionFile, ...], msgspec.Meta(max_length=16)] = ()
     model_hint: Annotated[str, msgspec.Meta(max_length=200)] = ""
     private: bool = False
 
@@ -110,7 +136,6 @@ class QueryDays(Command, frozen=True, kw_only=True, tag=True):
 
 
 Passphrase = Annotated[str, msgspec.Meta(max_length=1024)]
-FilePath = Annotated[str, msgspec.Meta(max_length=4096)]
 
 
 class BackUpIdentity(Command, frozen=True, kw_only=True, tag=True):
@@ -216,6 +241,7 @@ ChatCommand = OfferChat | SendMessage | StopReplies | ClearChat
 TryingCommand = PoseQuestion | AskModel
 ModelCommand = ListModels | ChooseModel | RemoveModel | ExportModel
 PersonCommand = QueryDays | BackUpIdentity | CheckBackup | RestoreIdentity | RenewIdentity
+QuestionsCommand = PreviewQuestions
 SwarmCommand = ListSwarms | CreateSwarm | ReadInvite | ChooseSwarm | ForgetSwarm | WriteInvite
 AnyCommand = (
     ChatCommand
@@ -223,6 +249,7 @@ AnyCommand = (
     | ModelCommand
     | PersonCommand
     | SwarmCommand
+    | QuestionsCommand
     | ChangeSettings
     | ChoosePeer
     | Pause

@@ -14,7 +14,7 @@ class SentMessage(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     at: float
-    kind: Literal["groups", "announcement", "greeting", "charter", "sheet"]
+    kind: Literal["groups", "announcement", "greeting", "charter", "sheet", "questions"]
     to: str
     size: Count  # bytes, as they travelled
     text: str

@@ -19,12 +19,19 @@ class SpecialtyOffer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpecialtyDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """A specialty of a swarm, with its levels and a sample question of the first."""
+    """A specialty of a swarm, with its levels and a sample question of the first.
+
+    People's own questions have no levels; `questions` is 0 for all others. `samples` are texts of a stranger.
+    """
 
     title: str
     levels: tuple[str, ...] = ()
     sample: str = ""
     unchecked: tuple[str, ...] = ()  # of these levels, those of which nobody checked the answers
+    samples: tuple[str, ...] = ()  # of people's own questions, cut after 300 characters
+    questions: int = 0
+    file_bytes: int = 0  # to download
+    grader_title: str = ""
 
 
 class SwarmDetails(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from waggle.protocol import (
     events_models,
     events_outbox,
     events_playground,
+    events_questions,
     events_swarms,
 )
 from waggle.protocol.schedule import ScheduleDecision
@@ -105,6 +106,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     created: events_swarms.SwarmCreated | None = None
     looked: events_swarms.InviteRead | None = None
     invite: events_swarms.InviteWritten | None = None  # to the current swarm
+    previewed: events_questions.QuestionsPreviewed | None = None
     compared: events_leaderboard.ModelsCompared | None = None
     days: events_identity.DailyTotals | None = None
     since: tuple[events.RoundSummary, ...] = ()  # rounds not in `days`; by their order, as a clock may be set back
@@ -137,6 +139,7 @@ AnyEvent = (
     events.EngineEvent
     | events_leaderboard.ComparingEvent
     | events_swarms.SwarmEvent
+    | events_questions.QuestionsEvent
     | events_identity.PersonEvent
     | events_models.ModelEvent
     | events_playground.PlaygroundEvent
@@ -289,6 +292,8 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             | events_swarms.StartedAgain()
         ):
             return _apply_swarm_list(state, event)
+        case events_questions.QuestionsPreviewed():
+            return replace(state, previewed=event)
         case events_leaderboard.ModelsCompared():
             return replace(state, compared=event)
         case events_playground.QuestionPosed():

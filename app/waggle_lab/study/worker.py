@@ -22,6 +22,7 @@ from waggle.practice.trial import Setup, Trial
 from waggle.sapo.sharing import strategy
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.charter import read as read_charter
+from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab import provenance
@@ -122,7 +123,9 @@ def charter_of(file: str) -> Charter:
 
 @cache
 def _verifier(charter: str) -> Verifier:
-    verifier = Verifier(charter_of(charter))
+    home = Path(os.path.expanduser(charter)).absolute().parents[1]  # of a charter that Waggle stored, with its own questions
+    files = PieceStore(home / "questions", charter_of(charter)).files()
+    verifier = Verifier(charter_of(charter), files=files)
     atexit.register(verifier.close)
     return verifier
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from waggle.core.errors import EngineError
 from waggle.engine.runtime import round_events
@@ -29,6 +29,8 @@ SEARCHED_QUESTIONS = 256  # among which to look for a reserved one: about one in
 BATCH_SIZE = 16  # questions per request to the verifier
 SEED_RANGE = 1 << 20  # numbers beyond it repeat earlier questions
 THREAD = ThreadPoolExecutor(1, thread_name_prefix="try")  # for the life of the process: MLX never frees a thread's memory
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,15 @@ class PlaygroundService:
                 return await asyncio.get_running_loop().run_in_executor(THREAD, self._ask, command)
             case _:
                 assert_never(command)
+
+    async def in_thread(self, work: Callable[[], Result]) -> Result:
+        """Do work in the thread in which snapshots answer."""
+        return await asyncio.get_running_loop().run_in_executor(THREAD, work)
+
+    def newest_answers(self, questions: Sequence[Question]) -> list[Completion]:
+        """A completion of the newest snapshot for each question. Only in the thread of `in_thread`. Raises WaggleError."""
+        training, snapshot = self.snapshots.require_room(1), self.snapshots.available()[-1]
+        return [self._answers(question, snapshot, training, 1, LOW_TEMPERATURE)[0] for question in questions]
 
     def _pose(self, command: commands.PoseQuestion) -> events_playground.QuestionPosed:
         epoch = epoch_at(self.clock()) if command.to_share else 0
@@ -104,7 +115,7 @@ class PlaygroundService:
             completions.append(_by_hand(command.mine))
         judged = self.node.verifier.judge([(question, completion) for completion in completions])
         judged_completions = [
-            _shown_completion(completion, verdict) for completion, verdict in zip(completions, judged, strict=True)
+            shown_completion(completion, verdict) for completion, verdict in zip(completions, judged, strict=True)
         ]
         answers = tuple(
             events_playground.SnapshotAnswer(rounds=snapshot.rounds, completion=judged_completion)
@@ -181,7 +192,7 @@ def _pick_evenly(snapshots: list[ModelSnapshot], most: int) -> list[ModelSnapsho
     return [snapshots[round(i * (len(snapshots) - 1) / (most - 1))] for i in range(most)]
 
 
-def _shown_completion(completion: Completion, verdict: Verdict) -> ShownCompletion:
+def shown_completion(completion: Completion, verdict: Verdict) -> ShownCompletion:
     return ShownCompletion(
         text=completion.text, ended=completion.ended, judged=True, reward=round(verdict.reward, 4), reason=verdict.reason,
         start=verdict.start, length=verdict.length,

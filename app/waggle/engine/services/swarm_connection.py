@@ -1,5 +1,6 @@
 """The connection to the chosen swarm: joins it, and converts its news into events."""
 
+import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable
@@ -11,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from waggle.core import paths
-from waggle.core.errors import CharterError, EngineError, SettingsError
+from waggle.core.errors import CharterError, EngineError, SettingsError, SwarmError
 from waggle.core.peer_id import peer_id_of, text_of
 from waggle.core.settings import Settings
 from waggle.engine.runtime import round_events
@@ -27,6 +28,7 @@ from waggle.network.messages import events as news
 from waggle.network.messages.comparison import Comparison
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.open_node import open_node
+from waggle.network.questions_download import download_questions
 from waggle.network.solo_node import SoloNode
 from waggle.network.transport.choice import fetch_charter, kind_of
 from waggle.protocol import events, events_leaderboard
@@ -34,6 +36,7 @@ from waggle.protocol.events_outbox import SentMessage
 from waggle.sapo.interfaces import Swarm
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
+from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.sandbox.verifier import Verifier
 
 ENTRANTS = 100  # of a private swarm, in one event
@@ -90,6 +93,7 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: st
         leaderboard=chosen.swarm.leaderboard,
         known_peers=home.swarm(named if HASH.fullmatch(named := chosen.swarm.charter) else "").known_peers,
         reputation_file=home.reputation,
+        questions_folder=home.questions,
         scores_file=home.swarm(charter).scores if charter else None,
     )
 
@@ -112,6 +116,23 @@ async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
     with suppress(OSError):  # a full disk: the next start fetches it again
         paths.write_atomically(path, charters.encode(charter))
     return charter
+
+
+async def download_missing_questions(
+    home: paths.Home, chosen: Settings, charter: Charter, identity: Identity, limit: float | None,
+    report: Callable[[int, int], None],
+) -> None:  # fmt: skip
+    """Download the charter's own questions if they are not here; see `download_questions`. Raises SwarmError."""
+    if chosen.swarm.solo:
+        if await asyncio.to_thread(PieceStore(home.questions, charter).missing):
+            raise SwarmError(
+                f"The questions of {charter.name} are not on this computer, and it trains alone.",
+                "Switch swarm.solo off until they were downloaded from members.",
+            )
+        return
+    digest = charter.digest.hex()
+    options = options_of(home, chosen, membership.read_key(home.swarm(digest).key), digest)
+    await download_questions(options, identity, charter, limit=limit, report=report)
 
 
 def chosen_specialties(chosen: Settings, charter: Charter) -> tuple[str, ...]:

@@ -3,14 +3,16 @@
 import asyncio
 import ipaddress
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import assert_never
 from urllib.parse import urlsplit
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from waggle.core import paths
@@ -19,6 +21,7 @@ from waggle.core.settings import Settings, WebSettings
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
 from waggle.engine.services import ended_swarms, swarm_connection
 from waggle.engine.services.models import Change, Restart
+from waggle.engine.services.own_questions import read_file, title_of
 from waggle.network import joined_swarms
 from waggle.network.identity import membership
 from waggle.network.joined_swarms import JoinedSwarm
@@ -33,8 +36,11 @@ from waggle.rl.batch import nothing
 from waggle.tasks import catalogue
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter, Specialty
+from waggle.tasks.graders import graders
 from waggle.tasks.new_charter import new_charter
-from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.piece_store import PieceStore
+from waggle.tasks.question_file.preview import PackedFile, packed_file
+from waggle.tasks.sandbox.verifier import Pieces, Verifier
 from waggle.tasks.specialties.interface import Difficulty
 
 NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_SWARM, *NOT_CAUSED_BY_EITHER, ModelError)  # of a choice before this start
@@ -192,12 +198,7 @@ class SwarmService:
         return events_swarms.SwarmDetails(
             charter=digest.hex(),
             name=charter.name,
-            specialties=tuple(
-                events_swarms.SpecialtyDetails(
-                    title=specialty.title, levels=specialty.levels, sample=_sample(specialty), unchecked=_unchecked(specialty)
-                )
-                for specialty in charter.specialties
-            ),
+            specialties=tuple(map(_specialty_details, charter.specialties)),
             model_hint=charter.model_hint or "",
             completion_characters=charter.completion_characters,
             private=charter.is_private,
@@ -215,12 +216,18 @@ class SwarmService:
         chosen: dict[str, list[Difficulty]] = {}
         for dataset, level in command.specialties:
             chosen.setdefault(dataset, []).append(level)
-        plain = new_charter(command.name, chosen, model_hint=command.model_hint, admission=admission)
-        charter = replace(plain, questions_digest=await asyncio.to_thread(_questions_digest, plain))
+        files = [(each, await asyncio.to_thread(_packed, each)) for each in command.files]
+        titled = [(each.title or title_of(each.path), packed.file) for each, packed in files]
+        plain = new_charter(command.name, chosen, files=titled, model_hint=command.model_hint, admission=admission)
+        pieces = {packed.file.dataset: packed.pieces for _, packed in files}
+        charter = replace(plain, questions_digest=await asyncio.to_thread(_questions_digest, plain, pieces))
         known = joined_swarms.read(self._home.swarms)
         digest = charter.digest.hex()
         entry = known.entry(digest) or JoinedSwarm(charter=digest, created=True, added_at=time.time())
         after = known.with_entry(entry)
+        store = PieceStore(self._home.questions, charter)
+        for piece in chain.from_iterable(pieces.values()):
+            await asyncio.to_thread(store.add, piece)
         self._store(charter, key)
         joined_swarms.write(self._home.swarms, after)
         return events_swarms.SwarmCreated(swarm=self._describe(charter, entry))
@@ -293,11 +300,24 @@ class SwarmService:
             raise EngineError("This swarm is taken part in now.", "Choose another one first.")
         joined_swarms.write(self._home.swarms, known.without(digest))
         home = self._home
+        forgotten: Charter | None = None
+        with suppress(CharterError):  # it has no questions, or cannot be read: they stay until Waggle's data are removed
+            forgotten = self._charter(digest)
         of_swarm = home.swarm(digest)
         for path in (self._path(digest), of_swarm.known_peers, of_swarm.key, of_swarm.scores):
             path.unlink(missing_ok=True)
+        if forgotten is not None:
+            PieceStore(home.questions, forgotten).remove(self._stored_charters())
         self._invites_read.pop(digest, None)
         return (self._list(),)
+
+    def _stored_charters(self) -> Iterator[Charter]:
+        """Every charter that can be read, and that of the current swarm, which may be elsewhere."""
+        if current := self._current():
+            yield current.charter
+        for path in self._home.charters.glob("*.json"):
+            with suppress(CharterError):
+                yield charters.read(path)
 
     @property
     def _current_digest(self) -> str:
@@ -349,6 +369,22 @@ class SwarmService:
         return first if digest == first.digest.hex() else charters.read(self._path(digest), expected=bytes.fromhex(digest))
 
 
+def _packed(chosen: commands.NewQuestionFile) -> PackedFile:
+    """A person's own file as it travels. Raises QuestionFileError."""
+    return packed_file(read_file(Path(chosen.path), chosen.grader, chosen.tolerance))
+
+
+def _specialty_details(specialty: Specialty) -> events_swarms.SpecialtyDetails:
+    if (file := specialty.file) is not UNSET:
+        return events_swarms.SpecialtyDetails(
+            title=specialty.title, sample=file.samples[0] if file.samples else "", samples=file.samples,
+            questions=file.questions, file_bytes=file.packed_bytes, grader_title=graders()[file.grader].title,
+        )  # fmt: skip
+    return events_swarms.SpecialtyDetails(
+        title=specialty.title, levels=specialty.levels, sample=_sample(specialty), unchecked=_unchecked(specialty)
+    )
+
+
 def _sample(specialty: Specialty) -> str:
     level = catalogue.level_of(specialty.dataset, specialty.levels[0])
     return level.sample if level else ""
@@ -375,9 +411,9 @@ def _entry(digest: str, entry: JoinedSwarm | None, looked: tuple[invite.Invite, 
     )
 
 
-def _questions_digest(charter: Charter) -> str:
+def _questions_digest(charter: Charter, files: Mapping[str, Pieces]) -> str:
     """The hash of a charter's sample questions, the same for every member. Raises CharterError if none can be generated."""
-    verifier = Verifier(charter)
+    verifier = Verifier(charter, files=files)
     try:
         return verifier.digest()
     finally:

@@ -11,9 +11,10 @@ import zstandard
 from waggle.network.identity.keys import SIGNATURE_BYTES
 from waggle.network.messages import rollout_record
 from waggle.network.messages.rollout_record import MAX_RAW
+from waggle.tasks.question_file.packed import piece_hash
 
 MAX_MESSAGES = 10
-MessageKind = Literal["groups", "announcement", "greeting", "charter", "sheet"]
+MessageKind = Literal["groups", "announcement", "greeting", "charter", "sheet", "questions"]
 
 
 class OutgoingMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +64,8 @@ def readable(message: OutgoingMessage) -> str:
             return f"{_json(packed)}\n{signature.hex()}"
         case "greeting":
             return _json(message.content)
+        case "questions":  # a part of a compressed file: it cannot be read without the others
+            return f"{len(message.content):,} bytes of the swarm's own questions, sha256 {piece_hash(message.content)}"
 
 
 def _unpacked(frame: bytes) -> bytes:

@@ -27,6 +27,7 @@ class SwarmOptions:
     known_peers: Path | None = None  # file of recently used addresses, which serve as extra seeds
     reputation_file: Path | None = None
     scores_file: Path | None = None  # scores of answer sheets
+    questions_folder: Path | None = None  # pieces of people's own questions
     peers_per_pull: int = 8  # K
     pool_capacity: int = 256  # groups
     tempo: float = 1.0  # between two reads of the directory while the pool is short

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 
 async def watch(tasks: Sequence[asyncio.Task[None]]) -> None:
@@ -13,7 +14,7 @@ async def watch(tasks: Sequence[asyncio.Task[None]]) -> None:
                 task.result()
 
 
-async def end(tasks: Sequence[asyncio.Task[None]]) -> None:
+async def end(tasks: Sequence[asyncio.Task[Any]]) -> None:
     """Cancel tasks until they have ended: a library may swallow the first cancellation."""
     while unfinished := [task for task in tasks if not task.done()]:
         for task in unfinished:

@@ -15,6 +15,7 @@ from waggle.protocol.state import State
 KINDS = {
     "groups": later("Your model's answers"), "announcement": later("Announcement"), "greeting": later("Greeting"),
     "charter": later("The swarm's charter"), "sheet": later("Your model's answers to an exam"),
+    "questions": later("The swarm's questions"),
 }  # fmt: skip
 
 

@@ -1,0 +1,118 @@
+"""A person's own file of questions: reads it, says what is in it, and lets the own model try some questions.
+
+A file is read in a worker thread. Only graders of Waggle touch its answers, and the verifier's child judges the model's.
+"""
+
+import asyncio
+import os
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from waggle.core import paths
+from waggle.core.errors import QuestionFileError, WaggleError
+from waggle.core.unsound_text import UNSOUND
+from waggle.engine.services.playground import PlaygroundService, shown_completion
+from waggle.protocol import commands, events_questions
+from waggle.protocol.events_questions import QuestionExample, QuestionsPreviewed
+from waggle.tasks.charter import LONGEST_TITLE
+from waggle.tasks.graders import graders
+from waggle.tasks.new_charter import new_charter
+from waggle.tasks.question_file.preview import PackedFile, packed_file, preview_of
+from waggle.tasks.question_file.reader import LARGEST_FILE, QuestionTable, read_questions
+from waggle.tasks.sandbox.verifier import Verifier
+
+LONGEST_NAME = 80  # characters of a file's name, in messages
+LONGEST_TEXT = 1000  # characters of a question or an answer, in an example
+TRIED_QUESTIONS = 5
+
+
+def read_file(path: Path, grader: str = "", tolerance: float = 0.0) -> QuestionTable:
+    """Read a file of questions; see `read_questions`. Raises QuestionFileError, also for what is no file."""
+    name = UNSOUND.sub("?", path.name)[:LONGEST_NAME] or "The file"
+    try:
+        path = paths.expand_user(path)
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
+            raise QuestionFileError(f"{name} is not a file.", "Choose a file of JSON lines or CSV.")
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = (error.strerror if isinstance(error, OSError) else "") or "there is no such file"
+        raise QuestionFileError(f"{name} cannot be read: {reason}.", "Check its name, and who owns it.") from error
+    return read_questions(name, content, grader=grader, tolerance=tolerance)
+
+
+def title_of(path: str) -> str:
+    """A title for the questions of a file, from its name."""
+    words = " ".join(UNSOUND.sub(" ", Path(os.path.basename(path)).stem).replace("_", " ").split())
+    return words[:LONGEST_TITLE].strip() if words and words.isprintable() else "Questions"
+
+
+def preview_file(path: str, grader: str = "", tolerance: float = 0.0) -> tuple[QuestionsPreviewed, PackedFile | None]:
+    """What a file contains, and the file as it travels if a swarm can be created from it. Raises nothing about the file."""
+    previewed = QuestionsPreviewed(path=path, title=title_of(path))
+    try:
+        table = read_file(Path(path), grader, tolerance)
+        preview = preview_of(table)
+    except QuestionFileError as error:
+        return _refused(previewed, error), None
+    offers = (events_questions.GraderOffer(name=name, title=graders()[name].title, uses_tolerance=graders()[name].uses_tolerance)
+              for name in preview.possible_graders)  # fmt: skip
+    previewed = replace(
+        previewed, questions=preview.questions, duplicates=preview.duplicates, reserved=preview.reserved,
+        longest_question=preview.longest_question, longest_answer=preview.longest_answer,
+        examples=tuple(_example(row.question, row.answer) for row in preview.examples), grader=preview.grader,
+        grader_title=preview.grader_title, possible_graders=tuple(offers), tolerance=preview.tolerance,
+    )  # fmt: skip
+    try:
+        return previewed, packed_file(table)
+    except QuestionFileError as error:
+        return _refused(previewed, error), None
+
+
+@dataclass(frozen=True)
+class OwnQuestionsService:
+    """Obeys the command about a file of questions. `playground` returns None while no model is open."""
+
+    playground: Callable[[], PlaygroundService | None] = lambda: None
+
+    async def obey(self, command: commands.PreviewQuestions) -> QuestionsPreviewed:
+        """Preview a file. What is wrong with it is part of the answer."""
+        previewed, packed = await asyncio.to_thread(preview_file, command.path, command.grader, command.tolerance)
+        playground = self.playground()
+        if packed is None or playground is None or not command.try_model:
+            return previewed
+        try:
+            return replace(previewed, trial=await playground.in_thread(lambda: _trial(playground, packed)))
+        except WaggleError as error:
+            return replace(previewed, trial_refusal=f"{error.title} {error.advice}".strip())
+
+
+def _trial(playground: PlaygroundService, packed: PackedFile) -> events_questions.ModelTrial:
+    """What the newest snapshot earns with some questions that are not reserved. Raises WaggleError."""
+    charter = new_charter("Preview", {}, files=[("Preview", packed.file)])
+    with closing(Verifier(charter, files={packed.file.dataset: packed.pieces})) as verifier:
+        questions = verifier.held_out(packed.file.dataset, "train", TRIED_QUESTIONS)
+        completions = playground.newest_answers(questions)
+        verdicts = verifier.judge(list(zip(questions, completions, strict=True)))
+        rewards = [verdict.reward for verdict in verdicts]
+        best = max(range(len(rewards)), key=rewards.__getitem__)
+        (answer,) = verifier.answers([questions[best].key])
+    return events_questions.ModelTrial(
+        questions=len(questions),
+        mean_reward=round(sum(rewards) / len(rewards), 4),
+        example=_example(questions[best].text, answer),
+        completion=shown_completion(completions[best], verdicts[best]),
+    )
+
+
+def _example(question: str, answer: str) -> QuestionExample:
+    return QuestionExample(question=question[:LONGEST_TEXT], answer=answer[:LONGEST_TEXT])
+
+
+def _refused(previewed: QuestionsPreviewed, error: QuestionFileError) -> QuestionsPreviewed:
+    return replace(previewed, refusal=f"{error.title} {error.advice}".strip())
