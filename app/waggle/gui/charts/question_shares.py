@@ -89,8 +89,8 @@ class QuestionShareBars(PaintedWidget):
         """The rectangle of a specialty, with the space below it; read from top to bottom."""
         columns, rows = self._columns(), max(1, self._rows())
         wide = (self.width() - BETWEEN * (columns - 1)) / columns
-        left, top = number // rows * (wide + BETWEEN), number % rows * self._row_height()
-        return QRectF(left, top, wide, self._row_height())
+        x, y = number // rows * (wide + BETWEEN), number % rows * self._row_height()
+        return QRectF(x, y, wide, self._row_height())
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         most = max(map(_whole, self._shares), default=0.0)
