@@ -156,6 +156,16 @@ def test_every_stage_of_a_round_is_told_in_order_and_what_was_kept_last(verifier
     assert recording.events[-1] == events.CheckpointSaved(round=1, bytes=7)
 
 
+def test_each_round_says_by_which_shares_its_questions_were_drawn(verifier, questions, tmp_path):
+    me = node(verifier, lines=("just words",))
+    first, second = contribute(tmp_path, me, questions, rounds=2).of(events.QuestionsDrawn)
+    assert [share.specialty for share in first.shares] == [specialty.title for specialty in CHARTER.specialties]
+    assert len({part for share in first.shares for part in share.levels.values()}) == 1, "all are equal before the first round"
+    shares = [part for share in second.shares for part in share.levels.values()]
+    assert sum(shares) == pytest.approx(1.0, abs=1e-3)
+    assert len(set(shares)) > 1, "what was answered with words alone in the first round is asked less"
+
+
 def test_completions_are_counted_on_over_restarts(verifier, questions, tmp_path):
     each = RULES.questions * RULES.group_size
     first = contribute(tmp_path, node(verifier), questions)

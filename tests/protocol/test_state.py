@@ -9,7 +9,7 @@ from waggle.protocol.events_chat import TURNS, ChatCleared, Reply, Turn, TurnPro
 from waggle.protocol.events_identity import DailyTotals, Day
 from waggle.protocol.events_playground import AnswerShared
 from waggle.protocol.events_swarms import StartedAgain
-from waggle.protocol.state import CARDS, PEERS, REASONS, ROUNDS, Snapshot, State, apply
+from waggle.protocol.state import CARDS, PEERS, REASONS, ROUNDS, SPECIALTIES, Snapshot, State, apply
 
 
 def fold(*messages: object, state: State | None = None) -> State:
@@ -76,6 +76,24 @@ def test_a_shared_answer_of_ones_own_is_a_card_and_never_taken_for_one_of_the_ro
     assert [(card.key, card.by_hand, card.completions[0].text) for card in state.cards] == [
         ("me/by hand", True, "7"), ("me/4/0", False, "done"), ("me/4/1", False, ""),
     ]  # fmt: skip
+
+
+SHARES = (events.QuestionShare(specialty="Logic", levels={"easy": 0.75, "hard": 0.25}),)
+
+
+def test_the_shares_of_the_questions_are_those_of_the_latest_round_and_of_this_swarm():
+    state = fold(replace(drawn(4), shares=SHARES))
+    assert state.shares == SHARES
+    assert fold(events.RoundCompleted(summary=summary(4)), state=state).shares == SHARES, "until questions are drawn again"
+    assert fold(drawn(5), state=state).shares == ()
+    assert fold(StartedAgain(reason="another swarm"), state=state).shares == ()
+    trained = fold(ready("a"), replace(drawn(4), shares=SHARES))
+    assert fold(ready("a", 4), state=trained).shares == SHARES
+    assert fold(ready("b", 4), state=trained).shares == ()
+
+
+def test_the_shares_of_the_questions_are_bounded():
+    assert len(fold(replace(drawn(4), shares=SHARES * 100)).shares) == SPECIALTIES
 
 
 def test_all_answers_written_means_judging():

@@ -111,7 +111,8 @@ class TrainingLoop:
         for stage in played_stages:
             match stage:
                 case stages.Drawn():
-                    self._call.publish(round_events.questions_drawn_event(stage, titles, self._plan.rules.group_size))
+                    shares = round_events.question_shares(self._node)
+                    self._call.publish(round_events.questions_drawn_event(stage, titles, self._plan.rules.group_size, shares))
                 case stages.Judged():
                     own = stage
                     successes = self._ahas.find(stage)

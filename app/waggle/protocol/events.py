@@ -60,6 +60,13 @@ class ShownGroup(msgspec.Struct, frozen=True, kw_only=True):
     completions: tuple[ShownCompletion, ...] = ()
 
 
+class QuestionShare(msgspec.Struct, frozen=True, kw_only=True):
+    """A specialty's part of the questions that this node draws, by level. All levels of all specialties sum to 1."""
+
+    specialty: str  # title
+    levels: dict[Difficulty, Share]  # easiest first
+
+
 class Lesson(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of a step on each completion of a group: 1 more likely, -1 less likely, 0 none."""
 
@@ -262,6 +269,7 @@ class QuestionsDrawn(Event, frozen=True, kw_only=True, tag=True):
     epoch: int
     groups: tuple[ShownGroup, ...]  # without completions
     group_size: GroupSize
+    shares: tuple[QuestionShare, ...] = ()  # by which they were drawn, one for each specialty that is asked about
 
 
 class CompletionsProgress(Event, frozen=True, kw_only=True, tag="CompletionsGrew"):

@@ -72,6 +72,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     round: int = 0
     stage: Stage | None = None
     questions_drawn: int = msgspec.field(default=0, name="asked")  # this round
+    shares: tuple[events.QuestionShare, ...] = ()  # by which this round's questions were drawn
     answers_expected: int = 0
     answered: int = 0
     judged: int = 0
@@ -166,7 +167,8 @@ def apply(state: State, event: AnyEvent) -> State:
                 # another model: the history and the local completions are not its own
                 cards = tuple(card for card in state.cards if not card.mine or card.by_hand)
                 moved = replace(
-                    moved, talk=(), rounds=(), history=(), held_out=(), history_scores=(), ahas=(), saved_round=None, cards=cards
+                    moved, talk=(), rounds=(), history=(), held_out=(), history_scores=(), ahas=(), saved_round=None, cards=cards,
+                    shares=(),
                 )  # fmt: skip
             moved = replace(
                 moved, rejected=0, refusals={}, preparing=None, downloading=None, problem=None, gone=None, offered=None
@@ -216,6 +218,7 @@ def _apply_round(state: State, event: AnyEvent) -> State:
                 round=event.round,
                 stage="answer",
                 questions_drawn=len(event.groups),
+                shares=event.shares[:SPECIALTIES],
                 answers_expected=len(event.groups) * event.group_size,
                 answered=0,
                 judged=0,
@@ -332,7 +335,7 @@ def _apply_swarm_list(state: State, event: events_swarms.SwarmEvent) -> State:
         case events_swarms.StartedAgain():  # perhaps in another swarm, with other peers and questions
             return replace(
                 _without_engine(state), phase="preparing", phase_since=event.at, cards=(), peers={}, refusals={}, compared=None,
-                arrivals=(), posed=None, tried=None,
+                arrivals=(), posed=None, tried=None, shares=(),
             )  # fmt: skip
 
 

@@ -35,9 +35,28 @@ class Titles:
         return self._titles.get(dataset, dataset)
 
 
-def questions_drawn_event(stage: stages.Drawn, titles: Titles, group_size: int) -> events.QuestionsDrawn:
+def questions_drawn_event(
+    stage: stages.Drawn, titles: Titles, group_size: int, shares: tuple[events.QuestionShare, ...]
+) -> events.QuestionsDrawn:
     groups = tuple(_group(group, question, titles) for group, question in stage.groups)
-    return events.QuestionsDrawn(round=stage.round, epoch=stage.epoch, groups=groups, group_size=group_size)
+    return events.QuestionsDrawn(round=stage.round, epoch=stage.epoch, groups=groups, group_size=group_size, shares=shares)
+
+
+def question_shares(node: stages.Node) -> tuple[events.QuestionShare, ...]:
+    """How often the node asks about each level of its specialties, in the order of the charter."""
+    levels = node.levels
+    share_of = dict(zip(levels, node.mix.shares(levels), strict=True))
+    return tuple(
+        events.QuestionShare(
+            specialty=specialty.title,
+            levels={
+                difficulty: round(float(share_of[specialty.dataset, place]), 4)
+                for place, difficulty in enumerate(specialty.levels)
+            },
+        )
+        for specialty in node.charter.specialties
+        if (specialty.dataset, 0) in share_of
+    )
 
 
 def groups_judged_event(stage: stages.Judged, titles: Titles) -> events.GroupsJudged:

@@ -630,11 +630,21 @@ def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> N
 
 def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(theme: Theme) -> None:
     card = ModelCard(theme, replace(QWEN, fit="?"))
-    card.show_model(replace(QWEN, fit="Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory. Weights are many. More."), "")
+    card.show_model(replace(QWEN, fit="Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory. Weights are many. More."), "", "")
     assert card._fit.text() == "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory."
     assert card._fit.toolTip() == "Weights are many. More."
-    card.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), "")
+    card.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), "", "")
     assert (card._fit.text(), card._fit.toolTip()) == ("This model does not fit: it needs 300.5 GB at the least.", "")
+
+
+def test_how_the_model_in_training_is_asked_stands_on_its_card(models: Models) -> None:
+    window, view, _ = models
+    assert [model_card._form.isVisible() for model_card in view._model_cards] == [True, False, False]
+    assert view._model_cards[0]._form.text() == "Asked the way it was trained."
+    choice = events.PromptFormChoice(form="chat_example", why="trial", readable=14, total=18)
+    tell(window, ready(charter=HERE, swarm="First light", prompt_form=choice))
+    words = "Asked as a chat with a worked example, because 14 of 18 answers could be read that way."
+    assert view._model_cards[0]._form.text() == words
 
 
 def test_a_model_is_removed_at_a_second_press_only_and_while_there_is_an_engine(models: Models, qtbot: QtBot) -> None:

@@ -1,4 +1,7 @@
-"""The page Progress: held-out score and reward on one axis, the same as a table, and the model compared with those of others."""
+"""The page Progress: held-out score and reward on one axis, what the model is asked now, and how it compares with others.
+
+The charts can also be read as a table.
+"""
 
 from functools import partial
 from pathlib import Path
@@ -8,6 +11,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget
 
+from waggle.gui.charts.question_shares import QuestionShareBars
 from waggle.gui.i18n.formatting import decimal, figure, percent, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.context import PageContext
@@ -33,6 +37,7 @@ DEFAULT_FILE_NAME = "waggle-progress.csv"  # not every system's dialog adapts th
 ENDINGS = (".png", ".csv")
 FRAME_MS = 20
 CHARTS, TABLE, EMPTY, COMPARED = range(4)
+SCORE_HEIGHT, REWARD_HEIGHT = 120, 100  # the least, in pixels: in a small window the head of the third card is still visible
 
 
 def score_headline(state: State) -> str:
@@ -98,8 +103,8 @@ class ProgressPage(Page):
         self._table_view = RoundTableView(theme, self._table)
         table = frame("card", column((self._table_view, 1), margins=(8, 4, 8, 8)))
         self._pages = QStackedWidget()
-        self._chart_box = column((self._held_card, 6), (self._reward_card, 5))
-        self._charts = ScrollArea(self._chart_box)  # with large text both may be higher than the window
+        self._chart_box = column((self._held_card, 6), (self._reward_card, 5), self._shares_card)
+        self._charts = ScrollArea(self._chart_box)  # all of it may be higher than the window
         for part in (self._charts, table, self._empty_page(theme), self._comparison):
             self._pages.addWidget(part)
         head = page_header(theme, tr("Progress"), self._line, self._axis, self._as_table, self._compared, self._save)
@@ -121,6 +126,13 @@ class ProgressPage(Page):
         )
         self._held_card = card(score_head, (self._held_room, 1), self._waiting, gap=8)
         self._reward_card = card(reward, (self._reward_room, 1), gap=8)
+        self._shares = QuestionShareBars(theme)
+        about = tr("More questions where its own answers are sometimes right, fewer where none or all of them are")
+        shares = column(
+            text(theme, tr("What your model is asked now"), "heading"), ElidedLabel(theme, about, "small", "text_soft"), gap=2
+        )
+        self._shares_card = card(shares, self._shares, gap=10)
+        self._shares_card.hide()
 
     def _empty_page(self, theme: Theme) -> QFrame:
         self._empty = text(theme, "", "body", "soft", wrap=True)
@@ -139,6 +151,8 @@ class ProgressPage(Page):
             from waggle.gui.charts.progress_charts import HeldOutChart, RewardChart  # pyqtgraph: only now
 
             self._score_chart, self._reward = HeldOutChart(self.theme), RewardChart(self.theme)
+            for chart, height in ((self._score_chart, SCORE_HEIGHT), (self._reward, REWARD_HEIGHT)):
+                chart.setMinimumHeight(self.theme.px(height))
             self._held_room.addWidget(self._score_chart)
             self._reward_room.addWidget(self._reward)
             self._draw()
@@ -149,6 +163,8 @@ class ProgressPage(Page):
             self.commanded.emit(QueryHistory(id=new_id()))
         if self._compared.isChecked():
             self._comparison.show_state(state)
+        self._shares.show_shares(state.shares)
+        self._shares_card.setVisible(sum(len(share.levels) for share in state.shares) > 1)
         if self._drawn_state != self._redraw_key():
             self._draw()
 

@@ -5,13 +5,14 @@ from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QCheckBox, QFrame, QLineEdit, QListView
 
 from waggle.gui.i18n.formatting import later, plural, tr, tr_sentence, visible
+from waggle.gui.pages.swarms.swarm_facts import unchecked_mark
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.layout import as_widget, column, frame, row
 from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.scroll_anchor import is_in_view
-from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.commands import CreateSwarm, new_id
 from waggle.protocol.events import Difficulty
 from waggle.protocol.events_swarms import SpecialtyOffer
@@ -57,10 +58,11 @@ class CreateSwarmForm(QFrame):
         self._private.setAccessibleName(self._private.text())
         self._level = SegmentedControl(theme, (tr("Easy"), tr("Standard"), tr("Hard"), tr("All")), tr("Difficulty"))
         self._level.setToolTip(tr("All: each model asks most at the level where it learns most."))
-        self._level.chosen.connect(lambda _index: self._show_sample())
+        self._level.chosen.connect(lambda _index: self._show_level())
         self._filter = self._field(tr("Find a specialty"), tr("Find"), 40)
         self._make_list()
         self._about, self._sample = ElidedLabel(theme, role="label"), text(theme, "", "mono", wrap=True)
+        self._unchecked = text(theme, "", "caption", "soft", wrap=True)
         self._sample.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._problem = text(theme, "", "small", "bad", wrap=True)
         self._create = Button(theme, tr("Create"), "primary")
@@ -80,7 +82,7 @@ class CreateSwarmForm(QFrame):
             text(theme, tr("It is joined by its link only, and a link cannot be taken back."), "caption", "faint", wrap=True),
             None, gap=6,
         )  # fmt: skip
-        sample_box = frame("well", column(self._about, (self._sample, 1), gap=4, margins=(12, 9, 12, 10)))
+        sample_box = frame("well", column(self._about, self._unchecked, (self._sample, 1), gap=4, margins=(12, 9, 12, 10)))
         sample_box.setMinimumHeight(104)
         right = column(row((text(theme, tr("What it asks"), "label"), 1), self._filter), (self._list, 1), sample_box, gap=8)
         foot = row((self._count, 1), no, self._create, gap=8)
@@ -112,7 +114,7 @@ class CreateSwarmForm(QFrame):
         self._list.setMinimumSize(self._theme.px(240), self._theme.px(120))
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._list.selectionModel().currentChanged.connect(lambda _now, _before: self._show_sample())
-        self._model.itemChanged.connect(self._show_ticked_question)
+        self._model.dataChanged.connect(self._show_ticked_question)
 
     def show_offers(self, offers: tuple[SpecialtyOffer, ...]) -> None:
         """Fill the list if the offers changed. Specialties with an easy level come first: the starter can learn those."""
@@ -121,13 +123,18 @@ class CreateSwarmForm(QFrame):
         self._offers = offers
         self._model.clear()
         for offer in sorted(offers, key=lambda each: ("easy" not in each.samples, tr_sentence(each.title).casefold())):
-            topic = "" if offer.title.lower() == offer.topic else f"  ·  {tr(offer.topic)}"
-            item = QStandardItem(f"{tr_sentence(offer.title)}{topic}")
+            item = QStandardItem(self._offer_words(offer))
             item.setCheckable(True)
             item.setData(offer, OFFER)
             self._model.appendRow(item)
         self._list.setCurrentIndex(self._filtered.index(0, 0))
         self._update_form()
+
+    def _offer_words(self, offer: SpecialtyOffer) -> str:
+        """A row of the list: title, topic, and whether the chosen levels are unchecked."""
+        topic = "" if offer.title.lower() == offer.topic else tr(offer.topic)
+        mark = unchecked_mark(chosen_levels(offer, self._level.index), offer.unchecked)
+        return "  ·  ".join(filter(None, (tr_sentence(offer.title), topic, mark)))
 
     def handle_refusal(self, words: str) -> bool:
         """The engine refused: show why and enable the form; returns whether that is visible."""
@@ -175,11 +182,18 @@ class CreateSwarmForm(QFrame):
     def _chosen_specialties(self) -> list[SpecialtyOffer]:
         return [item.data(OFFER) for item in self._items() if item.checkState() == Qt.CheckState.Checked]
 
-    def _show_ticked_question(self, item: QStandardItem) -> None:
+    def _show_ticked_question(self, place: QModelIndex, _last: QModelIndex, roles: list[int]) -> None:
         """Show the question of a specialty when its box is ticked, as the click does not select the row."""
-        if item.checkState() == Qt.CheckState.Checked:
-            self._list.setCurrentIndex(self._filtered.mapFromSource(item.index()))
+        if Qt.ItemDataRole.CheckStateRole not in roles:
+            return
+        if self._model.itemFromIndex(place).checkState() == Qt.CheckState.Checked:
+            self._list.setCurrentIndex(self._filtered.mapFromSource(place))
         self._update_form()
+
+    def _show_level(self) -> None:
+        for item in self._items():
+            item.setText(self._offer_words(item.data(OFFER)))
+        self._show_sample()
 
     def _update_form(self) -> None:
         count = len(self._chosen_specialties())
@@ -209,8 +223,21 @@ class CreateSwarmForm(QFrame):
         if not harder and level != (LEVELS + LEVELS[:1])[self._level.index]:
             words += tr(" (it has no other)") if len(offer.samples) == 1 else tr(" (the closest it has)")
         self._about.say(words)
+        say_in(self._unchecked, self._unchecked_words(offer), "soft")
         sample = " ".join(offer.samples[level].split())
         self._sample.setText(sample if len(sample) <= 420 else f"{sample[:420]}…")
+
+    def _unchecked_words(self, offer: SpecialtyOffer) -> str:
+        """What it means that chosen levels are unchecked; empty if all were checked."""
+        levels = chosen_levels(offer, self._level.index)
+        unchecked = [level for level in levels if level in offer.unchecked]
+        if not unchecked:
+            return ""
+        words = tr("Unchecked: its answer keys could not be checked independently; its scorer was tested with altered answers.")
+        if len(unchecked) < len(levels):
+            words = tr("Unchecked (%1): its answer keys could not be checked independently; its scorer was tested with altered "
+                       "answers.")  # fmt: skip
+        return words.replace("%1", ", ".join(map(tr, unchecked)))
 
     def _ask(self) -> None:
         chosen = tuple(

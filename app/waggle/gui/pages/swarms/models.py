@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QLineEdit, QProgressBar, QWid
 
 from waggle.gui.i18n.formatting import one_line, plural, size, tr, tr_sentence, visible
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
+from waggle.gui.pages.swarms.prompt_form_words import prompt_form_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import ConfirmLink
@@ -67,6 +68,7 @@ class ModelCard(QFrame):
             head.addWidget(Chip(theme, tr("Trained now"), "accent", "on"))
         self._about, self._fit = ElidedLabel(theme, "", "small", "text_soft"), text(theme, "", "small", "soft", wrap=True)
         self._fit.setVisible(bool(model.fit))
+        self._form = text(theme, "", "small", "soft", wrap=True)
         if model.active:
             self._act = Button(theme, tr("Export what was learned"), small=True, icon="share")
             self._act.clicked.connect(self.export_wanted)
@@ -75,7 +77,7 @@ class ModelCard(QFrame):
             self._act.setAccessibleName(tr("Train %1").replace("%1", title))
             self._act.clicked.connect(lambda: self.chosen.emit(model))
         acts = [self._act, *([self._remover(theme, model)] if model.kind == "hub" and not model.active else [])]
-        lines = (head, self._about, self._fit, row(*acts, None, margins=(0, 4, 0, 0)))
+        lines = (head, self._about, self._fit, self._form, row(*acts, None, margins=(0, 4, 0, 0)))
         self.setLayout(column(*lines, gap=5, margins=(20, 12, 20, 12)))
 
     def _remover(self, theme: Theme, model: ModelDetails) -> ConfirmLink:
@@ -85,8 +87,9 @@ class ModelCard(QFrame):
         button.confirmed.connect(lambda: self.removed.emit(model))
         return button
 
-    def show_model(self, model: ModelDetails, why_not: str) -> None:
-        """Show the model's present state; `why_not`: why no button can be pressed."""
+    def show_model(self, model: ModelDetails, form: str, why_not: str) -> None:
+        """Show the model's present state; `form`: how it is asked, in words; `why_not`: why no button can be pressed."""
+        say_in(self._form, form, "soft")
         self._about.say(model_summary(model))
         first, more, how = model.fit.partition(". ")
         self._fit.setText(tr_sentence(f"{first}." if more else first))
@@ -205,7 +208,7 @@ class ModelsView(QWidget):
             self._shapes = [card_shape(model) for model in models]
             self._make_cards(models)
         for model_card, model in zip(self._model_cards, models, strict=True):
-            model_card.show_model(model, why_not)
+            model_card.show_model(model, prompt_form_words(self._state) if model.active else "", why_not)
         self._storage.say(storage(listing.models, listing.free))
 
     def _make_cards(self, models: list[ModelDetails]) -> None:

@@ -4,13 +4,22 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import one_line, tr
-from waggle.gui.pages.swarms.swarm_facts import SHARED, Fact, chips, members_words, sample_questions, trains_on
+from waggle.gui.pages.swarms.swarm_facts import (
+    SHARED,
+    UNCHECKED,
+    Fact,
+    chips,
+    has_unchecked,
+    members_words,
+    sample_questions,
+    trains_on,
+)
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.painted_widgets import Icon
-from waggle.gui.widgets.text import ElidedLabel, say_in, text
+from waggle.gui.widgets.text import ElidedLabel, say_in, set_tip, text
 from waggle.protocol.events_swarms import SwarmDetails
 
 
@@ -36,6 +45,7 @@ class SwarmCard(QFrame):
         name = ElidedLabel(theme, one_line(swarm.name), "heading")
         head = row(Icon(theme, "swarms", "accent_text" if swarm.active else "text_soft", 20), (name, 1), *chips(theme, swarm))
         facts = [Fact(theme, tr("It trains on"), trains_on(swarm)), self._members]
+        set_tip(facts[0], f"{tr('Unchecked')}: {tr(UNCHECKED)}" if has_unchecked(swarm) else "")
         if swarm.model_hint:
             facts.append(Fact(theme, tr("Meant for"), one_line(swarm.model_hint)))
         if swarm.active:

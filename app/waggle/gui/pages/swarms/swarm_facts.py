@@ -1,5 +1,7 @@
 """What is known of a swarm, as the card of a swarm and its preview show it."""
 
+from collections.abc import Collection, Iterable
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QWidget
 
@@ -18,18 +20,47 @@ SHARED = (
     "Your model's answers as plain text, a made-up name and a public key, your network address to those you meet, and answers of "
     "your own where you choose to share them."
 )
+UNCHECKED = later("Their answer keys could not be checked independently; their scorers were tested with altered answers.")
 STAYS = "Your files, your real name, the model itself, and what you type, unless you choose to share your answers."
 
 
 def trains_on(swarm: SwarmDetails) -> str:
-    """The specialties in one line, with the difficulty if all have the same."""
-    titles = [tr_sentence(one_line(specialty.title)) for specialty in swarm.specialties]
+    """The specialties in one line, with what is unchecked, and with the difficulty if all have the same."""
+    marks = [unchecked_mark(specialty.levels, specialty.unchecked) for specialty in swarm.specialties]
+    all_unchecked = set(marks) == {tr("unchecked")}
+    titles = [
+        tr_sentence(one_line(specialty.title)) + (f" ({mark})" if mark and not all_unchecked else "")
+        for specialty, mark in zip(swarm.specialties, marks, strict=True)
+    ]
     listed_titles = ", ".join(titles[:MOST_TITLES])
     if len(titles) > MOST_TITLES:
         listed_titles += plural(len(titles) - MOST_TITLES, " and %n more", " and %n more")
+        if any(marks[MOST_TITLES:]) and not all_unchecked:
+            listed_titles += tr(" (some unchecked)")
     levels = {level for specialty in swarm.specialties for level in specialty.levels}
     level = levels.pop() if len(levels) == 1 else ""
-    return f"{listed_titles} ({tr(DIFFICULTIES[level])})" if level in DIFFICULTIES else listed_titles
+    about_all = [tr(DIFFICULTIES[level])] if level in DIFFICULTIES else []
+    about_all += [tr("unchecked")] if all_unchecked else []
+    if about_all and any(marks) and not all_unchecked:
+        return f"{listed_titles}; {about_all[0]}"  # two parentheses in a row are hard to read
+    return f"{listed_titles} ({', '.join(about_all)})" if about_all else listed_titles
+
+
+def unchecked_mark(levels: Iterable[str], unchecked: Collection[str]) -> str:
+    """The word for unchecked levels among these, with the levels if they are some only; empty if all were checked."""
+    levels = tuple(levels)
+    unchecked_levels = [level for level in levels if level in unchecked]
+    if not unchecked_levels:
+        return ""
+    if len(unchecked_levels) == len(levels):
+        return tr("unchecked")
+    names = [tr(DIFFICULTIES[level]) if level in DIFFICULTIES else one_line(level) for level in unchecked_levels]
+    return f"{', '.join(names)} {tr('unchecked')}"
+
+
+def has_unchecked(swarm: SwarmDetails) -> bool:
+    """Whether nobody could check the answer keys of some level."""
+    return any(unchecked_mark(specialty.levels, specialty.unchecked) for specialty in swarm.specialties)
 
 
 def members_words(swarm: SwarmDetails, members: int | None) -> str:

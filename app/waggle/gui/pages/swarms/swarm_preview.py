@@ -4,7 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import one_line, plural, tr
-from waggle.gui.pages.swarms.swarm_facts import SHARED, STAYS, Fact, chips, sample_questions, trains_on
+from waggle.gui.pages.swarms.swarm_facts import SHARED, STAYS, UNCHECKED, Fact, chips, has_unchecked, sample_questions, trains_on
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import SingleClickButton
@@ -53,6 +53,8 @@ class SwarmPreviewCard(QFrame):
         introduction = tr("You are in this swarm already.") if swarm.active else about
         parts: list[QWidget | int | None] = [as_widget(head), text(theme, introduction, "body", "soft", wrap=True), 4]
         parts.append(Fact(theme, tr("It trains on"), trains_on(swarm)))
+        if has_unchecked(swarm):
+            parts.append(Fact(theme, tr("Unchecked"), tr(UNCHECKED)))
         if swarm.model_hint:
             parts.append(Fact(theme, tr("Meant for"), one_line(swarm.model_hint)))
         shared, questions = tr("You will share"), tr("Questions of this kind will be asked")
