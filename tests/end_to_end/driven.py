@@ -71,7 +71,7 @@ async def talk() -> None:
     await click("Swarms")
     await click("What is shown: Try it")
     await click("How to try it: Chat")
-    await write("Your message", "What is 3/6?", QPlainTextEdit)
+    await write("Your message", "Simplify the fraction 25/35 to its lowest terms.", QPlainTextEdit)
     key("Return")
     await until(lambda: state().talk and state().talk[-1].finished, "two answers", LONG)
     box = await until(lambda: next(iter(window().findChildren(ChatTurn)), None), "the turn on screen")

@@ -18,6 +18,7 @@ WITHOUT_TORCH = (
     "-c",
     "import sys; sys.modules['torch'] = None; from waggle.cli.main import main; sys.exit(main(sys.argv[1:]))",
 )
+FRACTION = "Simplify the fraction 108/120 to its lowest terms. Give only the simplified fraction as your final answer."
 DEVICES = ("mlx", "cpu")
 BACKENDS = ("MLX", "torch")
 
@@ -72,9 +73,7 @@ def change_backends(homes: list[Path], saved: list[int]) -> None:
 def talk_and_try(player: Engine, specialty: str) -> None:
     """Ask the current and an earlier model, both loaded beside the one that trains."""
     for number in (0, 1):
-        assert isinstance(
-            player.command(commands.SendMessage, 120, words="What is 1/2 + 1/3?", number=number), events.CommandDone
-        )
+        assert isinstance(player.command(commands.SendMessage, 120, words=FRACTION, number=number), events.CommandDone)
         turn = player.wait(TurnProgress, 10, lambda event, number=number: event.number == number and event.turn.finished).turn
         assert all(reply.text for reply in turn.replies)
     assert isinstance(player.command(commands.AskModel, 120, specialty=specialty, number=1), events.CommandDone)

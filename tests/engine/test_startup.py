@@ -150,7 +150,8 @@ def test_the_settings_offer_exactly_the_rules_there_are():
 def twelve_million(tmp_path_factory):
     """A folder with a model too large to count as small."""
     folder = tmp_path_factory.mktemp("model")
-    small = {"vocab_size": 583, "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 12, "head_dim": 64,
+    tokens = model_config.read(paths.starter()).vocab_size
+    small = {"vocab_size": tokens, "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 12, "head_dim": 64,
              "num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": None, "eos_token_id": 1}  # fmt: skip
     AutoModelForCausalLM.from_config(Qwen3Config(**small)).save_pretrained(folder)
     for words in ("tokenizer.json", "tokenizer_config.json"):

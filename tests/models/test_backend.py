@@ -13,6 +13,9 @@ from tokenizers import AddedToken, Tokenizer
 from waggle.core import paths
 from waggle.core.errors import ModelError
 from waggle.models.backend import choose_device, open_policy, release_memory
+from waggle.models.shared import model_config
+
+STARTER_TOKENS = model_config.read(paths.starter()).vocab_size
 
 
 def test_a_model_that_nobody_uses_any_more_is_gone_before_the_next_one_is_measured():
@@ -65,14 +68,14 @@ def begins_beyond(folder: Path) -> None:
 @pytest.mark.parametrize("odd", [partial(one_too_many, special=False), stops_beyond, begins_beyond])
 def test_words_beyond_the_embedding_are_refused_for_a_strangers_text_would_end_the_engine(tmp_path, odd):
     odd(tmp_path)
-    with pytest.raises(ModelError, match="do not fit it: it has 583 tokens"):
+    with pytest.raises(ModelError, match=f"do not fit it: it has {STARTER_TOKENS} tokens"):
         open_policy(tmp_path, device="cpu", threads=1)
 
 
 def test_a_special_token_beyond_the_embedding_that_no_text_can_hold_does_no_harm(tmp_path):
     """Fine-tunes have this: a padding token that was never trained."""
     one_too_many(tmp_path, special=True)
-    assert open_policy(tmp_path, device="cpu", threads=1).tokenizer.encode("<more>").max() < 583
+    assert open_policy(tmp_path, device="cpu", threads=1).tokenizer.encode("<more>").max() < STARTER_TOKENS
 
 
 @pytest.mark.parametrize("device", ["cuda", "xpu"])

@@ -20,6 +20,7 @@ from waggle.tasks.sandbox.verifier import Verifier
 FOLDER = paths.starter()
 LARGEST = 6_000_000  # bytes of the whole folder
 MOST_WEIGHTS = 1_200_000
+FRACTIONS = {"108/120": "9/10", "25/35": "5/7", "12/28": "3/7", "57/69": "19/23", "39/84": "13/28", "132/156": "11/13"}
 ODD = [
     "",
     " ",
@@ -155,14 +156,17 @@ def test_special_tokens_in_a_strangers_text_can_be_read_as_plain_text(plain: Tok
     assert plain.token_to_id("<|eos|>") not in ids
 
 
-def test_it_knows_sums_and_stops_by_itself(model: Any, plain: Tokenizer) -> None:
+def test_it_knows_fractions_and_stops_by_itself(model: Any, plain: Tokenizer) -> None:
     right = 0
-    for sum_of in range(4, 10):
-        ids = torch.tensor([plain.encode(PLAIN.text(f"Calculate {sum_of - 2} + 2.")).ids])
+    for fraction, simplest in FRACTIONS.items():
+        question = (
+            f"Simplify the fraction {fraction} to its lowest terms. Give only the simplified fraction as your final answer."
+        )
+        ids = torch.tensor([plain.encode(PLAIN.text(question)).ids])
         with torch.inference_mode():
-            grown = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=8, top_k=None)
-        right += grown[0, ids.shape[1] :].tolist() == [*plain.encode(str(sum_of)).ids, plain.token_to_id("<|eos|>")]
-    assert right >= 1
+            grown = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=10, top_k=None)
+        right += grown[0, ids.shape[1] :].tolist() == [*plain.encode(simplest).ids, plain.token_to_id("<|eos|>")]
+    assert right >= 4
 
 
 def test_it_seldom_opens_the_answer_tag_but_is_able_to(model: Any, plain: Tokenizer, questions: dict[str, list[str]]) -> None:

@@ -153,7 +153,7 @@ def _judging(_home: paths.Home) -> Finding:
 
 def _saved_state(home: paths.Home) -> Finding:
     home = _of_the_model(home)
-    base = checkpoint.base_of(model_source.folder_of(settings.read(home.settings).model))
+    base = checkpoint.base_of(model_source.folder_of(settings.read(home.settings).model, home.model.checkpoints))
     if not checkpoint.folders(home.model.checkpoints):
         return Finding("saved state", None, "none yet")
     _, saved = checkpoint.newest(home.model.checkpoints, base)

@@ -249,6 +249,11 @@ def starter() -> Path:
     return resources() / "starter"
 
 
+def former_starters() -> list[Path]:
+    """The starters of older versions, a folder for each; homes that trained one continue with it."""
+    return sorted(path for path in (resources() / "former_starters").glob("*") if path.is_dir())
+
+
 def window_command() -> list[str]:
     """The command with which a running window opens another one. In an installed app it is the app's executable."""
     return [sys.executable] if getattr(sys, "frozen", False) else module_command("waggle")

@@ -35,7 +35,7 @@ from waggle.models.memory_fit import DeviceCapacity, MemoryFit
 from waggle.models.shared import model_config
 from waggle.models.shared.model_config import ModelConfig
 from waggle.models.shared.training_mode import Method, TrainingMode
-from waggle.models.storage import checkpoint, hub_cache, hub_download
+from waggle.models.storage import checkpoint, hub_cache, hub_download, starters
 from waggle.network.identity import keys
 from waggle.protocol import PROTOCOL, events
 from waggle.rl import update_rules
@@ -112,7 +112,15 @@ async def prepare_node(
     examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1000.0
     commit = checkpoint.commit_of(home.model.checkpoints, chosen.model.name)
     folder = await model_source.find_model(
-        chosen.model, publisher, gate, host.stopped, examine, limit=traffic, patient=opening.patient, commit=commit
+        chosen.model,
+        publisher,
+        gate,
+        host.stopped,
+        examine,
+        checkpoints=home.model.checkpoints,
+        limit=traffic,
+        patient=opening.patient,
+        commit=commit,
     )
     _lock_model(folder, stack)
 
@@ -140,8 +148,9 @@ async def prepare_node(
     saver = _round_saver(
         home, opened, recording_policy, (saved, checkpoint_round), partial(_make_room, home, computer, folder), publisher
     )
-    rules = _round_settings(chosen, charter, model_config.read(folder), fit.training.method, is_starter=folder == paths.starter())
-    form = form_choice.settled_form(chosen.model.prompt_form, folder == paths.starter(), node, home.model.prompt_form)
+    is_starter = starters.is_starter(folder)
+    rules = _round_settings(chosen, charter, model_config.read(folder), fit.training.method, is_starter=is_starter)
+    form = form_choice.settled_form(chosen.model.prompt_form, is_starter, node, home.model.prompt_form)
     if form is None:
         publisher.publish(events.Preparing(part=TRYING_FORMS, done=4, parts=len(PARTS), long=True))
         form = await asyncio.get_running_loop().run_in_executor(
@@ -176,9 +185,7 @@ async def prepare_node(
         limits=ResourceLimits(gate, opened, swarm.limit, saver.flush),
         fit_sentence=partial(model_fit.fit_sentence, machine, chosen),
     )
-    publisher.publish(
-        _ready_event(prepared, identity, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence, form)
-    )
+    publisher.publish(_ready_event(prepared, identity, charter, STARTER_NOTE if is_starter else fit.sentence, form))
     return prepared
 
 
@@ -356,7 +363,7 @@ def _trial_questions(verifier: Verifier, charter: Charter) -> list[Question]:
 
 def _model_name(folder: Path, parameters: int) -> str:
     size = f"{parameters / 1e6:.1f}M" if parameters < 1e9 else f"{parameters / 1e9:.1f}B"
-    return f"Starter {size}" if folder == paths.starter() else f"{folder.name[:40]} {size}"
+    return f"Starter {size}" if starters.is_starter(folder) else f"{folder.name[:40]} {size}"
 
 
 def _seed(peer_id: bytes) -> int:

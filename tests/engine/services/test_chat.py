@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 import threading
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|eos|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
+FRACTION = "Simplify the fraction 108/120 to its lowest terms. Give only the simplified fraction as your final answer."
 SAVED = checkpoint.CheckpointState(round=5, step=5, epoch=1, charter="ab" * 32, base="")
 
 
@@ -67,7 +69,7 @@ def talking_with(moments: Snapshots, listener: Listener) -> ChatService:
     return ChatService(moments, "{}\nAnswer:".format, 24, listener)
 
 
-async def say(talking: ChatService, words: str = "What is 3/6?", number: int = 0, earlier=(), before: int = 0) -> Turn:
+async def say(talking: ChatService, words: str = FRACTION, number: int = 0, earlier=(), before: int = 0) -> Turn:
     (answer,) = await talking.obey(commands.SendMessage(id="7", words=words, number=number, earlier=earlier, before=before))
     return answer.turn
 
@@ -91,7 +93,7 @@ async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_whi
     assert turn.finished
     assert not turn.stopped
     assert [reply.rounds for reply in turn.replies] == [5, 0]
-    assert turn.replies[1].text.startswith("1/"), "the starter knows this one"
+    assert re.match(r"\d+/\d+", turn.replies[1].text), "the starter answers with a fraction"
     assert turn.replies[0].text != turn.replies[1].text
     assert listener.events, "it was heard before it was finished"
     assert not any(event.turn.finished for event in listener.events)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from waggle.core import paths
 from waggle.core.errors import LabError
 from waggle.models.backend import open_policy
 from waggle.models.shared import model_config
@@ -22,7 +23,7 @@ def test_a_shape_has_as_many_parameters_as_the_published_model(name):
 def small(monkeypatch) -> None:
     """The shapes with the starter's small vocabulary, because nearly all time of these tests goes into the vocabulary."""
     for name, shape in shapes.SHAPES.items():
-        small = {"vocab_size": 583, "bos_token_id": 0, "eos_token_id": 1}
+        small = {"vocab_size": model_config.read(paths.starter()).vocab_size, "bos_token_id": 0, "eos_token_id": 1}
         monkeypatch.setitem(shapes.SHAPES, name, shape | small)
 
 

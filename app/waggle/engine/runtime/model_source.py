@@ -19,7 +19,7 @@ from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError, ModelMiss
 from waggle.core.settings import ModelSettings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.models.storage import checkpoint, hub_download
+from waggle.models.storage import checkpoint, hub_download, starters
 from waggle.protocol import events
 
 log = logging.getLogger(__name__)
@@ -44,17 +44,17 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def find_model(
     chosen: ModelSettings, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event,
     examine: Callable[[Path], None] = lambda folder: None,
-    *, limit: Callable[[], float] = lambda: 0.0, patient: bool = False, commit: str = "",
+    *, checkpoints: Path | None = None, limit: Callable[[], float] = lambda: 0.0, patient: bool = False, commit: str = "",
 ) -> Path:  # fmt: skip
     """Find the model's folder, and download the model first if necessary. Raises ModelMissing, and Stopped once `stopped` is set.
 
-    `examine` may refuse a model when only its configuration is here. `limit` returns the bytes a second that are allowed now (0:
-    no limit); `commit` is the revision to download (see `hub_download.fetch`). A pause suspends the download. If the hub is away
-    in the middle of a download, wait for it; before the first byte, wait only if `patient`.
+    For `checkpoints` see `folder_of`. `examine` may refuse a model when only its configuration is here. `limit` returns the bytes
+    a second that are allowed now (0: no limit); `commit` is the revision to download (see `hub_download.fetch`). A pause suspends
+    the download. If the hub is away in the middle of a download, wait for it; before the first byte, wait only if `patient`.
     """
     try:
         if not chosen.name or is_here(chosen.name):
-            return folder_of(chosen)
+            return folder_of(chosen, checkpoints)
         return await _download(chosen, publisher, gate, stopped, examine, limit=limit, patient=patient, commit=commit)
     except ModelError as error:
         raise ModelMissing(error.title, error.advice) from error
@@ -80,13 +80,17 @@ async def _download(
     return fetched.result()
 
 
-def folder_of(chosen: ModelSettings) -> Path:
-    """The folder of a model that is on this computer. Raises ModelError if it is not."""
+def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
+    """The folder of a model that is on this computer. Raises ModelError if it is not.
+
+    The starter is the one that the newest of these checkpoints began from.
+    """
     if chosen.name and not is_here(chosen.name):
         raise ModelError(f"{chosen.name} is not on this computer yet.", "`waggle engine` downloads it.")
     if chosen.name:
         return hub_download.model_of(chosen.name, paths.models()).folder
-    folder = Path(os.path.expanduser(chosen.folder)) if chosen.folder else paths.starter()
+    starter = starters.starter_of(checkpoints) if checkpoints else paths.starter()
+    folder = Path(os.path.expanduser(chosen.folder)) if chosen.folder else starter
     for name in hub_download.NEEDED:
         if not (folder / name).is_file():
             raise ModelError(
@@ -117,16 +121,16 @@ def read_record(home: paths.Home) -> ModelRecord | None:
 
 def _may_be_of(checkpoints: Path, chosen: ModelSettings) -> bool:
     """Whether the newest checkpoint may be this model's. For a model that is not here: that it is not the starter's."""
-    saved, base = checkpoint.read_unverified(checkpoints), _base_digest(chosen)
+    saved, base = checkpoint.read_unverified(checkpoints), _base_digest(chosen, checkpoints)
     return saved is None or (
-        checkpoint.is_of(saved, base) if base else not checkpoint.is_of(saved, _base_digest(ModelSettings()))
+        checkpoint.is_of(saved, base) if base else not checkpoint.is_of(saved, _base_digest(ModelSettings(), checkpoints))
     )
 
 
-def _base_digest(chosen: ModelSettings) -> str:
+def _base_digest(chosen: ModelSettings, checkpoints: Path) -> str:
     """The digest of a model; empty if it is not on this computer."""
     try:
-        return checkpoint.base_of(folder_of(chosen))
+        return checkpoint.base_of(folder_of(chosen, checkpoints))
     except (ModelError, OSError):  # opening it will report what is wrong
         return ""
 

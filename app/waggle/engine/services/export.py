@@ -7,7 +7,8 @@ from waggle.models.storage import checkpoint, export
 
 def newest_trained(home: paths.Home, chosen: settings.ModelSettings) -> export.ExportSource:
     """The newest trained state of the chosen model. Raises WaggleError."""
-    base = model_source.folder_of(chosen)
-    folder, saved = checkpoint.newest(model_source.home_of(home, chosen).model.checkpoints, checkpoint.base_of(base))
+    checkpoints = model_source.home_of(home, chosen).model.checkpoints
+    base = model_source.folder_of(chosen, checkpoints)
+    folder, saved = checkpoint.newest(checkpoints, checkpoint.base_of(base))
     name = chosen.name.partition("@")[0] or (base.name if chosen.folder else "the starter that ships with Waggle")
     return export.ExportSource(folder, saved, base, name)
