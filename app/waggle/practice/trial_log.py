@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.practice.results import BIN, Aha, Key, Run
+from waggle.rl.advantage import teaches
 from waggle.sapo import first_success, stages
 from waggle.sapo.evaluation import Score
 from waggle.tasks.rollout_group import RIGHT
@@ -27,6 +28,7 @@ class TrialLog:
         self._share = np.full((count, rounds), MISSING)
         self._age = np.zeros((rounds, 2))  # (sum over others' groups that were trained on, their number)
         self._entropy = np.full((count, rounds), MISSING)
+        self._form_paid = np.full((count, rounds), MISSING)
         self._measured_at: list[int] = []
         self._scores: list[Sequence[Score]] = []
         self._final: Sequence[Score] = ()
@@ -45,6 +47,9 @@ class TrialLog:
         self._share[member, tick] = learned.external_share
         self._age[tick] += (sum(ages), len(ages))
         self._entropy[member, tick] = judged.entropy
+        self._form_paid[member, tick] = np.mean(
+            [teaches(group.lesson_rewards) and not teaches(group.rewards) for group in judged.groups]
+        )
 
     def record_first_successes(self, tick: int, member: int, ahas: Sequence[first_success.FirstSuccess]) -> None:
         """Record first successes of one node, by the swarm's clock."""
@@ -89,6 +94,7 @@ class TrialLog:
             external_share=_round_all(_fill_gaps(_bin_means(_mean(self._share, 0)))),
             external_age=_round_all(_fill_gaps(_ratio(self._age))),
             entropy=_round_all(_fill_gaps(_bin_means(_mean(self._entropy, 0)))),
+            form_paid=_round_all(_fill_gaps(_bin_means(_mean(self._form_paid, 0)))),
             measured_at=tuple(self._measured_at),
             held_out=tuple(
                 _round_all([self._scores[p][i].right / self._scores[p][i].total for p in points]) for i in range(len(models))

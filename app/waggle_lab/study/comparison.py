@@ -139,6 +139,7 @@ def configuration_label(configuration: str) -> str:
     words = [part for part in parts if "=" not in part and part not in ("plain", "grpo")]
     extras = [part.replace("=", " ") for part in parts if part.startswith("crumbs=")]
     extras += [f"{part.removeprefix('questions=')} drawn" for part in parts if part.startswith("questions=")]
+    extras += [f"{part.removeprefix('form=')} for the form" for part in parts if part.startswith("form=")]
     return ", ".join([" ".join([ratio, *words]), *extras])
 
 

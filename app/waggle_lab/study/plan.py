@@ -32,6 +32,7 @@ MAX_GROUPS = 64  # in a training set
 CONFIGURATION_PATTERN = re.compile(
     r"^(\d+)/(\d+)(?::([a-z_]\w*))?(?::([a-z_]\w*(?:\+[a-z_]\w*)*))?(?::crumbs=(\d+(?:\.\d+)?))?(?::questions=(\d+))?$"
 )
+FORM_PAY_OPTION = re.compile(r":form=(0\.\d+)$")
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +47,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     rule: str = "grpo"  # or several, joined by +: the nodes take them in turn
     crumb_span: float = 0.0  # 0 as in the paper: any difference in reward counts
     bounds: Bounds = UNBOUNDED  # as in the paper: peers are trusted
+    form_pay: float = 0.0  # 0 as in the paper: only right answers are paid
 
     @property
     def update_rules(self) -> tuple[Rule, ...]:
@@ -61,14 +63,21 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
             crumb_span=self.crumb_span,
             rule=self.update_rules[0],
             bounds=self.bounds,
+            form_pay=self.form_pay,
         )
 
 
 def configuration(name: str) -> Configuration:
     """Read a name: a key of BOUNDS_OF_DEFAULTS, `8/0-filtered`, or I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N].
 
-    For example 4/4:gated:dapo, or 4/4:gated:grpo+ppo, where every second node uses PPO. Raises LabError or SettingsError.
+    For example 4/4:gated:dapo, or 4/4:gated:grpo+ppo, where every second node uses PPO. Behind any of them, `:form=X` pays X for
+    an answer in its tags (see `JudgedGroup.form_pay`). Raises LabError or SettingsError.
     """
+    if option := FORM_PAY_OPTION.search(name):
+        unpaid = configuration(name[: option.start()])
+        if unpaid.form_pay:
+            raise LabError(f"{name} pays twice for the form.", "Leave one :form= out.")
+        return msgspec.structs.replace(unpaid, name=name, form_pay=float(option[1]))
     if name in BOUNDS_OF_DEFAULTS:
         defaults = RoundSettings()
         return Configuration(

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--configurations",
         default="8/0,4/4,default",
-        help="default, 8/0-filtered, I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N]",
+        help="default, 8/0-filtered, I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N]; behind each, [:form=X]",
     )
     parser.add_argument("--strategy", default="", help="sharing strategy of every I/J that names none")
     parser.add_argument("--rounds", type=int, default=200, help="rounds of each run")
@@ -194,7 +194,7 @@ def _numbers(option: str, text: str, kind: Callable[[str], Number]) -> tuple[Num
 
 def _with_strategy(name: str, strategy: str) -> str:
     """Add the strategy to an I/J that names none; I/0 shares nothing, so it stays as it is."""
-    match = plan.CONFIGURATION_PATTERN.match(name)
+    match = plan.CONFIGURATION_PATTERN.match(plan.FORM_PAY_OPTION.sub("", name))
     if not strategy or not match or match[3] or not int(match[2]):
         return name
     ratio = f"{match[1]}/{match[2]}"

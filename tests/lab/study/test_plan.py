@@ -69,11 +69,21 @@ def test_strategy_rule_and_crumbs_may_be_named():
         "4/4:gated:dapo:crumbs=x",
         "4/4:questions=0",
         "4/4:questions=65",
+        "4/4:form=x",
+        "4/4:form=2",
+        "4/4:form=0.25:form=0.1",
+        "magic:form=0.25",
     ],
 )
 def test_what_is_no_configuration_is_refused_with_a_sentence(wrong):
     with pytest.raises((LabError, SettingsError)):
         configuration(wrong)
+
+
+def test_every_configuration_may_pay_for_the_form():
+    assert configuration("default:form=0.25").rules(1e-4).form_pay == 0.25
+    assert configuration("8/0:plain:grpo:crumbs=0.2:form=0.1").rules(1e-4).form_pay == 0.1
+    assert configuration("default").rules(1e-4).form_pay == 0.0
 
 
 def test_a_strategy_may_have_digits_in_its_name(monkeypatch):

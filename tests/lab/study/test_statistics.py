@@ -238,6 +238,7 @@ def test_the_best_rate_has_the_highest_held_out_area() -> None:
         ("4/4:plain:grpo:crumbs=0.2", "4/4, crumbs 0.2"),
         ("4/4:gated:dapo", "4/4 gated dapo"),
         ("4/4:adaptive:grpo:crumbs=0.2:questions=8", "4/4 adaptive, crumbs 0.2, 8 drawn"),
+        ("default:form=0.25", "default, 0.25 for the form"),
     ],
 )
 def test_a_configuration_is_named_in_words(configuration: str, words: str) -> None:
