@@ -22,7 +22,6 @@ from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.peers.page import PeersPage
-from waggle.gui.pages.swarms.specialty_choice import TOPICS, closest_level
 from waggle.gui.pages.swarms.join_view import PREVIEW
 from waggle.gui.pages.swarms.models import ModelCard, ModelsView, model_summary
 from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, SwarmsPage
@@ -33,6 +32,7 @@ from waggle.gui.pages.swarms.playground.question import (
     shares_answers,
     should_offer_sharing,
 )
+from waggle.gui.pages.swarms.specialty_choice import TOPICS, closest_level
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.pages.swarms.swarm_facts import trains_on
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard

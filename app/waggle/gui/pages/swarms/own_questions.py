@@ -43,9 +43,8 @@ class OwnQuestions(QWidget):
         self.add = Button(theme, tr("Add a file of questions..."), icon="save")
         self.add.clicked.connect(self._choose_files)
         title = text(theme, tr("Drop your file here"), "heading")
-        how = text(
-            theme, tr("JSON lines (.jsonl) or a table (.csv): a question and its answer on each line."), "small", "soft", wrap=True
-        )
+        form_words = tr("JSON lines (.jsonl) or a table (.csv): a question and its answer on each line.")
+        how = text(theme, form_words, "small", "soft", wrap=True)
         for label in (title, how):
             label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         icon = row(None, Icon(theme, "table", "text_soft", 28), None)
@@ -63,9 +62,7 @@ class OwnQuestions(QWidget):
         far = tr("Your engine runs on %1. There, `waggle swarm create --questions FILE` makes a swarm from a file.")
         self._far = text(theme, far.replace("%1", visible(host)), "body", "soft", wrap=True)
         self._list = column(gap=8)
-        self.setLayout(
-            column(self._far, (self._invitation, 1), self._message, self._list, self._foot, self._public, None, gap=8)
-        )
+        self.setLayout(column(self._far, (self._invitation, 1), self._message, self._list, self._foot, self._public, None, gap=8))
         self._arrange()
 
     def add_files(self, paths: Sequence[str], words: str = "") -> None:

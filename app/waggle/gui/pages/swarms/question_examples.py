@@ -20,7 +20,7 @@ class QuestionExamples(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._shown: tuple[QuestionExample, ...] = ()
+        self._drawn: tuple[QuestionExample, ...] = ()
         self._grid = QGridLayout()
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(16)
@@ -32,11 +32,11 @@ class QuestionExamples(QWidget):
     def show_examples(self, examples: Sequence[QuestionExample]) -> None:
         examples = tuple(examples[:MOST_EXAMPLES])
         self.setVisible(bool(examples))
-        if examples == self._shown:
+        if examples == self._drawn:
             return
-        self._shown = examples
+        self._drawn = examples
         empty(self._grid)
-        for place, title in enumerate((tr("Question"), tr("Answer"))):
+        for place, title in enumerate((tr("Question"), tr("Right answer"))):
             self._grid.addWidget(text(self._theme, title, "tag", "soft"), 0, place)
         for line, example in enumerate(examples, 1):
             for place, words in enumerate((example.question, example.answer)):

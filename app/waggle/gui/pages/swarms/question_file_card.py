@@ -5,7 +5,7 @@ import os
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QLineEdit
 
-from waggle.gui.i18n.formatting import figure, one_line, plural, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import breakable, figure, one_line, plural, tr, tr_sentence, visible
 from waggle.gui.pages.swarms.question_examples import QuestionExamples, TrialResult, trial_refusal_words
 from waggle.gui.pages.swarms.question_file_draft import LONGEST_TITLE, QuestionFileDraft
 from waggle.gui.theme.theme import Theme
@@ -46,8 +46,8 @@ class QuestionFileCard(QFrame):
         self.remove.clicked.connect(self.removed)
         self._summary = ElidedLabel(theme, "", "small", "text_soft")
         self._problem = text(theme, "", "small", "bad", wrap=True)
-        self._again = self._link(tr("Read it again"), tr("Read %1 again"))
-        self._again.clicked.connect(self._read_again)
+        self._read_link = self._link(tr("Read it again"), tr("Read %1 again"))
+        self._read_link.clicked.connect(self._read_again)
         self._lengths = ElidedLabel(theme, "", "caption", "text_faint")
         self._examples, self._trial = QuestionExamples(theme), TrialResult(theme)
         self._contents = as_widget(column(self._examples, self._lengths, 2, rule(), 2, self._trial, gap=4))
@@ -65,7 +65,7 @@ class QuestionFileCard(QFrame):
         self._body = as_widget(column(self._grading, 2, self._contents, gap=6))
         head = row((self._title, 1), self.details, self.remove, gap=8)
         self.setLayout(
-            column(head, self._summary, self._problem, row(self._again, None), self._body, gap=6, margins=(12, 12, 12, 12))
+            column(head, self._summary, self._problem, row(self._read_link, None), self._body, gap=6, margins=(12, 12, 12, 12))
         )
         self.set_open(True)
         self.show_draft()
@@ -87,8 +87,8 @@ class QuestionFileCard(QFrame):
         if self._title.text() != draft.shown_title and (draft.title is None or not self._title.hasFocus()):
             self._title.setText(visible(draft.shown_title))
         self._summary.say(self._summary_words())
-        say_in(self._problem, tr_sentence(visible(draft.problem)), "bad")
-        self._again.setVisible(bool(draft.problem))
+        say_in(self._problem, breakable(tr_sentence(visible(draft.problem))), "bad")
+        self._read_link.setVisible(bool(draft.problem))
         if draft.offers != self._offers:
             self._offers = draft.offers
             self._make_graders()

@@ -98,6 +98,4 @@ class QuestionFileDraft:
         return self.title if self.title is not None else self.preview.title if self.preview else ""
 
     def _command(self, command_id: str, *, try_model: bool) -> PreviewQuestions:
-        return PreviewQuestions(
-            id=command_id, path=self.path, grader=self.grader, tolerance=self.tolerance, try_model=try_model
-        )
+        return PreviewQuestions(id=command_id, path=self.path, grader=self.grader, tolerance=self.tolerance, try_model=try_model)
