@@ -10,9 +10,10 @@ from waggle.gui.pages.swarms.own_questions import OwnQuestions
 from waggle.gui.pages.swarms.specialty_choice import SpecialtyChoice
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
-from waggle.gui.widgets.layout import as_widget, column, row
+from waggle.gui.widgets.layout import as_widget, column, edges, row
 from waggle.gui.widgets.responsive_row import StretchRow
-from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.scroll_anchor import is_in_view, show_in_view
+from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import CreateSwarm, new_id
 from waggle.protocol.state import SPECIALTIES, State
@@ -54,6 +55,7 @@ class CreateSwarmForm(QFrame):
         no.clicked.connect(self.declined)
         self._count = ElidedLabel(theme, role="small", tone="text_soft")
         self.setLayout(self._new_layout(no))
+        self._own.opened.connect(lambda card: show_in_view(self._area, card))
         self._name.textChanged.connect(self._update_form)
         self._show_tab(FROM_WAGGLE)
         self._update_form()
@@ -68,10 +70,12 @@ class CreateSwarmForm(QFrame):
         )  # fmt: skip
         head = StretchRow((text(theme, tr("What it asks"), "label"), 1), (self._tabs, 0))
         right = column(head, (self._specialties, 1), (self._own, 1), gap=8)
-        foot = row((self._count, 1), no, self._create, gap=8)
+        foot = row((self._count, 1), no, self._create, gap=8, margins=edges(0, 0, 6, 0))
         title = text(theme, tr("Create a swarm"), "title")
         asks = StretchRow((as_widget(left_column), 2), (as_widget(right), 3), gap=28)
-        return column(title, 4, (asks, 1), self._problem, foot, gap=8, margins=(24, 18, 24, 18))
+        self._area = ScrollArea(column((asks, 1), margins=edges(0, 0, 6, 0)), "surface")  # so that Create stays in sight
+        self._area.setMinimumHeight(theme.px(220))
+        return column(title, 4, (self._area, 1), self._problem, foot, gap=8, margins=edges(24, 18, 18, 18))
 
     def _field(self, name: str, hint: str, longest: int) -> QLineEdit:
         edit = QLineEdit()

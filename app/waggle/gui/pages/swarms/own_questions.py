@@ -24,12 +24,14 @@ from waggle.protocol.state import State
 
 class OwnQuestions(QWidget):
     """Reads each file at once, and then lets the own model try one file after the other. `changed`: what is in the files.
+    `opened` carries the card whose details are shown now.
 
     `host`: the engine runs on that computer, where files of this one are not.
     """
 
     changed = Signal()
     commanded = Signal(object)
+    opened = Signal(object)
 
     def __init__(self, theme: Theme, host: str = "") -> None:
         super().__init__()
@@ -175,6 +177,7 @@ class OwnQuestions(QWidget):
         """Show the details of one file; the others are folded, so that all fit."""
         for card in self._cards:
             card.set_open(card is chosen, alone=len(self._cards) == 1)
+        self.opened.emit(chosen)
 
     def _update(self) -> None:
         self._arrange()

@@ -60,7 +60,7 @@ class TrialResult(QWidget):
         self._example.hide()
 
     def show_trial(self, trial: ModelTrial) -> None:
-        words = tr("Your model answered %1 of them and earned %2 on average; 1 is the most. Its best answer:")
+        words = tr("With %1 of them your model earned %2 of 1 on average. Its best answer:")
         self._words.setText(words.replace("%1", figure(trial.questions)).replace("%2", decimal(trial.mean_reward, 2)))
         self._question.say(one_line(trial.example.question))
         self._answer.say(one_line(trial.completion.text) or tr("(nothing)"))

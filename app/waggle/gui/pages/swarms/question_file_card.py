@@ -3,7 +3,7 @@
 import os
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame, QLineEdit
+from PySide6.QtWidgets import QComboBox, QFrame, QLineEdit
 
 from waggle.gui.i18n.formatting import breakable, figure, one_line, plural, tr, tr_sentence, visible
 from waggle.gui.pages.swarms.question_examples import QuestionExamples, TrialResult, trial_refusal_words
@@ -11,7 +11,7 @@ from waggle.gui.pages.swarms.question_file_draft import LONGEST_TITLE, QuestionF
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import ComboBox, NumberField, Range
-from waggle.gui.widgets.layout import as_widget, column, row, rule
+from waggle.gui.widgets.layout import FLUSH, as_widget, column, row, rule
 from waggle.gui.widgets.responsive_row import ResponsiveRow
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.events_questions import GraderOffer, QuestionsPreviewed
@@ -65,7 +65,9 @@ class QuestionFileCard(QFrame):
         self._body = as_widget(column(self._grading, 2, self._contents, gap=6))
         head = row((self._title, 1), self.details, self.remove, gap=8)
         self.setLayout(
-            column(head, self._summary, self._problem, row(self._read_link, None), self._body, gap=6, margins=(12, 12, 12, 12))
+            column(
+                head, self._summary, self._problem, row(FLUSH, self._read_link, None), self._body, gap=6, margins=(12, 12, 12, 12)
+            )
         )
         self.set_open(True)
         self.show_draft()
@@ -117,7 +119,7 @@ class QuestionFileCard(QFrame):
         parts = [self._file_name, plural(preview.questions, "%n question", "%n questions")]
         if preview.duplicates:
             parts.append(plural(preview.duplicates, "%n repeated", "%n repeated"))
-        parts.append(plural(preview.reserved, "%n reserved for exams", "%n reserved for exams"))
+        parts.append(plural(preview.reserved, "%n for exams", "%n for exams"))
         return APART.join(parts)
 
     def _show_trial(self, preview: QuestionsPreviewed) -> None:
@@ -137,6 +139,10 @@ class QuestionFileCard(QFrame):
         name = tr("How the answers of %1 are graded").replace("%1", self._file_name)
         offers = [(offer.name, tr_sentence(one_line(offer.title))) for offer in self._offers]
         self._grader = ComboBox(self._theme, name, offers)
+        self._grader.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self._grader.setMinimumContentsLength(10)
+        self._grader.setMinimumWidth(self._theme.px(160))
+        self._grader.view().setMinimumWidth(self._grader.view().sizeHintForColumn(0) + self._theme.px(32))
         self._grader.changed.connect(lambda value: self._grade_by(str(value), self.draft.tolerance))
         self._graders.addWidget(self._grader)
 

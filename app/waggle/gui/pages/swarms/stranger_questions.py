@@ -39,4 +39,4 @@ def _file(theme: Theme, specialty: SpecialtyDetails) -> QWidget:
         about.append(tr("graded as: %1").replace("%1", tr_sentence(one_line(specialty.grader_title))))
     facts = ElidedLabel(theme, "  ·  ".join(about), "small", "text_soft")
     samples = [sample_label(theme, sample) for sample in specialty.samples[:MOST_SAMPLES]]
-    return as_widget(column(title, facts, *samples, gap=2))
+    return as_widget(column(title, facts, *samples, gap=5))

@@ -53,7 +53,7 @@ class SwarmCard(QFrame):
             facts.append(Fact(theme, tr("Shared"), tr(SHARED)))
         parts: list[QWidget] = [as_widget(head), *facts]
         if swarm.active and (own_box := stranger_questions(theme, swarm)) is not None:
-            parts += [text(theme, tr("Its own questions"), "label", "soft"), own_box]
+            parts += [text(theme, tr("Own questions"), "label", "soft"), own_box]
         if swarm.active and (sample_box := sample_questions(theme, swarm)) is not None:
             parts += [text(theme, tr("Questions of this kind are asked"), "label", "soft"), sample_box]
         if not swarm.active:

@@ -63,7 +63,7 @@ class SwarmPreviewCard(QFrame):
             shared, questions = tr("Shared"), tr("Questions of this kind are asked")
         parts += [Fact(theme, shared, tr(SHARED)), Fact(theme, tr("Never leaves"), tr(STAYS))]
         if (own_box := stranger_questions(theme, swarm)) is not None:
-            parts += [2, text(theme, tr("Its own questions"), "label", "soft"), own_box]
+            parts += [2, text(theme, tr("Own questions"), "label", "soft"), own_box]
         if (sample_box := sample_questions(theme, swarm)) is not None:
             parts += [2, text(theme, questions, "label", "soft"), sample_box]
         parts += [4, rule()]
