@@ -64,11 +64,8 @@ class QuestionFileCard(QFrame):
         self._grading.set_gap(12)
         self._body = as_widget(column(self._grading, 2, self._contents, gap=6))
         head = row((self._title, 1), self.details, self.remove, gap=8)
-        self.setLayout(
-            column(
-                head, self._summary, self._problem, row(FLUSH, self._read_link, None), self._body, gap=6, margins=(12, 12, 12, 12)
-            )
-        )
+        again = row(FLUSH, self._read_link, None)
+        self.setLayout(column(head, self._summary, self._problem, again, self._body, gap=6, margins=(12, 12, 12, 12)))
         self.set_open(True)
         self.show_draft()
 
@@ -116,11 +113,11 @@ class QuestionFileCard(QFrame):
             return self._file_name
         if preview is None or not draft.is_settled:
             return tr("Reading %1.").replace("%1", self._file_name)
-        parts = [self._file_name, plural(preview.questions, "%n question", "%n questions")]
+        parts = [plural(preview.questions, "%n question", "%n questions")]
         if preview.duplicates:
             parts.append(plural(preview.duplicates, "%n repeated", "%n repeated"))
         parts.append(plural(preview.reserved, "%n for exams", "%n for exams"))
-        return APART.join(parts)
+        return APART.join([*parts, self._file_name])
 
     def _show_trial(self, preview: QuestionsPreviewed) -> None:
         draft = self.draft
