@@ -33,6 +33,7 @@ from waggle.protocol.events import ShownCompletion
 from waggle.protocol.events_questions import GraderOffer, ModelTrial, QuestionExample, QuestionsPreviewed
 from waggle.protocol.events_swarms import KnownSwarms, SwarmCreated
 
+pytestmark = pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of dialogs
 TellWindow = Callable[[list[events.Event]], MainWindow]
 ENDS_IN = "Waggle takes files of questions: JSON lines (.jsonl) or tables (.csv), up to four."
 MIDDLE = QPoint(400, 300)
