@@ -278,9 +278,9 @@ def test_hostile_texts_stay_plain_visible_and_narrow(desk: Desk, tmp_path: Path)
     QApplication.processEvents()
     assert (desk.form.width(), card.width() <= desk.form._area.viewport().width()) == (width, True)
     assert all(label.textFormat() == Qt.TextFormat.PlainText for label in card.findChildren(QLabel))
-    shown = words_in(card)
-    assert "<b>bold</b>" in shown
-    assert not {"\u202e", "\0"} & set(shown)
+    words = words_in(card)
+    assert "<b>bold</b>" in words
+    assert not {"\u202e", "\0"} & set(words)
     refused = replace(hostile, command_id=card.draft.reading_command().id, refusal=f"{'y' * 400}. {text}")
     tell(desk.window, refused)
     QApplication.processEvents()

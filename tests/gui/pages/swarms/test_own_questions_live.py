@@ -26,7 +26,7 @@ from waggle.protocol.state import State
 
 pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
 LOOPBACK = "swarm.host=127.0.0.1"
-LONG = 180.0  # seconds, on an idle computer
+LONG = 60.0  # seconds, on an idle computer
 
 
 @pytest.fixture
@@ -38,6 +38,7 @@ def shell(theme: Theme, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.Monkey
     engine = EngineProcess(lambda: [*WAGGLE, "engine", "--stdio", "--home", str(home.root), *chosen])
     controller = Controller(theme, StateStore(), engine, SettingsStore(home.settings, send=engine.send), home)
     controller.begin("home")
+    controller.window.resize(1280, 800)  # the screen of the tests is smaller, and buttons say less there
     controller.start()
     yield controller
     with qtbot.waitSignal(controller.finished, timeout=60_000):
@@ -110,7 +111,7 @@ def test_a_thousand_questions_go_from_a_drop_to_a_second_node_and_both_share(
     with running(Engine(tmp_path / "b", LOOPBACK)) as second:
         hands.until(lambda: _has(second, events.Ready))
         join = subprocess.Popen(
-            [*WAGGLE, "swarm", "join", link, "--home", str(tmp_path / "b")],
+            [*WAGGLE, "swarm", "join", "--home", str(tmp_path / "b"), link],
             env=ENVIRONMENT, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         hands.until(lambda: join.poll() is not None)

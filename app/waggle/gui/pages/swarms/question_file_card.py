@@ -64,8 +64,8 @@ class QuestionFileCard(QFrame):
         self._grading.set_gap(12)
         self._body = as_widget(column(self._grading, 2, self._contents, gap=6))
         head = row((self._title, 1), self.details, self.remove, gap=8)
-        again = row(FLUSH, self._read_link, None)
-        self.setLayout(column(head, self._summary, self._problem, again, self._body, gap=6, margins=(12, 12, 12, 12)))
+        correction = row(FLUSH, self._read_link, None)
+        self.setLayout(column(head, self._summary, self._problem, correction, self._body, gap=6, margins=(12, 12, 12, 12)))
         self.set_open(True)
         self.show_draft()
 
