@@ -35,7 +35,9 @@ application()
 theme = Theme("light")
 form = CreateSwarmForm(theme)
 form._specialties.show_offers(listed.offers)
-assert "Roman numerals  \u00b7  arithmetic" in [form._specialties._model.item(row).text() for row in range(form._specialties._model.rowCount())]
+assert "Roman numerals  \u00b7  arithmetic" in [
+    form._specialties._model.item(row).text() for row in range(form._specialties._model.rowCount())
+]
 
 created, *_ = asyncio.run(service.obey(CreateSwarm(id="2", name="Rome", specialties=((NAME, "easy"), ("bf", "easy")))))
 assert created.swarm.specialties[0].levels == ("easy",)
