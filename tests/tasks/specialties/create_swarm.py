@@ -35,7 +35,7 @@ application()
 theme = Theme("light")
 form = CreateSwarmForm(theme)
 form._specialties.show_offers(listed.offers)
-assert "Roman numerals  \u00b7  arithmetic" in [
+assert "Roman numerals  \u00b7  arithmetic  \u00b7  unchecked" in [
     form._specialties._model.item(row).text() for row in range(form._specialties._model.rowCount())
 ]
 
