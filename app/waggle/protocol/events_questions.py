@@ -34,8 +34,10 @@ class QuestionsPreviewed(Event, frozen=True, kw_only=True, tag=True):
 
     `refusal` says why no swarm can be created from the file, in one or two sentences; empty: one can. If the file cannot even be
     read, the counts are 0. `trial` is None if no model is open, or if it could not answer: `trial_refusal` says why.
+    `command_id`: of the PreviewQuestions that this answers.
     """
 
+    command_id: str = ""
     path: str
     title: str = ""  # a suggestion, from the file's name
     questions: Count = 0

@@ -24,6 +24,7 @@ from waggle.protocol.schedule import ScheduleDecision
 
 ROUNDS, PEERS, CARDS, SCORES, WARNINGS, MINUTES = 200, 500, 40, 400, 20, 30
 SPECIALTIES = 64  # the most that a charter has
+PREVIEWS = 8  # a window creates a swarm from at most four files, and waits for two answers about each
 REASONS = 64  # of refusals: more than there are, so that a damaged recording costs no memory
 
 Stage = Literal["draw", "answer", "judge", "share", "gather", "learn"]
@@ -107,7 +108,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     created: events_swarms.SwarmCreated | None = None
     looked: events_swarms.InviteRead | None = None
     invite: events_swarms.InviteWritten | None = None  # to the current swarm
-    previewed: events_questions.QuestionsPreviewed | None = None
+    previews: tuple[events_questions.QuestionsPreviewed, ...] = ()  # of files of questions, newest first
     compared: events_leaderboard.ModelsCompared | None = None
     days: events_identity.DailyTotals | None = None
     since: tuple[events.RoundSummary, ...] = ()  # rounds not in `days`; by their order, as a clock may be set back
@@ -296,7 +297,7 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
         ):
             return _apply_swarm_list(state, event)
         case events_questions.QuestionsPreviewed():
-            return replace(state, previewed=event)
+            return replace(state, previews=(event, *state.previews)[:PREVIEWS])
         case events_leaderboard.ModelsCompared():
             return replace(state, compared=event)
         case events_playground.QuestionPosed():

@@ -86,18 +86,18 @@ def test_a_form_that_is_being_filled_in_goes_on(shell: Controller, way: dict[str
     form = shell.window.pages.of(SwarmsPage)._form
     form._name.setText("My class")
     form._hint.setText("Qwen")
-    form._filter.setText("iv")
+    form._specialties._filter.setText("iv")
     form._private.setChecked(True)
-    form._level.choose(2)
-    chosen = form._items()[1]
+    form._specialties._level.choose(2)
+    chosen = form._specialties._items()[1]
     chosen.setCheckState(Qt.CheckState.Checked)
     after = renew(shell, way).pages.of(SwarmsPage)
     assert after._views.currentIndex() == CREATE
     anew = after._form
     assert anew is not form
-    assert [anew._name.text(), anew._hint.text(), anew._filter.text()] == ["My class", "Qwen", "iv"]
-    assert (anew._private.isChecked(), anew._level.index) == (True, 2)
-    assert anew._chosen_specialties() == [chosen.data(Qt.ItemDataRole.UserRole)]
+    assert [anew._name.text(), anew._hint.text(), anew._specialties._filter.text()] == ["My class", "Qwen", "iv"]
+    assert (anew._private.isChecked(), anew._specialties._level.index) == (True, 2)
+    assert anew._specialties.chosen() == [chosen.data(Qt.ItemDataRole.UserRole)]
     assert anew._create.isEnabled()
 
 
@@ -106,7 +106,7 @@ def test_a_form_whose_answer_is_waited_for_rests_and_the_answer_is_shown(shell: 
     shell.window.pages.of(SwarmsPage)._new.click()
     form = shell.window.pages.of(SwarmsPage)._form
     form._name.setText("My class")
-    form._items()[0].setCheckState(Qt.CheckState.Checked)
+    form._specialties._items()[0].setCheckState(Qt.CheckState.Checked)
     form._create.click()
     after = renew(shell, WAYS[0]).pages.of(SwarmsPage)
     assert not after._form._create.isEnabled()

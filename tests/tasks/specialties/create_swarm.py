@@ -34,9 +34,9 @@ assert "Roman numerals?" in offer.samples["easy"], offer
 application()
 theme = Theme("light")
 form = CreateSwarmForm(theme)
-form.show_offers(listed.offers)
+form._specialties.show_offers(listed.offers)
 assert "Roman numerals  \u00b7  arithmetic  \u00b7  unchecked" in [
-    form._model.item(row).text() for row in range(form._model.rowCount())
+    form._specialties._model.item(row).text() for row in range(form._specialties._model.rowCount())
 ]
 
 created, *_ = asyncio.run(service.obey(CreateSwarm(id="2", name="Rome", specialties=((NAME, "easy"), ("bf", "easy")))))

@@ -83,6 +83,7 @@ class OwnQuestionsService:
     async def obey(self, command: commands.PreviewQuestions) -> QuestionsPreviewed:
         """Preview a file. What is wrong with it is part of the answer."""
         previewed, packed = await asyncio.to_thread(preview_file, command.path, command.grader, command.tolerance)
+        previewed = replace(previewed, command_id=command.id)
         playground = self.playground()
         if packed is None or playground is None or not command.try_model:
             return previewed

@@ -1,15 +1,17 @@
 """The main window: navigation rail, pages and status bar, drawn from one State."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, Qt, QUrl, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
+from waggle.gui.application.file_drop import FileDrop
 from waggle.gui.application.navigation import NavigationRail, StatusBar
 from waggle.gui.application.notices import Notices, is_on_screen
 from waggle.gui.application.page_stack import PageStack
-from waggle.gui.i18n.formatting import tr, tr_sentence
+from waggle.gui.i18n.formatting import tr, tr_sentence, visible
 from waggle.gui.pages import PAGES
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.page import HomePage
@@ -62,6 +64,9 @@ class MainWindow(QWidget):
         self.requests.page.connect(self.show_page)
         context.store.changed.connect(self.redraw)
         context.settings.refused.connect(self.show_refusal)
+        self.file_drop = FileDrop(self, context.theme)
+        self.file_drop.dropped.connect(self.show_files)
+        self._host = context.engine.name
         self._add_keys()
         self.show_page("home")
         self.resize(1280, 800)
@@ -101,12 +106,14 @@ class MainWindow(QWidget):
         """Show a widget instead of rail, pages and status bar, until `uncover`."""
         self._all.addWidget(widget)
         self._all.setCurrentWidget(widget)
+        self.file_drop.enabled = False
         widget.setFocus()
 
     def uncover(self) -> None:
         while (widget := self._all.widget(1)) is not None:
             self._all.removeWidget(widget)
             widget.deleteLater()
+        self.file_drop.enabled = True
         self.redraw()
 
     def redraw(self) -> None:
@@ -147,6 +154,21 @@ class MainWindow(QWidget):
         else:
             swarms.join_view.open_file(Path(QUrl(link).toLocalFile() if link.startswith("file:") else link))
 
+    def show_files(self, paths: Sequence[str], words: str) -> None:
+        """Show the form for a swarm with these files of questions; `words`: what to say about what else was dropped."""
+        state = self._store.state
+        if self._host:
+            words = tr("Your engine runs on %1. There, `waggle swarm create --questions FILE` makes a swarm from a file.")
+            self.notices.show(words.replace("%1", visible(self._host)))
+        elif paths and state.swarms is not None and state.swarms.fixed:
+            self.notices.show(tr_sentence(state.swarms.fixed))
+        elif paths:
+            self.show_page("swarms")
+            self.pages.of(SwarmsPage).show_form(paths, words)
+            self.activateWindow()
+        else:
+            self.notices.show(words)
+
     def show_refusal(self, title: str, advice: str, command: str = "") -> None:
         """Show that the command with this id was refused."""
         self._show_refusal_words(f"{tr_sentence(title)} {tr_sentence(advice)}".strip(), command)
@@ -180,7 +202,7 @@ class MainWindow(QWidget):
 
     def show_shutdown(self) -> None:
         """Show that the engine is stopping, until it has."""
-        self.leaving = True
+        self.leaving, self.file_drop.enabled = True, False
         self.setWindowTitle(tr("Waggle: closing"))
         goes_on = self._store.state.service and not self._replay
         self.notices.show_permanent(tr("Closing; the engine goes on.") if goes_on else tr("Finishing this step, then closing."))

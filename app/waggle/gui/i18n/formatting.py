@@ -2,6 +2,7 @@
 
 import datetime
 import html
+import re
 import time
 
 from waggle.gui.i18n import translator
@@ -141,6 +142,14 @@ def one_line(text: str) -> str:
 def visible_lines(text: str) -> str:
     """`visible` for each line; line ends stay."""
     return "\n".join(map(visible, text.splitlines()))
+
+
+LONG_WORD = re.compile(r"\S{30}(?=\S)")
+
+
+def breakable(words: str) -> str:
+    """Add places where a very long word may break at the end of a line: else it would widen a label that wraps."""
+    return LONG_WORD.sub(lambda part: f"{part[0]}\u200b", words)
 
 
 LONGEST_LINE = 100

@@ -32,7 +32,8 @@ ANSWERED = "wrong: %1"  # followed by the answer of a model, which may look like
 MOST_PARTS = 3  # of one sentence: a name in it may contain full stops
 MOST_SENTENCES = 100  # of one text: the rest is not translated
 _TRANSLATED_VALUES = frozenset({
-    "%1, also in its smallest parts.", "%1, and falling", "%1, and rising", "%1, steady", "A saved state could not be read: %1",
+    "%1, line %2: %3.", "%1, also in its smallest parts.", "%1, and falling", "%1, and rising", "%1, steady",
+    "A saved state could not be read: %1",
     "%1 names %2, which it may not: %3.", "its questions cannot be made where answers are judged (%1)",
     "Busy: %1, %2.", "Calm: %1, hardly anything new arrives.", "Downloading the model: %1 of %2 MB, %3.",
     "It broke a rule (%1): it is asked again in %2.", "It is asked like any stranger: %1 so far, %2.",

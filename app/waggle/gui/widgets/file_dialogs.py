@@ -21,6 +21,15 @@ def file_dialog(parent: QWidget, title: str, then: Callable[[str], object], *, s
     return dialog
 
 
+def files_dialog(parent: QWidget, title: str, kinds: str, then: Callable[[list[str]], object]) -> QFileDialog:
+    """A dialog for one or more files of these `kinds`, such as "Tables (*.csv)"; `then` gets their paths."""
+    dialog = file_dialog(parent, title, lambda _path: None)
+    dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+    dialog.setNameFilter(kinds)
+    dialog.filesSelected.connect(then)
+    return dialog
+
+
 def _own_files() -> str:
     places = QStandardPaths.StandardLocation
     documents = QStandardPaths.writableLocation(places.DocumentsLocation)

@@ -1,13 +1,22 @@
 """Keeps the place of a person in a view that changes while they read it."""
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPersistentModelIndex, QPoint, QTimer
-from PySide6.QtWidgets import QAbstractItemView, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QPlainTextEdit, QScrollArea, QWidget
 
 
 def is_in_view(widget: QWidget) -> bool:
     """Whether a widget is visible now: on the visible page, and not scrolled away."""
     QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)  # lay out what was just added
     return not widget.visibleRegion().isEmpty()
+
+
+def show_in_view(area: QScrollArea, widget: QWidget) -> None:
+    """Scroll to a widget that was just added or that grew; to its top, if it is taller than the area."""
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
+    area.ensureWidgetVisible(widget, 0, 8)
+    if widget.height() > area.viewport().height():
+        top = widget.mapTo(area.viewport(), QPoint(0, 0)).y()
+        area.verticalScrollBar().setValue(area.verticalScrollBar().value() + top)
 
 
 class ScrollAnchor(QObject):

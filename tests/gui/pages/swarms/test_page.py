@@ -22,7 +22,6 @@ from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.peers.page import PeersPage
-from waggle.gui.pages.swarms.create_form import TOPICS, closest_level
 from waggle.gui.pages.swarms.join_view import PREVIEW
 from waggle.gui.pages.swarms.models import ModelCard, ModelsView, model_summary
 from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, SwarmsPage
@@ -33,6 +32,7 @@ from waggle.gui.pages.swarms.playground.question import (
     shares_answers,
     should_offer_sharing,
 )
+from waggle.gui.pages.swarms.specialty_choice import TOPICS, closest_level
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.pages.swarms.swarm_facts import trains_on
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard
@@ -271,8 +271,8 @@ def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> N
     assert (swarms._views.currentIndex(), form._create.isEnabled()) == (CREATE, False)
     form._name.setText(" Ours ")
     for i in range(2):
-        form._model.item(i).setCheckState(Qt.CheckState.Checked)
-    form._level.choose(2)
+        form._specialties._model.item(i).setCheckState(Qt.CheckState.Checked)
+    form._specialties._level.choose(2)
     form._private.setChecked(True)
     form._create.click()
     command = sent[-1]
@@ -292,21 +292,21 @@ def test_what_was_typed_of_a_swarm_is_there_until_it_is_created_or_given_up(page
     form = swarms._form
     swarms._new.click()
     form._name.setText("Ours")
-    form._model.item(0).setCheckState(Qt.CheckState.Checked)
+    form._specialties._model.item(0).setCheckState(Qt.CheckState.Checked)
     assert not swarms._new.isVisible(), "its word is that of the form's own button"
     qtbot.keyClick(form._name, Qt.Key.Key_Escape)
     for leave in (lambda: None, swarms._join.click, partial(swarms._which.choose, 1)):
         leave()
         swarms.show_list()
         swarms._new.click()
-        assert (form._name.text(), len(form._chosen_specialties()), window.focusWidget()) == ("Ours", 1, form._name)
+        assert (form._name.text(), len(form._specialties.chosen()), window.focusWidget()) == ("Ours", 1, form._name)
     form._create.click()
     swarms.show_list()
     swarms._new.click()
     assert (form._create.isEnabled(), form._count.words()) == (True, "1 kind of question chosen"), "no answer is waited for"
     next(button for button in form.findChildren(Button) if button.text() == "Cancel").click()
     swarms._new.click()
-    assert (form._name.text(), form._chosen_specialties()) == ("", [])
+    assert (form._name.text(), form._specialties.chosen()) == ("", [])
     assert [type(command) for command in sent] == [commands.ListSwarms, commands.ListModels, commands.CreateSwarm]
 
 
@@ -315,11 +315,11 @@ def test_what_a_swarm_still_lacks_is_said(page: Page) -> None:
     form = swarms._form
     many = tuple(replace(OFFERS[0], dataset=f"bf{i}", title=f"Tiny programs {i}") for i in range(65))
     tell(window, KnownSwarms(swarms=(FIRST, OTHER), offers=many))
-    assert form._count.words() == "Choose at least one kind of question."
+    assert form._count.words() == "Choose at least one kind of question, or add your own."
     for i in range(65):
-        form._model.item(i).setCheckState(Qt.CheckState.Checked)
+        form._specialties._model.item(i).setCheckState(Qt.CheckState.Checked)
     assert form._count.words() == "65 kinds of question chosen. At most 64 kinds."
-    form._model.item(0).setCheckState(Qt.CheckState.Unchecked)
+    form._specialties._model.item(0).setCheckState(Qt.CheckState.Unchecked)
     assert (form._count.words(), form._create.isEnabled()) == ("64 kinds of question chosen. Give it a name.", False)
     form._name.setText("Ours")
     assert (form._count.words(), form._create.isEnabled()) == ("64 kinds of question chosen", True)
@@ -328,8 +328,8 @@ def test_what_a_swarm_still_lacks_is_said(page: Page) -> None:
 def test_the_question_of_the_kind_that_was_chosen_last_is_shown(page: Page) -> None:
     form = page[1]._form
     for i in range(2):
-        form._model.item(i).setCheckState(Qt.CheckState.Checked)
-        assert form._about.words().startswith(form._model.item(i).text().split("  ·")[0])
+        form._specialties._model.item(i).setCheckState(Qt.CheckState.Checked)
+        assert form._specialties._about.words().startswith(form._specialties._model.item(i).text().split("  ·")[0])
 
 
 def test_what_a_kind_of_question_is_about_is_said_in_german(page: Page) -> None:
@@ -337,7 +337,7 @@ def test_what_a_kind_of_question_is_about_is_said_in_german(page: Page) -> None:
     translator.use("de")
     window, swarms, _ = page
     tell(window, KnownSwarms(swarms=(FIRST,), offers=(replace(OFFERS[0], topic="algorithms"),)))
-    assert swarms._form._model.item(0).text() == "Winzige Programme  ·  Algorithmen"
+    assert swarms._form._specialties._model.item(0).text() == "Winzige Programme  ·  Algorithmen"
 
 
 def test_kinds_of_questions_stand_in_the_order_of_their_names_in_german(page: Page) -> None:
@@ -345,7 +345,7 @@ def test_kinds_of_questions_stand_in_the_order_of_their_names_in_german(page: Pa
     window, swarms, _ = page
     offers = tuple(replace(OFFERS[0], title=title) for title in ("Maze", "Water jugs", "Dice", "Grids"))
     tell(window, KnownSwarms(swarms=(FIRST,), offers=offers))
-    names = [swarms._form._model.item(i).text().split("  ·")[0] for i in range(len(offers))]
+    names = [swarms._form._specialties._model.item(i).text().split("  ·")[0] for i in range(len(offers))]
     assert names == ["Labyrinth", "Raster", "Wasserkrüge", "Würfel"]
 
 
@@ -392,8 +392,8 @@ def test_all_levels_of_a_kind_of_question_can_be_chosen(page: Page) -> None:
     swarms._new.click()
     form._name.setText("Ours")
     for i in range(2):
-        form._model.item(i).setCheckState(Qt.CheckState.Checked)
-    form._level.choose(3)
+        form._specialties._model.item(i).setCheckState(Qt.CheckState.Checked)
+    form._specialties._level.choose(3)
     form._create.click()
     create = sent[-1]
     assert isinstance(create, commands.CreateSwarm)

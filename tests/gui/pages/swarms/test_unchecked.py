@@ -5,7 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLabel
 
 from waggle.gui.i18n import translator
-from waggle.gui.pages.swarms.create_form import CreateSwarmForm
+from waggle.gui.pages.swarms.specialty_choice import SpecialtyChoice
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.pages.swarms.swarm_facts import UNCHECKED, has_unchecked, trains_on, unchecked_mark
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard
@@ -30,13 +30,13 @@ def details(title: str, levels: tuple[str, ...] = ("easy",), unchecked: tuple[st
 
 
 @pytest.fixture
-def form(theme: Theme) -> CreateSwarmForm:
-    create_form = CreateSwarmForm(theme)
-    create_form.show_offers((CHECKED, PART))
-    return create_form
+def form(theme: Theme) -> SpecialtyChoice:
+    choice = SpecialtyChoice(theme)
+    choice.show_offers((CHECKED, PART))
+    return choice
 
 
-def row_texts(form: CreateSwarmForm) -> list[str]:
+def row_texts(form: SpecialtyChoice) -> list[str]:
     return [item.text() for item in form._items()]
 
 
@@ -67,7 +67,7 @@ def test_the_mark_names_levels_where_some_only_are_unchecked(
     ],
 )
 def test_the_form_marks_what_is_unchecked_at_the_chosen_difficulty(
-    form: CreateSwarmForm, place: int, mark: str, sentence: str
+    form: SpecialtyChoice, place: int, mark: str, sentence: str
 ) -> None:
     form._level.choose(place)
     assert row_texts(form) == ["Divisors  ·  arithmetic", f"Tiny programs  ·  algorithms{mark}"]
@@ -77,13 +77,13 @@ def test_the_form_marks_what_is_unchecked_at_the_chosen_difficulty(
     assert form._unchecked.isHidden()
 
 
-def test_another_difficulty_neither_unticks_nor_moves(form: CreateSwarmForm) -> None:
+def test_another_difficulty_neither_unticks_nor_moves(form: SpecialtyChoice) -> None:
     for item in form._items():
         item.setCheckState(Qt.CheckState.Checked)
     form._list.setCurrentIndex(form._filtered.index(0, 0))
     form._level.choose(HARD)
     assert form._list.currentIndex().row() == 0
-    assert [offer.dataset for offer in form._chosen_specialties()] == ["gcd", "bf"]
+    assert [offer.dataset for offer in form.chosen()] == ["gcd", "bf"]
 
 
 def test_a_swarm_says_unchecked_beside_each_such_specialty(qapp: QApplication) -> None:

@@ -1,5 +1,7 @@
 """The page Swarms: the swarms you know, joining, creating and inviting; models, the playground and the race."""
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QStackedWidget
@@ -48,15 +50,16 @@ class SwarmsPage(Page):
         self._join = Button(theme, tr("Join by a link"), icon="gather")
         self._join.clicked.connect(lambda: self.show_join())
         self._new = Button(theme, tr("Create a swarm"), icon="swarms")
-        self._new.clicked.connect(self._show_form)
+        self._new.clicked.connect(lambda: self.show_form())
         self._ask_others = Button(theme, tr("Invite someone"), "primary", "invite")
         self._ask_others.clicked.connect(lambda: self.show_part("invite"))
         self.join_view = JoinView(theme)
         self.join_view.commanded.connect(self.commanded)
         self.join_view.opened.connect(lambda: self._open(JOIN))
         self.join_view.closed.connect(self.show_list)
-        self._form, self._invite_view = CreateSwarmForm(theme), InviteView(theme)
+        self._form, self._invite_view = CreateSwarmForm(theme, context.engine.name), InviteView(theme)
         self._form.submitted.connect(self._create)
+        self._form.commanded.connect(self.commanded)
         self._form.declined.connect(self._give_up)
         self._invite_view.commanded.connect(self.commanded)
         self._invite_view.closed.connect(self.show_list)
@@ -115,8 +118,7 @@ class SwarmsPage(Page):
             self._form.reset()
             self.join_view.preview(state.created.swarm, created_words)
         self._invite_view.show_state(state)
-        if state.swarms is not None:
-            self._form.show_offers(state.swarms.offers)
+        self._form.show_state(state)
         why_not = why_no_switch(state)
         for button, why in ((self._new, why_not), (self._ask_others, why_unavailable(state))):
             button.setEnabled(not why)
@@ -131,6 +133,13 @@ class SwarmsPage(Page):
         """Ask for a link, or preview the swarm of this one."""
         self.show_list()
         self.join_view.show_link(link)
+
+    def show_form(self, paths: Sequence[str] = (), words: str = "") -> None:
+        """Show the form that creates a swarm as it was left, with these files; `words`: what to say about other files."""
+        self._open(CREATE)
+        self._form.begin()
+        if paths or words:
+            self._form.add_files(paths, words)
 
     def _open(self, view: int) -> None:
         """Show one of the views below the tab Swarms."""
@@ -194,14 +203,15 @@ class SwarmsPage(Page):
         self.playground.show_replay()
 
     def postpone(self, command: str) -> bool:
-        return self.join_view.postpone(command)
+        return self.join_view.postpone(command) or self._form.postpone(command)
 
     def handle_refusal(self, words: str, command: str) -> bool:
         """The command with this id, or (empty) every command, was refused; returns whether a visible view shows the reason."""
-        in_view = [view.handle_refusal(words, command) for view in (self._models, self.playground, self.join_view)]
+        views = (self._models, self.playground, self.join_view, self._form)
+        in_view = [view.handle_refusal(words, command) for view in views]
         if self._creating and command in ("", self._creating):
             self._creating = ""
-            in_view.append(self._form.handle_refusal(words))
+            in_view.append(self._form.show_refused(words))
         self._invite_view.handle_refusal(command)
         return any(in_view)
 
@@ -223,11 +233,6 @@ class SwarmsPage(Page):
     def _create(self, command: CreateSwarm) -> None:
         self._creating = command.id
         self.commanded.emit(command)
-
-    def _show_form(self) -> None:
-        """Show the form as it was left: changing the view does not lose what was typed."""
-        self._turn_to(CREATE)
-        self._form.begin()
 
     def _give_up(self) -> None:
         self._form.reset()

@@ -4,6 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import one_line, tr
+from waggle.gui.pages.swarms.stranger_questions import stranger_questions
 from waggle.gui.pages.swarms.swarm_facts import (
     SHARED,
     UNCHECKED,
@@ -51,6 +52,8 @@ class SwarmCard(QFrame):
         if swarm.active:
             facts.append(Fact(theme, tr("Shared"), tr(SHARED)))
         parts: list[QWidget] = [as_widget(head), *facts]
+        if swarm.active and (own_box := stranger_questions(theme, swarm)) is not None:
+            parts += [text(theme, tr("Own questions"), "label", "soft"), own_box]
         if swarm.active and (sample_box := sample_questions(theme, swarm)) is not None:
             parts += [text(theme, tr("Questions of this kind are asked"), "label", "soft"), sample_box]
         if not swarm.active:

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QWidget
 
-from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import breakable, later, one_line, plural, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import as_widget, column, frame, row
 from waggle.gui.widgets.painted_widgets import Chip
@@ -26,8 +26,11 @@ STAYS = "Your files, your real name, the model itself, and what you type, unless
 
 def trains_on(swarm: SwarmDetails) -> str:
     """The specialties in one line, with what is unchecked, and with the difficulty if all have the same."""
-    marks = [unchecked_mark(specialty.levels, specialty.unchecked) for specialty in swarm.specialties]
-    all_unchecked = set(marks) == {tr("unchecked")}
+    unchecked = [unchecked_mark(specialty.levels, specialty.unchecked) for specialty in swarm.specialties]
+    all_unchecked = set(unchecked) == {tr("unchecked")}
+    marks = [
+        tr("own questions") if specialty.questions else mark for specialty, mark in zip(swarm.specialties, unchecked, strict=True)
+    ]
     titles = [
         tr_sentence(one_line(specialty.title)) + (f" ({mark})" if mark and not all_unchecked else "")
         for specialty, mark in zip(swarm.specialties, marks, strict=True)
@@ -35,7 +38,7 @@ def trains_on(swarm: SwarmDetails) -> str:
     listed_titles = ", ".join(titles[:MOST_TITLES])
     if len(titles) > MOST_TITLES:
         listed_titles += plural(len(titles) - MOST_TITLES, " and %n more", " and %n more")
-        if any(marks[MOST_TITLES:]) and not all_unchecked:
+        if any(unchecked[MOST_TITLES:]) and not all_unchecked:
             listed_titles += tr(" (some unchecked)")
     levels = {level for specialty in swarm.specialties for level in specialty.levels}
     level = levels.pop() if len(levels) == 1 else ""
@@ -106,21 +109,19 @@ class Fact(QWidget):
 
 
 def sample_questions(theme: Theme, swarm: SwarmDetails) -> QFrame | None:
-    """Sample questions of the swarm as plain text, cut to LONGEST_SAMPLE; None without any."""
-    with_samples = [specialty for specialty in swarm.specialties if specialty.sample][:MOST_SAMPLES]
+    """Sample questions of specialties that come with Waggle, as plain text, cut to LONGEST_SAMPLE; None without any."""
+    with_samples = [specialty for specialty in swarm.specialties if specialty.sample and not specialty.questions][:MOST_SAMPLES]
     if not with_samples:
         return None
     parts: list[QWidget] = []
     for specialty in with_samples:
-        words = " ".join(specialty.sample.split())
-        cut = words if len(words) <= LONGEST_SAMPLE else f"{words[:LONGEST_SAMPLE]}…"
-        parts.append(
-            as_widget(
-                column(
-                    text(theme, tr_sentence(one_line(specialty.title)), "tag", "soft"),
-                    text(theme, visible(cut), "mono", wrap=True),
-                    gap=1,
-                )
-            )
-        )
+        title = text(theme, tr_sentence(one_line(specialty.title)), "tag", "soft")
+        parts.append(as_widget(column(title, sample_label(theme, specialty.sample), gap=1)))
     return frame("well", column(*parts, gap=8, margins=(12, 9, 12, 10)))
+
+
+def sample_label(theme: Theme, sample: str) -> QLabel:
+    """A sample question on one paragraph, cut to LONGEST_SAMPLE."""
+    words = " ".join(sample.split())
+    cut = words if len(words) <= LONGEST_SAMPLE else f"{words[:LONGEST_SAMPLE]}…"
+    return text(theme, breakable(visible(cut)), "mono", wrap=True)

@@ -4,6 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import one_line, plural, tr
+from waggle.gui.pages.swarms.stranger_questions import stranger_questions
 from waggle.gui.pages.swarms.swarm_facts import SHARED, STAYS, UNCHECKED, Fact, chips, has_unchecked, sample_questions, trains_on
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -61,6 +62,8 @@ class SwarmPreviewCard(QFrame):
         if swarm.active:
             shared, questions = tr("Shared"), tr("Questions of this kind are asked")
         parts += [Fact(theme, shared, tr(SHARED)), Fact(theme, tr("Never leaves"), tr(STAYS))]
+        if (own_box := stranger_questions(theme, swarm)) is not None:
+            parts += [2, text(theme, tr("Own questions"), "label", "soft"), own_box]
         if (sample_box := sample_questions(theme, swarm)) is not None:
             parts += [2, text(theme, questions, "label", "soft"), sample_box]
         parts += [4, rule()]

@@ -130,10 +130,10 @@ def creating(shell: Controller, qtbot: QtBot) -> CreateSwarmForm:
     """The person has just pressed Create."""
     shell.window.show_page("swarms")
     form = shell.window.pages.of(SwarmsPage)._form
-    qtbot.waitUntil(lambda: form._model.rowCount() > 0, timeout=20_000)
+    qtbot.waitUntil(lambda: form._specialties._model.rowCount() > 0, timeout=20_000)
     shell.window.pages.of(SwarmsPage)._new.click()
     form._name.setText("Ours")
-    form._model.item(0).setCheckState(Qt.CheckState.Checked)
+    form._specialties._model.item(0).setCheckState(Qt.CheckState.Checked)
     form._create.click()
     return form
 

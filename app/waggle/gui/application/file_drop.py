@@ -1,0 +1,115 @@
+"""Files of questions that are dragged onto the window: an overlay while they are over it, and the paths when they are dropped."""
+
+from PySide6.QtCore import QEvent, QObject, QRectF, Qt, QUrl, Signal
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QPainter, QPen
+from PySide6.QtWidgets import QWidget
+
+from waggle.gui.i18n.formatting import tr
+from waggle.gui.state.question_paths import ACCEPTED_FILES, has_known_ending, question_files
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.layout import column, frame, row
+from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
+from waggle.gui.widgets.text import text
+
+MOST_URLS = 1000  # that are looked at while something is dragged: a whole disk may be
+
+
+class FileDrop(QObject):
+    """Takes what is dropped anywhere on a window. `dropped` carries paths, and what to say about everything else.
+
+    Files are taken from the window of the system, before a field under the mouse could take their names as text. Other links come
+    here only if no widget takes them: an invite link may be dropped on its field.
+    """
+
+    dropped = Signal(object, str)
+
+    def __init__(self, window: QWidget, theme: Theme) -> None:
+        super().__init__(window)
+        self._window = window
+        self._overlay = DropOverlay(theme)
+        self._overlay.setParent(window)
+        self._overlay.hide()
+        self._system_window: QObject | None = None
+        self._taker: QObject | None = None  # which of the two windows takes what is dragged now
+        self.enabled = True
+        window.setAcceptDrops(True)
+        window.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        match event.type():
+            case QEvent.Type.Show | QEvent.Type.WinIdChange if watched is self._window:
+                self._watch_system_window()
+            case QEvent.Type.Resize if watched is self._window:
+                self._overlay.setGeometry(self._window.rect())
+            case QEvent.Type.DragEnter if isinstance(event, QDragEnterEvent):
+                return self._enter(watched, event)
+            case QEvent.Type.DragMove if watched is self._taker and isinstance(event, QDropEvent):
+                event.acceptProposedAction()
+                return True
+            case QEvent.Type.DragLeave if watched is self._taker:
+                self._end()
+                return True
+            case QEvent.Type.Drop if watched is self._taker and isinstance(event, QDropEvent):
+                self._end()
+                event.acceptProposedAction()
+                self.dropped.emit(*question_files(_local_paths(event)))
+                return True
+        return False
+
+    def _watch_system_window(self) -> None:
+        handle = self._window.windowHandle()
+        if handle is not None and handle is not self._system_window:
+            self._system_window = handle
+            handle.installEventFilter(self)
+
+    def _enter(self, watched: QObject, event: QDragEnterEvent) -> bool:
+        urls = event.mimeData().urls()[:MOST_URLS]
+        is_taken = bool(urls) and (watched is self._window or any(url.isLocalFile() for url in urls))
+        if not (self.enabled and is_taken):
+            return False
+        self._taker = watched
+        event.acceptProposedAction()
+        self._overlay.show_over(self._window, suits=any(map(_suits, urls)))
+        return True
+
+    def _end(self) -> None:
+        self._taker = None
+        self._overlay.hide()
+
+
+class DropOverlay(PaintedWidget):
+    """Covers the window while something is dragged over it, and says what happens if it is dropped."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._title = text(theme, "", "title")
+        self._words = text(theme, "", "body", "soft", wrap=True)
+        for label in (self._title, self._words):
+            label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self._words.setMinimumWidth(theme.px(420))
+        icon = row(None, Icon(theme, "table", "accent_text", 40), None)
+        card = frame("card", column(icon, self._title, self._words, gap=10, margins=(36, 28, 36, 28)))
+        self.setLayout(column(None, row(None, card, None), None))
+
+    def show_over(self, window: QWidget, *, suits: bool) -> None:
+        self._title.setText(tr("Drop it to create a swarm") if suits else tr("This cannot be dropped here"))
+        self._words.setText(tr("Its questions are shown before anything starts.") if suits else tr(ACCEPTED_FILES))
+        self.setGeometry(window.rect())
+        self.show()
+        self.raise_()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        painter.fillRect(place, self.theme.colour("scrim"))
+        painter.setPen(QPen(self.theme.colour("accent"), 3, Qt.PenStyle.DashLine))
+        painter.drawRoundedRect(place.adjusted(14, 14, -14, -14), 12, 12)
+
+
+def _suits(url: QUrl) -> bool:
+    return url.isLocalFile() and has_known_ending(url.toLocalFile())
+
+
+def _local_paths(event: QDropEvent) -> list[str]:
+    """What was dropped: the paths of files, and the links of everything else."""
+    urls = event.mimeData().urls()[:MOST_URLS]
+    return [url.toLocalFile() if url.isLocalFile() else url.toString() for url in urls]

@@ -1,0 +1,165 @@
+"""The choice among the specialties that come with Waggle: a list to tick, the difficulty, and a sample question."""
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSortFilterProxyModel, Qt, Signal
+from PySide6.QtGui import QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QListView, QWidget
+
+from waggle.gui.i18n.formatting import later, tr, tr_sentence
+from waggle.gui.pages.swarms.swarm_facts import unchecked_mark
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import SegmentedControl
+from waggle.gui.widgets.layout import column, frame
+from waggle.gui.widgets.responsive_row import StretchRow
+from waggle.gui.widgets.text import ElidedLabel, say_in, text
+from waggle.protocol.events import Difficulty
+from waggle.protocol.events_swarms import SpecialtyOffer
+
+LEVELS: tuple[Difficulty, ...] = ("easy", "standard", "hard")
+TOPICS = (
+    later("algorithms"), later("arithmetic"), later("games"), later("geometry"), later("graphs"), later("logic"),
+    later("patterns"),
+)  # fmt: skip
+OFFER = Qt.ItemDataRole.UserRole
+LONGEST_SAMPLE = 420  # characters
+Index = QModelIndex | QPersistentModelIndex
+
+
+def chosen_levels(offer: SpecialtyOffer, place: int) -> list[Difficulty]:
+    """The levels of a specialty for a place of the switch: the closest to one of LEVELS, or behind them all that it has."""
+    return list(offer.samples) if place == len(LEVELS) else [closest_level(offer, LEVELS[place])]
+
+
+def closest_level(offer: SpecialtyOffer, preferred: Difficulty) -> Difficulty:
+    """The difficulty of a specialty that is closest to the preferred one; of two, the easier."""
+    place = LEVELS.index(preferred)
+    return min(offer.samples, key=lambda level: (abs(LEVELS.index(level) - place), LEVELS.index(level)))
+
+
+class SpecialtyChoice(QWidget):
+    """`changed`: other specialties are chosen."""
+
+    changed = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._offers: tuple[SpecialtyOffer, ...] = ()
+        self._level = SegmentedControl(theme, (tr("Easy"), tr("Standard"), tr("Hard"), tr("All")), tr("Difficulty"))
+        self._level.setToolTip(tr("All: each model asks most at the level where it learns most."))
+        self._level.chosen.connect(lambda _index: self._show_level())
+        self._make_list()
+        self._about, self._sample = ElidedLabel(theme, role="label"), text(theme, "", "mono", wrap=True)
+        self._unchecked = text(theme, "", "caption", "soft", wrap=True)
+        self._sample.setAlignment(Qt.AlignmentFlag.AlignTop)
+        sample_box = frame("well", column(self._about, self._unchecked, (self._sample, 1), gap=4, margins=(12, 9, 12, 10)))
+        sample_box.setMinimumHeight(theme.px(104))
+        head = StretchRow((self._level, 0), (self._filter, 1), gap=12)
+        self.setLayout(column(head, (self._list, 1), sample_box, gap=8))
+
+    def _make_list(self) -> None:
+        self._filter = QLineEdit()
+        self._filter.setFont(self._theme.font("body"))
+        self._filter.setAccessibleName(tr("Find a specialty"))
+        self._filter.setPlaceholderText(tr("Find"))
+        self._filter.setMaxLength(40)
+        self._filter.setFixedHeight(self._theme.size["control"])
+        self._model = QStandardItemModel(self)
+        self._filtered = QSortFilterProxyModel(self)
+        self._filtered.setSourceModel(self._model)
+        self._filtered.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        self._filter.textChanged.connect(self._filtered.setFilterFixedString)
+        self._list = QListView()
+        self._list.setModel(self._filtered)
+        self._list.setFont(self._theme.font("small"))
+        self._list.setAccessibleName(tr("What the swarm asks; the space bar chooses"))
+        self._list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self._list.setUniformItemSizes(True)
+        self._list.setMinimumSize(self._theme.px(240), self._theme.px(120))
+        self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._list.selectionModel().currentChanged.connect(lambda _now, _before: self._show_sample())
+        self._model.dataChanged.connect(self._show_ticked_question)
+
+    def show_offers(self, offers: tuple[SpecialtyOffer, ...]) -> None:
+        """Fill the list if the offers changed. Specialties with an easy level come first: the starter can learn those."""
+        if offers == self._offers:
+            return
+        self._offers = offers
+        self._model.clear()
+        for offer in sorted(offers, key=lambda each: ("easy" not in each.samples, tr_sentence(each.title).casefold())):
+            item = QStandardItem(self._offer_words(offer))
+            item.setCheckable(True)
+            item.setData(offer, OFFER)
+            self._model.appendRow(item)
+        self._list.setCurrentIndex(self._filtered.index(0, 0))
+        self.changed.emit()
+
+    def chosen(self) -> list[SpecialtyOffer]:
+        return [item.data(OFFER) for item in self._items() if item.checkState() == Qt.CheckState.Checked]
+
+    def pairs(self) -> tuple[tuple[str, Difficulty], ...]:
+        """The dataset and the difficulty of each chosen level."""
+        return tuple((offer.dataset, level) for offer in self.chosen() for level in chosen_levels(offer, self._level.index))
+
+    def take_over(self, before: "SpecialtyChoice") -> None:
+        """Take over the offers, what is ticked, and the difficulty."""
+        self.show_offers(before._offers)
+        self._filter.setText(before._filter.text())
+        self._level.choose(before._level.index)
+        chosen, current_offer = before.chosen(), before._list.currentIndex().data(OFFER)
+        for item in self._items():
+            item.setCheckState(Qt.CheckState.Checked if item.data(OFFER) in chosen else Qt.CheckState.Unchecked)
+        for item in self._items():
+            if item.data(OFFER) == current_offer:
+                self._list.setCurrentIndex(self._filtered.mapFromSource(item.index()))
+
+    def reset(self) -> None:
+        """Choose nothing."""
+        for item in self._items():
+            item.setCheckState(Qt.CheckState.Unchecked)
+
+    def _offer_words(self, offer: SpecialtyOffer) -> str:
+        """A row of the list: title, topic, and whether the chosen levels are unchecked."""
+        topic = "" if offer.title.lower() == offer.topic else tr(offer.topic)
+        mark = unchecked_mark(chosen_levels(offer, self._level.index), offer.unchecked)
+        return "  ·  ".join(filter(None, (tr_sentence(offer.title), topic, mark)))
+
+    def _items(self) -> list[QStandardItem]:
+        return [self._model.item(i) for i in range(self._model.rowCount())]
+
+    def _show_ticked_question(self, place: QModelIndex, _last: QModelIndex, roles: list[int]) -> None:
+        """Show the question of a specialty when its box is ticked, as the click does not select the row."""
+        if Qt.ItemDataRole.CheckStateRole not in roles:
+            return
+        if self._model.itemFromIndex(place).checkState() == Qt.CheckState.Checked:
+            self._list.setCurrentIndex(self._filtered.mapFromSource(place))
+        self.changed.emit()
+
+    def _show_level(self) -> None:
+        for item in self._items():
+            item.setText(self._offer_words(item.data(OFFER)))
+        self._show_sample()
+
+    def _show_sample(self) -> None:
+        offer = self._list.currentIndex().data(OFFER)
+        if offer is None:
+            return
+        level, *harder = chosen_levels(offer, self._level.index)
+        words = tr("%1: a question, %2").replace("%1", tr_sentence(offer.title)).replace("%2", tr(level))
+        if not harder and level != (LEVELS + LEVELS[:1])[self._level.index]:
+            words += tr(" (it has no other)") if len(offer.samples) == 1 else tr(" (the closest it has)")
+        self._about.say(words)
+        say_in(self._unchecked, self._unchecked_words(offer), "soft")
+        sample = " ".join(offer.samples[level].split())
+        self._sample.setText(sample if len(sample) <= LONGEST_SAMPLE else f"{sample[:LONGEST_SAMPLE]}…")
+
+    def _unchecked_words(self, offer: SpecialtyOffer) -> str:
+        """What it means that chosen levels are unchecked; empty if all were checked."""
+        levels = chosen_levels(offer, self._level.index)
+        unchecked = [level for level in levels if level in offer.unchecked]
+        if not unchecked:
+            return ""
+        words = tr("Unchecked: its answer keys could not be checked independently; its scorer was tested with altered answers.")
+        if len(unchecked) < len(levels):
+            words = tr("Unchecked (%1): its answer keys could not be checked independently; its scorer was tested with altered "
+                       "answers.")  # fmt: skip
+        return words.replace("%1", ", ".join(map(tr, unchecked)))
