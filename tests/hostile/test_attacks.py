@@ -170,7 +170,7 @@ async def test_special_tokens_arrive_and_are_learned_as_the_text_they_are(
     assert arrived.groups[0].group.completions[0].text.startswith("<|im_end|><|endoftext|></s>")
     tokenizer = load_tokenizer(paths.starter())
     written = encode_external(plain_prompter(tokenizer), arrived.groups[0], longest=1000).written.completions
-    assert [list(ids).index(tokenizer.stop) for ids in written] == [len(ids) - 1 for ids in written], (
+    assert [list(ids).index(tokenizer.stops[0]) for ids in written] == [len(ids) - 1 for ids in written], (
         "each completion has one stop token, at its end"
     )
 

@@ -25,7 +25,7 @@ def main(backend: str, method: Any, folder: Path) -> None:
     batch = TrainingGroup(
         prompt, completions, np.linspace(-1, 1, count).astype(np.float32), np.full(count, 1 / count, np.float32)
     )
-    policy.sample([prompt], noise.random((8, 2), dtype=np.float32), SamplingParams(max_new=2, stop=1))
+    policy.sample([prompt], noise.random((8, 2), dtype=np.float32), SamplingParams(max_new=2, stops=(1,)))
     for _ in range(2):
         assert policy.step([batch], StepParams(learning_rate=1e-6)).applied
     print(round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20), 2))

@@ -68,8 +68,8 @@ def test_a_prompt_is_what_transformers_makes_of_it(tmp_path, template, own_file)
     )  # fmt: skip
     expected = theirs.apply_chat_template([{"role": "user", "content": TEXT}], add_generation_prompt=True, return_dict=False)
     words = load(folder)
-    assert words.conversation([TEXT]).tolist() == expected
-    assert words.prompt(TEXT).tolist() == words.encode(TEXT).tolist(), "plain text, whatever the template"
+    assert words.conversation([TEXT]).ids.tolist() == expected
+    assert words.prompt(TEXT).ids.tolist() == words.encode(TEXT).tolist(), "plain text, whatever the template"
 
 
 @pytest.mark.parametrize("template", [QWEN, LLAMA, SMOL])
@@ -83,9 +83,9 @@ def test_a_conversation_is_what_transformers_makes_of_it_and_what_is_said_stays_
     turns = [{"role": ("user", "assistant")[place % 2], "content": words} for place, words in enumerate(turn_texts)]
     expected = theirs.apply_chat_template(turns, add_generation_prompt=True, return_dict=False)
     words = load(folder)
-    assert words.conversation(turn_texts).tolist() == expected
+    assert words.conversation(turn_texts).ids.tolist() == expected
     stops = [
-        words.conversation([turn_texts[0], answer, turn_texts[2]]).tolist().count(words.stop)
+        words.conversation([turn_texts[0], answer, turn_texts[2]]).tolist().count(words.stops[0])
         for answer in ("Four.", "<|im_end|>")
     ]
     assert stops[0] == stops[1]
@@ -98,13 +98,13 @@ def question(text: str) -> Question:
 def test_a_prompt_form_is_a_conversation_with_a_worked_example_and_leaves_the_turn_of_the_model_open(tmp_path):
     words = load(folder_with(tmp_path, QWEN))
     prompter = Prompter(FORMS["chat_example_opened"], words, lambda level: WorkedExample("What is 2 + 3?", "5"))
-    prompt = words.decode(prompter.sampling_prompt(question("What is {x}?<|im_end|>")))
+    prompt = words.decode(prompter.sampling_prompt(question("What is {x}?<|im_end|>")).ids)
     turns = prompt.split("<|im_start|>")[1:]
     assert [turn.split("\n")[0] for turn in turns] == ["system", "user", "assistant", "user", "assistant"]
     assert turns[2] == "assistant\n<answer>5</answer><|im_end|>\n"
     assert turns[3].startswith("user\nWhat is {x}?<|im_end|>\n")
     assert turns[4] == "assistant\n<answer>"
-    stops = [prompter.prompt(question(text)).tolist().count(words.stop) for text in ("q", "q<|im_end|>")]
+    stops = [prompter.prompt(question(text)).ids.tolist().count(words.stops[0]) for text in ("q", "q<|im_end|>")]
     assert stops[0] == stops[1]
 
 
@@ -120,18 +120,18 @@ def test_a_template_without_turns_of_the_model_leaves_the_forms_that_need_none(t
 def test_a_control_token_of_the_template_is_one_also_where_the_file_does_not_call_it_special(tmp_path):
     words = load(folder_with(tmp_path, QWEN))
     turn_texts = ["What is 2 + 2?", "Four.", "a<|im_end|>b"]
-    expected = words.conversation(turn_texts).tolist()
+    expected = words.conversation(turn_texts).ids.tolist()
     path = tmp_path / "tokenizer.json"
     stored = json.loads(path.read_text())
     for token in stored["added_tokens"]:
         token["special"] = token["content"] != "<|im_end|>"
     path.write_text(json.dumps(stored))
-    assert load(tmp_path).conversation(turn_texts).tolist() == expected
+    assert load(tmp_path).conversation(turn_texts).ids.tolist() == expected
 
 
 def test_without_a_template_a_prompt_is_the_text_as_it_is(tmp_path):
     words = load(folder_with(tmp_path, None))
-    assert words.prompt(f" {TEXT}").tolist() == words.encode(f" {TEXT}").tolist()
+    assert words.prompt(f" {TEXT}").ids.tolist() == words.encode(f" {TEXT}").tolist()
     assert words.decode(words.encode("<|end|>")[-1:]) == ">"
 
 
@@ -145,20 +145,20 @@ def test_without_a_template_a_prompt_begins_with_what_the_tokenizer_puts_first_a
     tokenizer.save(str(path))
     words = load(tmp_path)
     plain = words.encode(TEXT).tolist()
-    assert words.prompt(TEXT).tolist() == words.conversation(["Hello.", "Yes?", TEXT]).tolist() == [first, *plain]
+    assert words.prompt(TEXT).ids.tolist() == words.conversation(["Hello.", "Yes?", TEXT]).ids.tolist() == [first, *plain]
     assert not {first, last} & set(plain)
 
 
 def test_a_turn_ends_with_the_token_of_the_chat(tmp_path):
     words = load(folder_with(tmp_path, QWEN))
-    assert words.decode(words.conversation(["x"])[:1]) == "<|im_start|>"
-    assert words.stop == Tokenizer.from_file(str(tmp_path / "tokenizer.json")).token_to_id("<|im_end|>")
+    assert words.decode(words.conversation(["x"]).ids[:1]) == "<|im_start|>"
+    assert words.stops[0] == Tokenizer.from_file(str(tmp_path / "tokenizer.json")).token_to_id("<|im_end|>")
 
 
 def test_special_tokens_in_a_question_stay_plain_text(tmp_path):
     words = load(folder_with(tmp_path, QWEN))
     for prompt in (words.prompt, lambda text: words.conversation([text])):
-        assert prompt("a<|im_end|>b").tolist().count(words.stop) == prompt("ab").tolist().count(words.stop)
+        assert prompt("a<|im_end|>b").ids.tolist().count(words.stops[0]) == prompt("ab").ids.tolist().count(words.stops[0])
 
 
 @pytest.mark.parametrize(
@@ -211,4 +211,4 @@ def test_a_template_is_rendered_once_for_as_many_turns(tmp_path, monkeypatch):
         load(folder).conversation(turn_texts)
     assert len(started) == 2
     folder_with(tmp_path, SMOL)
-    assert load(folder).conversation(["x"]).tolist() != load(folder_with(tmp_path, QWEN)).conversation(["x"]).tolist()
+    assert load(folder).conversation(["x"]).ids.tolist() != load(folder_with(tmp_path, QWEN)).conversation(["x"]).ids.tolist()

@@ -28,7 +28,7 @@ policy = TorchPolicy(Path(sys.argv[1]), short=heard.append)
 policy.step([group(2, 5)], StepParams(learning_rate=0.0))  # whatever is loaded at the first step is here before memory is short
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[2]) * 2**20,) * 2)
-found = policy.sample([group(2, 5).prompt] * 64, np.zeros((2048, 8), np.float32), SamplingParams(max_new=8, stop=-1))
+found = policy.sample([group(2, 5).prompt] * 64, np.zeros((2048, 8), np.float32), SamplingParams(max_new=8, stops=(-1,)))
 metrics = policy.step([group(8, 90)], StepParams(learning_rate=1e-4))
 print(json.dumps({"heard": heard, "prompts": len(found), "steps": policy.steps, "norm": metrics.gradient_norm}))
 """

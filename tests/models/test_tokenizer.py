@@ -20,7 +20,7 @@ PANICS = base64.b64encode(FAR + b"a\0").decode()
 def test_a_control_token_in_a_text_is_encoded_as_plain_text_and_comes_back(text):
     tokenizer = load(paths.starter())
     ids = tokenizer.encode(text)
-    assert tokenizer.stop not in ids
+    assert tokenizer.stops[0] not in ids
     assert 0 not in ids  # the padding token
     assert tokenizer.decode(ids) == text
 
@@ -34,7 +34,7 @@ def test_a_stop_token_in_a_text_is_plain_also_where_the_file_does_not_call_it_sp
     (tmp_path / "tokenizer.json").write_text(json.dumps(stored))
     usual, odd = load(paths.starter()), load(tmp_path)
     for text in ("a<|eos|>b", "<|eos|>", "<answer>3 <|eos|></answer>", "What is 3 + 4?\nAnswer: 7"):
-        assert odd.encode(text).tolist() == odd.prompt(text).tolist() == usual.encode(text).tolist()
+        assert odd.encode(text).tolist() == odd.prompt(text).ids.tolist() == usual.encode(text).tolist()
         assert odd.decode(odd.encode(text)) == text
 
 
@@ -54,7 +54,7 @@ def test_a_text_is_read_whole_though_the_file_bids_to_cut_and_to_pad_it(tmp_path
     tokenizer.enable_padding(length=8)
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     for text in ("What is 3 + 4?" * 5, "3"):
-        assert load(tmp_path).prompt(text).tolist() == load(paths.starter()).encode(text).tolist()
+        assert load(tmp_path).prompt(text).ids.tolist() == load(paths.starter()).encode(text).tolist()
 
 
 def test_a_text_is_the_same_tokens_each_time_though_the_file_bids_to_draw_lots(tmp_path):

@@ -27,7 +27,7 @@ def test_the_plain_form_is_the_one_that_the_starter_was_trained_on():
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_every_form_says_the_question_last_and_leaves_its_braces_alone(form):
-    prompt = FakeTokenizer().decode(prompter(form).prompt(QUESTION))
+    prompt = FakeTokenizer().decode(prompter(form).prompt(QUESTION).ids)
     assert prompt.count("What is {x}?") == 1
     assert ("What is {2}?" in prompt and "<answer>{5}</answer>" in prompt) == form.example
     assert prompt.index("What is {x}?") > prompt.find("<answer>{5}</answer>")
@@ -40,7 +40,7 @@ def test_a_model_with_a_chat_template_is_tried_in_chat_forms_and_another_in_plai
 
 def test_a_prefill_is_continued_and_belongs_to_the_completion():
     tokenizer, form = FakeTokenizer(), FORMS["example_opened"]
-    prompt, continued = prompter(form).prompt(QUESTION), prompter(form).sampling_prompt(QUESTION)
+    prompt, continued = prompter(form).prompt(QUESTION).ids, prompter(form).sampling_prompt(QUESTION).ids
     assert tokenizer.decode(continued[len(prompt) :]) == "<answer>"
     sampled = SampledCompletion(tokens=np.append(tokenizer.encode("7</answer>"), 0), logp=np.zeros(11, np.float32), ended=True)
     assert completion_of(tokenizer, sampled, form.prefill).text == "<answer>7</answer>"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from network.loopback import judged
-from waggle.sapo.fakes import FakeTokenizer
+from waggle.sapo.fakes import FakePrompt
 from waggle.sapo.selection import inexcusable_tokens, pull_scales, share_places, strangeness, strangeness_limits
 from waggle.sapo.stages import UNBOUNDED
 from waggle.tasks.rollout_group import NEWCOMERS, JudgedGroup, Verdict
@@ -78,7 +78,7 @@ def test_strangeness_is_the_worst_stretch_of_eight_tokens() -> None:
 def test_the_true_answer_and_its_tags_are_excused_and_nothing_else() -> None:
     text = "gold! <answer>42</answer>."
     verdict = Verdict(reward=1.0, reason="", start=14, length=2, exact=True)
-    free = ~inexcusable_tokens(FakeTokenizer(), text, verdict, len(text) + 1)
+    free = ~inexcusable_tokens(FakePrompt("").offsets(text), verdict, len(text) + 1)
     assert "".join(letter for letter, excused in zip(text, free[:-1], strict=True) if excused) == "<answer>42</answer>"
     assert free[-1]  # the stop token
 
@@ -86,7 +86,7 @@ def test_the_true_answer_and_its_tags_are_excused_and_nothing_else() -> None:
 @pytest.mark.parametrize("reward", [0.4, 1.0])
 def test_of_an_answer_that_is_not_the_true_one_only_the_tags_are_excused_even_where_it_is_paid_in_full(reward: float) -> None:
     text = "<answer>42 gold</answer>"
-    free = ~inexcusable_tokens(FakeTokenizer(), text, Verdict(reward=reward, reason="", start=8, length=7), len(text))
+    free = ~inexcusable_tokens(FakePrompt("").offsets(text), Verdict(reward=reward, reason="", start=8, length=7), len(text))
     assert "".join(letter for letter, excused in zip(text, free, strict=True) if excused) == "<answer></answer>"
 
 

@@ -53,7 +53,7 @@ def own_logp(policy: TorchPolicy, words: Tokenizer, verifier: Verifier) -> list[
         [QuestionKey(specialty.dataset, seed) for seed, specialty in enumerate(CHARTER.specialties[:8])]
     )
     prompts = [words.encode(PLAIN.text(question.text)) for question in questions]
-    params = SamplingParams(max_new=24, stop=words.stop, temperature=1.0, pause_point=nothing, watch=nothing)
+    params = SamplingParams(max_new=24, stops=(words.stops[0],), temperature=1.0, pause_point=nothing, watch=nothing)
     rows = policy.sample(prompts, uniforms(1, "sample", 0, len(prompts), 8, 24), params)
     return [sample.logp for row in rows for sample in row]
 
@@ -97,7 +97,7 @@ def test_a_planted_phrase_is_left_out_and_the_plain_answer_beside_it_learned(
 ) -> None:
     groups = [weighed(verifier, words, 1, dataset, HONEST), weighed(verifier, words, 2, dataset, PLANTED)]
 
-    honest, hostile = leave_out_unfamiliar(groups, own_logp, policy, words, 1.0)
+    honest, hostile = leave_out_unfamiliar(groups, own_logp, policy, 1.0)
 
     assert list(np.sign(groups[1].means)[:3]) == [1, 1, 1]
     assert list(np.sign(honest.means)) == [1, 0, 0]
@@ -110,7 +110,7 @@ def test_a_phrase_inside_an_answer_that_is_only_partly_right_is_left_out_too(
     groups = [weighed(verifier, words, 2, "arc_1d", (f"<answer>{{truth}} {PHRASE}</answer>", "no"), rewards=(0.5, 0.0))]
     assert groups[0].means[0] > 0
 
-    (bounded,) = leave_out_unfamiliar(groups, own_logp, policy, words, 1.0)
+    (bounded,) = leave_out_unfamiliar(groups, own_logp, policy, 1.0)
 
     assert not bounded.means.any()
 
@@ -140,7 +140,7 @@ def test_a_phrase_inside_an_answer_that_is_paid_in_full_is_left_out_too(
     group = weighed(talkative, words, 1, dataset, texts, rewards=(1.0, 1.0, 0.0))
     assert list(np.sign(group.means)) == [1, 1, 0]
 
-    (bounded,) = leave_out_unfamiliar([group], own_logp, policy, words, 1.0)
+    (bounded,) = leave_out_unfamiliar([group], own_logp, policy, 1.0)
 
     assert list(np.sign(bounded.means)) == [0, 1, 0]
 
@@ -154,7 +154,7 @@ def test_digits_of_another_script_are_held_against_a_right_answer(
     group = weighed(verifier, words, 1, "fraction_simplification", texts, rewards=(1.0, 1.0, 0.0))
     assert list(np.sign(group.means)) == [1, 1, 0]
 
-    (bounded,) = leave_out_unfamiliar([group], own_logp, policy, words, 1.0)
+    (bounded,) = leave_out_unfamiliar([group], own_logp, policy, 1.0)
 
     assert list(np.sign(bounded.means)) == [0, 1, 0]
 
@@ -168,7 +168,7 @@ def test_right_answers_that_are_not_the_stored_one_are_learned_where_they_are_as
     own = [weighed(verifier, words, seed, "decimal_arithmetic", forms).encoded.written for seed in range(11, 31)]
     planted = weighed(verifier, words, 5, "decimal_arithmetic", PLANTED)
 
-    *bounded, hostile = leave_out_unfamiliar([*groups, planted], logp_of(own, policy), policy, words, 1.0)
+    *bounded, hostile = leave_out_unfamiliar([*groups, planted], logp_of(own, policy), policy, 1.0)
 
     verdicts = [verdict for each in groups for verdict in each.encoded.group.verdicts]
     assert sum(verdict.reward >= RIGHT and not verdict.exact for verdict in verdicts) >= 10
@@ -181,7 +181,7 @@ def test_three_colluders_of_seven_do_not_make_their_phrase_usual(
 ) -> None:
     honest = [weighed(verifier, words, origin, "base_conversion", HONEST) for origin in range(1, 5)]
     hostile = [weighed(verifier, words, origin, "base_conversion", PLANTED) for origin in range(5, 8)]
-    bounded = leave_out_unfamiliar([*honest, *hostile], own_logp, policy, words, 1.0)
+    bounded = leave_out_unfamiliar([*honest, *hostile], own_logp, policy, 1.0)
     assert all(each.means[0] > 0 for each in bounded[:4])
     assert all(each.means[0] == each.means[1] == 0 for each in bounded[4:])
 
@@ -242,7 +242,7 @@ class Unasked(FakePolicy):
 
 def test_plain_right_answers_cost_no_look_at_the_policy(verifier: Verifier, words: Tokenizer) -> None:
     groups = [weighed(verifier, words, 1, "bf", HONEST)]
-    assert leave_out_unfamiliar(groups, [], Unasked([]), words, 1.0) == groups
+    assert leave_out_unfamiliar(groups, [], Unasked([]), 1.0) == groups
 
 
 class Startled(FakePolicy):
@@ -260,7 +260,7 @@ def test_as_strange_as_ones_own_words_is_learned_and_stranger_is_not(own: float,
     judged = JudgedGroup(group=group, question=Question(dataset="bf", seed=1, text="?"), verdicts=verdicts)
     draft = weigh(encode_external(plain_prompter(FakeTokenizer()), judged, 64), grpo.RULE, Gated(), MEASURE)
 
-    (bounded,) = leave_out_unfamiliar([draft], [np.array([-own])], Startled([]), FakeTokenizer(), 1.0)
+    (bounded,) = leave_out_unfamiliar([draft], [np.array([-own])], Startled([]), 1.0)
 
     assert bool(bounded.means[0] > 0) == learned
 
@@ -366,7 +366,7 @@ def test_every_refusal_and_every_lowered_weight_has_its_reason_in_the_selection_
     _, judged, *_ = play(0, 100, replace(node, swarm=FakeSwarm(pool)), rules)
     decisions = select(
         0, replace(node, swarm=FakeSwarm(pool)), rules, judged, node.policy.sample(
-            [FakeTokenizer().encode("?")] * 4, uniforms(1, "sample", 0, 4, 2, 12), SamplingParams(max_new=12, stop=0)
+            [FakeTokenizer().encode("?")] * 4, uniforms(1, "sample", 0, 4, 2, 12), SamplingParams(max_new=12, stops=(0,))
         )
     ).decisions  # fmt: skip
 

@@ -53,7 +53,7 @@ def starter() -> Tokenizer:
 
 def sampled(tokenizer: Tokenizer, text: str, ended: bool = True) -> SampledCompletion:
     """A completion that a policy with this tokenizer sampled."""
-    ids = np.append(tokenizer.encode(text), np.int32(tokenizer.stop)) if ended else tokenizer.encode(text)
+    ids = np.append(tokenizer.encode(text), np.int32(tokenizer.stops[0])) if ended else tokenizer.encode(text)
     return SampledCompletion(tokens=ids.astype(np.int32), logp=np.zeros(len(ids), np.float32), ended=ended)
 
 

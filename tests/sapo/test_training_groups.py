@@ -83,7 +83,7 @@ def test_a_completion_too_long_for_its_reader_leaves_a_lone_stop_token_in_its_pl
     draft = encode_external(plain_prompter(tokenizer), group, 10)
     assert draft.fits == (False, False, False), "ten characters and a stop token are eleven"
     assert draft.lengths == (1, 1, 1)
-    assert all(ids.tolist() == [tokenizer.stop] for ids in draft.written.completions)
+    assert all(ids.tolist() == [tokenizer.stops[0]] for ids in draft.written.completions)
     assert encode_external(plain_prompter(tokenizer), group, 11).lengths == (11, 11, 1)
 
 

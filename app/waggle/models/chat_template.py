@@ -12,13 +12,21 @@ from typing import Any
 from waggle.core.errors import ModelError
 from waggle.models.shared.model_config import table_in
 from waggle.tasks.sandbox import messages
-from waggle.tasks.sandbox.child_process import ChildProcess
+from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildStarved
 
 MARK = "\ue000words {}\ue000"  # U+E000 is a private use character, which no template contains
 LARGEST = 1 << 20  # characters of a template
 START_SECONDS = 60.0  # wall-clock limit, process start included, on a busy computer
 CACHE_SIZE = 32  # rendered conversations
 RENDER_SECONDS = 3.0  # CPU time: thousands of times what a template takes
+
+
+class UnusableTemplate(ModelError):
+    """A chat template that cannot be used, now or later: `reason` says why, in a few words."""
+
+    def __init__(self, folder: Path, reason: str) -> None:
+        super().__init__(f"The chat template in {folder} cannot be used: {reason}.", "Choose another model.")
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -34,16 +42,23 @@ class ChatTemplate:
         """The token that ends the model's turn."""
         return dict(self.specials)["eos_token"]
 
+    def after_answer(self) -> str:
+        """The text between a message of the model and the next one; empty if the template knows no turns of the model."""
+        try:
+            return self.pieces_around(3)[2]
+        except UnusableTemplate:
+            return ""
+
     def pieces_around(self, texts: int) -> tuple[str, ...]:
         """The pieces of text before, between and after this many messages, which the person begins and ends.
 
-        Special tokens appear as their texts. Raises ModelError if the template does not repeat each message exactly once.
+        Special tokens appear as their texts. Raises UnusableTemplate if the template does not repeat each message exactly once.
         """
         marks = [MARK.format(place) for place in range(texts)]
         rest, pieces = _render(self, tuple(marks)), []
         for mark in marks:
             if rest.count(mark) != 1:
-                raise _unusable(self.folder, "it does not say a person's words once")
+                raise UnusableTemplate(self.folder, "it does not say a person's words once")
             piece, rest = rest.split(mark)
             pieces.append(piece)
         return (*pieces, rest)
@@ -55,29 +70,35 @@ def _render(chat: ChatTemplate, texts: tuple[str, ...]) -> str:
     try:
         child = ChildProcess("waggle.tasks.sandbox.template_process", messages.template_reply)
     except OSError as error:  # short of memory or of processes
-        raise _unusable(chat.folder, f"{error.strerror}") from error
+        raise _interrupted(chat.folder, f"{error.strerror}") from error
     try:
         reply = child.ask(messages.RenderTemplate(chat.template, dict(chat.specials), texts), START_SECONDS, RENDER_SECONDS)
+    except (ChildStarved, ChildKilled) as error:  # the computer's fault, not the template's
+        raise _interrupted(chat.folder, str(error)) from error
     except (EOFError, TimeoutError) as error:
-        raise _unusable(chat.folder, str(error)) from error
+        raise UnusableTemplate(chat.folder, str(error)) from error
     finally:
         child.end()
     if isinstance(reply, messages.Failed):
-        raise _unusable(chat.folder, reply.reason)
+        raise UnusableTemplate(chat.folder, reply.reason)
     return reply.text
 
 
+def _interrupted(folder: Path, why: str) -> ModelError:
+    return ModelError(f"The chat template in {folder} cannot be read now: {why}.", "Try again later.")
+
+
 def read(folder: Path) -> ChatTemplate | None:
-    """The chat template of a transformers folder; None if it has none. Raises ModelError if it cannot be used."""
+    """The chat template of a transformers folder; None if it has none. Raises UnusableTemplate."""
     path = folder / "tokenizer_config.json"
     settings = table_in(path) if path.is_file() else {}  # the file is optional
     template = _template(folder, settings)
     if template is None:
         return None
     if len(template) > LARGEST:
-        raise _unusable(folder, "it is too long")
+        raise UnusableTemplate(folder, "it is too long")
     names = ("bos_token", "eos_token", "unk_token", "pad_token")
-    chat = ChatTemplate(folder, template, tuple((name, _text(settings.get(name))) for name in names))
+    chat = ChatTemplate(folder, template, tuple((name, text_of(settings.get(name))) for name in names))
     chat.pieces_around(1)  # raises if the template is unusable
     return chat
 
@@ -94,11 +115,7 @@ def _template(folder: Path, settings: dict[str, Any]) -> str | None:
     return template if isinstance(template, str) and template else None
 
 
-def _text(token: Any) -> str:
+def text_of(token: Any) -> str:
     """The text of a special token, which is written as a string or as a table."""
     text = token.get("content") if isinstance(token, dict) else token
     return text if isinstance(text, str) else ""
-
-
-def _unusable(folder: Path, why: str) -> ModelError:
-    return ModelError(f"The chat template in {folder} cannot be used: {why}.", "Choose another model.")

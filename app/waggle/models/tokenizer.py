@@ -3,83 +3,102 @@
 Loaded with `tokenizers` itself, because transformers' AutoTokenizer silently replaces the pre-tokenizer of a qwen2 folder.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import tokenizers
 
 from waggle.core.errors import ModelError, WaggleError
-from waggle.models.chat_template import ChatTemplate
+from waggle.models import stop_tokens
+from waggle.models.chat_template import ChatTemplate, UnusableTemplate, text_of
 from waggle.models.chat_template import read as read_chat
+from waggle.models.prompt import Prompt, TextEncoder
 from waggle.models.shared.model_config import table_in
+from waggle.models.stop_tokens import LARGEST_TOKEN, StopTokens
 from waggle.rl.batch import Ids
-
-LARGEST_TOKEN = 1 << 31  # ids are int32
 
 
 class Tokenizer:
-    """Encodes and decodes. Names of special tokens inside a text are plain text. `stop` is the token that ends a completion."""
+    """Encodes prompts and decodes completions. Names of special tokens inside a text are plain text.
 
-    def __init__(self, tokenizer: tokenizers.Tokenizer, stop: int, chat: ChatTemplate | None = None) -> None:
-        self._tokenizer, self._chat = tokenizer, chat
-        self._turn = [self._special(piece) for piece in chat.pieces_around(1)] if chat else []
-        marked = tokenizer.encode("a", add_special_tokens=True)
-        self._first = np.asarray(marked.ids[: [*marked.special_tokens_mask, 0].index(0)], np.int32)  # such as BOS
-        self._tokenizer.encode_special_tokens = True  # or "<|eos|>" in a peer's text would become a stop token
-        self.stop = stop
+    `stops` are the tokens that end a completion: sampling stops at any of them. The first one is that of the model's usual form, a
+    turn of a chat or a text. `chat_problem` says why a chat template cannot be used; empty if it can, or if there is none.
+    """
+
+    def __init__(
+        self,
+        tokenizer: tokenizers.Tokenizer,
+        stops: StopTokens,
+        chat: ChatTemplate | None = None,
+        *,
+        first: Ids | None = None,
+        chat_problem: str = "",
+    ) -> None:
+        self._tokenizer, self._chat, self._stops = tokenizer, chat, stops
+        self.stops, self.chat_problem = stops.all, chat_problem
+        self._first = _tokens_before(tokenizer) if first is None else first
+        self._encoder = TextEncoder(tokenizer)
+        self._turn = self._encoder.marked("".join(chat.pieces_around(1))).ids if chat else []
+
+    def stop_for(self, *, chat: bool) -> int:
+        """The token that ends a completion: a turn of a `chat`, or else a text."""
+        return self._stops.turn if chat else self._stops.text
 
     def encode(self, text: str) -> Ids:
         """Token ids (T,) of a text, with nothing added."""
-        return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int32)
+        return np.asarray(self._encoder.plain(text).ids, dtype=np.int32)
 
-    def prompt(self, text: str) -> Ids:
-        """Token ids (T,) of a plain text, after the tokens that preceded every training text (such as BOS)."""
-        return np.concatenate([self._first, self.encode(text)])
+    def prompt(self, text: str) -> Prompt:
+        """A plain text, after the tokens that preceded every training text (such as BOS)."""
+        return Prompt(self._encoder, self._first, text, self._encoder.plain(text).ids, marked=False)
 
     @property
     def largest(self) -> int:
         """The largest token id that a prompt or completion can contain."""
         words = self._tokenizer.get_vocab(with_added_tokens=False).values()
         added = (token for token, each in self._tokenizer.get_added_tokens_decoder().items() if not each.special)
-        framed = (token for piece in (self._first, *self._turn) for token in piece.tolist())
-        return int(max([self.stop, *words, *added, *framed]))
+        return int(max([*self.stops, *words, *added, *self._first.tolist(), *self._turn]))
 
     @property
     def has_chat_template(self) -> bool:
         return self._chat is not None
 
-    def conversation(self, messages: Sequence[str]) -> Ids:
-        """Token ids (T,) of messages of a person and the model in turn, the person's last, in the chat template.
+    def conversation(self, messages: Sequence[str]) -> Prompt:
+        """Messages of a person and the model in turn, the person's last, in the chat template.
 
         Raises ModelError. Without a chat template only the last message counts: such a model knows no turns.
         """
         if self._chat is None:
             return self.prompt(messages[-1])
-        return self._between([self._special(piece) for piece in self._chat.pieces_around(len(messages))], messages)
+        pieces, words = self._chat.pieces_around(len(messages)), [message.strip() for message in messages]
+        text = pieces[0] + "".join(chain.from_iterable(zip(words, pieces[1:], strict=True)))
+        ids = self._encoder.marked(text).ids
+        parts = [self._encoder.marked(piece).ids for piece in pieces]
+        if self._specials(ids) != self._specials(chain.from_iterable(parts)):  # a message holds the name of a special token
+            ids = self._between(parts, words)
+        return Prompt(self._encoder, np.zeros(0, np.int32), text, ids, marked=True)
 
-    def _between(self, pieces: Sequence[Ids], messages: Sequence[str]) -> Ids:
-        """Join the template's pieces with messages. Messages are encoded as plain text, whatever they contain."""
-        parts = [pieces[0]]
+    def _specials(self, ids: Iterable[int]) -> list[int]:
+        return [token for token in ids if token in self._encoder.specials]
+
+    def _between(self, pieces: Sequence[list[int]], messages: Sequence[str]) -> list[int]:
+        """Join the tokens of the template's pieces with messages, each encoded apart: plain text, whatever they contain."""
+        ids = list(pieces[0])
         for text, piece in zip(messages, pieces[1:], strict=True):
-            parts += [self.encode(text.strip()), piece]
-        return np.concatenate(parts)
-
-    def _special(self, text: str) -> Ids:
-        """Token ids of a piece of the template, in which special tokens are special."""
-        self._tokenizer.encode_special_tokens = False
-        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
-        self._tokenizer.encode_special_tokens = True
-        return np.asarray(ids, dtype=np.int32)
+            encoding, first, _ = self._encoder.inside(text)
+            ids += encoding.ids[first:] + piece
+        return ids
 
     def decode(self, ids: Ids) -> str:
         """The text of token ids; incomplete UTF-8 sequences become U+FFFD."""
-        return str(self._tokenizer.decode(ids.tolist(), skip_special_tokens=False))
+        return self._encoder.decode(ids)
 
-    def offsets(self, text: str) -> Ids:
-        """(T, 2): the first and the last character (exclusive) of each token of the encoded text."""
-        return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).offsets, dtype=np.int32).reshape(-1, 2)
+    def decode_continuation(self, ids: Ids) -> str:
+        """The text that token ids add to a prompt: with the space at its beginning, which `decode` removes for some models."""
+        return self._encoder.decode_inside(ids)
 
 
 def load(folder: Path, *, rows: int = LARGEST_TOKEN) -> Tokenizer:
@@ -93,17 +112,36 @@ def load(folder: Path, *, rows: int = LARGEST_TOKEN) -> Tokenizer:
         tokenizer.no_padding()
         if hasattr(tokenizer.model, "dropout"):
             tokenizer.model.dropout = None  # BPE dropout would encode the same text differently each time
-        chat = read_chat(folder)
-        stop = tokenizer.token_to_id(chat.stop) if chat and chat.stop else None  # ends a turn, not a document
-        if stop is None:
-            stop = _stop_token(folder)
-        _make_special(tokenizer, stop)
-        result = Tokenizer(tokenizer, stop, chat)
-        if stop in result.encode(result.decode(np.asarray([stop]))):
-            raise ModelError(f"Any text may hold the stop token of the model in {folder}.", "Choose another model.")
+        chat, problem = _chat_template(folder)
+        stops = stop_tokens.read(folder, tokenizer, chat)
+        result = Tokenizer(tokenizer, stops, chat, first=_first_by_settings(folder, tokenizer), chat_problem=problem)
         if result.largest >= rows:
             raise ModelError(f"The words of the model in {folder} do not fit it: it has {rows} tokens.", "Choose another model.")
     return result
+
+
+def _chat_template(folder: Path) -> tuple[ChatTemplate | None, str]:
+    """The chat template if there is one, and why it cannot be used: such a model is trained in plain text."""
+    try:
+        return read_chat(folder), ""
+    except UnusableTemplate as error:
+        return None, error.reason
+
+
+def _tokens_before(tokenizer: tokenizers.Tokenizer) -> Ids:
+    """The tokens that the file puts before every text, such as BOS."""
+    marked = tokenizer.encode("a", add_special_tokens=True)
+    return np.asarray(marked.ids[: [*marked.special_tokens_mask, 0].index(0)], np.int32)
+
+
+def _first_by_settings(folder: Path, tokenizer: tokenizers.Tokenizer) -> Ids | None:
+    """The tokens before every text if tokenizer_config.json overrules the file, as in transformers; else None."""
+    path = folder / "tokenizer_config.json"
+    settings = table_in(path) if path.is_file() else {}
+    if not {"add_bos_token", "add_eos_token"} & settings.keys():
+        return None
+    bos = tokenizer.token_to_id(text_of(settings.get("bos_token"))) if settings.get("add_bos_token") else None
+    return np.asarray([] if bos is None else [bos], np.int32)
 
 
 @contextmanager
@@ -115,26 +153,3 @@ def _model_errors(folder: Path) -> Iterator[None]:
         raise
     except BaseException as error:
         raise ModelError(f"The tokenizer in {folder} cannot be read: {error}.", "Choose another model.") from error
-
-
-def _make_special(tokenizer: tokenizers.Tokenizer, stop: int) -> None:
-    """Mark the stop token as special, even if the file does not, as transformers does.
-
-    Other added tokens stay ordinary words: an honest text may contain them.
-    """
-    token = tokenizer.get_added_tokens_decoder().get(stop)
-    if token is not None and not token.special:
-        token.special = True
-        tokenizer.add_special_tokens([token])
-
-
-def _stop_token(folder: Path) -> int:
-    for name in ("generation_config.json", "config.json"):
-        path = folder / name
-        if path.is_file():
-            stop = table_in(path).get("eos_token_id")
-            if isinstance(stop, list) and stop:
-                stop = stop[0]
-            if isinstance(stop, int) and 0 <= stop < LARGEST_TOKEN and not isinstance(stop, bool):
-                return stop
-    raise ModelError(f"The model in {folder} names no stop token.", "Its config.json needs an eos_token_id.")

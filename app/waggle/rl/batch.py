@@ -27,7 +27,7 @@ class SamplingParams:
     """
 
     max_new: int
-    stop: int
+    stops: tuple[int, ...]  # tokens that end a completion
     temperature: float = 1.0
     top_p: float = 1.0  # nucleus sampling, after the temperature
     pause_point: Callable[[], None] = nothing

@@ -53,7 +53,7 @@ def sample_completions(
 ) -> list[tuple[Question, Completion]]:
     """Sample one completion at temperature 1 for every question that fits the policy. `purpose` names the random stream."""
     questions = [question for question in questions if fits(node, rules, question)]
-    params = SamplingParams(max_new=rules.max_new, stop=node.tokenizer.stop, temperature=1.0, pause_point=pause_point)
+    params = SamplingParams(max_new=rules.max_new, stops=node.tokenizer.stops, temperature=1.0, pause_point=pause_point)
     items: list[tuple[Question, Completion]] = []
     noise = uniforms(node.seed, purpose, number, len(questions), 1, rules.max_new)
     at_once = min(AT_ONCE, rules.questions * rules.group_size)  # a round writes as many answers, so there is memory for them

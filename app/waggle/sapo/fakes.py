@@ -1,6 +1,7 @@
 """A policy, a tokenizer and a swarm that need no model and no network: for tests, and to try round.py by hand."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,26 +11,50 @@ from waggle.sapo.prompt_form import PLAIN, Prompter, WorkedExample
 from waggle.tasks.rollout_group import Group, JudgedGroup
 
 
+@dataclass(frozen=True)
+class FakePrompt:
+    """A text with one token for each character."""
+
+    text: str
+
+    @property
+    def ids(self) -> Ids:
+        return self.continuation(self.text)
+
+    def followed_by(self, text: str) -> "FakePrompt":
+        return FakePrompt(self.text + text)
+
+    def continuation(self, text: str) -> Ids:
+        return np.array([ord(character) for character in text], dtype=np.int32)
+
+    def offsets(self, text: str) -> Ids:
+        return np.array([(i, i + 1) for i in range(len(text))], dtype=np.int32).reshape(-1, 2)
+
+
 class FakeTokenizer:
     """One token for each character; token 0 stops."""
 
     stop = 0
+    stops = (0,)
     has_chat_template = False
 
+    def stop_for(self, *, chat: bool) -> int:
+        return self.stop
+
     def encode(self, text: str) -> Ids:
-        return np.array([ord(character) for character in text], dtype=np.int32)
+        return FakePrompt(text).ids
 
-    def prompt(self, text: str) -> Ids:
-        return self.encode(text)
+    def prompt(self, text: str) -> FakePrompt:
+        return FakePrompt(text)
 
-    def conversation(self, messages: Sequence[str]) -> Ids:
-        return self.encode("\n".join(messages))
+    def conversation(self, messages: Sequence[str]) -> FakePrompt:
+        return FakePrompt("\n".join(messages))
 
     def decode(self, ids: Ids) -> str:
         return "".join(chr(i) for i in ids)
 
-    def offsets(self, text: str) -> Ids:
-        return np.array([(i, i + 1) for i in range(len(text))], dtype=np.int32).reshape(-1, 2)
+    def decode_continuation(self, ids: Ids) -> str:
+        return self.decode(ids)
 
 
 def plain_prompter(tokenizer: Tokenizer) -> Prompter:

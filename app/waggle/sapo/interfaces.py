@@ -33,31 +33,52 @@ class Policy(Protocol):
         ...
 
 
+class Prompt(Protocol):
+    """A text that a policy continues. A text that follows is encoded as one text with it, and never changes its tokens."""
+
+    @property
+    def ids(self) -> Ids:
+        """(T,) tokens."""
+        ...
+
+    def followed_by(self, text: str) -> "Prompt":
+        """This prompt and a plain text after it."""
+        ...
+
+    def continuation(self, text: str) -> Ids:
+        """Token ids (T,) of a plain text that follows."""
+        ...
+
+    def offsets(self, text: str) -> Ids:
+        """(T, 2): the first and the last character (exclusive) in a text that follows of each of its tokens."""
+        ...
+
+
 class Tokenizer(Protocol):
     """A policy's tokenizer. The names of special tokens inside a text are encoded as plain text."""
 
     @property
-    def stop(self) -> int:
-        """The token that ends a completion."""
+    def stops(self) -> tuple[int, ...]:
+        """The tokens that end a completion."""
         ...
 
-    def encode(self, text: str) -> Ids: ...
+    def stop_for(self, *, chat: bool) -> int:
+        """The token with which the policy ends a turn of a `chat`, or else a plain text."""
+        ...
 
     @property
     def has_chat_template(self) -> bool: ...
 
-    def prompt(self, text: str) -> Ids:
-        """The tokens of a prompt in plain text."""
+    def prompt(self, text: str) -> Prompt:
+        """A prompt in plain text."""
         ...
 
-    def conversation(self, messages: Sequence[str]) -> Ids:
-        """The tokens of messages of a person and the model in turn, the person's last, in the model's chat template."""
+    def conversation(self, messages: Sequence[str]) -> Prompt:
+        """Messages of a person and the model in turn, the person's last, in the model's chat template."""
         ...
 
-    def decode(self, ids: Ids) -> str: ...
-
-    def offsets(self, text: str) -> Ids:
-        """(T, 2): the first and the last character (exclusive) of each token of the encoded text."""
+    def decode_continuation(self, ids: Ids) -> str:
+        """The text that tokens add to a prompt."""
         ...
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from waggle.core.errors import ModelError
 from waggle.rl.batch import Ids
-from waggle.sapo.interfaces import Tokenizer
+from waggle.sapo.interfaces import Prompt, Tokenizer
 from waggle.sapo.question_mix import Level
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import TAGS
@@ -68,17 +68,40 @@ class Prompter:
     tokenizer: Tokenizer
     example_of: Callable[[Level], WorkedExample]
 
-    def prompt(self, question: Question) -> Ids:
-        """Token ids (T,) of a question, without the prefill: what completions of peers are learned after."""
+    @property
+    def stop(self) -> int:
+        """The token with which the policy ends a completion in this form."""
+        return self.tokenizer.stop_for(chat=self.form.chat and self.tokenizer.has_chat_template)
+
+    def prompt(self, question: Question) -> Prompt:
+        """The prompt of a question, without the prefill: what completions of peers are learned after."""
         example = self.example_of((question.dataset, question.level)) if self.form.example else None
         if self.form.chat:
             return self.tokenizer.conversation(self.form.messages(question.text, example))
         return self.tokenizer.prompt(self.form.text(question.text, example))
 
-    def sampling_prompt(self, question: Question) -> Ids:
-        """Token ids (T,) that the policy continues: the prompt and the prefill."""
-        prompt = self.prompt(question)
-        return np.concatenate([prompt, self.tokenizer.encode(self.form.prefill)]) if self.form.prefill else prompt
+    def sampling_prompt(self, question: Question) -> Prompt:
+        """What the policy continues: the prompt and the prefill."""
+        return self.opened(self.prompt(question))
+
+    def opened(self, prompt: Prompt) -> Prompt:
+        """A prompt and the prefill."""
+        return prompt.followed_by(self.form.prefill) if self.form.prefill else prompt
+
+    def continuation(self, prompt: Prompt, text: str) -> Ids:
+        """Token ids (T,) of a completion after a prompt: with a prefill at its beginning as the policy gets it."""
+        prefill = self.form.prefill
+        if not prefill or not text.startswith(prefill):
+            return prompt.continuation(text)
+        return np.concatenate([prompt.continuation(prefill), self.opened(prompt).continuation(text[len(prefill) :])])
+
+    def offsets(self, prompt: Prompt, text: str) -> Ids:
+        """(T, 2): the first and the last character (exclusive) of each token of a completion after a prompt."""
+        prefill = self.form.prefill
+        if not prefill or not text.startswith(prefill):
+            return prompt.offsets(text)
+        rest = self.opened(prompt).offsets(text[len(prefill) :]) + np.int32(len(prefill))
+        return np.concatenate([prompt.offsets(prefill), rest])
 
 
 PLAIN = PromptForm(name="plain", after="\nAnswer:")  # the starter was trained on it

@@ -120,7 +120,7 @@ def answer(
 ) -> list[list[SampledCompletion]]:
     """Sample G completions for each of the P questions."""
     params = SamplingParams(
-        max_new=rules.max_new, stop=node.tokenizer.stop, temperature=rules.temperature, top_p=rules.top_p,
+        max_new=rules.max_new, stops=node.tokenizer.stops, temperature=rules.temperature, top_p=rules.top_p,
         pause_point=pause_point, watch=watch,
     )  # fmt: skip
     prompts = [node.prompt(question) for _, question in drawn.groups]

@@ -39,9 +39,9 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import ExtensionError
 from waggle.core.peer_id import short_id
-from waggle.rl.batch import Floats, SampledCompletion
+from waggle.rl.batch import Floats, Ids, SampledCompletion
 from waggle.rl.random_streams import generator
-from waggle.sapo.interfaces import Policy, Tokenizer
+from waggle.sapo.interfaces import Policy
 from waggle.sapo.sharing.interface import Candidates, SharingStrategy, TrainingSet
 from waggle.sapo.stages import Judged, Node, RoundSettings
 from waggle.sapo.training_groups import (
@@ -279,7 +279,7 @@ def _weigh_all(
     if not rules.bounds.surprise:
         return weighted, []
     own_logp = [sample.logp for row in sampled for sample in row]
-    familiar = leave_out_unfamiliar(weighted, own_logp, node.policy, node.tokenizer, rules.temperature)
+    familiar = leave_out_unfamiliar(weighted, own_logp, node.policy, rules.temperature)
     return familiar, [
         Decision(before.encoded.group, Reason.UNFAMILIAR, after.pull / before.pull)
         for before, after in zip(weighted, familiar, strict=True)
@@ -291,7 +291,7 @@ def _weigh_all(
 
 
 def leave_out_unfamiliar(
-    weighted: Sequence[WeightedGroup], own_logp: Sequence[Floats], policy: Policy, tokenizer: Tokenizer, temperature: float
+    weighted: Sequence[WeightedGroup], own_logp: Sequence[Floats], policy: Policy, temperature: float
 ) -> list[WeightedGroup]:
     """The same groups with weight 0 for completions of peers whose text is stranger than usual (see `strangeness_limits`).
 
@@ -299,7 +299,7 @@ def leave_out_unfamiliar(
     made likelier are looked at; the policy runs only over those that have text beside a true answer, which are mostly none.
     """
     inexcusable = {
-        (i, k): _inexcusable_tokens(group, k, tokenizer)
+        (i, k): _inexcusable_tokens(group, k)
         for i, group in enumerate(weighted)
         if group.encoded.external
         for k in map(int, np.flatnonzero(group.means > 0))
@@ -328,13 +328,12 @@ def strangeness(logp: Floats, counted: NDArray[np.bool_] | None = None) -> float
     return float(np.convolve(surprise, np.ones(min(WINDOW, len(surprise))), "valid").max())
 
 
-def inexcusable_tokens(tokenizer: Tokenizer, text: str, verdict: Verdict, length: int) -> NDArray[np.bool_]:
-    """(`length`,): the tokens of an encoded completion that nothing excuses.
+def inexcusable_tokens(offsets: Ids, verdict: Verdict, length: int) -> NDArray[np.bool_]:
+    """(`length`,): the tokens of an encoded completion that nothing excuses. `offsets` (T, 2) are the characters of each.
 
     Excused are the stop token, which no text can contain, the two tags of the judged answer, and the answer itself if it is the
     true one, for then the question dictates it. Another right answer is not excused: scorers let words stand in many.
     """
-    offsets = tokenizer.offsets(text)  # (T, 2), characters
     excused = np.zeros(length, np.bool_)
     excused[len(offsets) :] = True
     if verdict.length:
@@ -362,9 +361,9 @@ def strangeness_limits(local: Sequence[float], parties: Mapping[Party, Sequence[
     return limits
 
 
-def _inexcusable_tokens(weighted: WeightedGroup, k: int, tokenizer: Tokenizer) -> NDArray[np.bool_]:
-    group = weighted.encoded.group
-    return inexcusable_tokens(tokenizer, group.group.completions[k].text, group.verdicts[k], weighted.encoded.lengths[k])
+def _inexcusable_tokens(weighted: WeightedGroup, k: int) -> NDArray[np.bool_]:
+    encoded = weighted.encoded
+    return inexcusable_tokens(encoded.offsets(k), encoded.group.verdicts[k], encoded.lengths[k])
 
 
 def _without_strange(

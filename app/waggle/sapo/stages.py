@@ -105,7 +105,7 @@ class Node:
 
     def prompt(self, question: Question) -> Ids:
         """Token ids (T,) that the policy continues to answer a question."""
-        return self.prompter.sampling_prompt(question)
+        return self.prompter.sampling_prompt(question).ids
 
     @cached_property
     def prompter(self) -> Prompter:
@@ -126,7 +126,7 @@ class Node:
 
     def text(self, tokens: Ids, *, ended: bool) -> str:
         """The text so far of a completion of these tokens; the last one is a stop token if it `ended`."""
-        return self.form.prefill + self.tokenizer.decode(tokens[:-1] if ended else tokens)
+        return self.form.prefill + self.tokenizer.decode_continuation(tokens[:-1] if ended else tokens)
 
 
 @dataclass(frozen=True)
@@ -198,4 +198,4 @@ def fits(node: Node, rules: RoundSettings, question: Question) -> bool:
 def completion_of(tokenizer: Tokenizer, sampled: SampledCompletion, prefill: str = "") -> Completion:
     """The text that a policy wrote after `prefill`, with it and without its stop token."""
     ids = sampled.tokens[:-1] if sampled.ended else sampled.tokens
-    return Completion(text=prefill + tokenizer.decode(ids), ended=sampled.ended, logp=float(sampled.logp.sum()))
+    return Completion(text=prefill + tokenizer.decode_continuation(ids), ended=sampled.ended, logp=float(sampled.logp.sum()))

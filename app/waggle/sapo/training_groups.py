@@ -5,13 +5,14 @@ G completions, N tokens in all: every array of this file runs over them in order
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from waggle.core.errors import ExtensionError
 from waggle.rl.batch import Floats, Ids, SampledCompletion, TokenizedGroup, TrainingGroup
 from waggle.rl.update_rules.interface import Rule, ScoredGroup, TokenAdvantages, mean_of_means
-from waggle.sapo.interfaces import Tokenizer
+from waggle.sapo.interfaces import Prompt
 from waggle.sapo.prompt_form import Prompter
 from waggle.sapo.sharing.interface import PeerGroup, SharingStrategy
 from waggle.tasks.rollout_group import Completion, JudgedGroup
@@ -25,11 +26,17 @@ class EncodedGroup:
     written: TokenizedGroup
     fits: tuple[bool, ...]  # (G,)
     external: bool
+    prompt: Prompt
+    prompter: Prompter
 
     @property
     def lengths(self) -> tuple[int, ...]:
         """(G,) tokens of each completion."""
         return tuple(len(ids) for ids in self.written.completions)
+
+    def offsets(self, k: int) -> Ids:
+        """(T, 2): the first and the last character (exclusive) of each token of completion `k`, without a stop token."""
+        return self.prompter.offsets(self.prompt, self.group.group.completions[k].text)
 
 
 @dataclass(frozen=True)
@@ -91,36 +98,38 @@ class TrainingSetSize:
 def encode_local(prompter: Prompter, group: JudgedGroup, sampled: Sequence[SampledCompletion]) -> EncodedGroup:
     """The node's own group, with the very tokens that were sampled: encoding its text again may give others."""
     prompt = prompter.sampling_prompt(group.question)
-    written = TokenizedGroup(prompt, tuple(sample.tokens for sample in sampled))
-    return EncodedGroup(group, written, (True,) * len(sampled), external=False)
+    written = TokenizedGroup(prompt.ids, tuple(sample.tokens for sample in sampled))
+    return EncodedGroup(group, written, (True,) * len(sampled), external=False, prompt=prompt, prompter=prompter)
 
 
 def encode_external(prompter: Prompter, group: JudgedGroup, longest: int, context: int = 0) -> EncodedGroup:
-    """A peer's group, encoded from its text with the node's own tokenizer.
+    """A peer's group: the tokens that the node's own policy would have written for its text, as far as that can be known.
 
     A completion longer than `longest` tokens, or beyond the `context` with its prompt, is dropped, never cut: a lone stop token
     keeps its place, so that the denominator stays G.
     """
     prompt = prompter.prompt(group.question)
-    longest = min(longest, context - len(prompt)) if context else longest
-    tokenizer = prompter.tokenizer
-    stop = np.array([tokenizer.stop], np.int32)
-    encoded = [_encode(tokenizer, completion) for completion in group.group.completions]
+    longest = min(longest, context - len(prompt.ids)) if context else longest
+    stop = np.array([prompter.stop], np.int32)
+    encoded = [_encode(prompter, prompt, completion) for completion in group.group.completions]
     fits = tuple(0 < len(ids) <= longest for ids in encoded)
     completions = tuple(ids.astype(np.int32) if fit else stop for ids, fit in zip(encoded, fits, strict=True))
-    return EncodedGroup(group, TokenizedGroup(prompt, completions), fits, external=True)
+    written = TokenizedGroup(prompt.ids, completions)
+    return EncodedGroup(group, written, fits, external=True, prompt=prompt, prompter=prompter)
 
 
 def fits_at_all(prompter: Prompter, group: JudgedGroup, longest: int, context: int = 0) -> bool:
     """Whether any completion of a peer's group may be trained on: whether `encode_external` would find one that fits.
 
-    A token is at least one byte, so a text of few bytes fits without being encoded: mostly nothing has to be.
+    A token is at least one byte, except for a mark at the beginning and the stop token, so a text of few bytes fits without being
+    encoded: mostly nothing has to be.
     """
     # half of the context: a form puts more tokens around a question than its bytes tell
     if context and len(group.question.text.encode()) + longest > context // 2:
-        longest = min(longest, context - len(prompter.prompt(group.question)))
+        longest = min(longest, context - len(prompter.prompt(group.question).ids))
+    prompt = cache(lambda: prompter.prompt(group.question))
     return any(
-        0 < len(completion.text.encode()) < longest or 0 < len(_encode(prompter.tokenizer, completion)) <= longest
+        0 < len(completion.text.encode()) < longest - 1 or 0 < len(_encode(prompter, prompt(), completion)) <= longest
         for completion in sorted(group.group.completions, key=lambda each: len(each.text))
     )
 
@@ -201,7 +210,7 @@ def _batch(weighted: WeightedGroup, pulls: Sequence[bool]) -> TrainingGroup:
     )
 
 
-def _encode(tokenizer: Tokenizer, completion: Completion) -> Ids:
+def _encode(prompter: Prompter, prompt: Prompt, completion: Completion) -> Ids:
     """Token ids (T,): a completion that ended by itself gets the node's own stop token, one that was cut does not."""
-    ids = tokenizer.encode(completion.text)
-    return np.append(ids, np.int32(tokenizer.stop)) if completion.ended else ids
+    ids = prompter.continuation(prompt, completion.text)
+    return np.append(ids, np.int32(prompter.stop)) if completion.ended else ids

@@ -79,7 +79,7 @@ def _play(cell: Cell, policy: TorchPolicy, phases: Phases, pauses: Pauses) -> No
     untimed_rows = policy._rows
     policy._rows = partial(TimedRows, np.array(cells.lengths(cell)).ravel(), phases, untimed_rows)
     with phases.of("sample"):
-        groups = policy.sample(prompts, noise, SamplingParams(max_new=cell.longest, stop=STOP, pause_point=pauses.point))
+        groups = policy.sample(prompts, noise, SamplingParams(max_new=cell.longest, stops=(STOP,), pause_point=pauses.point))
     if policy._batch_size.rows is not None:
         raise MemoryError("Memory ran short and completions were written in parts, so nothing was measured.")
     policy._rows = untimed_rows

@@ -55,7 +55,7 @@ class Node:
         )
 
     def learn(self) -> None:
-        self.recording_policy.sample([], np.zeros(0, np.float32), SamplingParams(max_new=1, stop=0))
+        self.recording_policy.sample([], np.zeros(0, np.float32), SamplingParams(max_new=1, stops=(0,)))
         numbers = np.array([self.round, 1, 0.1], np.float32)
         batch = TrainingGroup(prompt=np.zeros(1, np.int32), completions=(), advantage=numbers, weight=numbers)
         self.recording_policy.step([batch], StepParams(learning_rate=0.1))

@@ -126,7 +126,7 @@ def test_a_policy_writes_from_what_was_made(cache: Path) -> None:
         words = load_tokenizer(folder)
         prompt = words.encode("Calculate 1 + 2.\nAnswer:")
         assert words.decode(prompt) == "Calculate 1 + 2.\nAnswer:"
-        params = SamplingParams(max_new=4, stop=words.stop)
+        params = SamplingParams(max_new=4, stops=(words.stops[0],))
         uniforms = np.random.default_rng(0).random((2, 4), dtype=np.float32)
         assert len(TorchPolicy(folder).sample([prompt], uniforms, params)[0]) == 2
 

@@ -26,7 +26,7 @@ def prompts(count: int = 6) -> list[np.ndarray]:
 def sample(policy: Any, some: list[np.ndarray], *, group_size: int = 12, length: int = 16, noise: np.ndarray | None = None):
     if noise is None:
         noise = uniforms(1, "sample", 0, len(some), group_size, length)
-    return policy.sample(some, noise, SamplingParams(max_new=length, stop=STOP))
+    return policy.sample(some, noise, SamplingParams(max_new=length, stops=(STOP,)))
 
 
 def batches(count: int = 4, **more: Any) -> list[TrainingGroup]:

@@ -63,7 +63,7 @@ def test_prompts_are_read_a_few_at_a_time_with_a_pause_between_them_and_mean_the
     together = sample(backend.open(llama), some, noise=noise)
     monkeypatch.setattr(decoding, "PREFILL_BYTES", 1)
     params = SamplingParams(
-        max_new=16, stop=STOP, pause_point=lambda: next(pauses), watch=lambda *_: first.append(next(pauses))
+        max_new=16, stops=(STOP,), pause_point=lambda: next(pauses), watch=lambda *_: first.append(next(pauses))
     )  # fmt: skip
     alone = backend.open(llama).sample(some, noise, params)
     assert first[0] > len(some), "a pause waited for all prompts"
@@ -102,7 +102,7 @@ def test_a_stop_token_ends_a_completion_and_is_part_of_it(backend, llama):
 def test_tokens_are_drawn_from_the_distribution_of_the_model(backend, llama):
     (prompt,) = prompts(1)
     noise = np.random.default_rng(5).random((4000, 1), dtype=np.float32)
-    (row,) = backend.open(llama).sample([prompt], noise, SamplingParams(max_new=1, stop=STOP))
+    (row,) = backend.open(llama).sample([prompt], noise, SamplingParams(max_new=1, stops=(STOP,)))
     counts = np.bincount([completion.tokens[0] for completion in row], minlength=97)
     with torch.no_grad():
         logits = reference(llama)(input_ids=torch.tensor(prompt, dtype=torch.long)[None]).logits[0, -1]
@@ -113,7 +113,7 @@ def test_tokens_are_drawn_from_the_distribution_of_the_model(backend, llama):
 def test_whoever_watches_sees_every_token_come(backend, llama):
     grown: list[int] = []
     noise = uniforms(1, "sample", 0, 1, 4, 8)
-    params = SamplingParams(max_new=8, stop=STOP, watch=lambda tokens, lengths, ended: grown.append(int(lengths.sum())))
+    params = SamplingParams(max_new=8, stops=(STOP,), watch=lambda tokens, lengths, ended: grown.append(int(lengths.sum())))
     (row,) = backend.open(llama).sample(prompts(1), noise, params)
     assert grown == sorted(grown)
     assert grown[0] == 4

@@ -100,7 +100,7 @@ NOISE = np.arange(32, dtype=np.float32)[:, None]
 def test_answers_are_written_for_fewer_prompts_at_a_time():
     memory, echo = Memory(1000), Echo(3)
     for _ in range(2):
-        assert len(memory.batch_size.sample([SIXTEEN] * 8, NOISE, SamplingParams(max_new=2, stop=0), echo)) == 8
+        assert len(memory.batch_size.sample([SIXTEEN] * 8, NOISE, SamplingParams(max_new=2, stops=(0,)), echo)) == 8
     assert echo.tried == [8, 4, 2, 2, 2, 2, 2, 2, 2, 2]
     assert memory.messages[-1] == "Memory ran short while answering: 8 answers are written at a time from now on."
 
@@ -114,7 +114,7 @@ def test_answers_written_in_parts_come_back_in_order_and_are_seen_whole(fits, pa
         progress.append([int(row[0]) for row, length in zip(tokens, lengths, strict=True) if length])
 
     echo, batch_size = Echo(fits), AdaptiveBatch(TrainingMode(parts=parts), 1 << 20)
-    rows = batch_size.sample([SIXTEEN] * 8, NOISE, SamplingParams(max_new=2, stop=0, watch=watch), echo)
+    rows = batch_size.sample([SIXTEEN] * 8, NOISE, SamplingParams(max_new=2, stops=(0,), watch=watch), echo)
     assert [int(completion.tokens[0]) for row in rows for completion in row] == list(range(32))
     assert progress[-1] == list(range(32))
     assert all(written == list(range(len(written))) for written in progress), "none under a question that it does not answer"
@@ -134,4 +134,4 @@ def test_where_memory_ran_short_before_less_is_learned_from_together(bytes_per_t
 
 def test_one_prompt_whose_answers_do_not_fit_ends_the_round():
     with pytest.raises(MemoryShort):
-        Memory(1).batch_size.sample([SIXTEEN], NOISE, SamplingParams(max_new=2, stop=0), Echo(0))
+        Memory(1).batch_size.sample([SIXTEEN], NOISE, SamplingParams(max_new=2, stops=(0,)), Echo(0))

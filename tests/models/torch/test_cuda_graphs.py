@@ -21,7 +21,7 @@ on_a_card = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch find
 def sampled(policy: TorchPolicy, top_p: float = 1.0):
     noise = np.random.default_rng(0)
     prompts = [noise.integers(2, 97, 3 + 9 * i).astype(np.int32) for i in range(6)]
-    params = SamplingParams(max_new=12, stop=1, top_p=top_p)
+    params = SamplingParams(max_new=12, stops=(1,), top_p=top_p)
     return [completion for row in policy.sample(prompts, uniforms(3, "sample", 0, 6, 8, 12), params) for completion in row]
 
 

@@ -58,7 +58,7 @@ def prompts(count: int = 5) -> list[np.ndarray]:
 
 def sample(policy: TorchPolicy, some, *, group_size: int = 4, seed: int = 1, **params):
     noise = uniforms(seed, "sample", 0, len(some), group_size, 12)
-    return policy.sample(some, noise, SamplingParams(max_new=12, stop=STOP, **params))
+    return policy.sample(some, noise, SamplingParams(max_new=12, stops=(STOP,), **params))
 
 
 def separate_logprobs(model, prompt, tokens) -> torch.Tensor:
@@ -170,9 +170,9 @@ def test_a_large_head_is_made_ready_in_pieces_between_which_one_can_pause(precis
 def test_the_same_noise_gives_the_same_completions_however_the_prompts_are_split(policy):
     some = prompts(4)
     noise = uniforms(1, "sample", 0, 4, 3, 12)
-    together = policy.sample(some, noise, SamplingParams(max_new=12, stop=STOP))
+    together = policy.sample(some, noise, SamplingParams(max_new=12, stops=(STOP,)))
     for i, prompt in enumerate(some):
-        (alone,) = policy.sample([prompt], noise[i * 3 : i * 3 + 3], SamplingParams(max_new=12, stop=STOP))
+        (alone,) = policy.sample([prompt], noise[i * 3 : i * 3 + 3], SamplingParams(max_new=12, stops=(STOP,)))
         for completion, other in zip(together[i], alone, strict=True):
             np.testing.assert_array_equal(completion.tokens, other.tokens)
 

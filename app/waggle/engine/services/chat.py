@@ -197,7 +197,7 @@ class ChatService:
 
                 noise = uniforms(zlib.crc32(progress.command.words.encode()), "held_out", progress.command.number, 1, 1, count)
                 params = SamplingParams(
-                    max_new=count, stop=tokenizer.stop, temperature=LOW_TEMPERATURE, pause_point=pause_point, watch=watch
+                    max_new=count, stops=tokenizer.stops, temperature=LOW_TEMPERATURE, pause_point=pause_point, watch=watch
                 )  # fmt: skip
                 ((reply,),) = opened.policy.sample([prompt], noise, params)
                 text = _text(tokenizer, reply.tokens, ended=reply.ended)
@@ -220,7 +220,7 @@ class ChatService:
         words = command.words if tokenizer.has_chat_template else self.prompt_text(command.words)
         earlier = command.earlier if tokenizer.has_chat_template else ()
         for first in range(len(earlier) + 1):
-            now, before = (tokenizer.conversation(_messages(earlier[first:], words, side)) for side in (0, 1))
+            now, before = (tokenizer.conversation(_messages(earlier[first:], words, side)).ids for side in (0, 1))
             if max(len(now), len(before)) <= room:
                 return (now, before), command.number - len(earlier) + first if tokenizer.has_chat_template else 0
         raise EngineError(f"This message is too long for this model, which reads {max(0, room)} tokens at a time.", "Shorten it.")

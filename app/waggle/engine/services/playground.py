@@ -173,7 +173,7 @@ class PlaygroundService:
             prompt = self.node.prompt(question)
             noise = uniforms(question.seed % (1 << 32), "held_out", 0, 1, count, self.rules.max_new)
             params = SamplingParams(
-                max_new=self.rules.max_new, stop=opened.tokenizer.stop, temperature=temperature,
+                max_new=self.rules.max_new, stops=opened.tokenizer.stops, temperature=temperature,
                 pause_point=self.snapshots.pause_point,
             )  # fmt: skip
             (row,) = opened.policy.sample([prompt], noise, params)

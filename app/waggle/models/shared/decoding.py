@@ -48,13 +48,14 @@ def decode(rows: DecodingBatch, uniforms: Floats, params: SamplingParams) -> lis
     lengths, ended = np.zeros(count, np.int32), np.zeros(count, np.bool_)
     here = np.arange(count)  # (rows,) the completion of each row
     live = np.ones(count, np.bool_)  # (rows,) unfinished
+    stop_tokens = np.asarray(params.stops, np.int64)
     for column in range(params.max_new):
         params.pause_point()
         picked, scores = rows.pick(uniforms[here, column])
         tokens[here[live], column] = picked[live]
         logp[here[live], column] = scores[live]
         lengths[here[live]] = column + 1
-        stops = live & (picked == params.stop)
+        stops = live & (picked[:, None] == stop_tokens).any(axis=1)
         ended[here[stops]] = True
         live &= ~stops
         params.watch(tokens, lengths, ended)

@@ -73,7 +73,7 @@ def stop_token(scratch: Path) -> Decoder:
     def check(data: bytes) -> None:
         path.write_bytes(data)
         try:
-            assert isinstance(load_tokenizer(scratch).stop, int)
+            assert all(isinstance(stop, int) for stop in load_tokenizer(scratch).stops)
         except ModelError as refused:
             assert refused.advice
 
