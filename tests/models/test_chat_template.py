@@ -85,7 +85,7 @@ def test_a_conversation_is_what_transformers_makes_of_it_and_what_is_said_stays_
     words = load(folder)
     assert words.conversation(turn_texts).ids.tolist() == expected
     stops = [
-        words.conversation([turn_texts[0], answer, turn_texts[2]]).tolist().count(words.stops[0])
+        words.conversation([turn_texts[0], answer, turn_texts[2]]).ids.tolist().count(words.stops[0])
         for answer in ("Four.", "<|im_end|>")
     ]
     assert stops[0] == stops[1]

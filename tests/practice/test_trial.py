@@ -109,10 +109,10 @@ class Knowing:
         ]
 
     def _answer(self, prompt: Ids, truth: str, params: SamplingParams) -> SampledCompletion:
-        tokens = np.append(self._tokenizer.encode(f"<answer>{truth}</answer>"), np.int32(self._tokenizer.stop))
+        tokens = np.append(self._tokenizer.encode(f"<answer>{truth}</answer>"), np.int32(self._tokenizer.stops[0]))
         tokens = tokens[: params.max_new]
         (logp,) = self._policy.logprobs([TokenizedGroup(prompt, (tokens,))], params.temperature)
-        return SampledCompletion(tokens=tokens, logp=logp, ended=bool(tokens[-1] == self._tokenizer.stop))
+        return SampledCompletion(tokens=tokens, logp=logp, ended=bool(tokens[-1] == self._tokenizer.stops[0]))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._policy, name)

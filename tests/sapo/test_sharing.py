@@ -7,6 +7,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from waggle.core import paths
 from waggle.engine.startup import _seed
+from waggle.models.stop_tokens import StopTokens
 from waggle.models.tokenizer import Tokenizer, load
 from waggle.network.messages import rollout_record
 from waggle.rl.batch import SampledCompletion
@@ -44,7 +45,8 @@ def tiny() -> Tokenizer:
     trainer = trainers.BpeTrainer(vocab_size=300, initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(["the answer is the first answer of the three"] * 3, trainer)
     tokenizer.add_special_tokens(["<end>"])
-    return Tokenizer(tokenizer, tokenizer.token_to_id("<end>"))
+    stop = tokenizer.token_to_id("<end>")
+    return Tokenizer(tokenizer, StopTokens((stop,), stop, stop))
 
 
 def starter() -> Tokenizer:
@@ -85,15 +87,15 @@ def test_a_strangers_text_is_trained_on_in_ones_own_tokens_exactly_and_ends_with
     draft = encode_external(plain_prompter(mine), arrived, longest=200)
     assert all(draft.fits)
     for text, ids in zip(TEXTS, draft.written.completions, strict=True):
-        assert ids[-1] == mine.stop
-        assert mine.stop not in ids[:-1], "a stop token inside a text must stay text"
+        assert ids[-1] == mine.stops[0]
+        assert mine.stops[0] not in ids[:-1], "a stop token inside a text must stay text"
         assert mine.decode(ids[:-1]) == text
     assert mine.decode(draft.written.prompt) == PLAIN.text("What?")
 
 
 def test_the_two_tokenizers_of_these_tests_really_differ():
     first, other = starter(), tiny()
-    assert first.stop != other.stop
+    assert first.stops != other.stops
     assert first.encode(TEXTS[0]).tolist() != other.encode(TEXTS[0]).tolist()
 
 
@@ -103,7 +105,7 @@ def test_a_stop_token_is_learned_where_the_sender_stopped_and_only_there(writer,
     arrived = sent([completion_of(theirs, sampled(theirs, "so 42", ended)) for ended in (True, False)])
     draft = encode_external(plain_prompter(mine), arrived, longest=50)
     ended, cut = (ids.tolist() for ids in draft.written.completions)
-    assert ended == [*cut, mine.stop]
+    assert ended == [*cut, mine.stops[0]]
     measure = TrainingSetSize(groups=8, tokens=sum(draft.lengths), longest=50, crumb_span=0.2)
     learned = lesson(weigh(draft, grpo.RULE, Gated(), measure), critic=False)
     assert learned.batch is not None

@@ -1,8 +1,8 @@
 """What a model reads before it answers, and how a text goes on after it.
 
 Prompt and answer are one text: a tokenizer may put a mark at the beginning of a text (SentencePiece's word boundary) that it does
-not put in the middle, so an answer that is encoded alone has other tokens than the model was taught. The rule, for what is sampled
-and for what is learned:
+not put in the middle, so an answer that is encoded alone has other tokens than the model was taught. The rule for what is
+sampled and what is learned:
 
 - A prompt has the tokens that its text has alone. The policy samples after exactly these.
 - A text that follows has the rest of the tokens of both as one text, if these begin with the prompt's.

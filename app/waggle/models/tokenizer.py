@@ -24,8 +24,9 @@ from waggle.rl.batch import Ids
 class Tokenizer:
     """Encodes prompts and decodes completions. Names of special tokens inside a text are plain text.
 
-    `stops` are the tokens that end a completion: sampling stops at any of them. The first one is that of the model's usual form, a
-    turn of a chat or a text. `chat_problem` says why a chat template cannot be used; empty if it can, or if there is none.
+    `stops` are the tokens that end a completion: sampling stops at any of them. The first one ends a turn of a chat if the model
+    has a chat template, else a text. `chat_problem` says why a chat template cannot be used; empty if it can, or if
+    there is none.
     """
 
     def __init__(
