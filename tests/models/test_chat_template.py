@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,15 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from end_to_end.programs import children_named
+from waggle.cli import main
+from waggle.core import paths
 from waggle.core.errors import ModelError
 from waggle.models import chat_template
 from waggle.models.tokenizer import load
 from waggle.sapo.prompt_form import FORMS, Prompter, WorkedExample, forms_for
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox import template_process
+from waggle.tasks.sandbox.child_process import ChildStarved
 
 QWEN = (
     "{%- if messages[0]['role'] == 'system' %}{{- '<|im_start|>system\\n' + messages[0]['content'] + '<|im_end|>\\n' }}"
@@ -186,6 +190,48 @@ def test_special_tokens_in_a_question_stay_plain_text(tmp_path):
 def test_a_template_that_will_not_do_is_refused_in_words(tmp_path, template, why):
     with pytest.raises(ModelError, match=why):
         chat_template.read(folder_with(tmp_path, template))
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{{ raise_exception('no users') }}", "no users"),
+        ("{% for", "unexpected 'end of template'"),
+        (
+            "{% if messages[0].role != 'system' %}{{ raise_exception('A system message comes first.') }}{% endif %}" + QWEN,
+            "A system message comes first",
+        ),
+    ],
+)
+def test_a_model_whose_template_will_not_do_is_asked_in_plain_text(tmp_path, template, why):
+    words, plain = load(folder_with(tmp_path, template)), load(folder_with(tmp_path, None))
+    assert why in words.chat_problem
+    assert not plain.chat_problem
+    assert not words.has_chat_template
+    assert words.stops == plain.stops
+    assert words.conversation(["Hello.", "Yes?", TEXT]).ids.tolist() == plain.prompt(TEXT).ids.tolist()
+    assert {form.chat for form in forms_for(words)} == {False}
+
+
+def test_a_template_that_the_computer_cannot_render_now_is_not_given_up(tmp_path, monkeypatch):
+    """Or a busy computer would train a model without chat from then on."""
+
+    def starve(*_: object) -> None:
+        raise ChildStarved("no answer within 60 s")
+
+    monkeypatch.setattr(chat_template.ChildProcess, "ask", starve)
+    with pytest.raises(ModelError, match="cannot be read now"):
+        load(folder_with(tmp_path, QWEN.replace("helpful", "patient")))
+
+
+def test_fit_says_that_a_model_is_trained_without_chat(tmp_path, capsys, monkeypatch):
+    folder = tmp_path / "model"
+    shutil.copytree(paths.starter(), folder)
+    (folder / "chat_template.jinja").write_text("{{ raise_exception('no users') }}")
+    assert main.main(["fit", str(folder), "--home", str(tmp_path / "home")]) == 0
+    fits, no_chat = capsys.readouterr().out.splitlines()
+    assert fits.startswith("Fits: ")
+    assert no_chat == "Its chat template cannot be used, so it is trained in plain text, without chat: no users."
 
 
 @pytest.mark.parametrize(

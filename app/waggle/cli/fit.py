@@ -9,6 +9,7 @@ from waggle.cli.options import add_home, add_settings
 from waggle.core import hub_token, paths, settings
 from waggle.core.errors import ModelError
 from waggle.engine.runtime import model_fit
+from waggle.models import tokenizer
 from waggle.models.shared import model_config
 from waggle.models.shared.model_config import ModelConfig
 from waggle.models.storage import hub_download
@@ -28,16 +29,22 @@ def run(arguments: argparse.Namespace) -> int:
     """Print how a model can be trained here. Raises ModelError."""
     home = paths.home_in(arguments.home)
     chosen = settings.read(home.settings, tuple(arguments.set))
-    folder = Path(os.path.expanduser(arguments.model)) if arguments.model else paths.starter()
+    folder = _folder_of(arguments.model) if arguments.model else paths.starter()
     model = model_config.read(folder) if folder.is_dir() else _of_the_hub(arguments.model)
+    no_chat = tokenizer.load(folder, rows=model.vocab_size).chat_problem if folder.is_dir() else ""
     sys.stdout.write(f"{model_fit.fit_model(model_fit.measure_machine(chosen), model, chosen).sentence}\n")
+    if no_chat:
+        sys.stdout.write(f"Its chat template cannot be used, so it is trained in plain text, without chat: {no_chat}.\n")
     return 0
 
 
+def _folder_of(model: str) -> Path:
+    """The folder of a model that is on this computer, or where it would be."""
+    folder = Path(os.path.expanduser(model))
+    return folder if folder.is_dir() else hub_download.model_of(model, paths.models()).folder
+
+
 def _of_the_hub(name: str) -> ModelConfig:
-    here = hub_download.model_of(name, paths.models())
-    if here.folder.is_dir():
-        return model_config.read(here.folder)
     configurations: list[ModelConfig] = []
 
     def enough(unfinished: Path) -> None:

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 import waggle
 from waggle.core import paths
 from waggle.core.errors import Stopped
@@ -406,7 +408,7 @@ def _ready_event(
         model=prepared.node.model,
         base=prepared.plan.base,
         model_note=note,
-        prompt_form=form,
+        prompt_form=msgspec.structs.replace(form, no_chat=opened.tokenizer.chat_problem),
         backend=opened.backend,
         device=opened.device,
         device_reason=opened.reason,

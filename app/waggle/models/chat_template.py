@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from waggle.core.errors import ModelError
+from waggle.core.errors import ModelError, plain
 from waggle.models.shared.model_config import table_in
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildStarved
@@ -21,12 +21,12 @@ CACHE_SIZE = 32  # rendered conversations
 RENDER_SECONDS = 3.0  # CPU time: thousands of times what a template takes
 
 
-class UnusableTemplate(ModelError):
-    """A chat template that cannot be used, now or later: `reason` says why, in a few words."""
+class ChatTemplateError(ModelError):
+    """A chat template that can never be used: `reason` says why in a few words, which may be a stranger's."""
 
-    def __init__(self, folder: Path, reason: str) -> None:
-        super().__init__(f"The chat template in {folder} cannot be used: {reason}.", "Choose another model.")
-        self.reason = reason
+    def __init__(self, title: str, advice: str, *, reason: str) -> None:
+        super().__init__(title, advice)
+        self.reason = plain(reason).rstrip(".")
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,19 @@ class ChatTemplate:
         """The text between a message of the model and the next one; empty if the template knows no turns of the model."""
         try:
             return self.pieces_around(3)[2]
-        except UnusableTemplate:
+        except ChatTemplateError:
             return ""
 
     def pieces_around(self, texts: int) -> tuple[str, ...]:
         """The pieces of text before, between and after this many messages, which the person begins and ends.
 
-        Special tokens appear as their texts. Raises UnusableTemplate if the template does not repeat each message exactly once.
+        Special tokens appear as their texts. Raises ChatTemplateError if the template does not repeat each message exactly once.
         """
         marks = [MARK.format(place) for place in range(texts)]
         rest, pieces = _render(self, tuple(marks)), []
         for mark in marks:
             if rest.count(mark) != 1:
-                raise UnusableTemplate(self.folder, "it does not say a person's words once")
+                raise _unusable(self.folder, "it does not say a person's words once")
             piece, rest = rest.split(mark)
             pieces.append(piece)
         return (*pieces, rest)
@@ -76,12 +76,16 @@ def _render(chat: ChatTemplate, texts: tuple[str, ...]) -> str:
     except (ChildStarved, ChildKilled) as error:  # the computer's fault, not the template's
         raise _interrupted(chat.folder, str(error)) from error
     except (EOFError, TimeoutError) as error:
-        raise UnusableTemplate(chat.folder, str(error)) from error
+        raise _unusable(chat.folder, str(error)) from error
     finally:
         child.end()
     if isinstance(reply, messages.Failed):
-        raise UnusableTemplate(chat.folder, reply.reason)
+        raise _unusable(chat.folder, reply.reason)
     return reply.text
+
+
+def _unusable(folder: Path, reason: str) -> ChatTemplateError:
+    return ChatTemplateError(f"The chat template in {folder} cannot be used: {reason}.", "Choose another model.", reason=reason)
 
 
 def _interrupted(folder: Path, why: str) -> ModelError:
@@ -89,14 +93,14 @@ def _interrupted(folder: Path, why: str) -> ModelError:
 
 
 def read(folder: Path) -> ChatTemplate | None:
-    """The chat template of a transformers folder; None if it has none. Raises UnusableTemplate."""
+    """The chat template of a transformers folder; None if it has none. Raises ChatTemplateError."""
     path = folder / "tokenizer_config.json"
     settings = table_in(path) if path.is_file() else {}  # the file is optional
     template = _template(folder, settings)
     if template is None:
         return None
     if len(template) > LARGEST:
-        raise UnusableTemplate(folder, "it is too long")
+        raise _unusable(folder, "it is too long")
     names = ("bos_token", "eos_token", "unk_token", "pad_token")
     chat = ChatTemplate(folder, template, tuple((name, text_of(settings.get(name))) for name in names))
     chat.pieces_around(1)  # raises if the template is unusable

@@ -13,7 +13,7 @@ import tokenizers
 
 from waggle.core.errors import ModelError, WaggleError
 from waggle.models import stop_tokens
-from waggle.models.chat_template import ChatTemplate, UnusableTemplate, text_of
+from waggle.models.chat_template import ChatTemplate, ChatTemplateError, text_of
 from waggle.models.chat_template import read as read_chat
 from waggle.models.prompt import Prompt, TextEncoder
 from waggle.models.shared.model_config import table_in
@@ -125,7 +125,7 @@ def _chat_template(folder: Path) -> tuple[ChatTemplate | None, str]:
     """The chat template if there is one, and why it cannot be used: such a model is trained in plain text."""
     try:
         return read_chat(folder), ""
-    except UnusableTemplate as error:
+    except ChatTemplateError as error:
         return None, error.reason
 
 

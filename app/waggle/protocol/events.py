@@ -169,12 +169,16 @@ class Downloading(Event, frozen=True, kw_only=True, tag=True):
 
 
 class PromptFormChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """How the model is asked, and why. `readable` of `total` answers stood in the answer tags when it was tried."""
+    """How the model is asked, and why. `readable` of `total` answers stood in the answer tags when it was tried.
+
+    `no_chat` says why its chat template cannot be used, in a few words; empty if it can, or if it has none.
+    """
 
     form: str = "plain"
     why: Literal["setting", "starter", "trial"] = "starter"
     readable: Count = 0
     total: Count = 0
+    no_chat: str = ""
 
 
 class Ready(Event, frozen=True, kw_only=True, tag=True):

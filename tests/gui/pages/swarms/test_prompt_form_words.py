@@ -47,6 +47,14 @@ def test_the_way_and_the_reason_are_said(qapp: QApplication, choice: tuple[str, 
     assert words_of(*choice) == words
 
 
+def test_a_model_without_chat_is_explained(qapp: QApplication) -> None:
+    choice = PromptFormChoice(form="plain", why="trial", no_chat="a system message comes first")
+    assert prompt_form_words(State(ready=ready(prompt_form=choice))) == (
+        "Asked with the question alone. Its chat template cannot be used, so it is trained in plain text, without chat: "
+        "a system message comes first."
+    )
+
+
 def test_nothing_is_said_before_there_is_a_model(qapp: QApplication) -> None:
     assert prompt_form_words(State()) == ""
 

@@ -17,11 +17,19 @@ LEARNS_NO_FORM = later("It can learn little from them. Settings offer a credit f
 
 
 def prompt_form_words(state: State) -> str:
-    """One or two sentences about the model in training; empty if its form is not known here."""
+    """A few sentences about the model in training; empty if its form is not known here."""
     choice = state.ready.prompt_form if state.ready else None
     form = FORM_WORDS.get(choice.form) if choice else None
     if choice is None or form is None:
         return ""
+    words = _reason_words(state, choice, form)
+    if not choice.no_chat:
+        return words
+    no_chat = tr("Its chat template cannot be used, so it is trained in plain text, without chat: %1.")
+    return f"{words} {no_chat.replace('%1', choice.no_chat)}"
+
+
+def _reason_words(state: State, choice: PromptFormChoice, form: str) -> str:
     match choice.why:
         case "starter":
             return tr("Asked the way it was trained.")
