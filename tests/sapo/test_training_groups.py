@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from sapo.test_round import LINES, RULES, external, node
+from waggle.rl.batch import SampledCompletion
 from waggle.rl.update_rules import rule, table
 from waggle.sapo.fakes import FakeTokenizer, plain_prompter
+from waggle.sapo.prompt_form import FORMS, Prompter, WorkedExample
 from waggle.sapo.round import play
 from waggle.sapo.sharing.interface import Candidates, PeerGroup, TrainingSet
 from waggle.sapo.sharing.plain import Plain
-from waggle.sapo.training_groups import encode_external, fits_at_all
+from waggle.sapo.training_groups import encode_external, encode_local, fits_at_all
 from waggle.tasks.rollout_group import Completion
 
 
@@ -85,6 +87,29 @@ def test_a_completion_too_long_for_its_reader_leaves_a_lone_stop_token_in_its_pl
     assert draft.lengths == (1, 1, 1)
     assert all(ids.tolist() == [tokenizer.stops[0]] for ids in draft.written.completions)
     assert encode_external(plain_prompter(tokenizer), group, 11).lengths == (11, 11, 1)
+
+
+class TwoStops(FakeTokenizer):
+    """Ends a turn of a chat with token 1, a text with token 0."""
+
+    stops = (1, 0)
+    has_chat_template = True
+
+    def stop_for(self, *, chat: bool) -> int:
+        return 1 if chat else 0
+
+
+@pytest.mark.parametrize(("form", "stop"), [("chat", 1), ("plain", 0), ("chat_example_opened", 1)])
+def test_a_peers_text_ends_with_the_stop_token_of_the_form_and_an_own_one_with_the_one_that_was_sampled(form, stop):
+    prompter = Prompter(FORMS[form], TwoStops(), lambda level: WorkedExample("1?", "1"))
+    group = external(1, (1.0, 0.0))
+    texts = (Completion(text="<answer>7</answer>", ended=True), Completion(text="7", ended=False))
+    group = msgspec.structs.replace(group, group=msgspec.structs.replace(group.group, completions=texts))
+    ended, cut = encode_external(prompter, group, 40).written.completions
+    assert ended.tolist() == [*FakeTokenizer().encode("<answer>7</answer>"), stop]
+    assert cut.tolist() == [*FakeTokenizer().encode("7")]
+    sampled = [SampledCompletion(np.array([55, end], np.int32), np.zeros(2, np.float32), ended=True) for end in (0, 1)]
+    assert [ids[-1] for ids in encode_local(prompter, group, sampled).written.completions] == [0, 1]
 
 
 def test_what_a_person_wrote_is_learned_from_like_any_other_text_of_a_peer(verifier):

@@ -102,7 +102,7 @@ def read(folder: Path) -> ChatTemplate | None:
     if len(template) > LARGEST:
         raise _unusable(folder, "it is too long")
     names = ("bos_token", "eos_token", "unk_token", "pad_token")
-    chat = ChatTemplate(folder, template, tuple((name, text_of(settings.get(name))) for name in names))
+    chat = ChatTemplate(folder, template, tuple((name, _text(settings.get(name))) for name in names))
     chat.pieces_around(1)  # raises if the template is unusable
     return chat
 
@@ -119,7 +119,7 @@ def _template(folder: Path, settings: dict[str, Any]) -> str | None:
     return template if isinstance(template, str) and template else None
 
 
-def text_of(token: Any) -> str:
+def _text(token: Any) -> str:
     """The text of a special token, which is written as a string or as a table."""
     text = token.get("content") if isinstance(token, dict) else token
     return text if isinstance(text, str) else ""

@@ -32,8 +32,9 @@ class TextEncoder:
     def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
         self._tokenizer, self._lock = tokenizer, threading.Lock()
         self._tokenizer.encode_special_tokens = True  # or "<|eos|>" in a peer's text would become a stop token
-        self.specials = frozenset(token for token, each in tokenizer.get_added_tokens_decoder().items() if each.special)
         self._anchor = self.plain(ANCHOR).ids
+        # not <unk>, which any text may hold
+        self.specials = {token for token, each in tokenizer.get_added_tokens_decoder().items() if each.special} - {*self._anchor}
         self._letter = self.plain(LETTER).ids
         self._decoded_letter = self._decode(self._letter)
         self._marks_beginnings = bool(self._anchor) and self.plain(ANCHOR + LETTER).ids != self._anchor + self._letter

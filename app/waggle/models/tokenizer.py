@@ -13,10 +13,9 @@ import tokenizers
 
 from waggle.core.errors import ModelError, WaggleError
 from waggle.models import stop_tokens
-from waggle.models.chat_template import ChatTemplate, ChatTemplateError, text_of
+from waggle.models.chat_template import ChatTemplate, ChatTemplateError
 from waggle.models.chat_template import read as read_chat
 from waggle.models.prompt import Prompt, TextEncoder
-from waggle.models.shared.model_config import table_in
 from waggle.models.stop_tokens import LARGEST_TOKEN, StopTokens
 from waggle.rl.batch import Ids
 
@@ -34,13 +33,11 @@ class Tokenizer:
         tokenizer: tokenizers.Tokenizer,
         stops: StopTokens,
         chat: ChatTemplate | None = None,
-        *,
-        first: Ids | None = None,
         chat_problem: str = "",
     ) -> None:
         self._tokenizer, self._chat, self._stops = tokenizer, chat, stops
         self.stops, self.chat_problem = stops.all, chat_problem
-        self._first = _tokens_before(tokenizer) if first is None else first
+        self._first = _tokens_before(tokenizer)
         self._encoder = TextEncoder(tokenizer)
         self._turn = self._encoder.marked("".join(chat.pieces_around(1))).ids if chat else []
 
@@ -115,7 +112,7 @@ def load(folder: Path, *, rows: int = LARGEST_TOKEN) -> Tokenizer:
             tokenizer.model.dropout = None  # BPE dropout would encode the same text differently each time
         chat, problem = _chat_template(folder)
         stops = stop_tokens.read(folder, tokenizer, chat)
-        result = Tokenizer(tokenizer, stops, chat, first=_first_by_settings(folder, tokenizer), chat_problem=problem)
+        result = Tokenizer(tokenizer, stops, chat, chat_problem=problem)
         if result.largest >= rows:
             raise ModelError(f"The words of the model in {folder} do not fit it: it has {rows} tokens.", "Choose another model.")
     return result
@@ -133,16 +130,6 @@ def _tokens_before(tokenizer: tokenizers.Tokenizer) -> Ids:
     """The tokens that the file puts before every text, such as BOS."""
     marked = tokenizer.encode("a", add_special_tokens=True)
     return np.asarray(marked.ids[: [*marked.special_tokens_mask, 0].index(0)], np.int32)
-
-
-def _first_by_settings(folder: Path, tokenizer: tokenizers.Tokenizer) -> Ids | None:
-    """The tokens before every text if tokenizer_config.json overrules the file, as in transformers; else None."""
-    path = folder / "tokenizer_config.json"
-    settings = table_in(path) if path.is_file() else {}
-    if not {"add_bos_token", "add_eos_token"} & settings.keys():
-        return None
-    bos = tokenizer.token_to_id(text_of(settings.get("bos_token"))) if settings.get("add_bos_token") else None
-    return np.asarray([] if bos is None else [bos], np.int32)
 
 
 @contextmanager

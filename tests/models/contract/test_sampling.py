@@ -1,6 +1,7 @@
 """The contract of sampling: the log-probs of transformers, and completions that the noise determines."""
 
 import shutil
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -97,6 +98,22 @@ def test_a_stop_token_ends_a_completion_and_is_part_of_it(backend, llama):
     assert ended, "no completion ended: the test shows nothing"
     assert all(completion.tokens[-1] == STOP and STOP not in completion.tokens[:-1] for completion in ended)
     assert all(STOP not in completion.tokens and len(completion.tokens) == 16 for completion in rows if not completion.ended)
+
+
+def test_any_stop_token_ends_a_completion_at_the_first(backend, llama):
+    policy, some = backend.open(llama), prompts()
+    usual = sample(policy, some)[0]
+    others = sorted({int(token) for completion in usual for token in completion.tokens[:4]} - {STOP})[:3]
+    noise = np.random.default_rng(5).random((len(some) * 8, 16), dtype=np.float32)
+    stops = (STOP, *others)
+    without, ended = (
+        list(chain.from_iterable(policy.sample(some, noise, SamplingParams(max_new=16, stops=each)))) for each in ((), stops)
+    )
+    for whole, cut in zip(without, ended, strict=True):
+        places = np.flatnonzero(np.isin(whole.tokens, stops))
+        count = int(places[0]) + 1 if len(places) else 16
+        assert (cut.tokens.tolist(), cut.ended) == (whole.tokens[:count].tolist(), bool(len(places)))
+    assert {int(completion.tokens[-1]) for completion in ended if completion.ended} > {others[0]}
 
 
 def test_tokens_are_drawn_from_the_distribution_of_the_model(backend, llama):
