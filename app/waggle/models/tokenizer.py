@@ -1,4 +1,4 @@
-"""A policy's tokenizer, read from `tokenizer.json`; the same for every backend.
+"""A policy's tokenizer, read from `tokenizer.json`; the same for every backend. Older forms are converted to it first.
 
 Loaded with `tokenizers` itself, because transformers' AutoTokenizer silently replaces the pre-tokenizer of a qwen2 folder.
 """
@@ -12,7 +12,7 @@ import numpy as np
 import tokenizers
 
 from waggle.core.errors import ModelError, WaggleError
-from waggle.models import stop_tokens
+from waggle.models import stop_tokens, tokenizer_conversion
 from waggle.models.chat_template import ChatTemplate, ChatTemplateError
 from waggle.models.chat_template import read as read_chat
 from waggle.models.prompt import Prompt, TextEncoder
@@ -101,9 +101,9 @@ class Tokenizer:
 
 def load(folder: Path, *, rows: int = LARGEST_TOKEN) -> Tokenizer:
     """The tokenizer of a transformers folder. Raises ModelError, also for token ids beyond the `rows` of the embedding."""
-    path = folder / "tokenizer.json"
+    path = folder / tokenizer_conversion.TOKENIZER
     if not path.is_file():
-        raise ModelError(f"There is no tokenizer.json in {folder}.", "Choose a complete transformers folder.")
+        tokenizer_conversion.convert(folder)
     with _model_errors(folder):
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
         tokenizer.no_truncation()  # some files ask for it, for their own purposes

@@ -91,12 +91,11 @@ def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
         return hub_download.model_of(chosen.name, paths.models()).folder
     starter = starters.starter_of(checkpoints) if checkpoints else paths.starter()
     folder = Path(os.path.expanduser(chosen.folder)) if chosen.folder else starter
-    for name in hub_download.NEEDED:
-        if not (folder / name).is_file():
-            raise ModelError(
-                f"There is no model in {folder}: {name} is missing.",
-                "Check model.folder in the settings, or remove that line to use the starter.",
-            )
+    for name in hub_download.missing({path.name for path in folder.iterdir()} if folder.is_dir() else set()):
+        raise ModelError(
+            f"There is no model in {folder}: {name} is missing.",
+            "Check model.folder in the settings, or remove that line to use the starter.",
+        )
     return folder
 
 

@@ -24,6 +24,7 @@ import msgspec
 
 from waggle.core import paths, resumable_download
 from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
+from waggle.models import tokenizer_conversion
 from waggle.models.shared import model_config
 from waggle.models.shared.weight_files import INDEX, WEIGHTS
 from waggle.models.storage.hub_cache import UNFINISHED, lock_of
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"([A-Za-z0-9][\w.-]*)/([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w.-]*))?", re.ASCII)
 WORDS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
-NEEDED = ("config.json", "tokenizer.json")
+NEEDED = ("config.json", tokenizer_conversion.TOKENIZER)
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 PLAN = "plan.json"
 ROOM = 100_000_000  # bytes that stay free on the disk
@@ -271,11 +272,17 @@ def plan_of(info: "ModelInfo") -> DownloadPlan:
         pickled = any(name.endswith((".bin", ".pt", ".pth")) for name in there)
         why = "only as pickles, which can run any code on the computer that reads them" if pickled else "nowhere"
         raise ModelError(f"{info.id} has its weights {why}.", "Choose a model with .safetensors files.")
-    for name in NEEDED:
-        if name not in there:
-            raise ModelError(f"{info.id} has no {name}.", "Choose a complete transformers model.")
-    names = [name for name in WORDS if name in there] + weights
+    for name in missing(set(there)):
+        raise ModelError(f"{info.id} has no {name}.", "Choose a complete transformers model.")
+    words = WORDS if tokenizer_conversion.TOKENIZER in there else (*WORDS, *tokenizer_conversion.FILES)
+    names = [name for name in words if name in there] + weights
     return DownloadPlan(_require(info.sha, info.id), tuple(_file_of(there[name], info.id) for name in names))
+
+
+def missing(names: set[str]) -> list[str]:
+    """The files that a folder with files of these `names` lacks. A tokenizer.json can be made from others."""
+    absent = [name for name in NEEDED if name not in names]
+    return [name for name in absent if name != tokenizer_conversion.TOKENIZER or not tokenizer_conversion.is_possible(names)]
 
 
 def _file_of(sibling: Any, repository: str) -> HubFile:

@@ -151,15 +151,29 @@ class RenderedTemplate(msgspec.Struct, frozen=True, tag=True, array_like=True):
     text: str
 
 
+class ConvertTokenizer(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Tokenizer: convert the one in this folder."""
+
+    folder: str
+
+
+class ConvertedTokenizer(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """The content of tokenizer.json."""
+
+    content: bytes
+
+
 Request = GenerateQuestions | GenerateAnswers | Judge
 AuditRequest = ListDatasets | ExamineDataset | GenerateEntries | ScoreAnswers
 AuditReply = DatasetList | Prepared | GeneratedQuestions | AnswerScores | Failed
 TemplateReply = RenderedTemplate | Failed
+TokenizerReply = ConvertedTokenizer | Failed
 Reply = Texts | Verdicts | Prepared | Tripped | Failed | FileRefused
 
 _replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 _audit_replies: msgspec.msgpack.Decoder[AuditReply] = msgspec.msgpack.Decoder(AuditReply)
 _template_replies: msgspec.msgpack.Decoder[TemplateReply] = msgspec.msgpack.Decoder(TemplateReply)
+_tokenizer_replies: msgspec.msgpack.Decoder[TokenizerReply] = msgspec.msgpack.Decoder(TokenizerReply)
 
 Decoded = TypeVar("Decoded")
 
@@ -207,6 +221,11 @@ def audit_reply(frame: bytes) -> AuditReply:
 def template_reply(frame: bytes) -> TemplateReply:
     """Decode a reply of a template's child. Raises EOFError."""
     return _decode(frame, _template_replies)
+
+
+def tokenizer_reply(frame: bytes) -> TokenizerReply:
+    """Decode a reply of a tokenizer's child. Raises EOFError."""
+    return _decode(frame, _tokenizer_replies)
 
 
 def _decode(frame: bytes, decoder: msgspec.msgpack.Decoder[Decoded]) -> Decoded:
