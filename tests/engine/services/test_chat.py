@@ -26,7 +26,7 @@ from waggle.protocol.events_chat import ChatCleared, ChatOffer, Reply, Turn, Tur
 from waggle.rl.batch import TokenizedGroup
 
 TEMPLATE = (
-    "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|eos|>{% endfor %}"
+    "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|pad|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 FRACTION = "Simplify the fraction 108/120 to its lowest terms. Give only the simplified fraction as your final answer."
@@ -62,6 +62,7 @@ def taught(tmp_path, moments):
     folder = tmp_path / "taught"
     shutil.copytree(paths.starter(), folder)
     (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|pad|>", "chat_template": TEMPLATE}))
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": 0}))
     return replace(moments, folder=folder)
 
 

@@ -16,6 +16,7 @@ from models.local_hub import COMMIT, TOKEN, Hub, local_hub, no_hub
 from waggle.core import paths
 from waggle.core.errors import HubUnavailable, ModelError, Stopped
 from waggle.core.resumable_download import PIECE
+from waggle.models import tokenizer_conversion
 from waggle.models.storage import hub_download as hub_module
 from waggle.models.storage.hub_cache import remove
 from waggle.models.storage.hub_download import fetch
@@ -164,8 +165,8 @@ def test_a_model_of_an_unknown_kind_is_refused_before_its_weights_come(hub, tmp_
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("chat_template.jinja", b"{% for", "The chat template in"),
         ("tokenizer.json", b"{", "The tokenizer in"),
+        ("tokenizer_config.json", b"{", "cannot be read"),
         ("config.json", b'{"vocab_size": 9}', "do not fit it"),
     ],
 )
@@ -208,6 +209,16 @@ def test_a_model_in_several_pieces_comes_with_its_index_and_no_path_of_the_hub_l
     files |= shards | {"model.safetensors.index.json": b"{}", "model-00001-of-../../../x.safetensors": b"x"}
     folder = get(hub, tmp_path)
     assert {path.name for path in folder.glob("*.safetensors*")} == {*shards, "model.safetensors.index.json"}
+
+
+def test_a_model_with_a_tokenizer_of_an_older_form_is_downloaded_with_it(hub, tmp_path, monkeypatch):
+    files = hub.repositories[NAME]
+    words = files.pop("tokenizer.json")
+    files |= {"vocab.json": b"{}", "merges.txt": b"", "tokenization_bees.py": b""}
+    monkeypatch.setattr(tokenizer_conversion, "convert", lambda folder: (folder / "tokenizer.json").write_bytes(words))
+    names = {path.name for path in get(hub, tmp_path).iterdir()}
+    assert {"vocab.json", "merges.txt", "tokenizer.json"} < names
+    assert "tokenization_bees.py" not in names
 
 
 @pytest.mark.parametrize("missing", ["config.json", "tokenizer.json"])
