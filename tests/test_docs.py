@@ -31,7 +31,9 @@ SETTING = re.compile(r"([a-z]+)\.([a-z_]+)(?:=.*)?")
 # Folders to which paths on a page are relative: a page writes `sapo/round.py` for app/waggle/sapo/round.py.
 BASES = ("", "app", "app/waggle", "app/waggle/network", "packaging", "resources", "tests")
 # Files that Waggle or a build writes, or that are part of a model.
-WRITTEN = {"state.json", "runs.jsonl", "report.html", "dist/", "config.json", "tokenizer.json", "generation_config.json", "vocab.json", "merges.txt"}
+WRITTEN = {"state.json", "runs.jsonl", "report.html", "dist/"} | {
+    "config.json", "generation_config.json", "tokenizer.json", "vocab.json", "merges.txt",
+}  # fmt: skip
 TO_BE_WRITTEN = re.compile(r"^`([^`]+)`:\n\n```python", re.MULTILINE)  # files that the reader of a page writes
 
 # As listed by `waggle --help`.
