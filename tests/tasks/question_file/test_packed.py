@@ -56,6 +56,13 @@ def test_a_corrected_file_keeps_its_reserved_questions():
     assert reserved == {row.question for row in rows if rules.split(row.question) != "train"} - {"What is 40 + 40?"}
 
 
+def test_a_question_is_reserved_whatever_its_white_space_and_the_form_of_its_characters():
+    questions = [f"What is {i} plus \u00e9?" for i in range(200)]
+    spaced = [question.replace(" ", "\n  ").replace("\u00e9", "e\u0301") for question in questions]
+    assert {rules.split(question) for question in questions} == {"train", "dev", "test"}
+    assert list(map(rules.split, spaced)) == list(map(rules.split, questions))
+
+
 def test_a_large_file_is_cut_into_pieces_of_one_mebibyte():
     noise = random.Random(1)
     questions = [f"{i} {noise.randbytes(500).hex()}" for i in range(4000)]

@@ -148,6 +148,9 @@ GOOD = {"question": "a", "answer": "1"}
         (b'{"question": "a\\u0000", "answer": 1}', r"U\+0000"),
         (b'{"question": "a\\ud800", "answer": 1}', r"U\+D800"),
         (lines({"question": "a\x1b[31m", "answer": 1}), r"U\+001B"),
+        (lines({"question": "a\u3164", "answer": 1}), r"question contains U\+3164 \(HANGUL FILLER\), which nobody sees"),
+        (lines({"question": "\u200d", "answer": 1}), "the question has no visible character"),
+        (lines({"question": "\u00e9?", "answer": 1}, {"question": "e\u0301?", "answer": 2}), "line 2: the question of line 1"),
         (lines(GOOD, {"question": "b", "answer": 1}, {"question": "a", "answer": 2}), "line 3: the question of line 1"),
     ],
 )  # fmt: skip
