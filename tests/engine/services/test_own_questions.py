@@ -12,7 +12,7 @@ import pytest
 from network.loopback import Ear, fresh_identity
 from tasks.question_file.questions import sums
 from waggle.core import paths
-from waggle.core.errors import CharterError, QuestionFileError, WaggleError
+from waggle.core.errors import QuestionFileError, WaggleError
 from waggle.core.settings import Settings, SwarmSettings
 from waggle.engine.services import swarm_connection, swarms
 from waggle.engine.services.own_questions import OwnQuestionsService
@@ -184,8 +184,22 @@ async def test_wrong_choices_are_refused_in_words(home, file):
         with pytest.raises(WaggleError):
             await service_of(home).obey(create(file, file=changes))
     several = commands.NewQuestionFile(path=str(file))
-    with pytest.raises(CharterError):
+    with pytest.raises(QuestionFileError):
         await service_of(home).obey(commands.CreateSwarm(id="1", name="Twice", specialties=(), files=(several, several)))
+    assert not any(home.charters.iterdir())
+
+
+@pytest.mark.parametrize("answer", ["7", "42"])
+async def test_two_files_of_a_swarm_have_different_questions(tmp_path, home, file, answer):
+    (tmp_path / "numbers.csv").write_bytes(table(*NUMBERS, ("What is\n21 +  21?", answer)))
+    chosen = tuple(commands.NewQuestionFile(path=str(tmp_path / name)) for name in ("double_sums.jsonl", "numbers.csv"))
+    with pytest.raises(QuestionFileError) as refused:
+        await service_of(home).obey(commands.CreateSwarm(id="1", name="Ours", specialties=(), files=chosen))
+    assert refused.value.title == (
+        'numbers.csv, line 42: double_sums.jsonl has this question too, on line 22: "What is 21 + 21?".'
+    )
+    assert "one of the two files" in refused.value.advice
+    assert not any(home.questions.iterdir())
     assert not any(home.charters.iterdir())
 
 
