@@ -40,6 +40,17 @@ def test_a_file_is_previewed_in_words(tmp_path, file, capsys):
     assert "What is 1 + 1?\n-> 2\n" in printed
 
 
+def test_a_slip_is_named_in_a_preview_and_where_a_tolerance_is_set(tmp_path, file, capsys):
+    file.write_bytes(sums(60) + b'\n{"question": "What is 1 / 0?", "answer": "undefined"}')
+    words = ["swarm", "preview", str(file), "--home", str(tmp_path / "home")]
+    assert main(words) == 0
+    assert '60 of 61 answers are numbers; line 61 is not: "undefined".' in capsys.readouterr().out
+    assert main([*words, "--tolerance", "0.5"]) != 0
+    printed = capsys.readouterr().err
+    assert 'sums.jsonl, line 61: the answer "undefined" is not a number' in printed
+    assert "leave the tolerance out" in printed
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

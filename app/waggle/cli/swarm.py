@@ -142,6 +142,7 @@ def _lines(previewed: QuestionsPreviewed) -> list[str]:
         f"{previewed.questions} questions, of which {previewed.reserved} are reserved; {previewed.duplicates} came twice.",
         f"The longest question has {previewed.longest_question} characters, the longest answer {previewed.longest_answer}.",
         f"Graded as: {previewed.grader} ({previewed.grader_title}{tolerance}). Possible: {graders}.",
+        *filter(None, [previewed.hint]),
     ]
     for example in previewed.examples:
         lines += ["", example.question, f"-> {example.answer}"]

@@ -34,7 +34,8 @@ class QuestionsPreviewed(Event, frozen=True, kw_only=True, tag=True):
 
     `refusal` says why no swarm can be created from the file, in one or two sentences; empty: one can. If the file cannot even be
     read, the counts are 0. `trial` is None if no model is open, or if it could not answer: `trial_refusal` says why.
-    `command_id`: of the PreviewQuestions that this answers.
+    `hint` is a sentence about an answer that looks like a slip, or empty. `command_id`: of the PreviewQuestions that this
+    answers.
     """
 
     command_id: str = ""
@@ -51,6 +52,7 @@ class QuestionsPreviewed(Event, frozen=True, kw_only=True, tag=True):
     possible_graders: tuple[GraderOffer, ...] = ()
     tolerance: float = 0.0
     refusal: str = ""
+    hint: str = ""
     trial: ModelTrial | None = None
     trial_refusal: str = ""
 

@@ -66,7 +66,7 @@ def preview_file(path: str, grader: str = "", tolerance: float = 0.0) -> tuple[Q
         previewed, questions=preview.questions, duplicates=preview.duplicates, reserved=preview.reserved,
         longest_question=preview.longest_question, longest_answer=preview.longest_answer,
         examples=tuple(_example(row.question, row.answer) for row in preview.examples), grader=preview.grader,
-        grader_title=preview.grader_title, possible_graders=tuple(offers), tolerance=preview.tolerance,
+        grader_title=preview.grader_title, possible_graders=tuple(offers), tolerance=preview.tolerance, hint=preview.hint,
     )  # fmt: skip
     try:
         return previewed, packed_file(table)
