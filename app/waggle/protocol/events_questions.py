@@ -21,9 +21,13 @@ class QuestionExample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """What the own model earned with one answer to each of some questions of the file, and one of these answers."""
+    """What the own model earned with one answer to each of some questions of the file, and one of these answers.
+
+    `too_long` questions of the file are longer than the model can read; it does not try them.
+    """
 
     questions: Count
+    too_long: Count = 0
     mean_reward: float
     example: QuestionExample
     completion: ShownCompletion

@@ -207,6 +207,13 @@ def test_two_answers_at_once_are_both_taken(desk: Desk, tmp_path: Path) -> None:
     assert [card.draft.is_settled for card in desk.cards] == [True, True]
 
 
+def test_questions_that_are_too_long_for_the_model_are_counted(desk: Desk, tmp_path: Path) -> None:
+    desk.drop_files(sums(tmp_path))
+    desk.answer(desk.previews()[0])
+    desk.answer(desk.previews(trial=True)[0], trial=replace(TRIAL, too_long=7))
+    assert "7 questions are longer than your model can read. With 5 of them your model earned" in words_in(desk.cards[0])
+
+
 def test_what_the_model_could_not_do_is_said(desk: Desk, tmp_path: Path) -> None:
     desk.drop_files(sums(tmp_path))
     desk.answer(desk.previews()[0])
