@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import get_args
 
-from waggle.cli.ctl import ask
+from waggle.cli.ctl import ask, status
+from waggle.cli.joining import wait_for_swarm
 from waggle.cli.options import add_home, text
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, QuestionFileError
@@ -19,7 +20,7 @@ from waggle.engine.services.swarms import SwarmService, with_chosen_swarm
 from waggle.protocol import commands
 from waggle.protocol.events import Difficulty
 from waggle.protocol.events_questions import ModelTrial, QuestionsPreviewed
-from waggle.protocol.events_swarms import InviteRead, InviteWritten, SwarmCreated, SwarmDetails
+from waggle.protocol.events_swarms import InviteRead, InviteWritten, KnownSwarms, SwarmCreated, SwarmDetails
 from waggle.protocol.state import AnyEvent
 
 TRIAL_SECONDS = 1800.0  # five answers of a large model on the CPU
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for verb in (create, preview):
         verb.add_argument("--grader", default="", type=text, help="how answers are graded (default: guessed from the answers)")
         verb.add_argument("--tolerance", default=0.0, type=float, help="with the grader number: how far off is still right")
-    join = verbs.add_parser("join", help="let the running engine join a swarm")
+    join = verbs.add_parser("join", help="let the running engine join a swarm; waits until it has")
     join.add_argument("swarm", type=text, metavar="INVITE_OR_HASH", help="an invite, or the hash of a swarm that you created")
     invite = verbs.add_parser("invite", help="print an invite to the swarm of the running engine")
     for verb in (create, preview, join, invite):
@@ -165,8 +166,11 @@ def _join(home: paths.Home, swarm: str) -> int:
         (read,) = (event for event in answers if isinstance(event, InviteRead))
         charter = read.swarm.charter
         _print(_described(read.swarm))
-    ask(home, commands.ChooseSwarm(id=commands.new_id(), charter=charter), CREATE_SECONDS)
-    return _print("The engine goes there. `waggle ctl status` shows what it does.")
+    before = status(home)
+    answers = ask(home, commands.ChooseSwarm(id=commands.new_id(), charter=charter), CREATE_SECONDS)
+    if any(isinstance(event, KnownSwarms) for event in answers):  # the engine does not restart
+        return _print("The engine is in this swarm already.")
+    return _print(f"The engine has joined {wait_for_swarm(home, charter, before.seq)}.")
 
 
 def _described(swarm: SwarmDetails) -> str:

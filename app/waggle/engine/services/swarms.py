@@ -261,6 +261,8 @@ class SwarmService:
     def _choose(self, digest: str) -> tuple[Answer, ...]:
         if fixed := self._why_fixed():
             raise EngineError("Another swarm cannot be chosen now.", fixed)
+        if digest != charters.first_swarm().digest.hex() and not self._path(digest).exists():
+            raise SwarmError("This swarm is not known here.", "Open its invite first.")
         charter, known = self._charter(digest), joined_swarms.read(self._home.swarms)
         swarm_connection.chosen_specialties(self._chosen, charter)
         looked = self._invites_read.get(digest)
