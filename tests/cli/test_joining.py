@@ -60,10 +60,11 @@ def test_an_engine_that_comes_back_says_why_with_exit_code_1(join, capsys):
     assert join(preparing(16, "Looking"), state(40, 35, warnings=others)) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
-    printed_words = " ".join(printed.err.split())
-    assert "The engine came back to First light: Nobody has the questions. Try again later." in printed_words
+    words = " ".join(printed.err.split())
+    assert "The engine came back to First light: Nobody has the questions. Try again later." in words
     assert join(state(40, 35)) == 1
-    assert "The engine came back to First light. `waggle log` may have the reason." in capsys.readouterr().err
+    words = " ".join(capsys.readouterr().err.split())
+    assert "The engine came back to First light. `waggle log` may have the reason." in words
 
 
 def test_an_engine_of_a_new_process_counts_from_1(join):
