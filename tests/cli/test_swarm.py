@@ -8,6 +8,7 @@ from tasks.question_file.questions import sums
 from waggle.cli.main import main
 from waggle.core import paths
 from waggle.tasks import charter as charters
+from waggle.tasks.graders import graders
 from waggle.tasks.piece_store import PieceStore
 
 
@@ -38,6 +39,17 @@ def test_a_file_is_previewed_in_words(tmp_path, file, capsys):
     assert printed.startswith("60 questions")
     assert "Graded as: number" in printed
     assert "What is 1 + 1?\n-> 2\n" in printed
+
+
+def test_help_and_docs_name_the_graders(capsys):
+    with pytest.raises(SystemExit):
+        main(["swarm", "create", "--help"])
+    words = " ".join(capsys.readouterr().out.split())
+    assert f"how answers are graded: {', '.join(graders())} " in words
+    assert words.count("Counts for every --questions.") == 2
+    docs = (Path(__file__).parents[2] / "docs/questions.md").read_text(encoding="utf-8")
+    for name, grader in graders().items():
+        assert f"| {grader.title} | `{name}` |" in docs
 
 
 def test_a_slip_is_named_in_a_preview_and_where_a_tolerance_is_set(tmp_path, file, capsys):

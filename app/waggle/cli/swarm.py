@@ -22,6 +22,7 @@ from waggle.protocol.events import Difficulty
 from waggle.protocol.events_questions import ModelTrial, QuestionsPreviewed
 from waggle.protocol.events_swarms import InviteRead, InviteWritten, KnownSwarms, SwarmCreated, SwarmDetails
 from waggle.protocol.state import AnyEvent
+from waggle.tasks.graders import grader_names
 
 TRIAL_SECONDS = 1800.0  # five answers of a large model on the CPU
 CREATE_SECONDS = 300.0  # the judging process starts, and unpacks the files
@@ -46,8 +47,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--try-model", action="store_true", help="let the model of the running engine answer five of the questions"
     )
     for verb in (create, preview):
-        verb.add_argument("--grader", default="", type=text, help="how answers are graded (default: guessed from the answers)")
-        verb.add_argument("--tolerance", default=0.0, type=float, help="with the grader number: how far off is still right")
+        every = " Counts for every --questions." if verb is create else ""
+        verb.add_argument(
+            "--grader", default="", type=text, metavar="NAME",
+            help=f"how answers are graded: {', '.join(grader_names())} (default: guessed from the answers).{every}",
+        )  # fmt: skip
+        verb.add_argument(
+            "--tolerance", default=0.0, type=float, metavar="NUMBER",
+            help=f"with the grader number: how far off is still right.{every}",
+        )  # fmt: skip
     join = verbs.add_parser("join", help="let the running engine join a swarm; waits until it has")
     join.add_argument("swarm", type=text, metavar="INVITE_OR_HASH", help="an invite, or the hash of a swarm that you created")
     invite = verbs.add_parser("invite", help="print an invite to the swarm of the running engine")

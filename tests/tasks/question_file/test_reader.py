@@ -97,6 +97,19 @@ def test_the_person_may_choose_another_grader_and_a_tolerance():
             read_questions("a.jsonl", content, tolerance=tolerance)
 
 
+@pytest.mark.parametrize("first", ["sep=;", "SEP=;", '"sep=;"', "sep=;;", "sep=|", "sep=\t"])
+def test_a_first_line_for_excel_names_the_separator_and_is_skipped(first):
+    separator = first.strip('"')[4]
+    content = f"{first}\nquestion{separator}answer\na, b, c{separator}1\n".encode()
+    assert pairs(read_questions("a.csv", content)) == [(3, "a, b, c", "1")]
+
+
+def test_only_the_first_line_names_the_separator():
+    assert pairs(read_questions("a.csv", b"question,answer\nsep=;,1\n")) == [(2, "sep=;", "1")]
+    with pytest.raises(QuestionFileError, match="has no questions"):
+        read_questions("a.csv", b"sep=;")
+
+
 def test_a_tolerance_that_would_not_be_used_is_refused_with_the_line_of_the_first_answer_that_is_no_number():
     numbers = [{"question": f"n{i}", "answer": i} for i in range(16)]
     for misfit in ("undefined", "word " * 20):
