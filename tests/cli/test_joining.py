@@ -54,8 +54,9 @@ def test_it_waits_until_the_engine_has_joined(join, capsys):
     assert printed.err == "Downloading the swarm's questions.\nOpening the model.\n"
 
 
-def test_an_engine_that_comes_back_says_why_with_exit_code_1(join, capsys):
-    why = events.Warned(seq=17, title="Nobody has the questions.", advice=f"Try again later. {joining.BACK_MESSAGE}")
+@pytest.mark.parametrize("message", joining.UNDONE)
+def test_an_engine_that_comes_back_says_why_with_exit_code_1(join, capsys, message):
+    why = events.Warned(seq=17, title="Nobody has the questions.", advice=f"Try again later. {message}")
     others = (events.Warned(seq=19, title="The disk is slow."), why, events.Warned(seq=9, title="Long ago."))
     assert join(preparing(16, "Looking"), state(40, 35, warnings=others)) == 1
     printed = capsys.readouterr()

@@ -6,12 +6,14 @@ import time
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.engine.control import server
+from waggle.engine.runtime.undo_log import UndoStep
 from waggle.engine.services.swarms import BACK_MESSAGE
 from waggle.protocol import commands
 from waggle.protocol.state import Snapshot, State
 
 JOIN_SECONDS = 1800.0  # the engine leaves its swarm, downloads the questions and opens the model again
 POLL_SECONDS = 1.0
+UNDONE = (BACK_MESSAGE, UndoStep.message)  # what the advice of a warning says if the engine came back
 
 
 def state_now(home: paths.Home) -> State | None:
@@ -46,7 +48,8 @@ def wait_for_swarm(home: paths.Home, charter: str, before: int) -> str:
 def _return_error(state: State, before: int) -> EngineError:
     """The reason why the engine is in its earlier swarm again."""
     warnings = [warning for warning in state.warnings if warning.seq > before]
-    reason = next((warning for warning in warnings if BACK_MESSAGE in warning.advice), warnings[0] if warnings else None)
+    undone = [warning for warning in warnings if any(message in warning.advice for message in UNDONE)]
+    reason = next(iter([*undone, *warnings]), None)
     swarm = state.ready.swarm if state.ready is not None else "its earlier swarm"
     if reason is None:
         return EngineError(f"The engine came back to {swarm}.", "`waggle log` may have the reason.")

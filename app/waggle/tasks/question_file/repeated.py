@@ -9,7 +9,7 @@ from waggle.tasks.question_file.packed import NEW_FILE
 from waggle.tasks.question_file.reader import QuestionTable
 from waggle.tasks.question_file.rules import Row
 
-SHOWN = 60  # characters of a question, in messages
+MOST_CHARACTERS = 60  # characters of a question, in messages
 
 
 def refuse_repeated_questions(tables: Iterable[QuestionTable]) -> None:
@@ -21,7 +21,7 @@ def refuse_repeated_questions(tables: Iterable[QuestionTable]) -> None:
             if identity in first:
                 name, line = first[identity]
                 raise QuestionFileError(
-                    f"{table.name}, line {each.line:,}: {name} has this question too, on line {line:,}: {_shown(each.row)}.",
+                    f"{table.name}, line {each.line:,}: {name} has this question too, on line {line:,}: {_beginning(each.row)}.",
                     "Delete it in one of the two files.",
                 )
         first |= {_identity(each.row): (table.name, each.line) for each in table.rows}
@@ -34,7 +34,7 @@ def refuse_repeated_rows(files: Iterable[Sequence[Row]]) -> None:
         for row in rows:
             if other := first.get(_identity(row)):
                 raise QuestionFileError(
-                    f"The files {other} and {number} with the questions are refused: both have the question {_shown(row)}.",
+                    f"The files {other} and {number} with the questions are refused: both have the question {_beginning(row)}.",
                     NEW_FILE,
                 )
         first |= dict.fromkeys(map(_identity, rows), number)
@@ -45,6 +45,6 @@ def _identity(row: Row) -> bytes:
     return hashlib.sha256(rules.identity(row.question).encode()).digest()
 
 
-def _shown(row: Row) -> str:
+def _beginning(row: Row) -> str:
     question = rules.identity(row.question)
-    return f'"{question[:SHOWN]}{"…" if len(question) > SHOWN else ""}"'
+    return f'"{question[:MOST_CHARACTERS]}{"…" if len(question) > MOST_CHARACTERS else ""}"'
