@@ -32,6 +32,22 @@ def test_a_preview_shows_what_is_in_a_file():
     assert preview.possible_graders == ("choice", "list", "number", "set", "text")
 
 
+@pytest.mark.parametrize(
+    ("answers", "hint"),
+    [
+        (["1"] * 16 + ["undefined"] + ["2"] * 45, '61 of 62 answers are numbers; line 17 is not: "undefined".'),
+        (['{"a": 1}'] * 30 + ["none\nat all"], '30 of 31 answers are JSON objects; line 31 is not: "none at all".'),
+        (["[1]"] * 18 + ["1", "2"], '18 of 20 answers are lists; line 19 is not: "1".'),
+        (["1"] * 8 + ["x", "y"], ""),
+        (["1"] * 40, ""),
+        (["Paris"] * 40, ""),
+    ],
+)
+def test_an_answer_that_looks_like_a_slip_is_a_hint(answers, hint):
+    content = "\n".join(json.dumps({"question": f"q{i}", "answer": answer}) for i, answer in enumerate(answers)).encode()
+    assert preview_of(read_questions("a.jsonl", content)).hint == hint
+
+
 def test_a_file_with_too_few_questions_makes_no_swarm():
     table = read_questions("sums.jsonl", sums(20))
     assert "at least 20 different questions" in preview_of(table).refusal
