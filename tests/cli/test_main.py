@@ -95,6 +95,11 @@ def test_a_link_that_stands_by_itself_is_an_invite(words):
     assert main.parse(words).invite == "waggle://join?x"
 
 
+def test_options_may_follow_the_invite_of_the_command_that_joins():
+    arguments = main.parse(["swarm", "join", "waggle://join?x", "--home", "here"])
+    assert (arguments.verb, arguments.swarm, str(arguments.home)) == ("join", "waggle://join?x", "here")
+
+
 @pytest.mark.parametrize("behind", [["goodbye", "--remove", "all", "--json"], ["--home", "elsewhere"]])
 @pytest.mark.parametrize("before", [[], ["--home", "here"], ["--invite"]])
 def test_nothing_stands_behind_a_link_whoever_launches_it_may_break_it_in_pieces(before, behind, capsys):

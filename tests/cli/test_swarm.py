@@ -8,6 +8,7 @@ from tasks.question_file.questions import sums
 from waggle.cli.main import main
 from waggle.core import paths
 from waggle.tasks import charter as charters
+from waggle.tasks.graders import graders
 from waggle.tasks.piece_store import PieceStore
 
 
@@ -38,6 +39,28 @@ def test_a_file_is_previewed_in_words(tmp_path, file, capsys):
     assert printed.startswith("60 questions")
     assert "Graded as: number" in printed
     assert "What is 1 + 1?\n-> 2\n" in printed
+
+
+def test_help_and_docs_name_the_graders(capsys):
+    with pytest.raises(SystemExit):
+        main(["swarm", "create", "--help"])
+    words = " ".join(capsys.readouterr().out.split())
+    assert f"how answers are graded: {', '.join(graders())} " in words
+    assert words.count("Counts for every --questions.") == 2
+    docs = (Path(__file__).parents[2] / "docs/questions.md").read_text(encoding="utf-8")
+    for name, grader in graders().items():
+        assert f"| {grader.title} | `{name}` |" in docs
+
+
+def test_a_slip_is_named_in_a_preview_and_where_a_tolerance_is_set(tmp_path, file, capsys):
+    file.write_bytes(sums(60) + b'\n{"question": "What is 1 / 0?", "answer": "undefined"}')
+    words = ["swarm", "preview", str(file), "--home", str(tmp_path / "home")]
+    assert main(words) == 0
+    assert '60 of 61 answers are numbers; line 61 is not: "undefined".' in capsys.readouterr().out
+    assert main([*words, "--tolerance", "0.5"]) != 0
+    printed = capsys.readouterr().err
+    assert 'sums.jsonl, line 61: the answer "undefined" is not a number' in printed
+    assert "leave the tolerance out" in printed
 
 
 @pytest.mark.parametrize(

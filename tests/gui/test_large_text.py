@@ -178,7 +178,7 @@ def raced(swarms: SwarmsPage) -> None:
 
 
 VIEWS: dict[str, Callable[[SwarmsPage], None]] = {
-    "join": SwarmsPage.show_join, "create": SwarmsPage._show_form, "raced": raced,
+    "join": SwarmsPage.show_join, "create": SwarmsPage.show_form, "raced": raced,
     **{part: partial(SwarmsPage.show_part, part=part) for part in ("invite", "models", "playground", "race")},
 }  # fmt: skip
 

@@ -4,6 +4,7 @@
     python3 tests/measured/questions.py truth
     python3 tests/measured/questions.py model FOLDER     (a transformers folder of SmolLM2-135M-Instruct)
     python3 tests/measured/questions.py steering [--rounds 150]
+    python3 tests/measured/questions.py form [--rounds 150]
 
 Each part replaces its own figures in questions.json and keeps those of the others, with the commit that each was measured at.
 
@@ -15,12 +16,17 @@ model      in First light, before any training: `tag_share_smollm2`, the share o
 steering   four honest starters learn from each other and from one or four senders that share only questions whose answer is
            "Friday": `steering_share_...`, the share of the victims' answers in that specialty that are "Friday" in the last
            rounds, beside `..._base` without senders; `heldout_...`, what they learned; `..._unbounded`, without the bound
+form       lone starters that pay themselves for the form, and lone starters that do not (three seeds each, simulated): their
+           held-out score at the end and on the way, the share of groups that taught only by that pay in the first and in the
+           last ten rounds, and the reward in the last ten. If it could be farmed, they would end lower, or keep living on it
 """
 
 import argparse
 import asyncio
 import json
+import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -32,13 +38,14 @@ FILE = Path(__file__).with_suffix(".json")
 HONEST, SENDERS = 4, (1, 4)
 UNBOUNDED = "default-without-balance"  # the default without the bound on one-sided answers
 ROUNDS_OF_MODEL, TOKENS = 6, 48
+FORM_PAY = 0.25  # as in the app
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("part", choices=("truth", "model", "steering"))
+    parser.add_argument("part", choices=("truth", "model", "steering", "form"))
     parser.add_argument("folder", nargs="?", type=Path, help="of the model, for the part model")
-    parser.add_argument("--rounds", type=int, default=150, help="of each siege, for the part steering (default: 150)")
+    parser.add_argument("--rounds", type=int, default=150, help="of each siege or swarm (default: 150)")
     options = parser.parse_args()
     if options.part == "model" and options.folder is None:
         parser.error("the part model needs a folder")
@@ -47,6 +54,7 @@ def main() -> int:
         "truth": measure_truth,
         "model": lambda: measure_model(options.folder),
         "steering": lambda: measure_steering(options.rounds),
+        "form": lambda: measure_form_pay(options.rounds),
     }[options.part]()
     figures = json.loads(FILE.read_text())["figures"] if FILE.exists() else {}
     figures[options.part] = measured | {"commit": figures_file.source_commit()}
@@ -137,6 +145,31 @@ def measure_steering(rounds: int) -> dict[str, object]:
     for senders in SENDERS:
         play(f"{senders}", attack="steer", hostile=senders)
         play(f"{senders}_unbounded", attack="steer", hostile=senders, configuration=UNBOUNDED)
+    return figures
+
+
+def measure_form_pay(rounds: int) -> dict[str, object]:
+    """Play both arms in a folder that is thrown away; alone, with the crumb span of the default."""
+    from waggle.practice.results import Book, Run
+    from waggle_lab.study.comparison import FLOORED
+
+    arms = {"without": FLOORED, "with": f"{FLOORED}:form={FORM_PAY}"}
+    with tempfile.TemporaryDirectory() as folder:
+        study = ("--settings", "sparse", "--configurations", ",".join(arms.values()), "--rounds", str(rounds), "--rates", "5e-4")
+        command = [sys.executable, "packaging/dev.py", "lab", "swarm", *study, "--seeds", "1,2,3", "--out", folder]
+        subprocess.check_call(command, cwd=figures_file.ROOT)
+        runs = Book(Path(folder) / "runs.jsonl", Run).runs
+    figures: dict[str, object] = {"rounds": rounds, "form_pay": FORM_PAY}
+    for name, configuration in arms.items():
+        played = [run for run in runs if run.key.configuration == configuration]
+        figures[name] = {
+            "seeds": len(played),
+            "heldout_final": [round(fmean(run.final), 4) for run in played],
+            "heldout_mean": [round(fmean(score for node in run.held_out for score in node), 4) for run in played],
+            "form_paid_first": [run.form_paid[0] for run in played],
+            "form_paid_last": [run.form_paid[-1] for run in played],
+            "reward_last": [round(fmean(run.reward[-10:]), 4) for run in played],
+        }
     return figures
 
 

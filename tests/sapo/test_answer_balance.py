@@ -1,26 +1,48 @@
 """A party may not teach answers more one-sided than the questions of a level."""
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from waggle.sapo.answer_balance import PARTY_WINDOW, AnswerBalance, taught_answer
-from waggle.tasks.questions import Question, QuestionId
+from waggle.sapo.answer_balance import PARTY_WINDOW, AnswerBalance
+from waggle.sapo.question_mix import Level
+from waggle.tasks.questions import Question, QuestionId, QuestionKey
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def group_with(answer: str, number: int = 0, reward: float = 1.0) -> JudgedGroup:
-    texts = (f"<answer>{answer}</answer>", "nothing")
-    verdicts = (Verdict(reward=reward, reason="", start=8, length=len(answer)), Verdict(reward=0.0, reason=""))
+def seed_of(answer: str, number: int) -> int:
+    """The seed of a question with this true answer."""
+    return int.from_bytes(answer.encode(), "big") * 10_000 + number
+
+
+def answers_of(keys: Sequence[QuestionKey]) -> list[str]:
+    truths = (key.seed // 10_000 for key in keys)
+    return [truth.to_bytes((truth.bit_length() + 7) // 8, "big").decode() for truth in truths]
+
+
+def sample_of(answers: Sequence[str]) -> Callable[[Level], list[QuestionKey]]:
+    return lambda level: [QuestionKey(level[0], seed_of(answer, i), level[1]) for i, answer in enumerate(answers)]
+
+
+def balance_of(answers: Sequence[str]) -> AnswerBalance:
+    """With a level whose questions have these answers."""
+    return AnswerBalance(answers_of, sample_of(answers))
+
+
+def group_with(answer: str, number: int = 0, reward: float = 1.0, text: str = "") -> JudgedGroup:
+    """A group about a question with this true answer; its completion writes it in another form if there is a `text`."""
+    texts = (f"<answer>{text or answer}</answer>", "nothing")
+    verdicts = (Verdict(reward=reward, reason="", start=8, length=len(text or answer)), Verdict(reward=0.0, reason=""))
     return JudgedGroup(
         group=Group(
             origin=b"o",
             id=QuestionId("calendar", 1, number),
             completions=tuple(Completion(text=text, ended=True) for text in texts),
         ),
-        question=Question(dataset="calendar", seed=number, text="?"),
+        question=Question(dataset="calendar", seed=seed_of(answer, number), text="?"),
         verdicts=verdicts,
     )
 
@@ -32,13 +54,38 @@ def learned(balance: AnswerBalance, parties: tuple[str, ...], answers: tuple[str
         group, party = group_with(answers[i % len(answers)], i), parties[i % len(parties)]
         if balance.allows(group, party):
             balance.record(group, party)
-            counts[taught_answer(group) or ""] += 1
+            counts[answers[i % len(answers)]] += 1
     return counts
 
 
 @pytest.fixture
 def balance() -> AnswerBalance:
-    return AnswerBalance(lambda level: DAYS * 36)
+    return balance_of(DAYS * 36)
+
+
+def test_another_spelling_is_no_other_answer(balance):
+    allowed = 0
+    for i in range(256):
+        group = group_with("Friday", i, text=("Friday", "friday.", "FRIDAY", "Frid ay", "\uff26riday")[i % 5])
+        if balance.allows(group, "p"):
+            balance.record(group, "p")
+            allowed += 1
+    assert allowed <= 4
+
+
+def test_the_answers_of_many_groups_are_asked_for_at_once():
+    asked_for: list[int] = []
+
+    def answers(keys: Sequence[QuestionKey]) -> list[str]:
+        asked_for.append(len(keys))
+        return answers_of(keys)
+
+    balance = AnswerBalance(answers, sample_of(DAYS))
+    groups = [group_with(DAYS[i % 7], i) for i in range(50)]
+    for _ in range(2):
+        balance.read(groups)
+        assert all(balance.allows(group, "p") for group in groups)
+    assert asked_for == [50, 7], "the questions, and the sample of their level"
 
 
 def test_a_party_that_teaches_as_the_questions_are_is_hardly_refused(balance):
@@ -47,7 +94,7 @@ def test_a_party_that_teaches_as_the_questions_are_is_hardly_refused(balance):
 
 
 def test_one_answer_alone_is_soon_refused(balance):
-    assert learned(balance, ("p",), ("Friday",), 1000)["friday"] <= 4
+    assert learned(balance, ("p",), ("Friday",), 1000)["Friday"] <= 4
 
 
 @pytest.mark.parametrize("senders", [1, 4])
@@ -65,7 +112,9 @@ def test_an_answer_hidden_among_others_stays_near_its_share(balance, senders):
 
 
 def test_levels_have_their_own_answers():
-    balance = AnswerBalance(lambda level: ("Yes", "No") * 128 if level == ("calendar", 0) else DAYS * 36)
+    balance = AnswerBalance(
+        answers_of, lambda level: sample_of(("Yes", "No") * 128 if level == ("calendar", 0) else DAYS * 36)(level)
+    )
     assert learned(balance, ("p",), ("Yes", "No"), 100).total() > 95
 
 
@@ -75,9 +124,11 @@ def test_an_answer_that_the_sample_lacks_is_rare_but_allowed(balance):
 
 def test_a_level_of_many_answers_is_not_slowed_down():
     numbers = tuple(str(i * 37 % 60) for i in range(600))
-    assert learned(AnswerBalance(lambda level: numbers[:256]), ("p", "r"), numbers, 600).total() > 0.95 * 600
+    assert learned(balance_of(numbers[:256]), ("p", "r"), numbers, 600).total() > 0.95 * 600
 
 
 def test_a_group_without_a_right_answer_teaches_none(balance):
-    assert taught_answer(group_with("Friday", reward=0.5)) is None
+    for _ in range(1000):
+        balance.record(group_with("Friday", reward=0.5), "p")
+    assert balance.allows(group_with("Friday"), "p")
     assert balance.allows(group_with("Friday", reward=0.5), "p")

@@ -51,7 +51,7 @@ def test_a_number_is_read_however_people_write_it(text, value):
     [
         "", " ", ".", "-", "$", "%", "=", "e5", "abc", "4 2", "1,23", "12,34", "1,2345", "1234,567", "3,14", "1.234,5", "1/2",
         "½", "10²", "0x10", "1e999999", "1e9999", "1e401", "inf", "nan", "-Infinity", "--5", "5 apples", "1" * 65, "9" * 20_000,
-        "$ $5",
+        "$ $5", "0,125", "00,125", "000,005", "0 125",
     ],
 )  # fmt: skip
 def test_what_is_no_plain_number_is_none(text):

@@ -54,7 +54,8 @@ def main(argv: list[str] | None = None) -> int:
 def parse(words: list[str]) -> argparse.Namespace:
     """The arguments of one command. A `--set` before the command counts, too, unless one after it has the same name."""
     root = parser()
-    if any(word.startswith("waggle:") for word in words[:-1]):  # a web page could add options for us to its link
+    # A web page could add options for us to its link. A browser starts us without the command that a person types.
+    if words[:2] != ["swarm", "join"] and any(word.startswith("waggle:") for word in words[:-1]):
         root.error("nothing may stand behind a link")
     arguments = root.parse_args(_with_invite(words))
     if arguments.set_before and not arguments.takes_settings:

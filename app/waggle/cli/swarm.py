@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import get_args
 
-from waggle.cli.ctl import ask
+from waggle.cli.ctl import ask, status
+from waggle.cli.joining import wait_for_swarm
 from waggle.cli.options import add_home, text
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, QuestionFileError
@@ -19,8 +20,9 @@ from waggle.engine.services.swarms import SwarmService, with_chosen_swarm
 from waggle.protocol import commands
 from waggle.protocol.events import Difficulty
 from waggle.protocol.events_questions import ModelTrial, QuestionsPreviewed
-from waggle.protocol.events_swarms import InviteRead, InviteWritten, SwarmCreated, SwarmDetails
+from waggle.protocol.events_swarms import InviteRead, InviteWritten, KnownSwarms, SwarmCreated, SwarmDetails
 from waggle.protocol.state import AnyEvent
+from waggle.tasks.graders import grader_names
 
 TRIAL_SECONDS = 1800.0  # five answers of a large model on the CPU
 CREATE_SECONDS = 300.0  # the judging process starts, and unpacks the files
@@ -45,9 +47,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--try-model", action="store_true", help="let the model of the running engine answer five of the questions"
     )
     for verb in (create, preview):
-        verb.add_argument("--grader", default="", type=text, help="how answers are graded (default: guessed from the answers)")
-        verb.add_argument("--tolerance", default=0.0, type=float, help="with the grader number: how far off is still right")
-    join = verbs.add_parser("join", help="let the running engine join a swarm")
+        every = " Counts for every --questions." if verb is create else ""
+        verb.add_argument(
+            "--grader", default="", type=text, metavar="NAME",
+            help=f"how answers are graded: {', '.join(grader_names())} (default: guessed from the answers).{every}",
+        )  # fmt: skip
+        verb.add_argument(
+            "--tolerance", default=0.0, type=float, metavar="NUMBER",
+            help=f"with the grader number: how far off is still right.{every}",
+        )  # fmt: skip
+    join = verbs.add_parser("join", help="let the running engine join a swarm; waits until it has")
     join.add_argument("swarm", type=text, metavar="INVITE_OR_HASH", help="an invite, or the hash of a swarm that you created")
     invite = verbs.add_parser("invite", help="print an invite to the swarm of the running engine")
     for verb in (create, preview, join, invite):
@@ -142,6 +151,7 @@ def _lines(previewed: QuestionsPreviewed) -> list[str]:
         f"{previewed.questions} questions, of which {previewed.reserved} are reserved; {previewed.duplicates} came twice.",
         f"The longest question has {previewed.longest_question} characters, the longest answer {previewed.longest_answer}.",
         f"Graded as: {previewed.grader} ({previewed.grader_title}{tolerance}). Possible: {graders}.",
+        *filter(None, [previewed.hint]),
     ]
     for example in previewed.examples:
         lines += ["", example.question, f"-> {example.answer}"]
@@ -149,8 +159,10 @@ def _lines(previewed: QuestionsPreviewed) -> list[str]:
 
 
 def _trial_lines(trial: ModelTrial) -> list[str]:
+    too_long = [f"{trial.too_long} questions are longer than your model can read."] if trial.too_long else []
     return [
-        "", f"Your model earned {trial.mean_reward:.2f} on average with {trial.questions} questions. One of its answers:",
+        "", *too_long,
+        f"Your model earned {trial.mean_reward:.2f} on average with {trial.questions} questions. One of its answers:",
         trial.example.question, trial.completion.text, f"-> {trial.completion.reward:g}",
     ]  # fmt: skip
 
@@ -162,8 +174,11 @@ def _join(home: paths.Home, swarm: str) -> int:
         (read,) = (event for event in answers if isinstance(event, InviteRead))
         charter = read.swarm.charter
         _print(_described(read.swarm))
-    ask(home, commands.ChooseSwarm(id=commands.new_id(), charter=charter), CREATE_SECONDS)
-    return _print("The engine goes there. `waggle ctl status` shows what it does.")
+    before = status(home)
+    answers = ask(home, commands.ChooseSwarm(id=commands.new_id(), charter=charter), CREATE_SECONDS)
+    if any(isinstance(event, KnownSwarms) for event in answers):  # the engine does not restart
+        return _print("The engine is in this swarm already.")
+    return _print(f"The engine has joined {wait_for_swarm(home, charter, before.seq)}.")
 
 
 def _described(swarm: SwarmDetails) -> str:

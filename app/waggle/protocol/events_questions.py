@@ -21,9 +21,13 @@ class QuestionExample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """What the own model earned with one answer to each of some questions of the file, and one of these answers."""
+    """What the own model earned with one answer to each of some questions of the file, and one of these answers.
+
+    `too_long` questions of the file are longer than the model can read; it does not try them.
+    """
 
     questions: Count
+    too_long: Count = 0
     mean_reward: float
     example: QuestionExample
     completion: ShownCompletion
@@ -34,7 +38,8 @@ class QuestionsPreviewed(Event, frozen=True, kw_only=True, tag=True):
 
     `refusal` says why no swarm can be created from the file, in one or two sentences; empty: one can. If the file cannot even be
     read, the counts are 0. `trial` is None if no model is open, or if it could not answer: `trial_refusal` says why.
-    `command_id`: of the PreviewQuestions that this answers.
+    `hint` is a sentence about an answer that looks like a slip, or empty. `command_id`: of the PreviewQuestions that this
+    answers.
     """
 
     command_id: str = ""
@@ -51,6 +56,7 @@ class QuestionsPreviewed(Event, frozen=True, kw_only=True, tag=True):
     possible_graders: tuple[GraderOffer, ...] = ()
     tolerance: float = 0.0
     refusal: str = ""
+    hint: str = ""
     trial: ModelTrial | None = None
     trial_refusal: str = ""
 

@@ -4,38 +4,55 @@ A sender cannot choose its questions freely, but it can leave out those that it 
 true, and the lesson still false: who shares only questions whose answer is "Friday" teaches to answer "Friday". So the answers
 that a party taught lately are compared with the true answers of the level's own questions, and so are those of all parties.
 
+An answer is the true one of the question, not what the completions wrote: a scorer may accept "B", "(B)" and "B." alike.
+
 The test: an answer came c times among the last n, and a share q of the level's questions has it. It may come again if a fair
 sender would have taught it so often by chance, P[Binomial(n, q) >= c] >= ODDS. So a fair sender loses about ODDS of its groups.
 """
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from math import comb
 
 from waggle.sapo.question_mix import Level
+from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import RIGHT, JudgedGroup
 
 PARTY_WINDOW, PARTY_ODDS = 64, 0.001  # answers of one party in one level that are remembered; how unlikely a fair sender may be
 SWARM_WINDOW, SWARM_ODDS = 256, 0.05  # the same for all parties together: colluders share this limit
 MOST_PARTIES = 4096  # remembered, each in one level; the one that taught longest ago is forgotten
+MOST_QUESTIONS = 4096  # whose true answers are remembered
 SWARM = "swarm"  # takes the place of a party
 
 
 class AnswerBalance:
     """The answers that peers taught this node lately. Used in the policy thread.
 
-    `truths` gives true answers to a sample of a level's questions. It is called once for each level that peers teach.
+    `answers` gives a true answer to each question. `sample` gives some questions of a level; it is called once for each level
+    that peers teach.
     """
 
-    def __init__(self, truths: Callable[[Level], Sequence[str]]) -> None:
-        self._truths = truths
+    def __init__(
+        self, answers: Callable[[Sequence[QuestionKey]], Sequence[str]], sample: Callable[[Level], Sequence[QuestionKey]]
+    ) -> None:
+        self._answers, self._sample = answers, sample
+        self._truths: OrderedDict[QuestionKey, str] = OrderedDict()
         self._samples: dict[Level, Counter[str]] = {}
         self._taught: OrderedDict[tuple[Hashable, Level], deque[str]] = OrderedDict()
 
+    def read(self, groups: Iterable[JudgedGroup]) -> None:
+        """Find out the true answers of these groups' questions at once; otherwise, each is asked for by itself."""
+        keys = {group.question.key for group in groups if _teaches_an_answer(group)}
+        missing = [key for key in keys if key not in self._truths]
+        for key, answer in zip(missing, self._answers(missing) if missing else (), strict=True):
+            self._truths[key] = _plain(answer)
+        while len(self._truths) > max(MOST_QUESTIONS, len(keys)):
+            self._truths.popitem(last=False)
+
     def allows(self, group: JudgedGroup, party: Hashable) -> bool:
         """Whether the answer of a group did not come too often yet, from its party and from all parties."""
-        answer, level = taught_answer(group), (group.question.dataset, group.question.level)
+        answer, level = self._taught_answer(group), (group.question.dataset, group.question.level)
         if answer is None:
             return True
         share = self._share(level, answer)
@@ -49,7 +66,7 @@ class AnswerBalance:
 
     def record(self, group: JudgedGroup, party: Hashable) -> None:
         """Remember the answer of a group that was learned."""
-        answer, level = taught_answer(group), (group.question.dataset, group.question.level)
+        answer, level = self._taught_answer(group), (group.question.dataset, group.question.level)
         if answer is None:
             return
         for key, window in (((party, level), PARTY_WINDOW), ((SWARM, level), SWARM_WINDOW)):
@@ -58,22 +75,24 @@ class AnswerBalance:
         while len(self._taught) > MOST_PARTIES:
             self._taught.popitem(last=False)
 
+    def _taught_answer(self, group: JudgedGroup) -> str | None:
+        if not _teaches_an_answer(group):
+            return None
+        if group.question.key not in self._truths:
+            self.read([group])
+        return self._truths[group.question.key]
+
     def _share(self, level: Level, answer: str) -> float:
         """The share of a level's questions with this answer, never 0: the sample may lack a rare one."""
         if level not in self._samples:
-            self._samples[level] = Counter(map(_plain, self._truths(level)))
+            self._samples[level] = Counter(map(_plain, self._answers(self._sample(level))))
         sample = self._samples[level]
         return (sample[answer] + 1) / (sample.total() + 1)
 
 
-def taught_answer(group: JudgedGroup) -> str | None:
-    """The commonest right answer of a group, which it makes likelier; None if no completion is right."""
-    right = [
-        _plain(completion.text[verdict.start : verdict.start + verdict.length])
-        for completion, verdict in zip(group.group.completions, group.verdicts, strict=True)
-        if verdict.reward >= RIGHT
-    ]
-    return Counter(right).most_common(1)[0][0] if right else None
+def _teaches_an_answer(group: JudgedGroup) -> bool:
+    """Whether a completion is right: then the group makes its question's answer likelier."""
+    return max(group.rewards) >= RIGHT
 
 
 def _plain(answer: str) -> str:

@@ -101,7 +101,11 @@ def draw(number: int, epoch: int, node: Node, rules: RoundSettings, *, pause_poi
 
 
 def _numbers(number: int, questions: int, cap: int) -> Iterator[int]:
-    """The numbers of an epoch that a round may use, each once: rounds are two lots apart, so that a few skipped ones are free."""
+    """The numbers of an epoch that a round may use, each once: rounds are two lots apart, so that a few skipped ones are free.
+
+    With 8 questions a round, 65,536 numbers are enough for 4,096 rounds of an epoch, seven a second. A faster node begins anew;
+    its peers refuse those groups, as their numbers are used.
+    """
     return (position % cap for position in range(2 * number * questions, 2 * number * questions + cap))
 
 

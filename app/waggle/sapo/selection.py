@@ -176,6 +176,7 @@ def _without_one_sided(
     """The groups that their parties may teach now; the others leave the pool."""
     if not rules.bounds.one_sided:
         return list(fitting), []
+    node.balance.read(fitting)
     one_sided = [group for group in fitting if not node.balance.allows(group, party(group))]
     node.swarm.discard(one_sided)
     refused = {group.key for group in one_sided}

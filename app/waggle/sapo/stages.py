@@ -87,11 +87,11 @@ class Node:
     @cached_property
     def balance(self) -> AnswerBalance:
         """What peers taught this node lately."""
-        return AnswerBalance(self._sample_answers)
+        return AnswerBalance(self.verifier.answers, self._sample)
 
-    def _sample_answers(self, level: Level) -> list[str]:
+    def _sample(self, level: Level) -> list[QuestionKey]:
         keys = [QuestionKey(level[0], SAMPLE_SEED + i, level[1]) for i in range(SAMPLE)]
-        return self.verifier.answers([question.key for question in self.verifier.questions(keys) if question.text])
+        return [question.key for question in self.verifier.questions(keys) if question.text]
 
     @property
     def levels(self) -> list[Level]:

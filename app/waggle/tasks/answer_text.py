@@ -16,10 +16,11 @@ LONGEST_NORMALISED = 4000  # characters, four times those of the longest true an
 MOST_MARKS = 30  # combining marks in a row (UAX 15, stream-safe text): Python sorts a longer row in quadratic time
 DECIMALS = decimal.Context(prec=LONGEST_NUMBER + 2 * LARGEST_EXPONENT, traps=[])  # exact for every number that is read
 NUMBER = re.compile(
-    r"(?P<digits>[0-9]{1,3}(?:[, '_][0-9]{3})+|[0-9]+)?(?P<fraction>\.[0-9]*)?(?:e(?P<exponent>[+-]?[0-9]{1,4}))?"
+    r"(?P<digits>[1-9][0-9]{0,2}(?:[, '_][0-9]{3})+|[0-9]+)?(?P<fraction>\.[0-9]*)?(?:e(?P<exponent>[+-]?[0-9]{1,4}))?"
 )
 CURRENCIES = frozenset("$€£¥₹₩₽₺₫₴₦฿₿¢")
 RAISED = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉")  # NFKC would read 10² as 102
+RAISED_DIGIT = re.compile(f"([{''.join(sorted(RAISED))}])")
 MINUS_SIGNS = str.maketrans("\u2212\u2012\u2013", "---")  # NFKC leaves them
 OPENING, CLOSING = "[({", "])}"
 
@@ -30,10 +31,16 @@ def words(text: str) -> str:
 
 
 def _compatible(text: str) -> str:
-    """Unicode NFKC. A text that no true answer can be, or with too many combining marks in a row, stays as it is."""
+    """Unicode NFKC, but raised digits stay raised. Stays as it is: a text that no true answer can be, or with too many combining
+    marks in a row."""
     if text.isascii() or len(text) > LONGEST_NORMALISED or not _is_stream_safe(text):
         return text
-    return unicodedata.normalize("NFKC", text)
+    return "".join(part if part in RAISED else unicodedata.normalize("NFKC", part) for part in RAISED_DIGIT.split(text))
+
+
+def composed(text: str) -> str:
+    """Unicode NFC; a text with too many combining marks in a row stays as it is."""
+    return text if text.isascii() or not _is_stream_safe(text) else unicodedata.normalize("NFC", text)
 
 
 def _is_stream_safe(text: str) -> bool:

@@ -5,6 +5,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from waggle.tasks.answer_text import composed
+
 EPOCH_SECONDS = 600
 FILE_PREFIX = "file_"  # of the names of datasets that are files of people's own questions
 RESERVED_BELOW = 26  # of 256 values of a hash byte: about a tenth of all questions is never trained on
@@ -62,15 +64,22 @@ def epoch_at(unix_time: float) -> int:
     return int(unix_time // EPOCH_SECONDS)
 
 
+def content_of(question: str) -> str:
+    """What equal questions of people have in common: their words, whatever the white space and the form of a character."""
+    return " ".join(composed(question).split())
+
+
 def split_of(dataset: str, text: str) -> Split:
     """The split of a question, from a hash of its content: train, or reserved as dev (for tuning) or test (for reports).
 
     A question without text belongs to none. People's own questions have the same split in every file, because a corrected file
-    has another name.
+    has another name, and whatever the white space and the form of a character.
     """
     if not text:
         return "none"
-    name = FILE_PREFIX if dataset.startswith(FILE_PREFIX) else dataset
+    name = dataset
+    if dataset.startswith(FILE_PREFIX):
+        name, text = FILE_PREFIX, content_of(text)
     digest = hashlib.sha256(f"waggle/heldout/1|{name}|{text}".encode()).digest()
     if digest[0] >= RESERVED_BELOW:
         return "train"

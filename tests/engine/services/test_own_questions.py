@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 import time
 from contextlib import AsyncExitStack
@@ -12,17 +13,24 @@ import pytest
 from network.loopback import Ear, fresh_identity
 from tasks.question_file.questions import sums
 from waggle.core import paths
-from waggle.core.errors import CharterError, QuestionFileError, WaggleError
-from waggle.core.settings import Settings, SwarmSettings
+from waggle.core.errors import QuestionFileError, WaggleError
+from waggle.core.settings import ComputerSettings, Settings, SwarmSettings
 from waggle.engine.services import swarm_connection, swarms
 from waggle.engine.services.own_questions import OwnQuestionsService
+from waggle.engine.services.playground import PlaygroundService
+from waggle.engine.services.snapshots import Snapshots
 from waggle.engine.services.swarms import CurrentSwarm, SwarmService
+from waggle.models.backend import open_policy
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.events import GroupsArrived, ReachChanged
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
+from waggle.network.solo_node import SoloNode
 from waggle.protocol import commands
-from waggle.tasks.charter import Charter
+from waggle.sapo.fakes import FakePolicy
+from waggle.sapo.prompt_form import FORMS
+from waggle.sapo.stages import Node, RoundSettings
+from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.questions import QuestionId, epoch_at, split_of
 from waggle.tasks.rollout_group import Completion, Group
@@ -184,8 +192,22 @@ async def test_wrong_choices_are_refused_in_words(home, file):
         with pytest.raises(WaggleError):
             await service_of(home).obey(create(file, file=changes))
     several = commands.NewQuestionFile(path=str(file))
-    with pytest.raises(CharterError):
+    with pytest.raises(QuestionFileError):
         await service_of(home).obey(commands.CreateSwarm(id="1", name="Twice", specialties=(), files=(several, several)))
+    assert not any(home.charters.iterdir())
+
+
+@pytest.mark.parametrize("answer", ["7", "42"])
+async def test_two_files_of_a_swarm_have_different_questions(tmp_path, home, file, answer):
+    (tmp_path / "numbers.csv").write_bytes(table(*NUMBERS, ("What is\n21 +  21?", answer)))
+    chosen = tuple(commands.NewQuestionFile(path=str(tmp_path / name)) for name in ("double_sums.jsonl", "numbers.csv"))
+    with pytest.raises(QuestionFileError) as refused:
+        await service_of(home).obey(commands.CreateSwarm(id="1", name="Ours", specialties=(), files=chosen))
+    assert refused.value.title == (
+        'numbers.csv, line 42: double_sums.jsonl has this question too, on line 22: "What is 21 + 21?".'
+    )
+    assert "one of the two files" in refused.value.advice
+    assert not any(home.questions.iterdir())
     assert not any(home.charters.iterdir())
 
 
@@ -198,3 +220,35 @@ async def test_a_preview_counts_and_names_the_graders(file):
     assert (offers["number"], offers["text"]) == (True, False)
     assert "fields" not in offers
     assert previewed.trial is None
+
+
+def trying(home: paths.Home, verifier: Verifier, context: int, form: str = "plain") -> PlaygroundService:
+    """The playground of a node in another swarm, whose model reads so many tokens."""
+    opened = open_policy(paths.starter(), device="cpu", threads=1)
+    node = Node(
+        policy=FakePolicy(["x"]), tokenizer=opened.tokenizer, swarm=SoloNode(), verifier=verifier, charter=first_swarm(),
+        origin=bytes(32), seed=1, form=FORMS[form],
+    )  # fmt: skip
+    snapshots = Snapshots(home, paths.starter(), "cpu", lambda: ComputerSettings(threads=1))
+    return PlaygroundService(snapshots, node, RoundSettings(context=context))
+
+
+@pytest.mark.parametrize("form", ["plain", "example"])
+async def test_the_model_tries_the_questions_that_it_can_read_and_says_how_many_are_longer(tmp_path, home, verifier, form):
+    long = [{"question": f"{'word ' * 400}{i}", "answer": i} for i in range(7)]
+    (tmp_path / "some.jsonl").write_bytes(sums(60) + b"".join(b"\n" + json.dumps(row).encode() for row in long))
+    (tmp_path / "all.csv").write_bytes(table(*((f"{'word ' * 400}{i}", str(i)) for i in range(40))))
+    playground = trying(home, verifier, 256, form)
+    previews = [
+        await OwnQuestionsService(lambda: playground).obey(
+            commands.PreviewQuestions(id="1", path=str(tmp_path / name), try_model=True)
+        )
+        for name in ("some.jsonl", "all.csv")
+    ]
+    trial = previews[0].trial
+    assert trial is not None, previews[0].trial_refusal
+    assert (trial.questions, trial.too_long) == (5, 7)
+    assert previews[1].trial is None
+    assert previews[1].trial_refusal.startswith(
+        "Your model reads 256 tokens at a time, a question and its answer together; 40 of 40 questions are longer."
+    )

@@ -210,8 +210,9 @@ async def test_what_the_settings_rule_out_is_not_chosen(home, known, reasons, se
 
 
 async def test_a_swarm_nobody_ever_saw_cannot_be_chosen(known):
-    with pytest.raises(CharterError):
+    with pytest.raises(SwarmError) as refused:
         await known.obey(commands.ChooseSwarm(id="1", charter="ee" * 32))
+    assert (refused.value.title, refused.value.advice) == ("This swarm is not known here.", "Open its invite first.")
 
 
 async def test_a_swarm_that_was_only_looked_at_before_the_engine_started_again_is_not_joined_without_its_invite(home, known):

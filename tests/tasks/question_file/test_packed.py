@@ -32,6 +32,22 @@ def test_a_preview_shows_what_is_in_a_file():
     assert preview.possible_graders == ("choice", "list", "number", "set", "text")
 
 
+@pytest.mark.parametrize(
+    ("answers", "hint"),
+    [
+        (["1"] * 16 + ["undefined"] + ["2"] * 45, '61 of 62 answers are numbers; line 17 is not: "undefined".'),
+        (['{"a": 1}'] * 30 + ["none\nat all"], '30 of 31 answers are JSON objects; line 31 is not: "none at all".'),
+        (["[1]"] * 18 + ["1", "2"], '18 of 20 answers are lists; line 19 is not: "1".'),
+        (["1"] * 8 + ["x", "y"], ""),
+        (["1"] * 40, ""),
+        (["Paris"] * 40, ""),
+    ],
+)
+def test_an_answer_that_looks_like_a_slip_is_a_hint(answers, hint):
+    content = "\n".join(json.dumps({"question": f"q{i}", "answer": answer}) for i, answer in enumerate(answers)).encode()
+    assert preview_of(read_questions("a.jsonl", content)).hint == hint
+
+
 def test_a_file_with_too_few_questions_makes_no_swarm():
     table = read_questions("sums.jsonl", sums(20))
     assert "at least 20 different questions" in preview_of(table).refusal
@@ -54,6 +70,13 @@ def test_a_corrected_file_keeps_its_reserved_questions():
     reserved = {row.question for row in ROWS if rules.split(row.question) != "train"}
     rows = packed.unpack(b"".join(other.pieces), other.file)
     assert reserved == {row.question for row in rows if rules.split(row.question) != "train"} - {"What is 40 + 40?"}
+
+
+def test_a_question_is_reserved_whatever_its_white_space_and_the_form_of_its_characters():
+    questions = [f"What is {i} plus \u00e9?" for i in range(200)]
+    spaced = [question.replace(" ", "\n  ").replace("\u00e9", "e\u0301") for question in questions]
+    assert {rules.split(question) for question in questions} == {"train", "dev", "test"}
+    assert list(map(rules.split, spaced)) == list(map(rules.split, questions))
 
 
 def test_a_large_file_is_cut_into_pieces_of_one_mebibyte():

@@ -87,7 +87,7 @@ def test_the_grader_is_guessed_from_the_answers(answers, grader):
 
 def test_the_person_may_choose_another_grader_and_a_tolerance():
     content = lines({"question": "a", "answer": "1.5"})
-    assert read_questions("a.jsonl", content, grader="text", tolerance=0.1).tolerance == 0.0
+    assert read_questions("a.jsonl", content, grader="text").tolerance == 0.0
     table = read_questions("a.jsonl", content, tolerance=0.1)
     assert (table.grader, table.tolerance) == ("number", 0.1)
     with pytest.raises(QuestionFileError, match="no grader regex"):
@@ -95,6 +95,34 @@ def test_the_person_may_choose_another_grader_and_a_tolerance():
     for tolerance in (-1.0, float("nan"), float("inf")):
         with pytest.raises(QuestionFileError, match="tolerance"):
             read_questions("a.jsonl", content, tolerance=tolerance)
+
+
+@pytest.mark.parametrize("first", ["sep=;", "SEP=;", '"sep=;"', "sep=;;", "sep=|", "sep=\t"])
+def test_a_first_line_for_excel_names_the_separator_and_is_skipped(first):
+    separator = first.strip('"')[4]
+    content = f"{first}\nquestion{separator}answer\na, b, c{separator}1\n".encode()
+    assert pairs(read_questions("a.csv", content)) == [(3, "a, b, c", "1")]
+
+
+def test_only_the_first_line_names_the_separator():
+    assert pairs(read_questions("a.csv", b"question,answer\nsep=;,1\n")) == [(2, "sep=;", "1")]
+    with pytest.raises(QuestionFileError, match="has no questions"):
+        read_questions("a.csv", b"sep=;")
+
+
+def test_a_tolerance_that_would_not_be_used_is_refused_with_the_line_of_the_first_answer_that_is_no_number():
+    numbers = [{"question": f"n{i}", "answer": i} for i in range(16)]
+    for misfit in ("undefined", "word " * 20):
+        content = lines(*numbers, {"question": "x", "answer": misfit})
+        for grader in ("", "text"):
+            with pytest.raises(QuestionFileError) as refused:
+                read_questions("a.jsonl", content, grader=grader, tolerance=0.5)
+            reason = f'the answer "{misfit[:40]}" is not a number'
+            assert refused.value.title.startswith(f"a.jsonl, line 17: {reason}")
+            assert "leave the tolerance out" in refused.value.advice
+            assert len(refused.value.title) < 200
+    with pytest.raises(QuestionFileError, match="has a tolerance, but the grader text uses none"):
+        read_questions("a.jsonl", lines(*numbers), grader="text", tolerance=0.5)
 
 
 def test_a_question_that_comes_twice_is_counted_once_also_if_its_answer_is_written_otherwise():
@@ -148,6 +176,9 @@ GOOD = {"question": "a", "answer": "1"}
         (b'{"question": "a\\u0000", "answer": 1}', r"U\+0000"),
         (b'{"question": "a\\ud800", "answer": 1}', r"U\+D800"),
         (lines({"question": "a\x1b[31m", "answer": 1}), r"U\+001B"),
+        (lines({"question": "a\u3164", "answer": 1}), r"question contains U\+3164 \(HANGUL FILLER\), which nobody sees"),
+        (lines({"question": "\u200d", "answer": 1}), "the question has no visible character"),
+        (lines({"question": "\u00e9?", "answer": 1}, {"question": "e\u0301?", "answer": 2}), "line 2: the question of line 1"),
         (lines(GOOD, {"question": "b", "answer": 1}, {"question": "a", "answer": 2}), "line 3: the question of line 1"),
     ],
 )  # fmt: skip

@@ -14,7 +14,8 @@ from waggle.tasks.charter import MOST_FILES
 from waggle.tasks.new_charter import new_charter
 from waggle.tasks.question_file import packed, rules
 from waggle.tasks.question_file.description import QuestionFile
-from waggle.tasks.question_file.preview import PackedFile
+from waggle.tasks.question_file.preview import PackedFile, packed_file
+from waggle.tasks.question_file.reader import read_questions
 from waggle.tasks.question_file.rules import Row
 from waggle.tasks.questions import Question, QuestionKey, split_of
 from waggle.tasks.rollout_group import Completion
@@ -133,3 +134,11 @@ def test_a_hostile_file_is_refused_in_words_by_the_child(raw, says):
     with pytest.raises(CharterError, match=says) as refused:
         Verifier(charter, files={bad.file.dataset: bad.pieces})
     assert refused.value.advice == packed.NEW_FILE
+
+
+def test_two_files_with_one_question_are_refused_before_any_is_used():
+    rows = b"".join(b"%d?,%d\n" % (i, i) for i in range(40))
+    other = packed_file(read_questions("other.csv", b"question,answer\nWhat is  3 + 3?,7\n" + rows))
+    charter = new_charter("Two", {}, files=[("Sums", SUMS.file), ("Other", other.file)])
+    with pytest.raises(CharterError, match=r'files 1 and 2 .* both have the question "What is 3 \+ 3\?"'):
+        Verifier(charter, files={DATASET: SUMS.pieces, other.file.dataset: other.pieces})

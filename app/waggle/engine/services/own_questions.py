@@ -4,6 +4,7 @@ A file is read in a worker thread. Only graders of Waggle touch its answers, and
 """
 
 import asyncio
+import dataclasses
 import os
 import stat
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from waggle.core import paths
-from waggle.core.errors import QuestionFileError, WaggleError
+from waggle.core.errors import EngineError, QuestionFileError, WaggleError
 from waggle.core.unsound_text import UNSOUND
 from waggle.engine.services.playground import PlaygroundService, shown_completion
 from waggle.protocol import commands, events_questions
@@ -22,8 +23,11 @@ from waggle.protocol.events_questions import QuestionExample, QuestionsPreviewed
 from waggle.tasks.charter import LONGEST_TITLE
 from waggle.tasks.graders import graders
 from waggle.tasks.new_charter import new_charter
+from waggle.tasks.question_file import rules
+from waggle.tasks.question_file.packed import joined, unpack
 from waggle.tasks.question_file.preview import PackedFile, packed_file, preview_of
 from waggle.tasks.question_file.reader import LARGEST_FILE, QuestionTable, read_questions
+from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
 
 LONGEST_NAME = 80  # characters of a file's name, in messages
@@ -66,7 +70,7 @@ def preview_file(path: str, grader: str = "", tolerance: float = 0.0) -> tuple[Q
         previewed, questions=preview.questions, duplicates=preview.duplicates, reserved=preview.reserved,
         longest_question=preview.longest_question, longest_answer=preview.longest_answer,
         examples=tuple(_example(row.question, row.answer) for row in preview.examples), grader=preview.grader,
-        grader_title=preview.grader_title, possible_graders=tuple(offers), tolerance=preview.tolerance,
+        grader_title=preview.grader_title, possible_graders=tuple(offers), tolerance=preview.tolerance, hint=preview.hint,
     )  # fmt: skip
     try:
         return previewed, packed_file(table)
@@ -94,17 +98,30 @@ class OwnQuestionsService:
 
 
 def _trial(playground: PlaygroundService, packed: PackedFile) -> events_questions.ModelTrial:
-    """What the newest snapshot earns with some questions that are not reserved. Raises WaggleError."""
+    """What the newest snapshot earns with some questions that are not reserved and that it can read. Raises WaggleError."""
     charter = new_charter("Preview", {}, files=[("Preview", packed.file)])
-    with closing(Verifier(charter, files={packed.file.dataset: packed.pieces})) as verifier:
-        questions = verifier.held_out(packed.file.dataset, "train", TRIED_QUESTIONS)
-        completions = playground.newest_answers(questions)
+    dataset = packed.file.dataset
+    with closing(Verifier(charter, files={dataset: packed.pieces})) as verifier:
+        trying = dataclasses.replace(playground, node=dataclasses.replace(playground.node, charter=charter, verifier=verifier))
+        rows = unpack(joined(packed.pieces, packed.file), packed.file)
+        all_questions = [Question(dataset=dataset, seed=i, text=row.question) for i, row in enumerate(rows)]
+        readable = trying.readable(all_questions)
+        too_long = len(rows) - len(readable)
+        questions = [question for question in readable if rules.split(question.text) == "train"][:TRIED_QUESTIONS]
+        if not questions:
+            raise EngineError(
+                f"Your model reads {trying.rules.context:,} tokens at a time, a question and its answer together; "
+                f"{too_long:,} of {len(rows):,} questions are longer.",
+                "Shorten them, or choose another model.",
+            )
+        completions = trying.newest_answers(questions)
         verdicts = verifier.judge(list(zip(questions, completions, strict=True)))
         rewards = [verdict.reward for verdict in verdicts]
         best = max(range(len(rewards)), key=rewards.__getitem__)
         (answer,) = verifier.answers([questions[best].key])
     return events_questions.ModelTrial(
         questions=len(questions),
+        too_long=too_long,
         mean_reward=round(sum(rewards) / len(rewards), 4),
         example=_example(questions[best].text, answer),
         completion=shown_completion(completions[best], verdicts[best]),

@@ -5,7 +5,7 @@ A person's answer is shared only if the settings allow it, in a group of its own
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar, assert_never
@@ -19,7 +19,7 @@ from waggle.protocol import commands, events_playground
 from waggle.protocol.events import ShownCompletion
 from waggle.rl.batch import SamplingParams
 from waggle.rl.random_streams import uniforms
-from waggle.sapo.stages import Node, RoundSettings
+from waggle.sapo.stages import Node, RoundSettings, fits
 from waggle.tasks.questions import Question, QuestionId, QuestionKey, epoch_at, split_of
 from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import batched
@@ -63,6 +63,15 @@ class PlaygroundService:
         """A completion of the newest snapshot for each question. Only in the thread of `in_thread`. Raises WaggleError."""
         training, snapshot = self.snapshots.require_room(1), self.snapshots.available()[-1]
         return [self._answers(question, snapshot, training, 1, LOW_TEMPERATURE)[0] for question in questions]
+
+    def readable(self, questions: Iterable[Question]) -> list[Question]:
+        """The questions that the model can read together with an answer. Raises EngineError if the engine ends."""
+        readable: list[Question] = []
+        for question in questions:
+            self.snapshots.pause_point()
+            if fits(self.node, self.rules, question):
+                readable.append(question)
+        return readable
 
     def _pose(self, command: commands.PoseQuestion) -> events_playground.QuestionPosed:
         epoch = epoch_at(self.clock()) if command.to_share else 0

@@ -3,7 +3,7 @@
 import asyncio
 import ipaddress
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -40,6 +40,7 @@ from waggle.tasks.graders import graders
 from waggle.tasks.new_charter import new_charter
 from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.question_file.preview import PackedFile, packed_file
+from waggle.tasks.question_file.repeated import refuse_repeated_questions
 from waggle.tasks.sandbox.verifier import Pieces, Verifier
 from waggle.tasks.specialties.interface import Difficulty
 
@@ -216,7 +217,7 @@ class SwarmService:
         chosen: dict[str, list[Difficulty]] = {}
         for dataset, level in command.specialties:
             chosen.setdefault(dataset, []).append(level)
-        files = [(each, await asyncio.to_thread(_packed, each)) for each in command.files]
+        files = await asyncio.to_thread(_packed, command.files)
         titled = [(each.title or title_of(each.path), packed.file) for each, packed in files]
         plain = new_charter(command.name, chosen, files=titled, model_hint=command.model_hint, admission=admission)
         pieces = {packed.file.dataset: packed.pieces for _, packed in files}
@@ -260,6 +261,8 @@ class SwarmService:
     def _choose(self, digest: str) -> tuple[Answer, ...]:
         if fixed := self._why_fixed():
             raise EngineError("Another swarm cannot be chosen now.", fixed)
+        if digest != charters.first_swarm().digest.hex() and not self._path(digest).exists():
+            raise SwarmError("This swarm is not known here.", "Open its invite first.")
         charter, known = self._charter(digest), joined_swarms.read(self._home.swarms)
         swarm_connection.chosen_specialties(self._chosen, charter)
         looked = self._invites_read.get(digest)
@@ -369,9 +372,11 @@ class SwarmService:
         return first if digest == first.digest.hex() else charters.read(self._path(digest), expected=bytes.fromhex(digest))
 
 
-def _packed(chosen: commands.NewQuestionFile) -> PackedFile:
-    """A person's own file as it travels. Raises QuestionFileError."""
-    return packed_file(read_file(Path(chosen.path), chosen.grader, chosen.tolerance))
+def _packed(chosen: Sequence[commands.NewQuestionFile]) -> list[tuple[commands.NewQuestionFile, PackedFile]]:
+    """A person's own files as they travel. Raises QuestionFileError."""
+    tables = [read_file(Path(each.path), each.grader, each.tolerance) for each in chosen]
+    refuse_repeated_questions(tables)
+    return [(each, packed_file(table)) for each, table in zip(chosen, tables, strict=True)]
 
 
 def _specialty_details(specialty: Specialty) -> events_swarms.SpecialtyDetails:

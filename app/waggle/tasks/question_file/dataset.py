@@ -11,13 +11,13 @@ class FileDataset:
     """The rows of a packed file: a seed picks one. Raises QuestionFileError for a file that breaks a rule."""
 
     def __init__(self, packed: bytes, file: QuestionFile) -> None:
-        self._rows = unpack(packed, file)
+        self.rows = unpack(packed, file)
         self._grader = graders()[file.grader]
         self._tolerance = file.tolerance
 
     def entry(self, seed: int) -> dict[str, Any]:
         """A question with its true answer, in the form of reasoning-gym."""
-        row = self._rows[seed % len(self._rows)]
+        row = self.rows[seed % len(self.rows)]
         return {"question": row.question, "answer": row.answer, "metadata": {}}
 
     def score_answer(self, answer: str, entry: dict[str, Any]) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from waggle.tasks.answer_text import words
 from waggle.tasks.graders import graders
 
+NEARLY_ALL = 0.9  # of the answers: the others look like slips
 MOST_CHOICES = 10
 LONGEST_CHOICE = 20  # characters
 ANSWERS_PER_CHOICE = 4  # on average at least
@@ -23,6 +24,16 @@ def guess(answers: Sequence[str]) -> str:
     if is_choice and all(len(choice) <= LONGEST_CHOICE for choice in choices) and _fit("choice", answers):
         return "choice"
     return "text"
+
+
+def nearly_fitting(answers: Sequence[str]) -> tuple[str, list[int]]:
+    """The name of a grader that fits nearly all answers but not all, and the positions of the others; ("", []) if none does."""
+    for name, beginning in (("number", ""), ("fields", "{"), ("list", "[")):
+        check = graders()[name].check
+        misfits = [i for i, answer in enumerate(answers) if not answer.startswith(beginning) or check(answer)]
+        if misfits and len(answers) - len(misfits) >= NEARLY_ALL * len(answers):
+            return name, misfits
+    return "", []
 
 
 def possible(answers: Sequence[str]) -> tuple[str, ...]:

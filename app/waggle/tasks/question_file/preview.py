@@ -6,16 +6,20 @@ from waggle.core.errors import QuestionFileError
 from waggle.tasks.graders import graders
 from waggle.tasks.question_file import packed, rules
 from waggle.tasks.question_file.description import MOST_SAMPLES, SAMPLE_CHARACTERS, QuestionFile
-from waggle.tasks.question_file.guess import possible
+from waggle.tasks.question_file.guess import nearly_fitting, possible
 from waggle.tasks.question_file.reader import QuestionTable
 from waggle.tasks.question_file.rules import FEWEST_TRAINABLE, Row
 
 EXAMPLES = 5
+KINDS = {"number": "numbers", "fields": "JSON objects", "list": "lists"}  # of answers, by the grader that fits them
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preview:
-    """`longest_question` and `longest_answer` count characters. `refusal` says why no swarm can be made of it, if so."""
+    """`longest_question` and `longest_answer` count characters. `refusal` says why no swarm can be made of it, if so.
+
+    `hint` names an answer that looks like a slip, in a sentence; empty if none does.
+    """
 
     questions: int
     reserved: int
@@ -28,6 +32,7 @@ class Preview:
     possible_graders: tuple[str, ...]
     tolerance: float
     refusal: str
+    hint: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +58,18 @@ def preview_of(table: QuestionTable) -> Preview:
         possible_graders=possible([row.answer for row in rows]),
         tolerance=table.tolerance,
         refusal=_refusal(len(rows), len(rows) - reserved),
+        hint=_hint(table),
     )
+
+
+def _hint(table: QuestionTable) -> str:
+    """The first answer that keeps a file from another grader, which fits nearly all answers."""
+    grader, misfits = nearly_fitting([each.row.answer for each in table.rows])
+    if not grader or grader == table.grader:
+        return ""
+    fitting, first = len(table.rows) - len(misfits), table.rows[misfits[0]]
+    answer = " ".join(first.row.answer[:40].split())
+    return f'{fitting:,} of {len(table.rows):,} answers are {KINDS[grader]}; line {first.line:,} is not: "{answer}".'
 
 
 def _refusal(questions: int, trainable: int) -> str:

@@ -14,6 +14,7 @@ from waggle.tasks.question_file.rules import MOST_QUESTIONS, Row
 
 LARGEST_FILE = 32 << 20  # bytes
 LONGEST_LINE = 1 << 20  # bytes
+TOLERANT = "number"  # the grader that uses a tolerance
 MOST_RECORDS = 4 * MOST_QUESTIONS  # with duplicates
 OTHER_FORMATS = {  # how files begin that people may choose by mistake
     b"PK": ("a spreadsheet or an archive", "Save the table as CSV (UTF-8)."),
@@ -57,14 +58,15 @@ def read_questions(name: str, content: bytes, *, grader: str = "", tolerance: fl
     text = _decode(name, content)
     read = list(_rows(name, text))
     chosen = grader or guess([each.row.answer for each in read])
+    if tolerance and not graders()[chosen].uses_tolerance:
+        raise _unused_tolerance(name, read, chosen)
     rows = _different(name, read, graders()[chosen])
-    uses_tolerance = graders()[chosen].uses_tolerance
     return QuestionTable(
         name=name,
         rows=tuple(rows),
         duplicates=len(read) - len(rows),
         grader=chosen,
-        tolerance=float(tolerance) if uses_tolerance else 0.0,
+        tolerance=float(tolerance),
     )
 
 
@@ -123,6 +125,17 @@ def _different(name: str, rows: Sequence[ReadRow], grader: Grader) -> list[ReadR
     if len(first) > MOST_QUESTIONS:
         raise QuestionFileError(f"{name} has {len(first):,} questions, more than {MOST_QUESTIONS:,}.", "Leave some out.")
     return list(first.values())
+
+
+def _unused_tolerance(name: str, rows: Sequence[ReadRow], grader: str) -> QuestionFileError:
+    """The refusal of a tolerance, with the first answer that is no number."""
+    for each in rows:
+        if reason := graders()[TOLERANT].check(each.row.answer):
+            advice = "Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out."
+            return _error(name, each.line, f'the answer "{each.row.answer[:40]}" {reason}', advice)
+    return QuestionFileError(
+        f"{name} has a tolerance, but the grader {grader} uses none.", "Leave the tolerance out, or choose the grader number."
+    )
 
 
 def _error(name: str, line: int, reason: str, advice: str) -> QuestionFileError:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from waggle.tasks.question_file.columns import ANSWER_COLUMN, MOST_COLUMNS, QUES
 Record = tuple[int, Mapping[str, Any]]  # line, and the values by the name of their column
 
 SEPARATORS = ",;\t"  # of columns; the second is what spreadsheets write in many countries
+NAMED_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[ ,;\t]*(?:\n|\Z)', re.IGNORECASE)  # the first line, for Excel
 
 
 class LineFault(RowFault):
@@ -42,9 +44,12 @@ _ONE_A_LINE = 'Write one object on each line, such as {"question": "...", "answe
 
 
 def table(text: str) -> Iterator[Record]:
-    """The rows of a CSV file, whose first line names the columns. Raises LineFault."""
+    """The rows of a CSV file, whose first line names the columns; a line `sep=;` before it is for Excel. Raises LineFault."""
+    named = NAMED_SEPARATOR.match(text)
+    if named:
+        text = "\n" + text[named.end() :]  # an empty line in its place: the others keep their numbers
     header = text.lstrip("\n").split("\n", 1)[0]
-    separator = max(SEPARATORS, key=header.count)
+    separator = named[1] if named else max(SEPARATORS, key=header.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     names: list[str] | None = None
     begin = 1

@@ -1,17 +1,20 @@
 """What every question and answer of a file has to fulfil, on the way in and again after it travelled."""
 
 import hashlib
+import re
 import unicodedata
 from typing import NamedTuple
 
 from waggle.core.unsound_text import UNSOUND
 from waggle.tasks.graders.interface import Grader
-from waggle.tasks.questions import FILE_PREFIX, Split, split_of
+from waggle.tasks.questions import FILE_PREFIX, Split, content_of, split_of
 from waggle.tasks.rollout_group import TAGS
 
 LONGEST_QUESTION = 16_000  # characters
 LONGEST_ANSWER = 1_000  # characters; new swarms allow completions of 1,200
 MOST_QUESTIONS = 50_000  # in one file
+BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]")  # fillers: letters and signs without a picture
+VISIBLE = "LNPS"  # Unicode categories: letters, numbers, punctuation, symbols
 FEWEST_TRAINABLE = 20  # different questions of a file that are not reserved
 
 
@@ -28,8 +31,8 @@ def tidy(text: str) -> str:
 
 
 def identity(question: str) -> str:
-    """What equal questions have in common: their words, whatever the white space between them."""
-    return " ".join(question.split())
+    """What equal questions have in common; see `content_of`."""
+    return content_of(question)
 
 
 def place(row: Row) -> bytes:
@@ -59,6 +62,10 @@ def text_fault(row: Row) -> str:
         if unsound := UNSOUND.search(text):
             character = unsound[0]
             return f"the {name} contains U+{ord(character):04X} ({unicodedata.name(character, 'a control character')})"
+        if blank := BLANK.search(text):
+            return f"the {name} contains U+{ord(blank[0]):04X} ({unicodedata.name(blank[0])}), which nobody sees"
+        if not any(unicodedata.category(character)[0] in VISIBLE for character in text):
+            return f"the {name} has no visible character"
         if tidy(text) != text:
             return f"the {name} has white space around it"
     if any(tag in row.answer for tag in TAGS):

@@ -20,6 +20,7 @@ import msgspec
 from waggle.core.errors import QuestionFileError
 from waggle.tasks.graders import graders
 from waggle.tasks.question_file.dataset import FileDataset
+from waggle.tasks.question_file.repeated import refuse_repeated_rows
 from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import RIGHT, TAGS, UNJUDGED, Verdict
 from waggle.tasks.sandbox import hardening, mended_datasets, messages, reasoning_gym_patches
@@ -74,6 +75,7 @@ class CharterDatasets:
         self._unarmed = hardening.install_tripwire(report)
         self._files = {each.dataset: FileDataset(each.packed, each.file) for each in self._packed_files}
         self._packed_files = ()
+        refuse_repeated_rows(file.rows for file in self._files.values())
         return sandbox
 
     def _every_level(self) -> list[tuple[str, int]]:

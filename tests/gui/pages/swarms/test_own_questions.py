@@ -170,7 +170,7 @@ def test_another_grader_and_a_tolerance_preview_again_and_a_stale_answer_changes
     box.setCurrentIndex(box.findText("Exact text"))
     box.activated.emit(box.currentIndex())
     third = desk.previews()[-1]
-    assert third.grader == "text"
+    assert (third.grader, third.tolerance) == ("text", 0.0), "a tolerance that is not used would be refused"
     desk.answer(second)
     assert (card.draft.grader, card.draft.is_settled) == ("text", False), "the earlier answer came too late"
     assert not desk.form._create.isEnabled()
@@ -205,6 +205,13 @@ def test_two_answers_at_once_are_both_taken(desk: Desk, tmp_path: Path) -> None:
     answers = [replace(preview_file(each.path)[0], command_id=each.id) for each in desk.previews()]
     tell(desk.window, *answers)
     assert [card.draft.is_settled for card in desk.cards] == [True, True]
+
+
+def test_questions_that_are_too_long_for_the_model_are_counted(desk: Desk, tmp_path: Path) -> None:
+    desk.drop_files(sums(tmp_path))
+    desk.answer(desk.previews()[0])
+    desk.answer(desk.previews(trial=True)[0], trial=replace(TRIAL, too_long=7))
+    assert "7 questions are longer than your model can read. With 5 of them your model earned" in words_in(desk.cards[0])
 
 
 def test_what_the_model_could_not_do_is_said(desk: Desk, tmp_path: Path) -> None:
@@ -259,6 +266,21 @@ def test_the_reason_is_german_in_german(desk: Desk, tmp_path: Path) -> None:
     desk.answer(desk.previews()[0])
     german = "nul.csv, Zeile 2: sie enthält das Byte 0. Speichere die Datei als Text in UTF-8."
     assert desk.cards[0]._problem.text() == german
+
+
+@pytest.mark.parametrize(
+    ("language", "hint"),
+    [
+        ("en", '40 of 41 answers are numbers; line 41 is not: "undefined".'),
+        ("de", '40 von 41 Antworten sind Zahlen; in Zeile 41 steht keine: "undefined".'),
+    ],
+)
+def test_a_slip_among_the_answers_is_a_hint(desk: Desk, tmp_path: Path, language: str, hint: str) -> None:
+    translator.use(language)
+    content = sums(tmp_path).read_bytes() + b'\n{"question": "What is 1 / 0?", "answer": "undefined"}'
+    desk.drop_files(bytes_file(tmp_path, "slip.jsonl", content))
+    desk.answer(desk.previews()[0])
+    assert hint in words_in(desk.cards[0])
 
 
 def test_hostile_texts_stay_plain_visible_and_narrow(desk: Desk, tmp_path: Path) -> None:

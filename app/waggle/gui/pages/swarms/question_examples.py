@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QWidget
 
-from waggle.gui.i18n.formatting import decimal, figure, one_line, reward, tr, tr_sentence
+from waggle.gui.i18n.formatting import decimal, figure, one_line, plural, reward, tr, tr_sentence
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import as_widget, column, empty, row
 from waggle.gui.widgets.text import ElidedLabel, text
@@ -61,7 +61,15 @@ class TrialResult(QWidget):
 
     def show_trial(self, trial: ModelTrial) -> None:
         words = tr("With %1 of them your model earned %2 of 1 on average. Its best answer:")
-        self._words.setText(words.replace("%1", figure(trial.questions)).replace("%2", decimal(trial.mean_reward, 2)))
+        words = words.replace("%1", figure(trial.questions)).replace("%2", decimal(trial.mean_reward, 2))
+        if trial.too_long:
+            too_long = plural(
+                trial.too_long,
+                "%n question is longer than your model can read.",
+                "%n questions are longer than your model can read.",
+            )
+            words = f"{too_long} {words}"
+        self._words.setText(words)
         self._question.say(one_line(trial.example.question))
         self._answer.say(one_line(trial.completion.text) or tr("(nothing)"))
         self._reward.say(reward(trial.completion))

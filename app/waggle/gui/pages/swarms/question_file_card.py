@@ -46,11 +46,12 @@ class QuestionFileCard(QFrame):
         self.remove.clicked.connect(self.removed)
         self._summary = ElidedLabel(theme, "", "small", "text_soft")
         self._problem = text(theme, "", "small", "bad", wrap=True)
+        self._hint = text(theme, "", "small", "soft", wrap=True)
         self._read_link = self._link(tr("Read it again"), tr("Read %1 again"))
         self._read_link.clicked.connect(self._read_again)
         self._lengths = ElidedLabel(theme, "", "caption", "text_faint")
         self._examples, self._trial = QuestionExamples(theme), TrialResult(theme)
-        self._contents = as_widget(column(self._examples, self._lengths, 2, rule(), 2, self._trial, gap=4))
+        self._contents = as_widget(column(self._hint, self._examples, self._lengths, 2, rule(), 2, self._trial, gap=4))
         self._graders = row(gap=8)
         self._tolerance = NumberField(
             theme, tr("How far off an answer may be"), Range(minimum=0, maximum=LARGEST_TOLERANCE, step=0.1, whole=False)
@@ -93,6 +94,8 @@ class QuestionFileCard(QFrame):
             self._make_graders()
         self._show_grading()
         if preview is not None and not preview.refusal:
+            self._hint.setText(breakable(tr_sentence(visible(preview.hint))))
+            self._hint.setVisible(bool(preview.hint))
             self._examples.show_examples(preview.examples)
             words = tr("The longest question has %1 characters, the longest answer %2.")
             lengths = (figure(preview.longest_question), figure(preview.longest_answer))
@@ -151,7 +154,8 @@ class QuestionFileCard(QFrame):
         self._tolerance.show_value(self.draft.tolerance)
 
     def _grade_by(self, grader: str, tolerance: float) -> None:
-        self.draft.grade_by(grader, tolerance)
+        uses_tolerance = any(offer.uses_tolerance for offer in self._offers if offer.name == grader)
+        self.draft.grade_by(grader, tolerance if uses_tolerance else 0.0)
         self.reread.emit()
 
     def _retitle(self, title: str) -> None:
