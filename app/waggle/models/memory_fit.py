@@ -11,6 +11,7 @@ from typing import Any
 
 from waggle.core.errors import ModelError
 from waggle.models.shared.adaptive_batch import PASS_BYTES
+from waggle.models.shared.generic_config import GenericConfig
 from waggle.models.shared.lora import RANK
 from waggle.models.shared.model_config import ModelConfig
 from waggle.models.shared.training_mode import Method, Precision, TrainingMode
@@ -135,8 +136,8 @@ def fast_precision(model: ModelConfig, machine: DeviceCapacity) -> Precision:
 
 
 def weights_of(model: ModelConfig) -> int:
-    """The number of a model's weights, without norms and biases."""
-    return _layers(model) + model.vocab_size * model.hidden_size * (1 if model.tie_word_embeddings else 2)
+    """The number of a model's weights, without norms and biases if they are counted from its configuration."""
+    return _layers(model) + _embeddings(model)
 
 
 def _ways(fast: Precision, backend: str) -> Iterator[TrainingMode]:
@@ -217,7 +218,15 @@ def _seconds(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: T
     return answering + written / (LEARNING_EFFICIENCY * speed) + learning
 
 
+def _embeddings(model: ModelConfig) -> int:
+    """The weights of embedding and head."""
+    return model.vocab_size * model.hidden_size * (1 if model.tie_word_embeddings else 2)
+
+
 def _layers(model: ModelConfig) -> int:
+    """The weights of all layers."""
+    if isinstance(model, GenericConfig):
+        return max(1, model.number_of_weights - _embeddings(model))
     attention = model.head_dim * (2 * model.num_attention_heads + 2 * model.num_key_value_heads)
     return model.num_hidden_layers * model.hidden_size * (attention + 3 * model.intermediate_size)
 
