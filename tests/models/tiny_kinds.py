@@ -1,4 +1,4 @@
-"""Tiny random checkpoints of the kinds of models that people have, for the generic path. Each takes less than a second to make."""
+"""Tiny random checkpoints of the kinds of models that people have, for the generic path."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +10,7 @@ import transformers
 SHAPE: Mapping[str, Any] = {
     "vocab_size": 97, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
     "num_key_value_heads": 2, "max_position_embeddings": 512, "bos_token_id": 1, "eos_token_id": 1, "pad_token_id": 0,
+    "initializer_range": 0.1,
 }  # fmt: skip
 ABSENT = object()  # a setting of SHAPE that the kind does not have
 HEAD = {"head_dim": 16}
@@ -27,7 +28,7 @@ LINEAR_HEADS = {
 }  # fmt: skip
 MIXED_WINDOWS = {"sliding_window": WINDOW, "layer_types": ["sliding_attention", "full_attention"]}
 GPT = {"n_embd": 64, "n_layer": 2, "n_head": 4}
-TOKENS = {name: SHAPE[name] for name in ("vocab_size", "bos_token_id", "eos_token_id")}
+TOKENS = {name: SHAPE[name] for name in ("vocab_size", "bos_token_id", "eos_token_id", "initializer_range")}
 PADDED = TOKENS | {"pad_token_id": 0}
 
 # By name: the class of the configuration without "Config", and the settings beside SHAPE, or instead of it if `plain`.
@@ -119,5 +120,6 @@ def make_kind(kind: str, folder: Path) -> Path:
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):  # initialised with zeros, which would hide a missing bias
             torch.nn.init.normal_(parameter, std=0.1)
+    torch.nn.init.normal_(model.get_input_embeddings().weight.data[0], std=0.1)  # of the padding token, initialised with zeros
     model.save_pretrained(folder)
     return folder

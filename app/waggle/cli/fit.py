@@ -9,7 +9,7 @@ from waggle.cli.options import add_home, add_settings
 from waggle.core import hub_token, paths, settings
 from waggle.core.errors import ModelError
 from waggle.engine.runtime import model_fit
-from waggle.models.shared import model_config
+from waggle.models.shared import generic_config
 from waggle.models.shared.model_config import ModelConfig
 from waggle.models.storage import hub_download
 
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     home = paths.home_in(arguments.home)
     chosen = settings.read(home.settings, tuple(arguments.set))
     folder = Path(os.path.expanduser(arguments.model)) if arguments.model else paths.starter()
-    model = model_config.read(folder) if folder.is_dir() else _of_the_hub(arguments.model)
+    model = generic_config.read_any(folder) if folder.is_dir() else _of_the_hub(arguments.model)
     sys.stdout.write(f"{model_fit.fit_model(model_fit.measure_machine(chosen), model, chosen).sentence}\n")
     return 0
 
@@ -37,11 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
 def _of_the_hub(name: str) -> ModelConfig:
     here = hub_download.model_of(name, paths.models())
     if here.folder.is_dir():
-        return model_config.read(here.folder)
+        return generic_config.read_any(here.folder)
     configurations: list[ModelConfig] = []
 
     def enough(unfinished: Path) -> None:
-        configurations.append(model_config.read(unfinished))
+        configurations.append(generic_config.read_any(unfinished))
         raise _ConfigurationArrived
 
     try:

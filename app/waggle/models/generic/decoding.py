@@ -59,7 +59,9 @@ class GenericDecodingBatch:
         batches = []
         for numbers in sets:
             first = 0
-            for some in prefill_batches([prompts[number] for number in numbers], max(1, self._model.bytes_per_layer // PREFILLED)):
+            for some in prefill_batches(
+                [prompts[number] for number in numbers], max(1, self._model.bytes_per_layer // PREFILLED)
+            ):
                 batches.append(numbers[first : first + len(some)])
                 first += len(some)
         return batches

@@ -1,7 +1,7 @@
 """Log-probs and the gradient of the objective, a few rows at a time, through any head; see `torch/fused_head.py`.
 
-The gradient is computed in the forward pass, while the logits of those rows exist: that of the head's own weights is added to their
-`.grad` at once. So `backward` must follow, once and unscaled.
+The gradient is computed in the forward pass, while the logits of those rows exist: that of the head's own weights is added to
+their `.grad` at once. So `backward` must follow, once and unscaled.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,9 +14,7 @@ from waggle.models.torch.fused_head import Objective
 Head = Callable[[torch.Tensor], torch.Tensor]  # hidden states (n, D) -> logits (n, V) in fp32
 
 
-def logprobs(
-    normed: torch.Tensor, head: Head, targets: torch.Tensor, temperature: float, rows_at_once: int
-) -> torch.Tensor:
+def logprobs(normed: torch.Tensor, head: Head, targets: torch.Tensor, temperature: float, rows_at_once: int) -> torch.Tensor:
     """Log-probs (N,) of the targets, without a gradient."""
     parts = [_likely(head(normed[rows]), targets[rows], temperature) for rows in _parts(len(normed), rows_at_once)]
     return torch.cat(parts)
@@ -45,7 +43,9 @@ class _Head(torch.autograd.Function):
                 likely = _likely(head(some), targets[rows], temperature)
                 part = objective(likely, rows)
                 part.backward()  # type: ignore[no-untyped-call]
-            pull[rows], logp[rows], loss = some.grad, likely.detach(), loss + part.detach()
+            if some.grad is not None:
+                pull[rows] = some.grad
+            logp[rows], loss = likely.detach(), loss + part.detach()
         ctx.save_for_backward(pull)
         ctx.mark_non_differentiable(logp)
         return loss, logp

@@ -37,9 +37,7 @@ class CompletionTargets:
 def targets_of(texts: Sequence[TokenizedGroup], device: torch.device) -> CompletionTargets:
     """The completion tokens of some groups."""
     flat = np.concatenate([tokens for text in texts for tokens in text.completions]).astype(np.int64)
-    return CompletionTargets(
-        torch.from_numpy(flat).to(device), tuple(sum(map(len, text.completions)) for text in texts)
-    )
+    return CompletionTargets(torch.from_numpy(flat).to(device), tuple(sum(map(len, text.completions)) for text in texts))
 
 
 def hidden_states(model: GenericModel, text: TokenizedGroup, layout: Layout) -> torch.Tensor:
@@ -61,9 +59,7 @@ def can_pack(model: GenericModel, layout: Layout) -> bool:
 
 
 def _packed(model: GenericModel, row: Row, *, by_layer: bool) -> torch.Tensor:
-    tokens, positions, sources = (
-        torch.from_numpy(part).to(model.device) for part in (row.tokens, row.positions, row.sources)
-    )
+    tokens, positions, sources = (torch.from_numpy(part).to(model.device) for part in (row.tokens, row.positions, row.sources))
     hidden = model.hidden(tokens[None], _mask(model, row, by_layer=by_layer), positions[None])
     return hidden[0].index_select(0, sources)
 
@@ -89,7 +85,7 @@ def _scores(model: GenericModel, row: Row, window: int | None) -> torch.Tensor:
 
 def _padded(model: GenericModel, text: TokenizedGroup) -> torch.Tensor:
     start, lengths = len(text.prompt), [len(tokens) for tokens in text.completions]
-    tokens = np.zeros((len(lengths), start + max(lengths)), np.int64)
+    tokens = np.full((len(lengths), start + max(lengths)), text.prompt[0], np.int64)  # of padding, which nothing reads
     there = np.zeros_like(tokens)
     for i, completion in enumerate(text.completions):
         tokens[i, : start + lengths[i]] = np.concatenate([text.prompt, completion])

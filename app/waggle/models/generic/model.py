@@ -1,7 +1,8 @@
 """A model of transformers as the policy sees it: hidden states, a head over some of them, named weights, and a cache.
 
 The head of the model is replaced by one that only keeps its input. So the logits (V each) are computed for the tokens that
-need them, a few at a time. Where a model does something unknown after its head, its own logits take the place of the hidden states.
+need them, a few at a time. Where a model does something unknown after its head, its own logits take the place of the hidden
+states.
 """
 
 import contextlib
@@ -31,11 +32,18 @@ class GenericModel:
         self.device, self.recompute = device, training.recompute
         self.precision: torch.dtype = getattr(torch, training.precision)  # of products and activations
         stored: torch.dtype = getattr(torch, training.stored_precision)
-        with memory_errors():
-            self._network = transformers_model.load(folder, stored).to(device)
+        try:
+            with memory_errors():
+                self._network = transformers_model.load(folder, stored).to(device)
+        except RuntimeError as error:  # weights of other forms than transformers expects
+            raise ModelError(f"The model in {folder} cannot be opened: {error}.", ANOTHER) from error
         self.text_config: Any = self._network.config.get_text_config()
         self.weights: dict[str, torch.nn.Parameter] = dict(self._network.named_parameters())  # a tied weight once
         self.trained: Mapping[str, torch.nn.Parameter] = self.weights
+        buffers = dict(self._network.named_buffers())
+        self.constants: dict[str, torch.Tensor] = {  # numbers of the model that are not trained
+            name: value for name, value in self._network.state_dict().items() if name in buffers and value.is_floating_point()
+        }
         self._mixed = stored != self.precision
         self._accepted = frozenset(inspect.signature(self._network.forward).parameters)
         self._cache_name = next((name for name in CACHES if name in self._accepted), "")
@@ -93,8 +101,13 @@ class GenericModel:
     def pausing(self, pause_point: Callable[[], None]) -> Iterator[None]:
         """Call `pause_point` before each layer."""
         lists = [part for part in self._network.modules() if isinstance(part, torch.nn.ModuleList)]
-        layers = max(lists, key=lambda part: sum(weight.numel() for weight in part.parameters()), default=[])
-        hooks = [layer.register_forward_pre_hook(lambda *_: pause_point()) for layer in layers]
+        lists.sort(key=lambda part: sum(weight.numel() for weight in part.parameters()))
+        layers = list(lists[-1]) if lists else []
+
+        def pause(*_: object) -> None:  # what a hook returns would be the layer's input
+            pause_point()
+
+        hooks = [layer.register_forward_pre_hook(pause) for layer in layers]
         try:
             yield
         finally:
@@ -150,7 +163,7 @@ class GenericModel:
             try:
                 expected = self.hidden(tokens, None)[0].float()  # without a separate head: the logits
                 head = self._network.get_output_embeddings()
-            except (TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
+            except (TypeError, ValueError, AttributeError, IndexError, KeyError, NotImplementedError) as error:
                 raise ModelError(f"The model cannot be computed: {error}.", ANOTHER) from error
             if head is None:
                 return
@@ -179,12 +192,13 @@ class GenericModel:
         return scores
 
     def _recomputed_layers(self) -> list[torch.nn.Module]:
-        """The layers whose activations transformers computes twice: it does so in training mode, where nothing else may change."""
+        """The layers that transformers computes twice. It does so in training mode, which must change nothing else."""
         from transformers.modeling_layers import GradientCheckpointingLayer
 
         if not self._network.supports_gradient_checkpointing:
             return []
-        self._network.gradient_checkpointing_enable({"use_reentrant": False})
+        enable = getattr(self._network, "activation_checkpointing_enable", self._network.gradient_checkpointing_enable)
+        enable({"use_reentrant": False})
         layers = [layer for layer in self._network.modules() if isinstance(layer, GradientCheckpointingLayer)]
         for part in (part for layer in layers for part in layer.modules()):
             for name, value in vars(part).items():

@@ -13,7 +13,8 @@ from waggle.models.generic.model import GenericModel
 from waggle.models.generic.self_check import fastest_ways
 from waggle.models.shared.decoding import DecodingBatch
 from waggle.models.shared.training_mode import TrainingMode
-from waggle.models.torch.base_policy import BasePolicy
+from waggle.models.storage.checkpoint import Arrays
+from waggle.models.torch.base_policy import BasePolicy, as_array
 from waggle.models.torch.fused_head import Objective
 from waggle.models.torch.memory import memory_errors
 from waggle.rl.batch import Ids, SamplingParams, TokenizedGroup, nothing
@@ -35,6 +36,19 @@ class GenericPolicy(BasePolicy):
             self._model = GenericModel(folder, place, training)
             self.ways = fastest_ways(self._model)
         super().__init__(self._model, place, training, short)
+
+    def state(self) -> tuple[Arrays, Arrays]:
+        """See `BasePolicy.state`. Whole weights come with the numbers that are not trained, so that they are a model file."""
+        weights, moments = super().state()
+        if self.training.method != "lora":
+            weights |= {name: as_array(buffer) for name, buffer in self._model.constants.items()}
+        return weights, moments
+
+    def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
+        """See `BasePolicy.restore`."""
+        for name in self._model.constants:
+            weights.pop(name, None)
+        super().restore(weights, moments, steps)
 
     @property
     def _hidden_size(self) -> int:

@@ -49,9 +49,7 @@ def fastest_ways(model: GenericModel) -> Ways:
             )
 
         def decodes(caching: Caching) -> bool:
-            return (model.has_cache or caching == "again") and _agrees(
-                model, lambda: _decoded(model, texts, caching), expected
-            )
+            return (model.has_cache or caching == "again") and _agrees(model, lambda: _decoded(model, texts, caching), expected)
 
         return Ways(
             next(layout for layout in LAYOUTS if layout == LAYOUTS[-1] or learns(layout)),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
 from waggle.models.shared import model_config, weight_files
@@ -103,12 +104,12 @@ def _first_line(error: Exception) -> str:
 
 
 def _clean(value: Any) -> Any:
-    """A value of config.json without the settings in IGNORED; transformers writes numbers that JSON lacks as {"__float__": ...}."""
+    """A value of config.json without the settings in IGNORED."""
     if isinstance(value, list):
         return [_clean(part) for part in value]
     if not isinstance(value, dict):
         return value
-    if value.keys() == {"__float__"}:
+    if value.keys() == {"__float__"}:  # as transformers writes infinity
         return float(value["__float__"])
     return {name: _clean(part) for name, part in value.items() if name not in IGNORED}
 
@@ -116,7 +117,7 @@ def _clean(value: Any) -> Any:
 def _number(config: Any, *names: str, default: int | None = None) -> int:
     """The first of these settings that is there; the largest, if there is one for each layer."""
     for name in names:
-        value = getattr(config, name, None)
+        value: Any = getattr(config, name, None)
         if isinstance(value, list | tuple) and value:
             value = max(value)
         if value is not None:
@@ -131,11 +132,9 @@ def _count(folder: Path, shape: ModelConfig, config: Any) -> int:
     try:
         arrays = weight_files.arrays_by_name(folder)
         return max(1, sum(math.prod(array.shape) for array in arrays.values()))
-    except (ModelError, OSError, weight_files.SafetensorError):  # not downloaded yet; or opening the model says what is wrong
+    except (ModelError, OSError, SafetensorError):  # not downloaded yet; or opening the model says what is wrong
         experts = max(1, _number(config, *EXPERTS, default=1))
         inner = _number(config, "moe_intermediate_size", default=shape.intermediate_size) * experts
         attention = shape.head_dim * (2 * shape.num_attention_heads + 2 * shape.num_key_value_heads)
         layers = shape.num_hidden_layers * shape.hidden_size * (attention + 3 * max(inner, shape.intermediate_size))
         return layers + shape.vocab_size * shape.hidden_size * (1 if shape.tie_word_embeddings else 2)
-
-

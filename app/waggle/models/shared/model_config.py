@@ -120,7 +120,9 @@ def read(folder: Path) -> ModelConfig:
     """Read config.json of a folder. Raises ModelError if it is missing, malformed, or would be computed wrongly."""
     raw = table_of(folder)
     if raw.get("model_type") not in ARCHITECTURES:
-        raise NotOnFastPathError(f"Waggle does not know models of type {raw.get('model_type')}.", f"It knows {', '.join(ARCHITECTURES)}.")
+        raise NotOnFastPathError(
+            f"Waggle does not know models of type {raw.get('model_type')}.", f"It knows {', '.join(ARCHITECTURES)}."
+        )
     try:
         configuration = msgspec.convert(_complete(raw), ModelConfig)
         _check(configuration, raw)

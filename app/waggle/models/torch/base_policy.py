@@ -195,7 +195,7 @@ class BasePolicy(ABC):
         it may be younger than the policy.
         """
         critic = self._critic_parameters()
-        weights = {name: _as_array(parameter) for name, parameter in self._parameters.items()}
+        weights = {name: as_array(parameter) for name, parameter in self._parameters.items()}
         moments = self._optimizer.moments({**self._parameters, **critic})
         moments["steps"] = np.array(self._optimizer.steps(self._parameters), np.float32)
         for name, parameter in critic.items():
@@ -268,7 +268,7 @@ class BasePolicy(ABC):
         return torch.from_numpy(np.concatenate(arrays)).to(self._device)
 
 
-def _as_array(parameter: torch.Tensor) -> NDArray[Any]:
+def as_array(parameter: torch.Tensor) -> NDArray[Any]:
     """The parameter as an array, a view if it is on the CPU; bfloat16, which numpy lacks, as its bits."""
     return parameter.detach().cpu().view(torch.uint16).numpy() if parameter.dtype == torch.bfloat16 else array(parameter)
 
