@@ -107,14 +107,14 @@ KINDS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }  # fmt: skip
 
 
-def make_kind(kind: str, folder: Path) -> Path:
+def make_kind(kind: str, folder: Path, **others: Any) -> Path:
     """Write a random model of a kind, in fp32 and without a tokenizer."""
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     class_name, more = KINDS[kind]
     settings = {} if more.get("plain") else dict(SHAPE)
     settings |= {name: value for name, value in more.items() if name != "plain"}
-    settings = {name: value for name, value in settings.items() if value is not ABSENT}
+    settings = {name: value for name, value in settings.items() if value is not ABSENT} | others
     torch.manual_seed(0)
     model = transformers.AutoModelForCausalLM.from_config(getattr(transformers, f"{class_name}Config")(**settings))
     for name, parameter in model.named_parameters():

@@ -84,19 +84,20 @@ def open_policy(
     policy: TorchPolicy | GenericPolicy | MlxPolicy
     if isinstance(configuration, GenericConfig):
         choice = choose_torch_device(device, configuration.model_type)
-        policy = _open_generic(folder, choice, threads, training or TrainingMode(), short)
+        policy = open_generic(folder, choice, threads, training or TrainingMode(), short)
     else:
         choice = choose_device(device)
-        policy = _open_fast(folder, choice, threads, training or TrainingMode(), short)
+        policy = open_fast(folder, choice, threads, training or TrainingMode(), short)
     return OpenedPolicy(
         policy=policy, tokenizer=tokenizer, backend=choice.backend, device=choice.device, reason=choice.reason,
         threads=threads if choice.backend == "torch" else 1,
     )  # fmt: skip
 
 
-def _open_fast(
+def open_fast(
     folder: Path, choice: DeviceChoice, threads: int, training: TrainingMode, short: Callable[[str], None]
 ) -> Union["TorchPolicy", "MlxPolicy"]:
+    """Load a model that the fast path computes. Raises ModelError and MemoryShort."""
     if choice.backend == "MLX":
         from waggle.models.mlx.policy import MlxPolicy
 
@@ -109,9 +110,10 @@ def _open_fast(
     return TorchPolicy(folder, device=choice.device, training=training, short=short)
 
 
-def _open_generic(
+def open_generic(
     folder: Path, choice: DeviceChoice, threads: int, training: TrainingMode, short: Callable[[str], None]
 ) -> "GenericPolicy":
+    """Load a model with transformers. Raises ModelError and MemoryShort."""
     import torch
 
     from waggle.models.generic.policy import GenericPolicy

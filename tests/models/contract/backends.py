@@ -76,6 +76,8 @@ class Backend:
 
             return TorchPolicy(folder, device="cuda" if self.name == "cuda" else "cpu", training=TrainingMode(**training))
         if self.name == "generic":
+            if training.get("method") == "lora":
+                pytest.importorskip("peft")
             from waggle.models.generic.policy import GenericPolicy
 
             return GenericPolicy(folder, training=TrainingMode(**training))
