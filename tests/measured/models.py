@@ -132,7 +132,9 @@ def measure_speed(options: argparse.Namespace) -> dict[str, object]:
                 seconds[name].append(_round_seconds(policy, options.vocabulary))
     figures: dict[str, object] = {"shape": f"{options.layers} x {options.hidden}, {options.vocabulary} tokens"}
     for name, rounds in seconds.items():
-        figures[f"sampling_s_{name}"], figures[f"learning_s_{name}"] = (round(median(part), 2) for part in zip(*rounds[1:]))
+        figures[f"sampling_s_{name}"], figures[f"learning_s_{name}"] = (
+            round(median(part), 2) for part in zip(*rounds[1:], strict=True)
+        )
     whole = {name: median(sum(each) for each in rounds[1:]) for name, rounds in seconds.items()}
     return figures | {"generic_over_fast": round(whole["generic"] / whole["fast"], 3)}
 
