@@ -25,7 +25,10 @@ from statistics import median
 
 import figures_file
 
-sys.path[:0] = [str(figures_file.ROOT / "app"), str(figures_file.ROOT / "tests")]
+sys.path[:1] = [
+    str(figures_file.ROOT / "app"),
+    str(figures_file.ROOT / "tests"),
+]  # not this folder, whose models.py is no package
 FILE = Path(__file__).with_suffix(".json")
 EQUAL = 1e-4  # of a log-prob
 QUESTIONS, GROUP, TOKENS, PROMPT, REPEATS = 4, 8, 16, 40, 3
