@@ -18,6 +18,7 @@ from waggle.models.shared.training_mode import Method, Precision, TrainingMode
 
 USABLE_SHARE = 0.85  # of the free memory; the rest is for other programs
 PROGRAM_BYTES = 600_000_000  # of Python and its libraries, without a model
+TRANSFORMERS_BYTES = 250_000_000  # of transformers and what it imports
 LOGIT_BYTES = 12  # of a logit and what is computed from it, see models/torch/fused_head.py
 ATTENTION_COPIES = 6  # of the attention scores, while the gradient of one layer is computed
 SMALL = 10_000_000  # weights of the largest model like the starter
@@ -169,7 +170,8 @@ def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: Tra
     caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
     answers = -(-work.questions // way.parts) * work.group_size
     answering = size * (count + caches * answers) + 12 * model.vocab_size * answers
-    return PROGRAM_BYTES + weights + moments + max(answering, gradient + copied + _activations(model, machine, work, way) + head)
+    program = PROGRAM_BYTES + (TRANSFORMERS_BYTES if isinstance(model, GenericConfig) else 0)
+    return program + weights + moments + max(answering, gradient + copied + _activations(model, machine, work, way) + head)
 
 
 def _activations(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> int:

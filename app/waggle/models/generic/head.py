@@ -1,4 +1,4 @@
-"""Log-probs and the gradient of the objective, a few rows at a time, through any head; see `torch/fused_head.py`.
+"""Log-probs and the gradient of the objective, a few rows at a time, through any head; see `models/torch/fused_head.py`.
 
 The gradient is computed in the forward pass, while the logits of those rows exist: that of the head's own weights is added to
 their `.grad` at once. So `backward` must follow, once and unscaled.

@@ -1,6 +1,6 @@
 """What every torch policy does in the same way: batches that fit into memory, the objective, the optimizer, the saved state.
 
-A subclass opens the model and computes its hidden states; see `torch/policy.py` and `generic/policy.py`.
+A subclass opens the model and computes its hidden states; see `models/torch/policy.py` and `models/generic/policy.py`.
 """
 
 import zlib
