@@ -91,9 +91,9 @@ def _measure_kind(kind: str, folder: Path, untrained: dict[str, str], unequal: d
         is_generic = isinstance(generic_config.read_any(folder), GenericConfig)
         open_here = backend.open_generic if is_generic else backend.open_fast
         policy = open_here(folder, backend.DeviceChoice("torch", "cpu", ""), 1, TrainingMode(), nothing)
-        groups, asked = batches(), prompts(4)
-        rows = sample(policy, asked, group_size=4)
-        texts = [TokenizedGroup(text, tuple(each.tokens for each in row)) for text, row in zip(asked, rows, strict=True)]
+        groups, questions = batches(), prompts(4)
+        rows = sample(policy, questions, group_size=4)
+        texts = [TokenizedGroup(text, tuple(each.tokens for each in row)) for text, row in zip(questions, rows, strict=True)]
         ours = [*policy.logprobs(groups, 1.0), *(np.concatenate([each.logp for each in row]) for row in rows)]
         model = reference(folder)
         with torch.no_grad():

@@ -156,8 +156,8 @@ def test_saved_weights_are_the_file_of_a_model(folders, kind, tmp_path):
     weights, _ = policy.state()
     shutil.copy(folders[kind] / "config.json", tmp_path)
     save_file({name: torch.from_numpy(array.copy()) for name, array in weights.items()}, tmp_path / "model.safetensors")
-    again = GenericPolicy(tmp_path)
-    for ours, theirs in zip(again.logprobs(groups(), 1.0), policy.logprobs(groups(), 1.0), strict=True):
+    reopened = GenericPolicy(tmp_path)
+    for ours, theirs in zip(reopened.logprobs(groups(), 1.0), policy.logprobs(groups(), 1.0), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 

@@ -17,7 +17,7 @@ from waggle.models.shared.generic_config import transformers_config
 from waggle.models.shared.model_config import ANOTHER
 from waggle.models.shared.weight_files import STORED, StoredArray, is_bits
 
-AGAIN = "Copy or download it again."
+COPY_AGAIN = "Copy or download it again."
 
 
 def load(folder: Path, precision: torch.dtype) -> Any:
@@ -33,7 +33,7 @@ def load(folder: Path, precision: torch.dtype) -> Any:
         arrays = weight_files.arrays_by_name(folder)
         stored = {name: _tensor(array.read()) for name, array in arrays.items() if array.precision in STORED}
     except (OSError, SafetensorError) as error:
-        raise ModelError(f"The model in {folder} cannot be read: {error}.", AGAIN) from error
+        raise ModelError(f"The model in {folder} cannot be read: {error}.", COPY_AGAIN) from error
     try:
         model, report = model_class.from_pretrained(
             None, config=config, state_dict=stored, dtype=precision, output_loading_info=True, ignore_mismatched_sizes=True,
@@ -68,14 +68,14 @@ def _require_complete(folder: Path, model: Any, report: Mapping[str, Any], array
     """Raise ModelError if a weight is missing, or is another than the configuration says."""
     for name, stored, expected in report["mismatched_keys"]:
         problem = f"{name} is {list(stored)}, and its config.json says {list(expected)}"
-        raise ModelError(f"The model in {folder} cannot be read: {problem}.", AGAIN)
+        raise ModelError(f"The model in {folder} cannot be read: {problem}.", COPY_AGAIN)
     tied = model.all_tied_weights_keys
     missing = sorted(name for name in report["missing_keys"] if tied.get(name) in (None, *report["missing_keys"]))
     if not missing:
         return
     for precision in {array.precision for array in arrays.values()} - STORED.keys():
         raise ModelError(f"Waggle does not know weights in {precision}.", f"It knows {', '.join(STORED)}.")
-    raise ModelError(f"The model in {folder} cannot be read: {missing[0]} is not there.", AGAIN)
+    raise ModelError(f"The model in {folder} cannot be read: {missing[0]} is not there.", COPY_AGAIN)
 
 
 def _require_tied(folder: Path, model: Any, stored: Mapping[str, torch.Tensor]) -> None:
