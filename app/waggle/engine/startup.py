@@ -34,7 +34,7 @@ from waggle.engine.system.resource_limits import ResourceLimits, make_room, shar
 from waggle.engine.training_loop import Progress, TrainingPlan
 from waggle.models.backend import OpenedPolicy, open_policy, threads_for
 from waggle.models.memory_fit import DeviceCapacity, MemoryFit
-from waggle.models.shared import model_config
+from waggle.models.shared import generic_config
 from waggle.models.shared.model_config import ModelConfig
 from waggle.models.shared.training_mode import Method, TrainingMode
 from waggle.models.storage import checkpoint, hub_cache, hub_download, starters
@@ -151,7 +151,7 @@ async def prepare_node(
         home, opened, recording_policy, (saved, checkpoint_round), partial(_make_room, home, computer, folder), publisher
     )
     is_starter = starters.is_starter(folder)
-    rules = _round_settings(chosen, charter, model_config.read(folder), fit.training.method, is_starter=is_starter)
+    rules = _round_settings(chosen, charter, generic_config.read_any(folder), fit.training.method, is_starter=is_starter)
     form = form_choice.settled_form(chosen.model.prompt_form, is_starter, node, home.model.prompt_form)
     if form is None:
         publisher.publish(events.Preparing(part=TRYING_FORMS, done=4, parts=len(PARTS), long=True))
@@ -241,7 +241,9 @@ async def _fit_and_open(
 ) -> tuple[DeviceCapacity, MemoryFit, OpenedPolicy]:  # fmt: skip
     loop = asyncio.get_running_loop()
     machine = await loop.run_in_executor(policy_thread, model_fit.measure_machine, chosen)
-    fit = model_fit.fit_model(machine, model_config.read(folder), chosen, checkpoint.method_of(home.model.checkpoints), parts_for)
+    fit = model_fit.fit_model(
+        machine, generic_config.read_any(folder), chosen, checkpoint.method_of(home.model.checkpoints), parts_for
+    )
     return machine, fit, await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, fit.training, publisher))
 
 

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Union
 
 from waggle.core import cuda_download
 from waggle.core.errors import ModelError
-from waggle.models.shared import model_config
+from waggle.models.shared import generic_config
+from waggle.models.shared.generic_config import GenericConfig
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.tokenizer import Tokenizer
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.rl.batch import nothing
 
 if TYPE_CHECKING:
+    from waggle.models.generic.policy import GenericPolicy
     from waggle.models.mlx.policy import MlxPolicy
     from waggle.models.torch.policy import TorchPolicy
 
@@ -29,7 +31,7 @@ WRONG = "a product of two small matrices came out wrong"
 class OpenedPolicy:
     """A policy with its tokenizer and device. Use it only in the thread that opened it."""
 
-    policy: Union["TorchPolicy", "MlxPolicy"]
+    policy: Union["TorchPolicy", "GenericPolicy", "MlxPolicy"]
     tokenizer: Tokenizer
     backend: str
     device: str
@@ -73,20 +75,29 @@ def open_policy(
 ) -> OpenedPolicy:
     """Load a model folder. Imports torch, which takes seconds, or MLX, which does not. Raises ModelError.
 
+    What the fast path does not compute is opened with transformers, always on torch.
+
     `short` is called with one sentence whenever memory ran short, so that batches are smaller from then on.
     """
-    tokenizer = load_tokenizer(folder, rows=model_config.read(folder).vocab_size)  # MLX checks no bounds: larger ids may crash
-    choice = choose_device(device)
-    policy = _policy(folder, choice, threads, training or TrainingMode(), short)
+    configuration = generic_config.read_any(folder)
+    tokenizer = load_tokenizer(folder, rows=configuration.vocab_size)  # MLX checks no bounds: larger ids may crash
+    policy: TorchPolicy | GenericPolicy | MlxPolicy
+    if isinstance(configuration, GenericConfig):
+        choice = choose_torch_device(device, configuration.model_type)
+        policy = open_generic(folder, choice, threads, training or TrainingMode(), short)
+    else:
+        choice = choose_device(device)
+        policy = open_fast(folder, choice, threads, training or TrainingMode(), short)
     return OpenedPolicy(
         policy=policy, tokenizer=tokenizer, backend=choice.backend, device=choice.device, reason=choice.reason,
         threads=threads if choice.backend == "torch" else 1,
     )  # fmt: skip
 
 
-def _policy(
+def open_fast(
     folder: Path, choice: DeviceChoice, threads: int, training: TrainingMode, short: Callable[[str], None]
 ) -> Union["TorchPolicy", "MlxPolicy"]:
+    """Load a model that the fast path computes. Raises ModelError and MemoryShort."""
     if choice.backend == "MLX":
         from waggle.models.mlx.policy import MlxPolicy
 
@@ -97,6 +108,27 @@ def _policy(
 
     torch.set_num_threads(threads)
     return TorchPolicy(folder, device=choice.device, training=training, short=short)
+
+
+def open_generic(
+    folder: Path, choice: DeviceChoice, threads: int, training: TrainingMode, short: Callable[[str], None]
+) -> "GenericPolicy":
+    """Load a model with transformers. Raises ModelError and MemoryShort."""
+    import torch
+
+    from waggle.models.generic.policy import GenericPolicy
+
+    torch.set_num_threads(threads)
+    return GenericPolicy(folder, device=choice.device, training=training, short=short)
+
+
+def choose_torch_device(requested_device: str, model_type: str) -> DeviceChoice:
+    """The device for a model that only transformers computes. Raises ModelError."""
+    try:
+        device, reason = _torch_device("auto" if requested_device == "mlx" else requested_device)
+    except ImportError as error:
+        raise ModelError(f"Models of type {model_type} need torch, which is not installed.", "Choose another model.") from error
+    return DeviceChoice("torch", device, reason)
 
 
 def choose_device(requested_device: str) -> DeviceChoice:

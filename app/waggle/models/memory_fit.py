@@ -11,12 +11,14 @@ from typing import Any
 
 from waggle.core.errors import ModelError
 from waggle.models.shared.adaptive_batch import PASS_BYTES
+from waggle.models.shared.generic_config import GenericConfig
 from waggle.models.shared.lora import RANK
 from waggle.models.shared.model_config import ModelConfig
 from waggle.models.shared.training_mode import Method, Precision, TrainingMode
 
 USABLE_SHARE = 0.85  # of the free memory; the rest is for other programs
 PROGRAM_BYTES = 600_000_000  # of Python and its libraries, without a model
+TRANSFORMERS_BYTES = 250_000_000  # of transformers and what it imports
 LOGIT_BYTES = 12  # of a logit and what is computed from it, see models/torch/fused_head.py
 ATTENTION_COPIES = 6  # of the attention scores, while the gradient of one layer is computed
 SMALL = 10_000_000  # weights of the largest model like the starter
@@ -135,8 +137,8 @@ def fast_precision(model: ModelConfig, machine: DeviceCapacity) -> Precision:
 
 
 def weights_of(model: ModelConfig) -> int:
-    """The number of a model's weights, without norms and biases."""
-    return _layers(model) + model.vocab_size * model.hidden_size * (1 if model.tie_word_embeddings else 2)
+    """The number of a model's weights, without norms and biases if they are counted from its configuration."""
+    return _layers(model) + _embeddings(model)
 
 
 def _ways(fast: Precision, backend: str) -> Iterator[TrainingMode]:
@@ -168,7 +170,8 @@ def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: Tra
     caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
     answers = -(-work.questions // way.parts) * work.group_size
     answering = size * (count + caches * answers) + 12 * model.vocab_size * answers
-    return PROGRAM_BYTES + weights + moments + max(answering, gradient + copied + _activations(model, machine, work, way) + head)
+    program = PROGRAM_BYTES + (TRANSFORMERS_BYTES if isinstance(model, GenericConfig) else 0)
+    return program + weights + moments + max(answering, gradient + copied + _activations(model, machine, work, way) + head)
 
 
 def _activations(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> int:
@@ -217,7 +220,15 @@ def _seconds(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: T
     return answering + written / (LEARNING_EFFICIENCY * speed) + learning
 
 
+def _embeddings(model: ModelConfig) -> int:
+    """The weights of embedding and head."""
+    return model.vocab_size * model.hidden_size * (1 if model.tie_word_embeddings else 2)
+
+
 def _layers(model: ModelConfig) -> int:
+    """The weights of all layers."""
+    if isinstance(model, GenericConfig):
+        return max(1, model.number_of_weights - _embeddings(model))
     attention = model.head_dim * (2 * model.num_attention_heads + 2 * model.num_key_value_heads)
     return model.num_hidden_layers * model.hidden_size * (attention + 3 * model.intermediate_size)
 

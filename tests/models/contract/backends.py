@@ -25,7 +25,7 @@ class Backend:
     @property
     def missing(self) -> str:
         """Why the backend cannot be tested here; empty if it can."""
-        library = "torch" if self.name in ("torch", "cuda") else "mlx"
+        library = "torch" if self.name in ("torch", "cuda", "generic") else "mlx"
         if find_spec(library) is None:
             return f"{library} is not installed"
         if self.name == "cuda":
@@ -43,7 +43,7 @@ class Backend:
         """Select the device of MLX for a test; skip the test if it is missing."""
         if self.missing:
             pytest.skip(self.missing)
-        if self.name in ("torch", "cuda"):
+        if self.name in ("torch", "cuda", "generic"):
             yield self
             return
         import mlx.core as mx
@@ -61,6 +61,10 @@ class Backend:
             from waggle.models.torch.decoding import TorchDecodingBatch
 
             return GraphDecodingBatch if self.name == "cuda" else TorchDecodingBatch
+        if self.name == "generic":
+            from waggle.models.generic.decoding import GenericDecodingBatch
+
+            return GenericDecodingBatch
         from waggle.models.mlx.decoding import MlxDecodingBatch
 
         return MlxDecodingBatch
@@ -71,6 +75,12 @@ class Backend:
             from waggle.models.torch.policy import TorchPolicy
 
             return TorchPolicy(folder, device="cuda" if self.name == "cuda" else "cpu", training=TrainingMode(**training))
+        if self.name == "generic":
+            if training.get("method") == "lora":
+                pytest.importorskip("peft")
+            from waggle.models.generic.policy import GenericPolicy
+
+            return GenericPolicy(folder, training=TrainingMode(**training))
         from waggle.models.mlx.policy import MlxPolicy
 
         return MlxPolicy(folder, training=TrainingMode(**training))
@@ -79,6 +89,7 @@ class Backend:
 BACKENDS = (
     Backend("torch"),
     Backend("cuda", logp=1e-4, gradient=1e-4, exact=False),
+    Backend("generic"),
     Backend("mlx"),
     Backend("metal", logp=2e-3, gradient=2e-3, exact=False),
 )

@@ -72,6 +72,7 @@ def true_gradient(folder: Path, some: list[TrainingGroup]) -> dict[str, np.ndarr
 
 def reference(folder: Path) -> Any:
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model.config.use_cache = False  # RWKV's would stand in the way of the gradient
     model.get_input_embeddings().padding_idx = None  # torch would leave one row without gradient
     return model
 

@@ -155,9 +155,12 @@ def test_a_file_longer_than_was_said_is_cut_off_and_refused(hub, tmp_path):
 
 def test_a_model_of_an_unknown_kind_is_refused_before_its_weights_come(hub, tmp_path):
     config = json.loads(hub.repositories[NAME]["config.json"])
-    hub.repositories[NAME]["config.json"] = json.dumps(config | {"model_type": "mamba"}).encode()
+    hub.repositories[NAME]["config.json"] = json.dumps(config | {"model_type": "t5"}).encode()
     error = refused(hub, tmp_path)
-    assert (error.title, error.advice) == ("Waggle does not know models of type mamba.", "It knows llama, qwen2, qwen3.")
+    assert (error.title, error.advice) == (
+        "Waggle does not know models of type t5.",
+        "It knows the language models of transformers. Choose another model.",
+    )
     assert hub.requests_for("model.safetensors") == []
     assert not (tmp_path / "bees/.downloading-tiny").exists()
 

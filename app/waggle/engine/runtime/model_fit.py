@@ -8,7 +8,7 @@ from waggle.core.errors import ModelError
 from waggle.core.settings import Settings
 from waggle.models import backend, memory_fit
 from waggle.models.memory_fit import DeviceCapacity, MemoryFit, Workload
-from waggle.models.shared import model_config
+from waggle.models.shared import generic_config
 from waggle.models.shared.model_config import ModelConfig
 from waggle.models.shared.training_mode import Method
 
@@ -54,7 +54,7 @@ def fit_model(
 def fit_sentence(machine: DeviceCapacity, chosen: Settings, folder: Path) -> str:
     """Whether and how the model in a folder fits, in one sentence; empty if it has no configuration yet."""
     try:
-        model = model_config.read(folder)
+        model = generic_config.read_any(folder)
     except ModelError:
         return ""
     try:
@@ -65,7 +65,7 @@ def fit_sentence(machine: DeviceCapacity, chosen: Settings, folder: Path) -> str
 
 def require_fit(folder: Path, chosen: Settings) -> None:
     """Raise ModelError if a model cannot be trained here. It needs the model's configuration only."""
-    fit_model(measure_machine(chosen), model_config.read(folder), chosen)
+    fit_model(measure_machine(chosen), generic_config.read_any(folder), chosen)
 
 
 def answer_limit(chosen: Settings, model: ModelConfig) -> int:

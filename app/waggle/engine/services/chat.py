@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import EngineError, Stopped, WaggleError
 from waggle.engine.services.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
-from waggle.models.shared import model_config
+from waggle.models.shared import generic_config
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.tokenizer import Tokenizer
 from waggle.models.tokenizer import load as load_tokenizer
@@ -216,7 +216,8 @@ class ChatService:
     def _prompts(self, command: commands.SendMessage) -> tuple[tuple[Ids, Ids], int]:
         """The prompts of the two models, and how many earlier turns do not fit into them. Raises EngineError and ModelError."""
         tokenizer = load_tokenizer(self.snapshots.folder)
-        room = min(MAX_CONTEXT_TOKENS, model_config.read(self.snapshots.folder).max_position_embeddings) - self._count(tokenizer)
+        context = generic_config.read_any(self.snapshots.folder).max_position_embeddings
+        room = min(MAX_CONTEXT_TOKENS, context) - self._count(tokenizer)
         words = command.words if tokenizer.has_chat_template else self.prompt_text(command.words)
         earlier = command.earlier if tokenizer.has_chat_template else ()
         for first in range(len(earlier) + 1):

@@ -18,7 +18,7 @@ from waggle.engine.storage import snapshot_archive
 from waggle.engine.system.resource_limits import GB, memory_used
 from waggle.models.backend import OpenedPolicy, open_policy, threads_for
 from waggle.models.memory_fit import BYTES, fast_precision, measure
-from waggle.models.shared import model_config
+from waggle.models.shared import generic_config
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import WEIGHTS
 from waggle.models.storage import checkpoint
@@ -70,7 +70,7 @@ class Snapshots:
         weights = sum(path.stat().st_size for path in self.folder.glob("*.safetensors"))
         if weights > MAX_WEIGHT_BYTES:
             raise EngineError("This model is too large to be loaded a second time.", "Its answers are on the page Live.")
-        numbers = sum(math.prod(shape) for shape in model_config.read(self.folder).weights().values())
+        numbers = generic_config.read_any(self.folder).number_of_weights
         free, cap_gb = psutil.virtual_memory().available, self.computer().memory_gb
         allowed = cap_gb * GB - memory_used() if cap_gb else math.inf
         needs = {
@@ -91,7 +91,7 @@ class Snapshots:
         (training,) = self.trainings
         if training.precision == "float32":
             return self
-        if fast_precision(model_config.read(self.folder), measure("torch", "cpu", self.threads)) == "bfloat16":
+        if fast_precision(generic_config.read_any(self.folder), measure("torch", "cpu", self.threads)) == "bfloat16":
             return self
         return replace(self, trainings=(replace(training, precision="float32"), training))
 

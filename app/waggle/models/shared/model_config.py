@@ -1,4 +1,7 @@
-"""A model's configuration: config.json of Llama, Qwen2 and Qwen3. Refuses what the backends would compute wrongly."""
+"""A model's configuration for the fast path: config.json of Llama, Qwen2 and Qwen3.
+
+Raises `NotOnFastPathError` for what the backends would compute wrongly; `generic_config` reads those that transformers computes.
+"""
 
 import json
 import math
@@ -20,6 +23,10 @@ PRECISIONS = ("float32", "bfloat16", "float16")
 ANOTHER = "Choose another model."  # downloading again would not help
 Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]  # more than any model has
 Layers = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+
+
+class NotOnFastPathError(ModelError):
+    """A model that Waggle's own forward pass would compute wrongly. transformers may compute it."""
 
 
 class RopeConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +102,10 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
         if self.mlp_bias and self.model_type == "llama":
             yield from (f"mlp.{name}" for name in ("gate_proj", "up_proj", "down_proj"))
 
+    @property
+    def number_of_weights(self) -> int:
+        return sum(math.prod(shape) for shape in self.weights().values())
+
     def frequencies(self) -> NDArray[np.float32]:
         """(head_dim / 2,): the angle by which each pair of a head rotates per position."""
         plain = 1.0 / self.rope.rope_theta ** (np.arange(0, self.head_dim, 2, dtype=np.float32) / np.float32(self.head_dim))
@@ -107,14 +118,11 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(folder: Path) -> ModelConfig:
     """Read config.json of a folder. Raises ModelError if it is missing, malformed, or would be computed wrongly."""
-    path = folder / "config.json"
-    if not path.is_file():
-        raise ModelError(
-            f"There is no model in {folder}.", "Check `model.folder` in the settings, or remove it to use the starter."
-        )
-    raw = table_in(path)
+    raw = table_of(folder)
     if raw.get("model_type") not in ARCHITECTURES:
-        raise ModelError(f"Waggle does not know models of type {raw.get('model_type')}.", f"It knows {', '.join(ARCHITECTURES)}.")
+        raise NotOnFastPathError(
+            f"Waggle does not know models of type {raw.get('model_type')}.", f"It knows {', '.join(ARCHITECTURES)}."
+        )
     try:
         configuration = msgspec.convert(_complete(raw), ModelConfig)
         _check(configuration, raw)
@@ -122,6 +130,16 @@ def read(folder: Path) -> ModelConfig:
         raise _unreadable(folder, error) from error
     _require_computable(folder, configuration)
     return configuration
+
+
+def table_of(folder: Path) -> dict[str, Any]:
+    """The object in config.json of a model. Raises ModelError."""
+    path = folder / "config.json"
+    if not path.is_file():
+        raise ModelError(
+            f"There is no model in {folder}.", "Check `model.folder` in the settings, or remove it to use the starter."
+        )
+    return table_in(path)
 
 
 def table_in(path: Path) -> dict[str, Any]:
@@ -162,18 +180,23 @@ def _complete(raw: dict[str, Any]) -> dict[str, Any]:
 
 def _check(configuration: ModelConfig, raw: dict[str, Any]) -> None:
     """Raise ModelError for settings that the backends would compute wrongly."""
+    require_plain_weights(raw)
     if configuration.rope.rope_type not in ROPES or configuration.rope.partial_rotary_factor != 1.0:
-        raise ModelError(f"Waggle does not know {configuration.rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
+        raise NotOnFastPathError(f"Waggle does not know {configuration.rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
     windows = raw.get("use_sliding_window") and raw.get("sliding_window")
     some = bool(windows) and (raw.get("max_window_layers") or 28) < configuration.num_hidden_layers
     if "sliding_attention" in (raw.get("layer_types") or ()) or (some and not raw.get("layer_types")):
-        raise ModelError("Waggle does not know sliding attention.", "Choose a model without it.")
+        raise NotOnFastPathError("Waggle does not know sliding attention.", "Choose a model without it.")
     if configuration.hidden_act != "silu":
-        raise ModelError(f"Waggle does not know the activation {configuration.hidden_act}.", "Choose a plain model.")
-    if raw.get("quantization_config") or raw.get("quantization"):
-        raise ModelError("Waggle does not train quantised models.", "Choose the model that this one was made from.")
+        raise NotOnFastPathError(f"Waggle does not know the activation {configuration.hidden_act}.", "Choose a plain model.")
     if configuration.dtype not in PRECISIONS:
         raise ModelError(f"Waggle does not know weights in {configuration.dtype}.", f"It knows {', '.join(PRECISIONS)}.")
+
+
+def require_plain_weights(raw: dict[str, Any]) -> None:
+    """Raise ModelError for a quantised model."""
+    if raw.get("quantization_config") or raw.get("quantization"):
+        raise ModelError("Waggle does not train quantised models.", "Choose the model that this one was made from.")
 
 
 def _require_computable(folder: Path, configuration: ModelConfig) -> None:

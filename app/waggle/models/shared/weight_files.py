@@ -58,7 +58,7 @@ def arrays_in(path: Path) -> dict[str, StoredArray]:
 
 def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, StoredArray]:
     """The place of each weight of a model. Raises ModelError if one is missing or wrong, OSError and SafetensorError."""
-    there = _arrays_by_name(folder)
+    there = arrays_by_name(folder)
     if HEAD in there and HEAD not in shapes:
         there.setdefault(EMBEDDING, there[HEAD])  # tied weights may be saved under either name
         if there[HEAD].shape != there[EMBEDDING].shape or not np.array_equal(there[HEAD].read(), there[EMBEDDING].read()):
@@ -79,8 +79,11 @@ def files_of(folder: Path) -> list[Path]:
     return [folder / name for name in sorted({WEIGHTS} if (folder / WEIGHTS).exists() else set(_index(folder).values()))]
 
 
-def _arrays_by_name(folder: Path) -> dict[str, StoredArray]:
-    """The arrays of a model, where transformers looks for them: in one file, or in those that the index names."""
+def arrays_by_name(folder: Path) -> dict[str, StoredArray]:
+    """The arrays of a model, where transformers looks for them: in one file, or in those that the index names.
+
+    Raises ModelError, OSError and SafetensorError.
+    """
     files = {path.name: arrays_in(path) for path in files_of(folder)}
     if WEIGHTS in files:
         return files[WEIGHTS]

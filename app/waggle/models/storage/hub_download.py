@@ -25,7 +25,7 @@ import msgspec
 from waggle.core import paths, resumable_download
 from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
 from waggle.models import tokenizer_conversion
-from waggle.models.shared import model_config
+from waggle.models.shared import generic_config
 from waggle.models.shared.weight_files import INDEX, WEIGHTS
 from waggle.models.storage.hub_cache import UNFINISHED, lock_of
 
@@ -180,7 +180,7 @@ class _Download:
             if not (unfinished / file.name).is_file():
                 self._get(file, plan.commit)
             if file.name == "config.json":
-                self._require(model_config.read)
+                self._require(generic_config.read_any)
                 self._require(self._examine)
         os.replace(unfinished, self._model.folder)
         return self._model.folder
@@ -260,7 +260,7 @@ class _Download:
 def _words(folder: Path) -> object:
     from waggle.models import tokenizer
 
-    return tokenizer.load(folder, rows=model_config.read(folder).vocab_size)
+    return tokenizer.load(folder, rows=generic_config.read_any(folder).vocab_size)
 
 
 def plan_of(info: "ModelInfo") -> DownloadPlan:

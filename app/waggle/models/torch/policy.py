@@ -1,53 +1,32 @@
-"""The torch policy: samples with noise from the caller, and learns from packed groups, running each prompt once.
+"""The torch policy of the fast path: learns from packed groups, running each prompt once.
 
 The head runs on completion positions only. If memory runs short, batches are halved until they fit.
 """
 
 import contextlib
-import zlib
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from waggle.core.errors import ModelError
-from waggle.models.shared.adaptive_batch import AdaptiveBatch
-from waggle.models.shared.decoding import DecodingBatch, decode
+from waggle.models.shared.decoding import DecodingBatch
 from waggle.models.shared.packing import group_row
 from waggle.models.shared.training_mode import TrainingMode
-from waggle.models.shared.weight_files import is_bits, round_to
-from waggle.models.storage.checkpoint import Arrays
-from waggle.models.torch import fused_head, optimizers
+from waggle.models.torch import fused_head
+from waggle.models.torch.base_policy import BasePolicy
 from waggle.models.torch.cuda_graphs import CudaGraphs, GraphDecodingBatch
 from waggle.models.torch.decoding import TorchDecodingBatch
+from waggle.models.torch.fused_head import Objective
 from waggle.models.torch.memory import memory_errors
 from waggle.models.torch.model import TorchModel
-from waggle.models.torch.optimizers import array, tensor
 from waggle.models.torch.packing import Packing
-from waggle.rl.batch import (
-    Floats,
-    Ids,
-    SampledCompletion,
-    SamplingParams,
-    StepMetrics,
-    StepParams,
-    TokenizedGroup,
-    TrainingGroup,
-    nothing,
-)
-from waggle.rl.objective import clipped_objective, is_clipped
-from waggle.rl.random_streams import generator
+from waggle.rl.batch import Ids, SamplingParams, TokenizedGroup, nothing
 
 
-class TorchPolicy:
-    """A causal language model with its optimizer. Create and use it in one thread.
-
-    `short` is called with one sentence whenever memory ran short, so that batches are smaller from then on.
-    """
+class TorchPolicy(BasePolicy):
+    """A Llama, Qwen2 or Qwen3 model with its optimizer. Create and use it in one thread."""
 
     def __init__(
         self,
@@ -57,206 +36,38 @@ class TorchPolicy:
         training: TrainingMode | None = None,
         short: Callable[[str], None] = nothing,
     ) -> None:
-        self.training = training or TrainingMode()
-        self._device = torch.device(device)
+        training, place = training or TrainingMode(), torch.device(device)
         self._rows: Callable[..., DecodingBatch] = TorchDecodingBatch
-        if self._device.type == "cuda":
+        if place.type == "cuda":
             torch.backends.cuda.enable_cudnn_sdp(False)  # it caches a plan for every length, and may give NaN
             self._rows = partial(GraphDecodingBatch, CudaGraphs().begin)
         with memory_errors():
-            self._model = TorchModel(folder, self._device, self.training)
-            self._parameters = self._model.trained
-            self._optimizer = optimizers.optimizer_for(self.training, self._parameters)
-        self._critic: torch.nn.Linear | None = None  # created when a batch first has returns
-        self._steps = 0
-        self._batch_size = AdaptiveBatch(self.training, self._model.bytes_per_token, short)
+            self._model = TorchModel(folder, place, training)
+        super().__init__(self._model, place, training, short)
 
     @property
-    def steps(self) -> int:
-        return self._steps
+    def _hidden_size(self) -> int:
+        return self._model.configuration.hidden_size
 
-    @property
-    def parameters(self) -> int:
-        """The number of the model's weights."""
-        return sum(weight.numel() for weight in self._model.weights.values())
+    def _ready_to_decode(self, rows: int, params: SamplingParams) -> AbstractContextManager[None]:
+        if self._batch_size.rows is None:
+            return self._model.decoding(rows, params.pause_point)
+        self._rows = TorchDecodingBatch  # memory is short: CUDA graphs release theirs, and no faster copies of the weights
+        return contextlib.nullcontext()
 
-    @torch.no_grad()
-    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
-        """See `sapo.interfaces.Policy.sample`. Raises MemoryShort."""
-        return self._batch_size.sample(prompts, uniforms, params, self._sample)
+    def _decoding_batch(self, prompts: Sequence[Ids], group_size: int, params: SamplingParams) -> DecodingBatch:
+        return self._rows(self._model, self._device, prompts, group_size, params)
 
-    def _sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
-        group_size = len(uniforms) // len(prompts)
-        short = self._batch_size.rows is not None  # then without faster copies of the weights
-        ready = contextlib.nullcontext() if short else self._model.decoding(len(uniforms), params.pause_point)
-        if short:
-            self._rows = TorchDecodingBatch  # and CUDA graphs release their memory
-        with memory_errors(), ready:
-            sampled = decode(self._rows(self._model, self._device, prompts, group_size, params), uniforms, params)
-        return [sampled[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
+    def _logprobs(self, normed: torch.Tensor, targets: torch.Tensor, temperature: float) -> torch.Tensor:
+        return fused_head.logprobs(normed, self._model.head, targets, temperature, self.training.logits_at_once)
 
-    @torch.no_grad()
-    def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
-        """See `sapo.interfaces.Policy.logprobs`. Raises MemoryShort."""
+    def _objective_loss(
+        self, normed: torch.Tensor, targets: torch.Tensor, temperature: float, objective: Objective
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        at_once = self.training.logits_at_once
+        return fused_head.objective_loss(normed, self._model.head, targets, temperature, objective, at_once)
 
-        def measure(packing: Packing, hidden: torch.Tensor) -> torch.Tensor:
-            normed = self._model.final_norm(hidden)
-            return fused_head.logprobs(normed, self._model.head, packing.targets, temperature, self.training.logits_at_once)
-
-        return self._measure(texts, measure)
-
-    @torch.no_grad()
-    def values(self, texts: Sequence[TokenizedGroup]) -> list[Floats]:
-        """See `sapo.interfaces.Policy.values`. Raises MemoryShort."""
-        critic = self._critic
-        if critic is None:
-            return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
-        return self._measure(texts, lambda _, hidden: critic(self._model.final_norm(hidden).float())[:, 0])
-
-    def _measure(self, texts: Sequence[TokenizedGroup], measure: Callable[[Packing, torch.Tensor], torch.Tensor]) -> list[Floats]:
-        """Return (N,) for each group. `measure(packing, hidden)` returns one number for each completion token."""
-
-        def some(pieces: Sequence[TokenizedGroup]) -> Sequence[Floats]:
-            with memory_errors():
-                packing, hidden = self._hidden(pieces)
-                return packing.split(measure(packing, hidden))
-
-        return self._batch_size.measure(texts, some)
-
-    def step(self, batches: Sequence[TrainingGroup], params: StepParams) -> StepMetrics:
-        """See `sapo.interfaces.Policy.step`. Raises Stopped from a pause point, before anything changed.
-
-        Raises MemoryShort. Then some weights may have changed and others not, so the policy must be opened again.
-        """
-        if self._critic is None and any(batch.returns is not None for batch in batches):
-            self._make_critic()
-        trained = [*self._parameters.values(), *self._critic_parameters().values()]
-        try:
-            loss, clip = self._gradient(batches, params)
-            with memory_errors():
-                norm = torch.nn.utils.clip_grad_norm_(trained, params.max_gradient_norm)
-                params.pause_point()
-                if not torch.isfinite(norm):
-                    return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, applied=False)
-                self._optimizer.step(params.learning_rate)
-            self._steps += 1
-        finally:
-            self._forget_gradient()
-        return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=float(norm))
-
-    def _gradient(self, batches: Sequence[TrainingGroup], params: StepParams) -> tuple[float, float]:
-        """Compute the gradient of all batches; return their loss and clip fraction."""
-
-        def some(pieces: Sequence[TrainingGroup]) -> tuple[float, float]:
-            params.pause_point()
-            with memory_errors():
-                return self._learn(pieces, params)
-
-        return self._batch_size.learn(batches, self._forget_gradient, some)
-
-    def _forget_gradient(self) -> None:
-        for parameter in (*self._parameters.values(), *self._critic_parameters().values()):
-            parameter.grad = None
-
-    def state(self) -> tuple[Arrays, Arrays]:
-        """(trained weights, moments) under Hugging Face names; with LoRA the adapters only (models/shared/lora.py).
-
-        Weights have the precision in which they are kept, bfloat16 as its bits; all else is fp32. Moments are `exp_avg.NAME` and
-        `exp_avg_sq.NAME`, or `row.NAME` and `column.NAME`, with the number of `steps`. A value head is among the moments, so that
-        the weights stay a model file for any program: `critic.weight`, `critic.bias`, their moments, and `critic.steps`, because
-        it may be younger than the policy.
-        """
-        critic = self._critic_parameters()
-        weights = {name: _as_array(parameter) for name, parameter in self._parameters.items()}
-        moments = self._optimizer.moments({**self._parameters, **critic})
-        moments["steps"] = np.array(self._optimizer.steps(self._parameters), np.float32)
-        for name, parameter in critic.items():
-            moments[name] = array(parameter)
-            moments["critic.steps"] = np.array(self._optimizer.steps(critic), np.float32)
-        return weights, moments
-
-    @torch.no_grad()
-    def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
-        """Load a saved state. Removes each array from the arguments: two copies would need more memory than learning.
-
-        Ignores moments of another optimizer. Raises ModelError for the state of another model, and MemoryShort.
-        """
-        for name, parameter in self._parameters.items():
-            if name not in weights or weights[name].shape != parameter.shape:
-                raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
-        with memory_errors():
-            for name, parameter in self._parameters.items():
-                parameter.copy_(tensor(_fit_to(weights.pop(name), parameter, name, steps)))
-            self._optimizer.restore(self._parameters, moments, int(moments.get("steps", steps)))
-            self._drop_critic()
-            if "critic.weight" in moments:
-                critic = self._make_critic()
-                for name, parameter in critic.items():
-                    parameter.copy_(torch.from_numpy(moments.pop(name)))
-                self._optimizer.restore(critic, moments, int(moments["critic.steps"]))
-        self._steps = steps
-
-    def _make_critic(self) -> dict[str, torch.nn.Parameter]:
-        """Create the value head (D -> 1). It is zero at first, so its estimates are 0."""
-        self._critic = torch.nn.Linear(self._model.configuration.hidden_size, 1, dtype=torch.float32, device=self._device)
-        torch.nn.init.zeros_(self._critic.weight)
-        torch.nn.init.zeros_(self._critic.bias)
-        parameters = self._critic_parameters()
-        self._optimizer.add(parameters)
-        return parameters
-
-    def _drop_critic(self) -> None:
-        self._optimizer.drop(self._critic_parameters())
-        self._critic = None
-
-    def _critic_parameters(self) -> dict[str, torch.nn.Parameter]:
-        if self._critic is None:
-            return {}
-        return {f"critic.{name}": parameter for name, parameter in self._critic.named_parameters()}
-
-    def _learn(self, batches: Sequence[TrainingGroup], params: StepParams) -> tuple[float, float]:
-        """Add the gradient of some groups; return their loss and clip fraction."""
-        advantage = self._concatenate([batch.advantage for batch in batches])  # (N,)
-        weight = self._concatenate([batch.weight for batch in batches])
-        known = [batch.old_logp for batch in batches if batch.old_logp is not None]  # all of them have one, or none
-        old = self._concatenate(known) if known else None
-
-        def objective(logp: torch.Tensor, rows: slice) -> torch.Tensor:
-            reference = logp.detach() if old is None else old[rows]  # one update per batch: ratio 1, no second forward pass
-            loss: torch.Tensor = clipped_objective(torch, logp, reference, advantage[rows], weight[rows], params.clip)
-            return loss
-
-        packing, hidden = self._hidden(batches)
-        normed = self._model.final_norm(hidden)
-        loss, logp = fused_head.objective_loss(
-            normed, self._model.head, packing.targets, params.temperature, objective, self.training.logits_at_once
-        )
-        returns = [batch.returns for batch in batches if batch.returns is not None]
-        if returns and self._critic is not None:
-            miss = self._critic(normed.detach().float())[:, 0] - self._concatenate(returns)  # the critic does not train the model
-            loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        cut = (is_clipped(logp, logp if old is None else old, advantage, params.clip) * weight).sum()
-        return float(loss.detach()), float(cut)
-
-    def _concatenate(self, arrays: Sequence[Floats]) -> torch.Tensor:
-        return torch.from_numpy(np.concatenate(arrays)).to(self._device)
-
-    def _hidden(self, texts: Sequence[TokenizedGroup]) -> tuple[Packing, torch.Tensor]:
-        """The layout, and the hidden states (N, D) that predict the completion tokens."""
+    def _normed_hidden(self, texts: Sequence[TokenizedGroup]) -> tuple[Packing, torch.Tensor]:
         packing = Packing([group_row(text) for text in texts], self._device, self._model.precision, self._model.sharing_heads)
         hidden = self._model.hidden(packing.tokens, packing.positions, packing.attend)
-        return packing, hidden.index_select(0, packing.sources)
-
-
-def _as_array(parameter: torch.Tensor) -> NDArray[Any]:
-    """The parameter as an array, a view if it is on the CPU; bfloat16, which numpy lacks, as its bits."""
-    return parameter.detach().cpu().view(torch.uint16).numpy() if parameter.dtype == torch.bfloat16 else array(parameter)
-
-
-def _fit_to(saved: NDArray[Any], parameter: torch.Tensor, name: str, steps: int) -> NDArray[Any]:
-    """A saved array for this parameter. fp32 becomes bfloat16 by stochastic rounding: rounding to the nearest would lose what was
-    learned."""
-    if parameter.dtype != torch.bfloat16 or is_bits(saved):
-        return saved
-    return round_to(saved, "BF16", generator(0, "restored", steps, zlib.crc32(name.encode())))
+        return packing, self._model.final_norm(hidden.index_select(0, packing.sources))

@@ -137,7 +137,7 @@ class ModelsView(QWidget):
         self._folder.clicked.connect(self._ask_for_folder)
         if not self._here:
             self._folder.hide()
-        words = tr("A Llama, Qwen2 or Qwen3 model of the Hugging Face hub by its name, or a transformers folder. "
+        words = tr("A language model of the Hugging Face hub by its name, or a transformers folder. "
                    "Every model keeps what it has learned, and you can come back to it.")  # fmt: skip
         fields = as_widget(row((self._name, 1), self._use, self._folder))
         return card(

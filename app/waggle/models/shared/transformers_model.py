@@ -1,0 +1,90 @@
+"""A model of transformers with the weights of a folder, read as Waggle reads them: safetensors only, and no code of the model.
+
+For `models/generic`, and for the export of what it trained. Imports torch and transformers.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+
+from waggle.core.errors import MemoryShort, ModelError
+from waggle.models.shared import weight_files
+from waggle.models.shared.generic_config import transformers_config
+from waggle.models.shared.model_config import ANOTHER
+from waggle.models.shared.weight_files import STORED, StoredArray, is_bits
+
+COPY_AGAIN = "Copy or download it again."
+
+
+def load(folder: Path, precision: torch.dtype) -> Any:
+    """A model in a precision, on the CPU, for evaluation. Raises ModelError, MemoryShort and torch's errors of memory."""
+    config = transformers_config(folder)
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    model_class = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    text_class = config.sub_configs.get("text_config")
+    if text_class is not None and model_class.config_class == text_class:  # the part of a model of texts and pictures
+        config = config.get_text_config()
+    try:
+        arrays = weight_files.arrays_by_name(folder)
+        stored = {name: _tensor(array.read()) for name, array in arrays.items() if array.precision in STORED}
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"The model in {folder} cannot be read: {error}.", COPY_AGAIN) from error
+    try:
+        model, report = model_class.from_pretrained(
+            None, config=config, state_dict=stored, dtype=precision, output_loading_info=True, ignore_mismatched_sizes=True,
+            attn_implementation="sdpa" if model_class._supports_sdpa else "eager",
+        )  # fmt: skip
+    except (torch.OutOfMemoryError, MemoryError, MemoryShort, RuntimeError):
+        raise
+    except Exception as error:  # a stranger's numbers, in any of transformers' models
+        raise ModelError(f"The model in {folder} cannot be opened: {_first_line(error)}.", ANOTHER) from error
+    _require_complete(folder, model, report, arrays)
+    _require_tied(folder, model, stored)
+    return model.eval()
+
+
+def in_files(model: Any) -> dict[str, torch.Tensor]:
+    """The weights of a model under the names and in the shapes that its files have, each once."""
+    from transformers.core_model_loading import revert_weight_conversion
+
+    tied = set(model.all_tied_weights_keys)
+    parameters = {name: weight.detach() for name, weight in model.state_dict().items() if name not in tied}
+    result: dict[str, torch.Tensor] = revert_weight_conversion(model, parameters)
+    return result
+
+
+def _tensor(values: NDArray[Any]) -> torch.Tensor:
+    """A tensor over the same memory; bits of bfloat16 become bfloat16."""
+    result = torch.from_numpy(values)
+    return result.view(torch.bfloat16) if is_bits(values) else result
+
+
+def _require_complete(folder: Path, model: Any, report: Mapping[str, Any], arrays: Mapping[str, StoredArray]) -> None:
+    """Raise ModelError if a weight is missing, or is another than the configuration says."""
+    for name, stored, expected in report["mismatched_keys"]:
+        problem = f"{name} is {list(stored)}, and its config.json says {list(expected)}"
+        raise ModelError(f"The model in {folder} cannot be read: {problem}.", COPY_AGAIN)
+    tied = model.all_tied_weights_keys
+    missing = sorted(name for name in report["missing_keys"] if tied.get(name) in (None, *report["missing_keys"]))
+    if not missing:
+        return
+    for precision in {array.precision for array in arrays.values()} - STORED.keys():
+        raise ModelError(f"Waggle does not know weights in {precision}.", f"It knows {', '.join(STORED)}.")
+    raise ModelError(f"The model in {folder} cannot be read: {missing[0]} is not there.", COPY_AGAIN)
+
+
+def _require_tied(folder: Path, model: Any, stored: Mapping[str, torch.Tensor]) -> None:
+    """Raise ModelError if two weights that should be one differ in the files."""
+    tied = (model._tied_weights_keys or {}) if getattr(model.config.get_text_config(), "tie_word_embeddings", False) else {}
+    for name, other in tied.items():  # transformers itself would keep both
+        if name in stored and other in stored and not torch.equal(stored[name], stored[other]):
+            raise ModelError(f"The model in {folder} cannot be read: its head is not its embedding, as it says.", ANOTHER)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

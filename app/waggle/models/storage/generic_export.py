@@ -1,0 +1,68 @@
+"""Export of a model that transformers computes: its own files again, under the names that other programs expect."""
+
+import json
+import zlib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from waggle.models.shared import lora, model_config, transformers_model, weight_files
+from waggle.models.storage.checkpoint import ADAPTERS
+from waggle.rl.random_streams import generator
+
+PRECISIONS = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
+
+
+def write_model(base: Path, checkpoint: Path, folder: Path, *, adapted: bool) -> None:
+    """Write the weights of a checkpoint, and a configuration with their precision. Adapters are added to the base's weights.
+
+    Raises ModelError, OSError and SafetensorError.
+    """
+    model = transformers_model.load(base, torch.float32)
+    learned_from = base if adapted else checkpoint
+    precision = _precision(learned_from)
+    learned = weight_files.load(checkpoint / (ADAPTERS if adapted else weight_files.WEIGHTS))
+    if adapted:
+        _add_adapters(model, learned)
+    else:
+        parameters = dict(model.named_parameters()) | dict(model.named_buffers())
+        with torch.no_grad():
+            for name, array in learned.items():
+                parameters[name].copy_(torch.from_numpy(weight_files.as_fp32(array)))
+    tensors = {name: weight for name, weight in transformers_model.in_files(model).items() if weight.is_floating_point()}
+
+    def rounded(name: str) -> NDArray[Any]:
+        noise = generator(0, "export", zlib.crc32(name.encode()))
+        return weight_files.round_to(tensors[name].contiguous().numpy().astype(np.float32), precision, noise)
+
+    shapes = {name: (precision, tuple(weight.shape)) for name, weight in tensors.items()}
+    weight_files.write(folder / weight_files.WEIGHTS, shapes, rounded)
+    table = model_config.table_of(base)
+    if table.get("model_type") != model.config.model_type:  # only the text model of one for texts and pictures was trained
+        table = json.loads(model.config.to_json_string())
+    table |= dict.fromkeys(("dtype", "torch_dtype"), PRECISIONS[precision])
+    (folder / "config.json").write_text(json.dumps(table, indent=2), encoding="utf-8")
+
+
+def _precision(folder: Path) -> str:
+    """The precision of most of the weights in a folder."""
+    counts = Counter[str]()
+    for array in weight_files.arrays_by_name(folder).values():
+        if array.precision in PRECISIONS:
+            counts[array.precision] += int(np.prod(array.shape))
+    return counts.most_common(1)[0][0]
+
+
+def _add_adapters(model: Any, adapters: dict[str, NDArray[Any]]) -> None:
+    from transformers.pytorch_utils import Conv1D
+
+    with torch.no_grad():
+        for name, module in model.named_modules():
+            a_name, b_name = lora.names(name)
+            if a_name in adapters:
+                change = lora.SCALE * torch.from_numpy(adapters[b_name] @ adapters[a_name])
+                module.weight += change.T if isinstance(module, Conv1D) else change

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Measure which models can be trained, and whether they are computed as transformers computes them; write models.json.
+
+    python3 tests/measured/models.py kinds
+    python3 tests/measured/models.py speed [--hidden 576 --layers 30 --vocabulary 49152]
+
+Each part replaces its own figures in models.json and keeps those of the others, with the commit that each was measured at.
+
+kinds   52 tiny random checkpoints of the kinds that people have, opened as the product opens them: `kinds_trained`, those that
+        take a step with finite figures and change; `kinds_equal_logp`, those whose log-probs, from groups and from decoding,
+        are those of transformers within 1e-4, beyond their sliding windows; with the names of the others, and why; and by kind
+        how groups run and how prompts are cached
+speed   one round of the same random Llama (the shape of SmolLM2-135M unless said otherwise) on the fast path and on the
+        generic one, in one thread, alternating: `generic_over_fast`, the ratio of their medians
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import figures_file
+
+sys.path[:1] = [
+    str(figures_file.ROOT / "app"),
+    str(figures_file.ROOT / "tests"),
+]  # not this folder, whose models.py is no package
+FILE = Path(__file__).with_suffix(".json")
+EQUAL = 1e-4  # of a log-prob
+QUESTIONS, GROUP, TOKENS, PROMPT, REPEATS = 4, 8, 16, 40, 3
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("part", choices=("kinds", "speed"))
+    parser.add_argument("--hidden", type=int, default=576)
+    parser.add_argument("--layers", type=int, default=30)
+    parser.add_argument("--vocabulary", type=int, default=49_152)
+    options = parser.parse_args()
+    figures_file.require_clean_tree()
+    measured = measure_kinds() if options.part == "kinds" else measure_speed(options)
+    figures = json.loads(FILE.read_text())["figures"] if FILE.exists() else {}
+    figures[options.part] = measured | {"commit": figures_file.source_commit()}
+    figures_file.write(Path(__file__).resolve(), figures)
+    return 0
+
+
+def measure_kinds() -> dict[str, object]:
+    import torch
+
+    from models.tiny_kinds import KINDS
+
+    torch.set_num_threads(1)
+    untrained: dict[str, str] = {}
+    unequal: dict[str, str] = {}
+    ways: dict[str, str] = {}
+    for kind in KINDS:
+        with tempfile.TemporaryDirectory() as folder:
+            ways[kind] = _measure_kind(kind, Path(folder), untrained, unequal)
+        print(kind, ways[kind], untrained.get(kind, "trained"), unequal.get(kind, "equal"), flush=True)
+    return {
+        "kinds": len(KINDS),
+        "kinds_trained": len(KINDS) - len(untrained),
+        "kinds_equal_logp": len(KINDS) - len(unequal),
+        "untrained": untrained,
+        "unequal": unequal,
+        "ways": ways,
+    }
+
+
+def _measure_kind(kind: str, folder: Path, untrained: dict[str, str], unequal: dict[str, str]) -> str:
+    """Add to the two tables why a kind failed, and return how it is computed."""
+    import numpy as np
+    import torch
+
+    from models.contract.groups import batches, prompts, reference, sample, true_logprobs
+    from models.tiny_kinds import make_kind
+    from waggle.core.errors import WaggleError
+    from waggle.models import backend
+    from waggle.models.shared import generic_config
+    from waggle.models.shared.generic_config import GenericConfig
+    from waggle.models.shared.training_mode import TrainingMode
+    from waggle.rl.batch import StepParams, TokenizedGroup, nothing
+
+    try:
+        make_kind(kind, folder)
+        is_generic = isinstance(generic_config.read_any(folder), GenericConfig)
+        open_here = backend.open_generic if is_generic else backend.open_fast
+        policy = open_here(folder, backend.DeviceChoice("torch", "cpu", ""), 1, TrainingMode(), nothing)
+        groups, questions = batches(), prompts(4)
+        rows = sample(policy, questions, group_size=4)
+        texts = [TokenizedGroup(text, tuple(each.tokens for each in row)) for text, row in zip(questions, rows, strict=True)]
+        ours = [*policy.logprobs(groups, 1.0), *(np.concatenate([each.logp for each in row]) for row in rows)]
+        model = reference(folder)
+        with torch.no_grad():
+            theirs = [true_logprobs(model, text).numpy() for text in (*groups, *texts)]
+        error = max(float(np.abs(mine - other).max()) for mine, other in zip(ours, theirs, strict=True))
+        if not error <= EQUAL:
+            unequal[kind] = f"log-probs differ by {error:.1g}"
+        before = {name: weight.copy() for name, weight in policy.state()[0].items()}
+        if not policy.step(groups, StepParams(learning_rate=1e-3)).applied:
+            untrained[kind] = "the gradient is not finite"
+        elif all(np.array_equal(before[name], weight) for name, weight in policy.state()[0].items()):
+            untrained[kind] = "no weight changed"
+    except (WaggleError, RuntimeError, ValueError, TypeError) as error:
+        untrained[kind] = unequal[kind] = f"{type(error).__name__}: {error}"
+        return "not opened"
+    return f"{policy.ways.layout}, cache {policy.ways.caching}" if is_generic else "fast path"
+
+
+def measure_speed(options: argparse.Namespace) -> dict[str, object]:
+    import torch
+    from transformers import AutoModelForCausalLM, LlamaConfig
+
+    from waggle.models.generic.policy import GenericPolicy
+    from waggle.models.torch.policy import TorchPolicy
+
+    torch.set_num_threads(1)
+    heads = options.hidden // 64
+    config = LlamaConfig(
+        vocab_size=options.vocabulary, hidden_size=options.hidden, intermediate_size=options.hidden * 8 // 3,
+        num_hidden_layers=options.layers, num_attention_heads=heads, num_key_value_heads=max(1, heads // 3),
+        tie_word_embeddings=True,
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+        policies = {"fast": TorchPolicy(Path(folder)), "generic": GenericPolicy(Path(folder))}
+        seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in policies}
+        for _ in range(1 + REPEATS):
+            for name, policy in policies.items():
+                seconds[name].append(_round_seconds(policy, options.vocabulary))
+    figures: dict[str, object] = {"shape": f"{options.layers} x {options.hidden}, {options.vocabulary} tokens"}
+    for name, rounds in seconds.items():
+        figures[f"sampling_s_{name}"], figures[f"learning_s_{name}"] = (
+            round(median(part), 2) for part in zip(*rounds[1:], strict=True)
+        )
+    whole = {name: median(sum(each) for each in rounds[1:]) for name, rounds in seconds.items()}
+    return figures | {"generic_over_fast": round(whole["generic"] / whole["fast"], 3)}
+
+
+def _round_seconds(policy: object, vocabulary: int) -> tuple[float, float]:
+    """The CPU seconds of sampling and of learning in one round."""
+    import numpy as np
+
+    from waggle.rl.batch import SamplingParams, StepParams, TrainingGroup
+
+    noise = np.random.default_rng(0)
+    prompts = [noise.integers(0, vocabulary, PROMPT - 5 * i).astype(np.int32) for i in range(QUESTIONS)]
+    uniforms = noise.random((QUESTIONS * GROUP, TOKENS), dtype=np.float32)
+    clock: Callable[[], float] = time.process_time
+    began = clock()
+    rows = policy.sample(prompts, uniforms, SamplingParams(max_new=TOKENS, stop=-1))
+    sampled = clock()
+    groups = [
+        TrainingGroup(prompt, tuple(each.tokens for each in row), *noise.random((2, GROUP * TOKENS), dtype=np.float32))
+        for prompt, row in zip(prompts, rows, strict=True)
+    ]
+    policy.step(groups, StepParams(learning_rate=1e-6))
+    return sampled - began, clock() - sampled
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
