@@ -75,7 +75,7 @@ def _decoded(model: GenericModel, texts: list[TokenizedGroup], caching: Caching)
     for i, tokens in enumerate(rows):
         forced[i, : len(tokens)] = torch.from_numpy(tokens)
     batch = GenericDecodingBatch(
-        model, caching, [text.prompt for text in texts], len(COMPLETIONS), SamplingParams(max_new=longest, stop=-1)
+        model, caching, [text.prompt for text in texts], len(COMPLETIONS), SamplingParams(max_new=longest, stops=(-1,))
     )
     columns = []
     for column in range(longest):
