@@ -153,7 +153,7 @@ def _round_seconds(policy: object, vocabulary: int) -> tuple[float, float]:
     uniforms = noise.random((QUESTIONS * GROUP, TOKENS), dtype=np.float32)
     clock: Callable[[], float] = time.process_time
     began = clock()
-    rows = policy.sample(prompts, uniforms, SamplingParams(max_new=TOKENS, stop=-1))
+    rows = policy.sample(prompts, uniforms, SamplingParams(max_new=TOKENS, stops=(-1,)))
     sampled = clock()
     groups = [
         TrainingGroup(prompt, tuple(each.tokens for each in row), *noise.random((2, GROUP * TOKENS), dtype=np.float32))

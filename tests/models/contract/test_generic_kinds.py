@@ -101,7 +101,7 @@ def test_a_stop_while_prompts_are_read_is_heard_between_two_layers(folders, kind
 
     policy, noise = GenericPolicy(folders[kind]), uniforms(1, "sample", 0, 2, 2, 4)
     with pytest.raises(Stopped):
-        policy.sample(prompts(2), noise, SamplingParams(max_new=4, stop=-1, pause_point=stop_at_the_third))
+        policy.sample(prompts(2), noise, SamplingParams(max_new=4, stops=(-1,), pause_point=stop_at_the_third))
     assert len(sample(policy, prompts(2), noise=noise, length=4)) == 2
 
 
