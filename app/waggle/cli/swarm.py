@@ -178,7 +178,7 @@ def _join(home: paths.Home, swarm: str) -> int:
     answers = ask(home, commands.ChooseSwarm(id=commands.new_id(), charter=charter), CREATE_SECONDS)
     if any(isinstance(event, KnownSwarms) for event in answers):  # the engine does not restart
         return _print("The engine is in this swarm already.")
-    return _print(f"The engine has joined {wait_for_swarm(home, charter, before.seq)}.")
+    return _print(f"The engine has joined {wait_for_swarm(home, charter, before.at)}.")
 
 
 def _described(swarm: SwarmDetails) -> str:
