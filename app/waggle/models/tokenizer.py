@@ -3,6 +3,8 @@
 Loaded with `tokenizers` itself, because transformers' AutoTokenizer silently replaces the pre-tokenizer of a qwen2 folder.
 """
 
+import itertools
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +26,10 @@ class Tokenizer:
 
     def __init__(self, tokenizer: tokenizers.Tokenizer, stop: int, chat: ChatTemplate | None = None) -> None:
         self._tokenizer, self._chat = tokenizer, chat
-        self._turn = [self._special(piece) for piece in chat.pieces_around(1)] if chat else []
+        self._lock = threading.Lock()  # the policy thread and those of Chat and Try it share what `_special` switches
+        self._pieces: dict[int, list[Ids]] = {}  # of the template, around so many messages
+        if chat:
+            self._pieces_around(chat, 1)
         marked = tokenizer.encode("a", add_special_tokens=True)
         self._first = np.asarray(marked.ids[: [*marked.special_tokens_mask, 0].index(0)], np.int32)  # such as BOS
         self._tokenizer.encode_special_tokens = True  # or "<|eos|>" in a peer's text would become a stop token
@@ -32,7 +37,8 @@ class Tokenizer:
 
     def encode(self, text: str) -> Ids:
         """Token ids (T,) of a text, with nothing added."""
-        return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int32)
+        with self._lock:
+            return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int32)
 
     def prompt(self, text: str) -> Ids:
         """Token ids (T,) of a plain text, after the tokens that preceded every training text (such as BOS)."""
@@ -43,7 +49,8 @@ class Tokenizer:
         """The largest token id that a prompt or completion can contain."""
         words = self._tokenizer.get_vocab(with_added_tokens=False).values()
         added = (token for token, each in self._tokenizer.get_added_tokens_decoder().items() if not each.special)
-        framed = (token for piece in (self._first, *self._turn) for token in piece.tolist())
+        template = itertools.chain.from_iterable(self._pieces.values())
+        framed = (token for piece in (self._first, *template) for token in piece.tolist())
         return int(max([self.stop, *words, *added, *framed]))
 
     @property
@@ -57,7 +64,12 @@ class Tokenizer:
         """
         if self._chat is None:
             return self.prompt(messages[-1])
-        return self._between([self._special(piece) for piece in self._chat.pieces_around(len(messages))], messages)
+        return self._between(self._pieces_around(self._chat, len(messages)), messages)
+
+    def _pieces_around(self, chat: ChatTemplate, count: int) -> list[Ids]:
+        if count not in self._pieces:
+            self._pieces[count] = [self._special(piece) for piece in chat.pieces_around(count)]
+        return self._pieces[count]
 
     def _between(self, pieces: Sequence[Ids], messages: Sequence[str]) -> Ids:
         """Join the template's pieces with messages. Messages are encoded as plain text, whatever they contain."""
@@ -68,9 +80,10 @@ class Tokenizer:
 
     def _special(self, text: str) -> Ids:
         """Token ids of a piece of the template, in which special tokens are special."""
-        self._tokenizer.encode_special_tokens = False
-        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
-        self._tokenizer.encode_special_tokens = True
+        with self._lock:
+            self._tokenizer.encode_special_tokens = False
+            ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+            self._tokenizer.encode_special_tokens = True
         return np.asarray(ids, dtype=np.int32)
 
     def decode(self, ids: Ids) -> str:
@@ -79,7 +92,8 @@ class Tokenizer:
 
     def offsets(self, text: str) -> Ids:
         """(T, 2): the first and the last character (exclusive) of each token of the encoded text."""
-        return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).offsets, dtype=np.int32).reshape(-1, 2)
+        with self._lock:
+            return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).offsets, dtype=np.int32).reshape(-1, 2)
 
 
 def load(folder: Path, *, rows: int = LARGEST_TOKEN) -> Tokenizer:
