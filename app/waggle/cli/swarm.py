@@ -162,7 +162,7 @@ def _trial_lines(trial: ModelTrial) -> list[str]:
     too_long = [f"{trial.too_long} questions are longer than your model can read."] if trial.too_long else []
     return [
         "", *too_long,
-        f"Your model earned {trial.mean_reward:.2f} on average with {trial.questions} questions. One of its answers:",
+        f"Your model earned {trial.mean_reward:.2f} on average with {trial.questions} questions. Its best answer:",
         trial.example.question, trial.completion.text, f"-> {trial.completion.reward:g}",
     ]  # fmt: skip
 
