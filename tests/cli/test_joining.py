@@ -17,13 +17,14 @@ TARGET, EARLIER = "ab" * 32, "cd" * 32
 Join = Callable[..., int]
 
 
-def state(seq: int, ready: int, charter: str = EARLIER, **changes) -> State:
+def state(at: int, ready: int, charter: str = EARLIER, **changes) -> State:
+    """A State of this time; its engine was ready at the other."""
     swarm = "Ours" if charter == TARGET else "First light"
-    return State(seq=seq, phase="contributing", ready=replace(READY, seq=ready, charter=charter, swarm=swarm), **changes)
+    return State(at=at, phase="contributing", ready=replace(READY, at=ready, charter=charter, swarm=swarm), **changes)
 
 
-def preparing(seq: int, part: str) -> State:
-    return replace(state(seq, 5), phase="preparing", preparing=events.Preparing(part=part, done=0, parts=7))
+def preparing(at: int, part: str) -> State:
+    return replace(state(at, 5), phase="preparing", preparing=events.Preparing(part=part, done=0, parts=7))
 
 
 @pytest.fixture
@@ -56,8 +57,8 @@ def test_it_waits_until_the_engine_has_joined(join, capsys):
 
 @pytest.mark.parametrize("message", joining.UNDONE)
 def test_an_engine_that_comes_back_says_why_with_exit_code_1(join, capsys, message):
-    why = events.Warned(seq=17, title="Nobody has the questions.", advice=f"Try again later. {message}")
-    others = (events.Warned(seq=19, title="The disk is slow."), why, events.Warned(seq=9, title="Long ago."))
+    why = events.Warned(at=17, title="Nobody has the questions.", advice=f"Try again later. {message}")
+    others = (events.Warned(at=19, title="The disk is slow."), why, events.Warned(at=9, title="Long ago."))
     assert join(preparing(16, "Looking"), state(40, 35, warnings=others)) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -68,8 +69,10 @@ def test_an_engine_that_comes_back_says_why_with_exit_code_1(join, capsys, messa
     assert "The engine came back to First light. `waggle log` may have the reason." in words
 
 
-def test_an_engine_of_a_new_process_counts_from_1(join):
-    assert join(state(2, 0), state(9, 7, TARGET)) == 0
+@pytest.mark.parametrize("seq", [2, 9, 90])
+def test_an_engine_of_a_new_process_counts_its_events_from_1(join, seq):
+    arrived = state(30, 25, TARGET)
+    assert join(replace(arrived, seq=seq, ready=replace(arrived.ready, seq=1))) == 0
 
 
 def test_it_does_not_wait_for_ever(join, capsys, monkeypatch):

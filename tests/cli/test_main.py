@@ -101,7 +101,7 @@ def test_options_may_follow_the_invite_of_the_command_that_joins():
 
 
 @pytest.mark.parametrize("behind", [["goodbye", "--remove", "all", "--json"], ["--home", "elsewhere"]])
-@pytest.mark.parametrize("before", [[], ["--home", "here"], ["--invite"]])
+@pytest.mark.parametrize("before", [[], ["--home", "here"], ["--invite"], ["swarm", "preview"]])
 def test_nothing_stands_behind_a_link_whoever_launches_it_may_break_it_in_pieces(before, behind, capsys):
     with pytest.raises(SystemExit) as exit_info:
         main.parse([*before, "waggle://x", *behind])

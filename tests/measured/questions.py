@@ -38,7 +38,6 @@ FILE = Path(__file__).with_suffix(".json")
 HONEST, SENDERS = 4, (1, 4)
 UNBOUNDED = "default-without-balance"  # the default without the bound on one-sided answers
 ROUNDS_OF_MODEL, TOKENS = 6, 48
-FORM_PAY = 0.25  # as in the app
 
 
 def main() -> int:
@@ -80,6 +79,7 @@ def measure_truth() -> dict[str, object]:
 def measure_model(folder: Path) -> dict[str, object]:
     import torch
 
+    from waggle.engine.startup import FORM_PAY
     from waggle.models.backend import open_policy
     from waggle.rl.advantage import teaches
     from waggle.sapo import round as sapo
@@ -98,7 +98,7 @@ def measure_model(folder: Path) -> dict[str, object]:
             policy=opened.policy, tokenizer=opened.tokenizer, swarm=FakeSwarm(), verifier=verifier, charter=charter,
             origin=bytes(38), seed=0,
         )  # fmt: skip
-        rules = RoundSettings(max_new=TOKENS, context=2048, form_pay=0.25)
+        rules = RoundSettings(max_new=TOKENS, context=2048, form_pay=FORM_PAY)
         questions = [question for each in charter.specialties for question in verifier.held_out(each.dataset, "dev", 3)]
         trials = try_forms(node, rules, questions)
         node = replace(node, form=best_form(trials))
@@ -150,6 +150,7 @@ def measure_steering(rounds: int) -> dict[str, object]:
 
 def measure_form_pay(rounds: int) -> dict[str, object]:
     """Play both arms in a folder that is thrown away; alone, with the crumb span of the default."""
+    from waggle.engine.startup import FORM_PAY
     from waggle.practice.results import Book, Run
     from waggle_lab.study.comparison import FLOORED
 

@@ -1,5 +1,6 @@
 """Test that a trial log stores each number under its node, specialty and round."""
 
+import msgspec
 import pytest
 
 from practice.test_results import key
@@ -9,6 +10,7 @@ from waggle.practice.trial_log import TrialLog
 from waggle.sapo import first_success
 from waggle.sapo.evaluation import Score
 from waggle.sapo.stages import Learned
+from waggle.tasks.rollout_group import Completion, Verdict
 
 ORIGINS = [b"a" * 38, b"b" * 38]
 
@@ -61,6 +63,21 @@ def test_curves_are_means_of_ten_rounds_and_the_rest_of_those_that_remain():
     assert run.node_reward[0] == pytest.approx((0.45, 1.05))
     assert run.specialty_reward[0] == pytest.approx((0.45, 1.05))
     assert run.external_share == pytest.approx((0.225, 0.525))
+
+
+def test_a_group_that_teaches_only_by_the_pay_for_its_form_is_counted():
+    wrong, right = group("bf", (0.0, 0.0)), group("bf", (1.0, 0.0))
+    tagged = msgspec.structs.replace(
+        wrong,
+        form_pay=0.25,
+        group=msgspec.structs.replace(
+            wrong.group, completions=tuple(Completion(text=text, ended=True) for text in ("<answer>7</answer>", "7"))
+        ),
+        verdicts=(Verdict(reward=0.0, reason="", start=8, length=1), Verdict(reward=0.0, reason="")),
+    )
+    trial_log = log(1)
+    trial_log.record_round(0, 0, judged(0, tagged, wrong, right, right), learned(0.0))
+    assert result(trial_log).form_paid == (0.25,)
 
 
 def test_an_aha_names_its_teacher_by_number_and_one_without_a_teacher_none():

@@ -22,21 +22,20 @@ def state_now(home: paths.Home) -> State | None:
     return next((event.state for event in answers if isinstance(event, Snapshot)), None)
 
 
-def wait_for_swarm(home: paths.Home, charter: str, before: int) -> str:
+def wait_for_swarm(home: paths.Home, charter: str, since: float) -> str:
     """Wait until the engine has joined a swarm, and return the swarm's name; print each part of its preparation on stderr.
 
-    `before` is the `seq` of the State in which the swarm was chosen. Raises EngineError with the reason if the engine comes
-    back, and if it takes too long.
+    The swarm was chosen after `since` (unix seconds, of an event). Raises EngineError with the reason if the engine comes back,
+    and if it takes too long.
     """
     deadline, printed = time.monotonic() + JOIN_SECONDS, ""
     while time.monotonic() < deadline:
         state = state_now(home)
         if state is not None:
-            before = min(before, state.seq)  # less: another process of the engine, which counts from 1
-            if state.phase != "preparing" and state.ready is not None and state.ready.seq > before:
+            if state.phase != "preparing" and state.ready is not None and state.ready.at > since:
                 if state.ready.charter == charter:
                     return state.ready.swarm
-                raise _return_error(state, before)
+                raise _return_error(state, since)
             part = state.preparing.part if state.preparing is not None else ""
             if part and part != printed:
                 sys.stderr.write(f"{part}.\n")
@@ -45,9 +44,9 @@ def wait_for_swarm(home: paths.Home, charter: str, before: int) -> str:
     raise EngineError("The engine has not joined the swarm yet.", "`waggle ctl status` shows what it does.")
 
 
-def _return_error(state: State, before: int) -> EngineError:
+def _return_error(state: State, since: float) -> EngineError:
     """The reason why the engine is in its earlier swarm again."""
-    warnings = [warning for warning in state.warnings if warning.seq > before]
+    warnings = [warning for warning in state.warnings if warning.at > since]
     undone = [warning for warning in warnings if any(message in warning.advice for message in UNDONE)]
     reason = next(iter([*undone, *warnings]), None)
     swarm = state.ready.swarm if state.ready is not None else "its earlier swarm"

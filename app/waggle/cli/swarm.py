@@ -162,7 +162,7 @@ def _trial_lines(trial: ModelTrial) -> list[str]:
     too_long = [f"{trial.too_long} questions are longer than your model can read."] if trial.too_long else []
     return [
         "", *too_long,
-        f"Your model earned {trial.mean_reward:.2f} on average with {trial.questions} questions. One of its answers:",
+        f"Your model earned {trial.mean_reward:.2f} on average with {trial.questions} questions. Its best answer:",
         trial.example.question, trial.completion.text, f"-> {trial.completion.reward:g}",
     ]  # fmt: skip
 
@@ -178,7 +178,7 @@ def _join(home: paths.Home, swarm: str) -> int:
     answers = ask(home, commands.ChooseSwarm(id=commands.new_id(), charter=charter), CREATE_SECONDS)
     if any(isinstance(event, KnownSwarms) for event in answers):  # the engine does not restart
         return _print("The engine is in this swarm already.")
-    return _print(f"The engine has joined {wait_for_swarm(home, charter, before.seq)}.")
+    return _print(f"The engine has joined {wait_for_swarm(home, charter, before.at)}.")
 
 
 def _described(swarm: SwarmDetails) -> str:

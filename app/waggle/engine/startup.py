@@ -145,7 +145,7 @@ async def prepare_node(
         policy=recording_policy, tokenizer=opened.tokenizer, swarm=swarm, verifier=verifier, charter=charter,
         origin=identity.peer_id, seed=_seed(identity.peer_id), model=_model_name(folder, opened.policy.parameters),
         sharing=sharing.strategy(chosen.learning.sharing).make(), specialties=specialties,
-        mix=QuestionMix(saved.mix if saved else None),
+        mix=QuestionMix(saved.mix if saved and saved.charter == charter.digest.hex() else None),
     )  # fmt: skip
     saver = _round_saver(
         home, opened, recording_policy, (saved, checkpoint_round), partial(_make_room, home, computer, folder), publisher
@@ -156,7 +156,8 @@ async def prepare_node(
     if form is None:
         publisher.publish(events.Preparing(part=TRYING_FORMS, done=4, parts=len(PARTS), long=True))
         form = await asyncio.get_running_loop().run_in_executor(
-            policy_thread, form_choice.try_form, node, rules, _trial_questions(verifier, charter), home.model.prompt_form, gate
+            policy_thread,
+            lambda: form_choice.try_form(node, rules, _trial_questions(verifier, charter), home.model.prompt_form, gate),
         )
     node = replace(node, form=form_choice.form_of(form))
     snapshots = await asyncio.get_running_loop().run_in_executor(

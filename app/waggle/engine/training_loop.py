@@ -201,7 +201,7 @@ class TrainingLoop:
         while True:
             try:
                 if failures:
-                    self._node.verifier.questions(())
+                    self._node.verifier.revive()
                     self._call.report_blocker(None)
                 work()
             except VerifierError as error:

@@ -52,7 +52,8 @@ class PieceDownload:
         self.membership = Membership(charter, identity.peer_id, options.key)
         self._store = PieceStore(options.questions_folder, charter)
         self._own = identity.peer_id
-        self._peers = dict.fromkeys(map(peer_of, options.seeds))
+        self._named = set(map(peer_of, options.seeds))  # seeds and gateways
+        self._listed, self._connected = set[bytes](), set[bytes]()  # in the directory; now
         self._givers = set[bytes]()  # gave a piece
         self._silent = set[bytes]()  # did not answer
         self._false = set[bytes]()  # gave something else
@@ -81,7 +82,7 @@ class PieceDownload:
 
     async def _ask_peers(self, transport: Transport, sha256: bytes) -> bytes:
         """A piece from the first peer that gives it; empty if none does now."""
-        callable_peers = [peer_id for peer_id in self._peers if peer_id not in self._false and peer_id != self._own]
+        callable_peers = list((self._named | self._listed | self._connected) - self._false - {self._own})
         random.shuffle(callable_peers)
         callable_peers.sort(key=lambda peer_id: (peer_id not in self._givers, peer_id in self._silent))
         for peer_id in callable_peers[:MOST_PEERS]:
@@ -113,16 +114,16 @@ class PieceDownload:
     async def _read_directory(self, transport: Transport) -> None:
         with suppress(PeerAway):  # the peers that are connected remain
             entries = await transport.network.read_directory(directory.key_of(self.charter.digest, 0, 0))
-            self._peers.update(dict.fromkeys(entries))
+            self._listed = set(entries)
 
     def add_connected(self, peers: Sequence[ConnectedPeer]) -> None:
-        """Ask these peers, too."""
-        self._peers.update(dict.fromkeys(peer.peer_id for peer in peers))
+        """Ask these peers, too: all that are connected now."""
+        self._connected = {peer.peer_id for peer in peers}
 
     def add_gateway(self, peer_id: bytes, refusal: str) -> None:
         """Ask this gateway, too, unless it takes no part here."""
         if not refusal:
-            self._peers[peer_id] = None
+            self._named.add(peer_id)
 
     def _failure(self, missing: int, total: int) -> SwarmError:
         if self._false:

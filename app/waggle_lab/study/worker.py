@@ -118,14 +118,14 @@ def _setup(study: Study, part: Part, key: Key, folders: tuple[str, ...], charter
 @cache
 def charter_of(file: str) -> Charter:
     """The charter in a file; without a file, the charter of the first swarm, which ships with Waggle."""
-    return read_charter(Path(os.path.expanduser(file))) if file else first_swarm()
+    return read_charter(paths.expand_user(Path(file))) if file else first_swarm()
 
 
 @cache
 def _verifier(charter: str) -> Verifier:
-    home = Path(os.path.expanduser(charter)).absolute().parents[1]  # of a charter that Waggle stored, with its own questions
-    files = PieceStore(home / "questions", charter_of(charter)).files()
-    verifier = Verifier(charter_of(charter), files=files)
+    home = paths.Home(paths.expand_user(Path(charter)).absolute().parent.parent)  # of a charter that Waggle stored
+    opened = charter_of(charter)
+    verifier = Verifier(opened, files=PieceStore(home.questions, opened).files())
     atexit.register(verifier.close)
     return verifier
 

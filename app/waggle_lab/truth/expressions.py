@@ -1,5 +1,7 @@
 """Exact values of the arithmetic expressions in questions, and of the numbers in keys."""
 
+import functools
+import math
 import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
@@ -70,3 +72,9 @@ def rounded(value: Fraction, digits: int) -> Fraction:
     """A value rounded half up to this many significant digits."""
     quotient = Context(prec=GUARD_DIGITS).divide(Decimal(value.numerator), Decimal(value.denominator))
     return Fraction(Context(prec=digits, rounding=ROUND_HALF_UP).plus(quotient))
+
+
+@functools.cache
+def is_prime(number: int) -> bool:
+    """By trial division."""
+    return number > 1 and all(number % divisor for divisor in range(2, math.isqrt(number) + 1))

@@ -21,3 +21,10 @@ class Wording:
         if match is None:
             raise UnreadableQuestion(question[:80])
         return match.groupdict()
+
+
+def read(pattern: re.Pattern[str], question: str) -> re.Match[str]:
+    """The match of a whole question. Raises UnreadableQuestion."""
+    if match := pattern.fullmatch(question):
+        return match
+    raise UnreadableQuestion(f"not of the known form: {question[:80]!r}")

@@ -100,6 +100,12 @@ def test_a_trial_finds_the_form_whose_answers_can_be_read_and_is_stored(node: No
     assert form_choice.settled_form("auto", False, node, file) == choice
 
 
+def test_a_trial_in_which_nothing_can_be_read_is_made_again(node: Node, tmp_path: Path) -> None:
+    file = tmp_path / "prompt_form.json"
+    assert form_choice.try_form(node, RULES, [], file, nothing).readable == 0
+    assert form_choice.settled_form("auto", False, node, file) is None
+
+
 def test_a_trial_that_is_stopped_stores_nothing(node: Node, verifier: Verifier, tmp_path: Path) -> None:
     def stop() -> None:
         raise Stopped("now")

@@ -60,7 +60,7 @@ def test_a_home_in_a_swarm_that_ended_goes_to_the_shipped_one_and_says_so_once(h
     remember(home, JoinedSwarm(charter=OLD, seeds=(SEED,), created=True), active=OLD, before=OLD)
     warned = ended_swarms.leave_ended_swarms(home)
     assert warned is not None
-    assert f"{warned.title} {warned.advice}" == "Before has ended. Training goes on in First light. The page Swarms says why."
+    assert f"{warned.title} {warned.advice}" == "Before has ended. Training continues in First light. The page Swarms says why."
     assert warned.page == "swarms"
     after = joined_swarms.read(home.swarms)
     assert (after.active, after.before) == ("", "")

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from waggle.core import paths
+from waggle.core.settings import ModelSettings
+from waggle.engine.services.export import newest_trained
 from waggle.models.backend import open_policy
 from waggle.models.storage import checkpoint, starters
 
@@ -20,6 +22,15 @@ def test_a_home_that_trained_a_former_starter_continues_with_it(former: Path, tm
     save_a_round(tmp_path, former)
     assert starters.starter_of(tmp_path) == former
     assert starters.is_starter(former)
+
+
+@pytest.mark.parametrize("former", paths.former_starters(), ids=lambda folder: folder.name)
+def test_a_trained_former_starter_can_be_exported(former: Path, tmp_path: Path) -> None:
+    home = paths.Home(tmp_path).prepare()
+    save_a_round(home.model.checkpoints, former)
+    source = newest_trained(home, ModelSettings())
+    assert source.base == former
+    assert source.saved.round == 3
 
 
 def test_all_other_homes_train_the_starter_of_today(tmp_path: Path) -> None:

@@ -43,13 +43,15 @@ def settled_form(setting: str, is_starter: bool, node: Node, file: Path) -> Prom
 def try_form(
     node: Node, rules: RoundSettings, questions: Sequence[Question], file: Path, pause_point: Callable[[], None]
 ) -> PromptFormChoice:
-    """Try every form and store the best one for the next start. Runs in the policy thread; raises Stopped."""
+    """Try every form. Store the best one for the next start, unless no answer could be read. Runs in the policy thread; raises
+    Stopped."""
     trials = try_forms(node, rules, questions, pause_point=pause_point)
     form = best_form(trials)
     trial = next(trial for trial in trials if trial.form is form)
-    stored = StoredChoice(form=form.name, readable=trial.readable, total=trial.total)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    paths.write_atomically(file, msgspec.json.encode(stored))
+    if trial.readable:
+        stored = StoredChoice(form=form.name, readable=trial.readable, total=trial.total)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        paths.write_atomically(file, msgspec.json.encode(stored))
     return PromptFormChoice(form=form.name, why="trial", readable=trial.readable, total=trial.total)
 
 

@@ -89,8 +89,10 @@ def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
         raise ModelError(f"{chosen.name} is not on this computer yet.", "`waggle engine` downloads it.")
     if chosen.name:
         return hub_download.model_of(chosen.name, paths.models()).folder
-    starter = starters.starter_of(checkpoints) if checkpoints else paths.starter()
-    folder = Path(os.path.expanduser(chosen.folder)) if chosen.folder else starter
+    if chosen.folder:
+        folder = Path(os.path.expanduser(chosen.folder))
+    else:
+        folder = starters.starter_of(checkpoints) if checkpoints else paths.starter()
     for name in hub_download.missing({path.name for path in folder.iterdir()} if folder.is_dir() else set()):
         raise ModelError(
             f"There is no model in {folder}: {name} is missing.",

@@ -36,7 +36,7 @@ def leave_ended_swarms(home: paths.Home) -> events.Warned | None:
     joined_swarms.write(home.swarms, after)
     shipped = charters.first_swarm().name
     if before.active in names:
-        advice = f"Training goes on in {shipped}. The page Swarms says why."
+        advice = f"Training continues in {shipped}. The page Swarms says why."
         return events.Warned(title=f"{names[before.active]} has ended.", advice=advice, page="swarms")
     if before.entry(EARLIER_FIRST_SWARM):
         title = f"{shipped} begins anew: the answers to its questions are checked now."
@@ -58,7 +58,7 @@ def require_current(home: paths.Home, digest: str) -> None:
         raise CharterError(
             "This invite is to First light as it was before.",
             "Its questions had false answers, and members now agree on levels that were checked. "
-            "First light goes on with new questions, and needs no invite.",
+            "First light continues with new questions and needs no invite.",
         )
     if name := charters.ended_name(_charter_file(home, digest)):
         raise charters.ended(name)
@@ -72,7 +72,7 @@ def drop_other_specialties(chosen: Settings, change: Change) -> None:
 
 
 def _names(home: paths.Home, known: JoinedSwarms) -> dict[str, str]:
-    """The name of each swarm that ended, by its charter hash. The shipped swarm goes on."""
+    """The name of each swarm that ended, by its charter hash; without the shipped swarm, which continues."""
     named = {entry.charter: charters.ended_name(_charter_file(home, entry.charter)) for entry in known.entries}
     return {digest: name for digest, name in named.items() if name and digest != EARLIER_FIRST_SWARM}
 
@@ -82,7 +82,7 @@ def _charter_file(home: paths.Home, digest: str) -> Path:
 
 
 def _following(digest: str, names: dict[str, str]) -> str:
-    """Where a home goes on that was in this swarm. Empty: the swarm that ships."""
+    """The swarm in which a member of this swarm continues; empty: the shipped swarm."""
     if digest == EARLIER_FIRST_SWARM:
         return charters.first_swarm().digest.hex()
     return "" if digest in names else digest

@@ -315,7 +315,7 @@ class SwarmService:
         return (self._list(),)
 
     def _stored_charters(self) -> Iterator[Charter]:
-        """Every charter that can be read, and that of the current swarm, which may be elsewhere."""
+        """All readable charters, and the current swarm's, whose file may lie in another folder."""
         if current := self._current():
             yield current.charter
         for path in self._home.charters.glob("*.json"):

@@ -1,4 +1,4 @@
-"""The starters that Waggle ships: today's, and former ones, from which older homes go on training."""
+"""The starters that Waggle ships: the current one, and former ones, which older homes continue to train."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from waggle.models.storage import checkpoint
 
 
 def starter_of(checkpoints: Path) -> Path:
-    """The starter that the newest checkpoint began from; today's if there is no checkpoint, or another model's."""
+    """The starter that the newest checkpoint began from; the current one without a checkpoint of a starter."""
     saved = checkpoint.read_unverified(checkpoints)
     if saved is None or checkpoint.is_of(saved, checkpoint.base_of(paths.starter())):
         return paths.starter()
@@ -16,5 +16,5 @@ def starter_of(checkpoints: Path) -> Path:
 
 
 def is_starter(folder: Path) -> bool:
-    """Whether a model's folder is that of a starter, today's or a former one."""
+    """Whether a folder contains a starter of Waggle, the current one or a former one."""
     return folder == paths.starter() or folder in paths.former_starters()

@@ -105,7 +105,7 @@ class Verifier:
 
     def questions(self, keys: Sequence[QuestionKey]) -> list[Question]:
         """The questions of these keys, in order. Raises CharterError for a dataset or a level that the charter lacks."""
-        texts = self._texts(messages.GenerateQuestions(list(keys)))
+        texts = self._texts(messages.GenerateQuestions, keys)
         return [
             Question(dataset=key.dataset, seed=key.seed, text=text, level=key.level)
             for key, text in zip(keys, texts, strict=True)
@@ -113,7 +113,7 @@ class Verifier:
 
     def answers(self, keys: Sequence[QuestionKey]) -> list[str]:
         """A true answer to each question, for the laboratory and to show afterwards; see `questions`."""
-        return self._texts(messages.GenerateAnswers(list(keys)))
+        return self._texts(messages.GenerateAnswers, keys)
 
     def judge(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
         """A verdict for each completion. One that kills or stalls the child earns nothing, and the child is restarted.
@@ -188,11 +188,16 @@ class Verifier:
         with self._lock:
             self._child.end()
 
-    def _texts(self, request: messages.GenerateQuestions | messages.GenerateAnswers) -> list[str]:
-        reply = self._ask(request)
-        if not isinstance(reply, messages.Texts):
-            raise CharterError("A question cannot be made.", reply.reason if isinstance(reply, messages.Failed) else "")
-        return reply.texts
+    def _texts(
+        self, kind: type[messages.GenerateQuestions] | type[messages.GenerateAnswers], keys: Sequence[QuestionKey]
+    ) -> list[str]:
+        texts: list[str] = []
+        for batch in batched(keys, AT_ONCE):
+            reply = self._ask(kind(list(batch)))
+            if not isinstance(reply, messages.Texts):
+                raise CharterError("A question cannot be made.", reply.reason if isinstance(reply, messages.Failed) else "")
+            texts += reply.texts
+        return texts
 
     def _try(self, batch: Sequence[messages.Item]) -> list[Verdict] | None:
         try:

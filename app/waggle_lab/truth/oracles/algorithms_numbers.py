@@ -1,11 +1,10 @@
 """Oracles of algorithms on numbers: bases, primes, sums in letters and filters."""
 
-import functools
-import math
 import re
 from collections import Counter
 from decimal import Decimal
 
+from waggle_lab.truth.expressions import is_prime
 from waggle_lab.truth.interface import Oracle, UnreadableQuestion
 from waggle_lab.truth.question_text import Wording
 
@@ -66,15 +65,10 @@ def base_conversion(question: str, key: str) -> bool:
         return False
 
 
-@functools.cache
-def _is_prime(number: int) -> bool:
-    return number > 1 and all(number % divisor for divisor in range(2, math.isqrt(number) + 1))
-
-
 def count_primes(question: str, key: str) -> bool:
     """Whether the key is the count of primes by trial division."""
     parts = PRIMES.read(question)
-    return key == str(sum(map(_is_prime, range(int(parts["low"]), int(parts["high"]) + 1))))
+    return key == str(sum(map(is_prime, range(int(parts["low"]), int(parts["high"]) + 1))))
 
 
 def cryptarithm(question: str, key: str) -> bool:

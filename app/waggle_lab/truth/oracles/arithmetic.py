@@ -5,7 +5,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from waggle_lab.truth.expressions import number, rounded, value_of
-from waggle_lab.truth.interface import Oracle, UnreadableQuestion
+from waggle_lab.truth.interface import Oracle
+from waggle_lab.truth.question_text import read
 
 BASIC = re.compile(r"Calculate ([-+*/() \d]+)\.")
 CHAIN = re.compile(r"State the final answer to the following arithmetic problem: ([-+. \d]+) =")
@@ -30,13 +31,6 @@ def _expression_oracle(pattern: re.Pattern[str]) -> Oracle:
         return _is_value(key, lambda: value_of(expression))
 
     return oracle
-
-
-def read(pattern: re.Pattern[str], question: str) -> re.Match[str]:
-    """The match of a whole question. Raises UnreadableQuestion."""
-    if match := pattern.fullmatch(question):
-        return match
-    raise UnreadableQuestion(f"not of the known form: {question[:80]!r}")
 
 
 def _is_value(key: str, compute: Callable[[], Fraction]) -> bool:

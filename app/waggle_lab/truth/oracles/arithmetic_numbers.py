@@ -5,8 +5,9 @@ import math
 import re
 from fractions import Fraction
 
+from waggle_lab.truth.expressions import is_prime
 from waggle_lab.truth.interface import Oracle, UnreadableQuestion
-from waggle_lab.truth.oracles.arithmetic import read
+from waggle_lab.truth.question_text import read
 
 BITS = re.compile(r"How many 1 bits are there in the binary representation of the number (\d+)\?")
 DIVISOR = re.compile(
@@ -87,11 +88,7 @@ def prime_factorization(question: str, key: str) -> bool:
     if not re.fullmatch(r"\d+( × \d+)*", key):
         return False
     factors = [int(factor) for factor in key.split(" × ")]
-    return math.prod(factors) == number and all(_is_prime(factor) for factor in factors)
-
-
-def _is_prime(number: int) -> bool:
-    return number > 1 and all(number % divisor for divisor in range(2, math.isqrt(number) + 1))
+    return math.prod(factors) == number and all(is_prime(factor) for factor in factors)
 
 
 def fraction_simplification(question: str, key: str) -> bool:

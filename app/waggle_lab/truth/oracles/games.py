@@ -4,9 +4,9 @@ import itertools
 import re
 from collections import Counter
 
+from waggle_lab.truth.grids import distances
 from waggle_lab.truth.interface import Oracle, UnreadableQuestion
-
-Cell = tuple[int, int]
+from waggle_lab.truth.question_text import read
 
 SECRET = re.compile(
     r"The following emoji is encoded with a sentence\.\n\nDecode the following sentence from the emoji: (.+?)\n\nHere "
@@ -20,9 +20,7 @@ FIRST_SELECTORS, MORE_SELECTORS = 0xFE00, 0xE0100  # the characters for the byte
 
 def emoji_mystery(question: str, key: str) -> bool:
     """Read the bytes behind an emoji."""
-    text = SECRET.fullmatch(question)
-    if not text:
-        raise UnreadableQuestion(question)
+    text = read(SECRET, question)
     code_points = [ord(character) for character in text[1][1:].removeprefix(EMOJI_STYLE)]
     values = [code - MORE_SELECTORS + 16 if code >= MORE_SELECTORS else code - FIRST_SELECTORS for code in code_points]
     try:
@@ -43,9 +41,7 @@ CARDS = re.compile(
 
 def mahjong_puzzle(question: str, key: str) -> bool:
     """Play all rounds and judge the last card that is added, before a card is removed."""
-    text = CARDS.fullmatch(question)
-    if not text:
-        raise UnreadableQuestion(question)
+    text = read(CARDS, question)
     hand = Counter(text[1])
     result = ""
     for added, removed in re.findall(r"Add an? ([A-Z]) card and remove an? ([A-Z]) card", text[2]):
@@ -72,24 +68,17 @@ MAZE = re.compile(
 
 def maze(question: str, key: str) -> bool:
     """Count the steps up, down, left or right on a shortest way."""
-    text = MAZE.fullmatch(question)
-    if not text:
-        raise UnreadableQuestion(question)
+    text = read(MAZE, question)
     start, goal, drawing, wall, passage = text.groups()
     cells = {(row, column): cell for row, line in enumerate(drawing.split("\n")) for column, cell in enumerate(line)}
     if set(cells.values()) - {start, goal, wall, passage} or list(cells.values()).count(start) != 1:
         raise UnreadableQuestion(question)
-    reached = {cell for cell, sign in cells.items() if sign == start}
-    for steps in range(len(cells)):
-        if any(cells[cell] == goal for cell in reached):
-            return key == str(steps)
-        reached |= {cell for near in reached for cell in _neighbors(near) if cells.get(cell, wall) != wall}
-    raise UnreadableQuestion("no way leads to the goal")
-
-
-def _neighbors(cell: Cell) -> tuple[Cell, ...]:
-    row, column = cell
-    return (row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)
+    begin = next(cell for cell, sign in cells.items() if sign == start)
+    end = next((cell for cell, sign in cells.items() if sign == goal), None)
+    steps = distances(begin, [cell for cell, sign in cells.items() if sign != wall])
+    if end not in steps:
+        raise UnreadableQuestion("no way leads to the goal")
+    return key == str(steps[end])
 
 
 TOWER = re.compile(
@@ -102,9 +91,7 @@ TOWER = re.compile(
 
 def tower_of_hanoi(question: str, key: str) -> bool:
     """Make the moves. The question asks for any sequence, not for the shortest."""
-    text = TOWER.fullmatch(question)
-    if not text:
-        raise UnreadableQuestion(question)
+    text = read(TOWER, question)
     disks, pegs, start, goal = map(int, text.groups())
     towers: dict[int, list[int]] = {peg: [] for peg in range(1, pegs + 1)}
     if not {start, goal} <= towers.keys():

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 
 from waggle_lab.truth.interface import Oracle, UnreadableQuestion
+from waggle_lab.truth.question_text import read
 
 Grid = list[list[int]]
 
@@ -18,9 +19,7 @@ KAKURASU = re.compile(
 
 def kakurasu(question: str, key: str) -> bool:
     """Check the weighted sums of rows and columns."""
-    text = KAKURASU.fullmatch(question)
-    if not text:
-        raise UnreadableQuestion(question)
+    text = read(KAKURASU, question)
     rows, columns = int(text[1]), int(text[2])
     grid = _read_grid(key, rows, columns)
     if grid is None or any(cell not in (0, 1) for row in grid for cell in row):

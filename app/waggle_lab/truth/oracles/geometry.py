@@ -4,6 +4,7 @@ import re
 from decimal import Decimal, InvalidOperation
 
 from waggle_lab.truth.interface import Oracle, UnreadableQuestion
+from waggle_lab.truth.question_text import read
 
 POLYGON = re.compile(
     r"(?:Given a convex polygon with (\d+) sides, its first (\d+) interior angles are: |A convex polygon has (\d+) "
@@ -18,9 +19,7 @@ POLYGON = re.compile(
 
 def simple_geometry(question: str, key: str) -> bool:
     """Subtract the known angles. No key is true where the last angle is not that of a convex polygon."""
-    text = POLYGON.fullmatch(question)
-    if not text:
-        raise UnreadableQuestion(question)
+    text = read(POLYGON, question)
     sides, known = (int(number) for number in text.groups()[:6] if number)
     angles = [Decimal(angle.removesuffix("°")) for angle in text[7].split(", ")]
     if len(angles) != known or known != sides - 1:

@@ -5,12 +5,10 @@ import graphlib
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterable
 
+from waggle_lab.truth.grids import STEPS, distances
 from waggle_lab.truth.interface import Oracle, UnreadableQuestion
-
-Cell = tuple[int, int]
-STEPS: dict[str, Cell] = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
+from waggle_lab.truth.question_text import read
 
 COURSES = re.compile(
     r"\s*There are a total of (\d+) courses you have to take, labeled from 0 to (\d+)\.\n\nYou are given the following list of "
@@ -22,9 +20,7 @@ COURSES = re.compile(
 
 def course_schedule(question: str, key: str) -> bool:
     """Look for an order of the courses."""
-    text = COURSES.fullmatch(question)
-    if not text:
-        raise UnreadableQuestion(question)
+    text = read(COURSES, question)
     courses: graphlib.TopologicalSorter[int] = graphlib.TopologicalSorter()
     for course, first in ast.literal_eval(text[3]):
         courses.add(course, first)
@@ -53,23 +49,10 @@ def largest_island(question: str, key: str) -> bool:
     land = {(row, column) for row, cells in enumerate(rows) for column, cell in enumerate(cells) if cell == "1"}
     areas = [0]
     while land:
-        island = _distances(next(iter(land)), land)
+        island = distances(next(iter(land)), land)
         areas.append(len(island))
         land -= island.keys()
     return key == str(max(areas))
-
-
-def _distances(start: Cell, free: Iterable[Cell]) -> dict[Cell, int]:
-    """The number of steps from a cell to each cell that free cells connect with it."""
-    unseen = set(free) - {start}
-    distances = {start: 0}
-    edge = [start]
-    while edge:
-        near = {(row + down, column + right) for row, column in edge for down, right in STEPS.values()} & unseen
-        distances.update(dict.fromkeys(near, distances[edge[0]] + 1))
-        unseen -= near
-        edge = list(near)
-    return distances
 
 
 PATH_STAR = re.compile(
@@ -82,9 +65,7 @@ PATH_STAR = re.compile(
 
 def path_star(question: str, key: str) -> bool:
     """Check that a path goes from the start to the goal along edges and visits no node twice."""
-    text = PATH_STAR.fullmatch(question)
-    if not text:
-        raise UnreadableQuestion(question)
+    text = read(PATH_STAR, question)
     edges = {frozenset(edge.split()) for edge in text[1].strip("|").split("|")}
     nodes = key.split(" ")
     return (
@@ -110,7 +91,7 @@ def shortest_path(question: str, key: str) -> bool:
         raise UnreadableQuestion(question)
     cells = {(row, column): cell for row, line in enumerate(text[1].split("\n")) for column, cell in enumerate(line.split(" "))}
     start, goal = (next(cell for cell, sign in cells.items() if sign == mark) for mark in "*#")
-    distance = _distances(start, [cell for cell, sign in cells.items() if sign != "X"]).get(goal)
+    distance = distances(start, [cell for cell, sign in cells.items() if sign != "X"]).get(goal)
     if distance is None or key == "infeasible":
         return distance is None and key == "infeasible"
     words = key.split(" ")
@@ -167,9 +148,7 @@ def family_relationships(question: str, key: str) -> bool:
 
     No key is true if the word depends on whether somebody with a unisex name is a woman or a man. Their spouse decides, if any.
     """
-    text = FAMILY.fullmatch(question)
-    if not text:
-        raise UnreadableQuestion(question)
+    text = read(FAMILY, question)
     spouses: dict[str, str] = {}
     parents: dict[str, set[str]] = defaultdict(set)
     for first, second, children in COUPLE.findall(text[1]):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from waggle_lab.truth.interface import Oracle, UnreadableQuestion
+from waggle_lab.truth.question_text import read
 
 SIBLINGS = re.compile(
     r"(\w+) has (\d+) (brother|sister)s and she also has (\d+) (?:brother|sister)s\. How many sisters does (\w+)'s "
@@ -142,9 +143,7 @@ GATES: dict[str, Callable[[list[int]], bool]] = {
 
 def circuit_logic(question: str, key: str) -> bool:
     """Follow the wires of a drawing: each column of branches is an input, each block of rows a gate of the first layer."""
-    text = CIRCUIT.fullmatch(question)
-    if not text:
-        raise UnreadableQuestion(question)
+    text = read(CIRCUIT, question)
     try:
         return key == str(_output_bit(*text.groups()))
     except (KeyError, StopIteration, ValueError) as error:
@@ -193,9 +192,7 @@ SELF_REFERENCE = re.compile(
 
 def self_reference(question: str, key: str) -> bool:
     """Count the ways to call each of seven statements true or false that agree with what the statements say."""
-    text = SELF_REFERENCE.fullmatch(question)
-    if not text:
-        raise UnreadableQuestion(question)
+    text = read(SELF_REFERENCE, question)
     least_true, most_false, exactly_true, exactly_false = map(int, text.groups())
     consistent = 0
     for claims in itertools.product((False, True), repeat=7):

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from waggle_lab.truth.interface import Oracle, UnreadableQuestion
+from waggle_lab.truth.question_text import read
 
 Formula = Callable[[Mapping[str, bool]], bool]
 CONNECTIVES: dict[str, Callable[[bool, bool], bool]] = {
@@ -22,9 +23,7 @@ PREMISES = re.compile(
 
 def propositional_logic(question: str, key: str) -> bool:
     """Check in all rows of the truth table that the conclusion holds wherever the premises do."""
-    text = PREMISES.fullmatch(question)
-    if not text:
-        raise UnreadableQuestion(question)
+    text = read(PREMISES, question)
     premises = [_read_formula(premise) for premise in re.split(r"\n\.\d+\. ", text[1])]
     try:
         conclusion = _read_formula(key)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from waggle_lab.truth.interface import Oracle, UnreadableQuestion
+from waggle_lab.truth.question_text import read
 
 EXPERIMENTS = re.compile(
     r"You are a researcher studying causal relationships using Blicket experiments\..*\n\nPrevious experimental results:\n(.+)"
@@ -16,9 +17,7 @@ EXPERIMENTS = re.compile(
 
 def acre(question: str, key: str) -> bool:
     """Try all sets of objects that may switch the light on and agree with the experiments."""
-    text = EXPERIMENTS.fullmatch(question)
-    if not text:
-        raise UnreadableQuestion(question)
+    text = read(EXPERIMENTS, question)
     experiments = []
     for line in text[1].split("\n"):
         experiment = re.fullmatch(r"(.+) → (on|off)", line)
@@ -58,9 +57,7 @@ Cube = tuple[tuple[str, str], ...]  # each side's place and colour, by the place
 
 def color_cube_rotation(question: str, key: str) -> bool:
     """Turn a cube by the shortest way. The bottom comes to the top by two: a key is true if it is so after either."""
-    text = CUBE.fullmatch(question)
-    if not text:
-        raise UnreadableQuestion(question)
+    text = read(CUBE, question)
     colors = {place: color for color, place in re.findall(r"- an? (\w+) (\w+) side\n", text[1])}
     if set(colors) != {"top", "bottom", *QUARTER_TURNS}:
         raise UnreadableQuestion(question)
@@ -99,9 +96,7 @@ def modulo_grid(question: str, key: str) -> bool:
 
     A rule marks the cells whose sum, difference, product or power of column and row (from 0) leaves one remainder.
     """
-    text = GRID.fullmatch(question)
-    if not text:
-        raise UnreadableQuestion(question)
+    text = read(GRID, question)
     lines = text[1].split("\n")
     cells = "".join(lines)
     visible = int("".join("0" if cell == "❔" else "1" for cell in cells), 2)

@@ -423,6 +423,16 @@ def test_a_refused_command_is_said_in_the_card(desk: Desk, tmp_path: Path) -> No
     assert not desk.window.status._notice._content[0], "once is enough"
 
 
+def test_a_file_whose_trial_is_refused_can_still_be_used(desk: Desk, tmp_path: Path) -> None:
+    desk.drop_files(sums(tmp_path))
+    desk.answer(desk.previews()[0])
+    (trial,) = desk.previews(trial=True)
+    desk.window.show_refusal("The engine could not do that: OSError.", "", trial.id)
+    assert desk.cards[0]._problem.text() == ""
+    assert not desk.cards[0].draft.refusal
+    assert "OSError" in desk.cards[0]._trial._words.text()
+
+
 def test_files_of_this_computer_are_not_offered_to_an_engine_elsewhere(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     window = MainWindow(PageContext(theme, store=StateStore(), engine=EngineHost(name="bee@hive")))
     window.show()

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from waggle.protocol.commands import NewQuestionFile, PreviewQuestions, new_id
 from waggle.protocol.events_questions import GraderOffer, QuestionsPreviewed
 
@@ -75,7 +77,11 @@ class QuestionFileDraft:
         """The engine refused a command; returns whether it was an awaited one."""
         if not command or command not in (self.reading, self.trying):
             return False
-        self.refusal, self.reading, self.trying = words, "", ""
+        if command == self.trying and self.preview is not None:  # the file itself can be used
+            self.preview = msgspec.structs.replace(self.preview, trial_refusal=words)
+        else:
+            self.refusal = words
+        self.reading, self.trying = "", ""
         return True
 
     def postpone(self, command: str = "") -> bool:

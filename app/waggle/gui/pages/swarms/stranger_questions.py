@@ -4,13 +4,13 @@ from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import one_line, plural, size, tr, tr_sentence
 from waggle.gui.pages.swarms.swarm_facts import sample_label
+from waggle.gui.state.question_paths import MOST_FILES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import as_widget, column, frame, row
 from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_swarms import SpecialtyDetails, SwarmDetails
 
-MOST_FILES = 4  # as in a charter
 MOST_SAMPLES = 3  # of each file
 
 
