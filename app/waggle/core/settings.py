@@ -61,7 +61,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     folder: str = ""
     name: str = ""  # owner/name, or owner/name@revision: Qwen/Qwen2.5-0.5B-Instruct
-    training: Literal["auto", "full", "lean", "lora"] = "auto"  # auto: all weights if memory allows, see models.shared
+    training: Literal["auto", "full", "lean", "lora", "qlora"] = "auto"  # auto: all weights if memory allows, see models.shared
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # of matrix products; auto: bfloat16 if it is faster here
     # how it is asked (sapo/prompt_form.py); auto: the form in which most of its answers can be read
     prompt_form: Literal["auto", "plain", "example", "example_opened", "chat", "chat_example", "chat_example_opened"] = "auto"

@@ -75,14 +75,14 @@ def open_policy(
 ) -> OpenedPolicy:
     """Load a model folder. Imports torch, which takes seconds, or MLX, which does not. Raises ModelError.
 
-    What the fast path does not compute is opened with transformers, always on torch.
+    What the fast path does not compute is opened with transformers, always on torch: other models, and layers in 4 bits.
 
     `short` is called with one sentence whenever memory ran short, so that batches are smaller from then on.
     """
     configuration = generic_config.read_any(folder)
     tokenizer = load_tokenizer(folder, rows=configuration.vocab_size)  # MLX checks no bounds: larger ids may crash
     policy: TorchPolicy | GenericPolicy | MlxPolicy
-    if isinstance(configuration, GenericConfig):
+    if isinstance(configuration, GenericConfig) or (training and training.method == "qlora"):
         choice = choose_torch_device(device, configuration.model_type)
         policy = open_generic(folder, choice, threads, training or TrainingMode(), short)
     else:

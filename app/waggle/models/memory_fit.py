@@ -14,11 +14,12 @@ from waggle.models.shared.adaptive_batch import PASS_BYTES
 from waggle.models.shared.generic_config import GenericConfig
 from waggle.models.shared.lora import RANK
 from waggle.models.shared.model_config import ModelConfig
-from waggle.models.shared.training_mode import Method, Precision, TrainingMode
+from waggle.models.shared.training_mode import ADAPTED, Method, Precision, TrainingMode
 
 USABLE_SHARE = 0.85  # of the free memory; the rest is for other programs
 PROGRAM_BYTES = 600_000_000  # of Python and its libraries, without a model
 TRANSFORMERS_BYTES = 250_000_000  # of transformers and what it imports
+FOUR_BITS = 0.52  # bytes of a weight in 4 bits, with its share of the scales
 LOGIT_BYTES = 12  # of a logit and what is computed from it, see models/torch/fused_head.py
 ATTENTION_COPIES = 6  # of the attention scores, while the gradient of one layer is computed
 SMALL = 10_000_000  # weights of the largest model like the starter
@@ -26,6 +27,7 @@ FASTER = 1.3  # bfloat16 is chosen if it is this many times as fast
 DECODING_EFFICIENCY, LEARNING_EFFICIENCY = 0.4, 0.6  # of the benchmark's speed, measured
 # The least seconds of a layer on a GPU, for a decoded token and for a training pass: launching kernels takes that long.
 CARD_S = {"cuda": (2e-4, 3e-3), "xpu": (1e-3, 3e-3)}
+FAST_IN_FOUR_BITS = ("cuda", "xpu")  # a CPU takes longer for the weights of a product than for the product
 PARTS = (2, 4, 8, 16)  # into which batches are divided if no training mode fits otherwise
 LONG_S = 0.1  # a longer product need not be repeated; a CPU without bfloat16 takes most of a second for one
 BYTES: Mapping[Precision, int] = {"float32": 4, "bfloat16": 2}
@@ -88,6 +90,7 @@ WORDS: Mapping[Method, str] = {
     "full": "All weights are trained",
     "lean": "All weights are trained with little memory",
     "lora": "Adapters (LoRA) are trained",
+    "qlora": "Adapters (LoRA) are trained over layers in 4 bits",
 }
 
 
@@ -100,7 +103,7 @@ def choose(
     precision: Precision | None = None,
 ) -> MemoryFit:
     """The best training mode that fits. Keeps what a person chose, even if it does not fit; otherwise raises ModelError."""
-    ways = [way for way in _ways(precision or fast_precision(model, machine), machine.backend) if method in (None, way.method)]
+    ways = [way for way in _ways(precision or fast_precision(model, machine), machine) if method in (None, way.method)]
     ways = [way for way in ways if precision in (None, way.precision)] or [
         TrainingMode(method or "lora", precision or "bfloat16")
     ]
@@ -121,7 +124,7 @@ def choose(
 def rate_for(model: ModelConfig, method: Method) -> float:
     """The default learning rate: the starter's for small models, 1e-6 at half a billion weights, 20 times that for LoRA."""
     whole = 5e-4 * min(1.0, 1e6 / weights_of(model))
-    return min(5e-4, 20 * whole) if method == "lora" else whole
+    return min(5e-4, 20 * whole) if method in ADAPTED else whole
 
 
 def is_small(model: ModelConfig) -> bool:
@@ -141,13 +144,16 @@ def weights_of(model: ModelConfig) -> int:
     return _layers(model) + _embeddings(model)
 
 
-def _ways(fast: Precision, backend: str) -> Iterator[TrainingMode]:
+def _ways(fast: Precision, machine: DeviceCapacity) -> Iterator[TrainingMode]:
     """Training modes, from the best to the one that needs the least memory."""
-    methods: tuple[Method, ...] = ("full", "lora") if backend == "MLX" else ("full", "lean", "lora")
+    methods: tuple[Method, ...] = ("full", "lora") if machine.backend == "MLX" else ("full", "lean", "lora")
     for precision in dict.fromkeys((fast, "bfloat16")):
         for method in methods:
             for recompute in (False, True):
                 yield TrainingMode(method, precision, recompute)
+    if machine.device in FAST_IN_FOUR_BITS:
+        yield TrainingMode("qlora", "bfloat16")
+        yield TrainingMode("qlora", "bfloat16", recompute=True)
 
 
 def _fit(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> MemoryFit:
@@ -158,10 +164,13 @@ def _fit(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: Train
 def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> int:
     """The peak memory of a round, which is that of sampling or that of learning."""
     size, count = BYTES[way.precision], weights_of(model)
-    trained = RANK * _widths(model) if way.method == "lora" else count
-    moments = {"full": 8, "lean": 0, "lora": 8}[way.method] * trained
-    weights = BYTES[way.stored_precision] * count + (4 * trained if way.method == "lora" else 0)
-    gradient = trained * (4 if way.method == "lora" else BYTES[way.stored_precision])
+    trained = RANK * _widths(model) if way.is_adapted else count
+    moments = (0 if way.method == "lean" else 8) * trained
+    of_layer = FOUR_BITS if way.method == "qlora" else BYTES[way.stored_precision]
+    weights = (
+        int(of_layer * _layers(model)) + BYTES[way.stored_precision] * _embeddings(model) + (4 * trained if way.is_adapted else 0)
+    )
+    gradient = trained * (4 if way.is_adapted else BYTES[way.stored_precision])
     copied = 0 if way.stored_precision == way.precision else size * _layers(model)  # weights in the precision of the products
     if way.recompute and machine.backend != "MLX":
         copied //= model.num_hidden_layers
@@ -170,7 +179,7 @@ def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: Tra
     caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
     answers = -(-work.questions // way.parts) * work.group_size
     answering = size * (count + caches * answers) + 12 * model.vocab_size * answers
-    program = PROGRAM_BYTES + (TRANSFORMERS_BYTES if isinstance(model, GenericConfig) else 0)
+    program = PROGRAM_BYTES + (TRANSFORMERS_BYTES if isinstance(model, GenericConfig) or way.method == "qlora" else 0)
     return program + weights + moments + max(answering, gradient + copied + _activations(model, machine, work, way) + head)
 
 

@@ -29,10 +29,15 @@ class ModelList(Event, frozen=True, kw_only=True, tag="ModelsTold"):
 
 
 class ModelExported(Event, frozen=True, kw_only=True, tag=True):
-    """A model was exported as a plain transformers folder, after so many rounds."""
+    """A model was exported as a plain transformers folder, after so many rounds.
+
+    `gguf` is the file in it for programs such as llama.cpp; without one, `no_gguf` says why, in one sentence.
+    """
 
     path: str
     rounds: Count
+    gguf: str = ""
+    no_gguf: str = ""
 
 
 ModelEvent = ModelList | ModelExported

@@ -173,8 +173,10 @@ class ModelService:
         if not folder.is_absolute():
             raise ExportError("The folder of an export is named by its whole path.")
         trained = exporting.newest_trained(self._home, self._chosen)
-        export.write(trained, folder)
-        return events_models.ModelExported(path=str(folder), rounds=trained.saved.round)
+        written = export.write(trained, folder, for_programs=True)
+        return events_models.ModelExported(
+            path=str(folder), rounds=trained.saved.round, gguf=written.gguf, no_gguf=written.no_gguf
+        )
 
 
 def _size(path: Path) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from waggle.core.errors import ModelError
-from waggle.models.generic import adapters
+from waggle.models.generic import adapters, four_bits
 from waggle.models.shared import generic_config, transformers_model
 from waggle.models.shared.model_config import ANOTHER
 from waggle.models.shared.training_mode import TrainingMode
@@ -34,12 +34,16 @@ class GenericModel:
         stored: torch.dtype = getattr(torch, training.stored_precision)
         try:
             with memory_errors():
-                self._network = transformers_model.load(folder, stored).to(device)
+                self._network = transformers_model.load(folder, stored)
+                self.number_of_weights = sum(weight.numel() for weight in self._network.parameters())
+                if training.method == "qlora":
+                    four_bits.quantise(self._network, device)
+                else:
+                    self._network.to(device)
         except RuntimeError as error:  # weights of other forms than transformers expects
             raise ModelError(f"The model in {folder} cannot be opened: {error}.", ANOTHER) from error
         self.text_config: Any = self._network.config.get_text_config()
-        self.weights: dict[str, torch.nn.Parameter] = dict(self._network.named_parameters())  # a tied weight once
-        self.trained: Mapping[str, torch.nn.Parameter] = self.weights
+        self.trained: Mapping[str, torch.nn.Parameter] = dict(self._network.named_parameters())  # a tied weight once
         buffers = dict(self._network.named_buffers())
         self.constants: dict[str, torch.Tensor] = {  # numbers of the model that are not trained
             name: value for name, value in self._network.state_dict().items() if name in buffers and value.is_floating_point()
@@ -48,7 +52,7 @@ class GenericModel:
         self._accepted = frozenset(inspect.signature(self._network.forward).parameters)
         self._cache_name = next((name for name in CACHES if name in self._accepted), "")
         self._network.get_input_embeddings().padding_idx = None  # or one token would have no gradient
-        if training.method == "lora":
+        if training.is_adapted:
             with memory_errors():
                 self.trained = adapters.inject(self._network)
         self._recomputed = self._recomputed_layers() if training.recompute else []

@@ -40,7 +40,7 @@ class GenericPolicy(BasePolicy):
     def state(self) -> tuple[Arrays, Arrays]:
         """See `BasePolicy.state`. Whole weights come with the numbers that are not trained, so that they are a model file."""
         weights, moments = super().state()
-        if self.training.method != "lora":
+        if not self.training.is_adapted:
             weights |= {name: as_array(buffer) for name, buffer in self._model.constants.items()}
         return weights, moments
 

@@ -106,9 +106,14 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     def number_of_weights(self) -> int:
         return sum(math.prod(shape) for shape in self.weights().values())
 
+    def plain_frequencies(self) -> NDArray[np.float32]:
+        """(head_dim / 2,): the same without scaling for longer texts."""
+        steps = np.arange(0, self.head_dim, 2, dtype=np.float32) / np.float32(self.head_dim)
+        return np.asarray(1.0 / self.rope.rope_theta**steps, np.float32)
+
     def frequencies(self) -> NDArray[np.float32]:
         """(head_dim / 2,): the angle by which each pair of a head rotates per position."""
-        plain = 1.0 / self.rope.rope_theta ** (np.arange(0, self.head_dim, 2, dtype=np.float32) / np.float32(self.head_dim))
+        plain = self.plain_frequencies()
         if self.rope.rope_type == "linear":
             plain = plain / self.rope.factor
         if self.rope.rope_type == "llama3":

@@ -3,6 +3,7 @@
     full  all weights in fp32, AdamW                             16 bytes per weight
     lean  all weights, Adafactor, stochastic rounding             4 bytes per weight in bfloat16
     lora  small fp32 adapters beside frozen weights, AdamW        2 bytes per weight in bfloat16
+    qlora  as lora, over layers in 4 bits (arXiv 2305.14314)      about half a byte per weight of these layers
 
 A step of reinforcement learning is smaller than the distance between two neighbouring bfloat16 numbers, so rounding to the
 nearest would silently lose it. So trained numbers are fp32, or are rounded stochastically, which is right on average.
@@ -11,9 +12,10 @@ nearest would silently lose it. So trained numbers are fp32, or are rounded stoc
 from dataclasses import dataclass
 from typing import Literal
 
-Method = Literal["full", "lean", "lora"]
+Method = Literal["full", "lean", "lora", "qlora"]
 Precision = Literal["float32", "bfloat16"]
-OPTIMIZERS: dict[Method, str] = {"full": "adamw", "lean": "adafactor", "lora": "adamw"}
+OPTIMIZERS: dict[Method, str] = {"full": "adamw", "lean": "adafactor", "lora": "adamw", "qlora": "adamw"}
+ADAPTED: frozenset[Method] = frozenset(("lora", "qlora"))  # what they train and save are adapters
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,11 @@ class TrainingMode:
     def stored_precision(self) -> Precision:
         """The precision of the stored weights: fp32 if AdamW trains them, whatever the products use."""
         return "float32" if self.method == "full" else self.precision
+
+    @property
+    def is_adapted(self) -> bool:
+        """Whether adapters are trained, and the weights of the model stay as they are."""
+        return self.method in ADAPTED
 
     @property
     def logits_at_once(self) -> int:

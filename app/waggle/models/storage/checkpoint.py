@@ -29,7 +29,7 @@ from safetensors import SafetensorError
 from waggle.core.errors import UNREADABLE, CheckpointError, MemoryShort, WaggleError
 from waggle.core.paths import flush
 from waggle.models.shared import weight_files
-from waggle.models.shared.training_mode import Method, TrainingMode
+from waggle.models.shared.training_mode import ADAPTED, Method, TrainingMode
 
 FORMAT = 2  # the newest that this version reads; without bfloat16, checkpoints are written as 1, which older versions read
 ADAPTERS, MOMENTS, STATE = "adapters.safetensors", "moments.safetensors", "state.json"
@@ -276,12 +276,12 @@ def _arrays(folder: Path, saved: CheckpointState, optimizer: str) -> tuple[Array
 
 
 def _weights_file(saved: CheckpointState) -> str:
-    return ADAPTERS if saved.method == "lora" else weight_files.WEIGHTS
+    return ADAPTERS if saved.method in ADAPTED else weight_files.WEIGHTS
 
 
 def _require_method(folder: Path, saved: Method, expected: Method) -> None:
     """Raise CheckpointError if adapters would have to become whole weights, or the reverse."""
-    if saved != expected and "lora" in (saved, expected):
+    if (saved in ADAPTED) != (expected in ADAPTED):
         raise CheckpointError(
             f"The saved state in {folder} was trained as {saved}, not as {expected}.",
             f'Set model.training = "{saved}" to go on from it, or begin anew in a folder of its own with --home.',

@@ -14,6 +14,8 @@ from safetensors import SafetensorError
 from waggle.core.errors import ExportError
 from waggle.models.shared import generic_config, lora, model_config, weight_files
 from waggle.models.shared.generic_config import GenericConfig
+from waggle.models.shared.training_mode import ADAPTED
+from waggle.models.storage import adapter_export, gguf_export
 from waggle.models.storage.checkpoint import ADAPTERS, CheckpointState
 from waggle.models.storage.hub_download import WORDS, model_of
 from waggle.rl.random_streams import generator
@@ -33,8 +35,18 @@ class ExportSource:
     base_name: str
 
 
-def write(trained: ExportSource, folder: Path) -> None:
-    """Write the folder, completely or not at all.
+@dataclass(frozen=True)
+class ExportedFiles:
+    """What an export contains besides the folder: the name of its GGUF file, or why there is none, in one sentence."""
+
+    gguf: str = ""
+    no_gguf: str = ""
+
+
+def write(trained: ExportSource, folder: Path, *, for_programs: bool = False) -> ExportedFiles:
+    """Write the folder, completely or not at all. Adapters are merged into the weights, and also written alone.
+
+    With `for_programs`, one GGUF file more, if this kind of model can be written as one.
 
     Raises ExportError if it is not empty or the disk is full, and ModelError if the base model is gone.
     """
@@ -47,6 +59,9 @@ def write(trained: ExportSource, folder: Path) -> None:
             if (trained.base / name).is_file():
                 shutil.copyfile(trained.base / name, writing / name)
         _write_model(trained, writing)
+        if trained.saved.method in ADAPTED:
+            adapter_export.write(trained.checkpoint / ADAPTERS, trained.base_name, writing / adapter_export.FOLDER)
+        files = _write_gguf(writing, folder.name) if for_programs else ExportedFiles()
         (writing / "README.md").write_text(card(trained, folder.name), encoding="utf-8")
         if folder.is_dir():
             folder.rmdir()  # Windows does not rename over an existing folder
@@ -56,6 +71,15 @@ def write(trained: ExportSource, folder: Path) -> None:
         raise ExportError(f"{folder} cannot be written: {why}.", "Make room, or choose another.") from error
     finally:
         shutil.rmtree(writing, ignore_errors=True)
+    return files
+
+
+def _write_gguf(folder: Path, name: str) -> ExportedFiles:
+    if refusal := gguf_export.refusal(folder):
+        return ExportedFiles(no_gguf=refusal)
+    file = f"{name}.gguf"
+    gguf_export.write(folder, folder / file, name)
+    return ExportedFiles(gguf=file)
 
 
 def require_free(folder: Path) -> None:
@@ -69,10 +93,10 @@ def _write_model(trained: ExportSource, folder: Path) -> None:
     if isinstance(generic_config.read_any(trained.base), GenericConfig):
         from waggle.models.storage import generic_export
 
-        generic_export.write_model(trained.base, trained.checkpoint, folder, adapted=trained.saved.method == "lora")
+        generic_export.write_model(trained.base, trained.checkpoint, folder, adapted=trained.saved.method in ADAPTED)
         return
     path, config = folder / weight_files.WEIGHTS, trained.base / CONFIG
-    if trained.saved.method == "lora":
+    if trained.saved.method in ADAPTED:
         _fuse(trained, path)
         shutil.copyfile(config, folder / CONFIG)
         return
@@ -136,7 +160,8 @@ def push(folder: Path, name: str, token: str, endpoint: str | None = None) -> st
     api = HfApi(endpoint=endpoint, token=token)
     try:
         page = api.create_repo(name, private=True, exist_ok=True)
-        files = [CommitOperationAdd(path.name, path) for path in sorted(folder.iterdir())]
+        paths = sorted(path for path in folder.rglob("*") if path.is_file())
+        files = [CommitOperationAdd(path.relative_to(folder).as_posix(), path) for path in paths]
         api.create_commit(name, files, commit_message="Trained with Waggle")
     except HFValidationError as error:
         raise ExportError(f"{name} is no name for a model.", REMEDY) from error

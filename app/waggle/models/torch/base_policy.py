@@ -51,7 +51,7 @@ class TrainableModel(Protocol):
     """A model as the optimizer and the batches see it."""
 
     @property
-    def weights(self) -> Mapping[str, torch.nn.Parameter]: ...
+    def number_of_weights(self) -> int: ...
 
     @property
     def trained(self) -> Mapping[str, torch.nn.Parameter]: ...
@@ -72,7 +72,7 @@ class BasePolicy(ABC):
         self.training = training
         self._device = device
         self._parameters = dict(model.trained)
-        self._number_of_weights = sum(weight.numel() for weight in model.weights.values())
+        self._number_of_weights = model.number_of_weights
         with memory_errors():
             self._optimizer = optimizers.optimizer_for(self.training, self._parameters)
         self._critic: torch.nn.Linear | None = None  # created when a batch first has returns

@@ -67,6 +67,10 @@ class TorchModel:
         self._ready_head: Callable[[torch.Tensor], torch.Tensor] | None = None
 
     @property
+    def number_of_weights(self) -> int:
+        return sum(weight.numel() for weight in self.weights.values())
+
+    @property
     def trained(self) -> dict[str, torch.nn.Parameter]:
         """The trained parameters: the adapters if there are any, else all weights."""
         parameters: dict[str, torch.nn.Parameter] = {}

@@ -18,7 +18,7 @@ from waggle.gui.widgets.painted_widgets import Chip, Icon
 from waggle.gui.widgets.scroll_anchor import is_in_view
 from waggle.gui.widgets.text import ElidedLabel, say_in, set_tip, text
 from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel, new_id
-from waggle.protocol.events_models import ModelDetails
+from waggle.protocol.events_models import ModelDetails, ModelExported
 from waggle.protocol.state import State
 
 
@@ -156,9 +156,7 @@ class ModelsView(QWidget):
         self._show_download()
         if state.exported is not None and state.exported is not before.exported:
             self._writing = False
-            rounds = state.exported.rounds
-            words = plural(rounds, "Written to %1: %n round of training.", "Written to %1: %n rounds of training.")
-            self._say(words.replace("%1", state.exported.path), "good")
+            self._say(exported_words(state.exported), "good")
         self._draw(why_not)
 
     def show_replay(self) -> None:
@@ -250,3 +248,14 @@ class ModelsView(QWidget):
 
     def _say(self, words: str, tone: str = "text") -> None:
         say_in(self._message, words, tone)
+
+
+def exported_words(exported: ModelExported) -> str:
+    """What an export contains, in one or two sentences."""
+    words = plural(exported.rounds, "Written to %1: %n round of training.", "Written to %1: %n rounds of training.")
+    words = words.replace("%1", exported.path)
+    if exported.gguf:
+        words += " " + tr("Programs to chat in, such as LM Studio and Ollama, open %1 there.").replace("%1", exported.gguf)
+    elif exported.no_gguf:
+        words += " " + tr("Programs to chat in, such as LM Studio and Ollama, do not know models like this one.")
+    return words
