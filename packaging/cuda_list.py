@@ -3,7 +3,8 @@
 
 python3 packaging/cuda_list.py FOLDER     downloads the wheels into FOLDER (2.5 GB) to measure their unpacked size
 
-Run it on Linux, with the Python version that the release workflow freezes, each time packaging/lock.txt gets a new torch or bitsandbytes.
+Run it on Linux, with the Python version that the release workflow freezes, each time packaging/lock.txt gets a new torch or
+bitsandbytes.
 """
 
 import hashlib

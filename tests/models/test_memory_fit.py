@@ -256,3 +256,14 @@ def test_a_product_that_takes_long_is_not_multiplied_again_and_again_and_the_fir
     multiplied = []
     memory_fit._speed(lambda: multiplied.append(1) or 1.0)
     assert len(multiplied) == times
+
+
+def test_layers_in_4_bits_are_the_last_resort_of_a_card_and_never_of_a_cpu(half_a_billion):
+    long = replace(WORK, longest=2000)
+    card, cpu = (DeviceCapacity(3 * GB, NEW, "torch", device) for device in ("cuda", "cpu"))
+    fit = memory_fit.choose(half_a_billion, card, replace(long, questions=1, group_size=4))
+    assert (fit.training.method, fit.fits) == ("qlora", True)
+    with pytest.raises(ModelError, match="does not fit"):
+        memory_fit.choose(half_a_billion, cpu, long)
+    chosen = memory_fit.choose(half_a_billion, cpu, long, method="qlora")
+    assert chosen.training.method == "qlora"

@@ -28,6 +28,7 @@ DECODING_EFFICIENCY, LEARNING_EFFICIENCY = 0.4, 0.6  # of the benchmark's speed,
 # The least seconds of a layer on a GPU, for a decoded token and for a training pass: launching kernels takes that long.
 CARD_S = {"cuda": (2e-4, 3e-3), "xpu": (1e-3, 3e-3)}
 FAST_IN_FOUR_BITS = ("cuda", "xpu")  # a CPU takes longer for the weights of a product than for the product
+IN_FOUR_BITS = (TrainingMode("qlora", "bfloat16"), TrainingMode("qlora", "bfloat16", recompute=True))
 PARTS = (2, 4, 8, 16)  # into which batches are divided if no training mode fits otherwise
 LONG_S = 0.1  # a longer product need not be repeated; a CPU without bfloat16 takes most of a second for one
 BYTES: Mapping[Precision, int] = {"float32": 4, "bfloat16": 2}
@@ -105,9 +106,11 @@ def choose(
     """The best training mode that fits. Keeps what a person chose, even if it does not fit; otherwise raises ModelError."""
     ways = [way for way in _ways(precision or fast_precision(model, machine), machine) if method in (None, way.method)]
     ways = [way for way in ways if precision in (None, way.precision)] or [
-        TrainingMode(method or "lora", precision or "bfloat16")
+        TrainingMode(method or "lora", precision or "bfloat16", recompute=method == "qlora")
     ]
-    ways += [replace(ways[-1], parts=parts) for parts in PARTS]
+    ways += _in_parts(ways[-1])
+    if method is None and precision in (None, "bfloat16") and machine.device in FAST_IN_FOUR_BITS:
+        ways += [*IN_FOUR_BITS, *_in_parts(IN_FOUR_BITS[-1])]
     fits = [_fit(model, machine, work, way) for way in ways]
     best = next((fit for fit in fits if fit.fits), min(fits, key=lambda fit: fit.needs))
     if is_small(model) and method in (None, "full") and precision in (None, "float32"):
@@ -151,9 +154,10 @@ def _ways(fast: Precision, machine: DeviceCapacity) -> Iterator[TrainingMode]:
         for method in methods:
             for recompute in (False, True):
                 yield TrainingMode(method, precision, recompute)
-    if machine.device in FAST_IN_FOUR_BITS:
-        yield TrainingMode("qlora", "bfloat16")
-        yield TrainingMode("qlora", "bfloat16", recompute=True)
+
+
+def _in_parts(way: TrainingMode) -> list[TrainingMode]:
+    return [replace(way, parts=parts) for parts in PARTS]
 
 
 def _fit(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> MemoryFit:

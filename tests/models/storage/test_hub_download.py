@@ -29,7 +29,7 @@ WARNINGS: list[str] = []
 @pytest.fixture
 def hub() -> Iterator[Hub]:
     with local_hub() as local:
-        local.add(NAME, paths.starter(), pytorch_model__bin=b"never", README__md=b"never", model__safetensors=WEIGHTS)
+        local.add(NAME, paths.starter(), pytorch_model__bin=b"never", notes__md=b"never", model__safetensors=WEIGHTS)
         yield local
 
 
@@ -58,7 +58,7 @@ def test_only_what_is_needed_is_downloaded_and_told_and_the_second_time_nothing_
     progress = []
     folder = get(hub, tmp_path, progress=lambda here, total: progress.append((here, total)))
     assert folder == tmp_path / "bees/tiny"
-    names = {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"}
+    names = {"README.md", "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"}
     assert {path.name for path in folder.iterdir()} == {*names, "plan.json"}
     assert json.loads((folder / "plan.json").read_text())["commit"] == COMMIT
     assert (folder / "model.safetensors").read_bytes() == WEIGHTS

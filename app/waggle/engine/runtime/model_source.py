@@ -19,6 +19,7 @@ from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError, ModelMiss
 from waggle.core.settings import ModelSettings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
+from waggle.models.shared import quantised
 from waggle.models.storage import checkpoint, hub_download, starters
 from waggle.protocol import events
 
@@ -93,6 +94,8 @@ def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
         folder = Path(os.path.expanduser(chosen.folder))
     else:
         folder = starters.starter_of(checkpoints) if checkpoints else paths.starter()
+    if folder.suffix.lower() == ".gguf" and folder.is_file():
+        raise quantised.refuse_gguf(folder)
     for name in hub_download.missing({path.name for path in folder.iterdir()} if folder.is_dir() else set()):
         raise ModelError(
             f"There is no model in {folder}: {name} is missing.",

@@ -11,7 +11,7 @@ import msgspec
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import model_config, weight_files
+from waggle.models.shared import model_config, quantised, weight_files
 from waggle.models.shared.model_config import ModelConfig, NotOnFastPathError
 
 # Settings of a stranger's config.json that choose code or outputs. The numbers of the model do not depend on them.
@@ -79,7 +79,7 @@ def read(folder: Path) -> GenericConfig:
 def transformers_config(folder: Path) -> Any:
     """transformers' configuration of a folder, without the settings in IGNORED. Raises ModelError."""
     table = model_config.table_of(folder)
-    model_config.require_plain_weights(table)
+    quantised.require_plain(folder, table)
     kind = table.get("model_type")
     try:
         from transformers.models.auto.configuration_auto import CONFIG_MAPPING

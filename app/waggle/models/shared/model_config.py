@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import ModelError
+from waggle.models.shared import quantised
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3")  # their parity with transformers is tested
 ROPES = ("default", "linear", "llama3")
@@ -130,7 +131,7 @@ def read(folder: Path) -> ModelConfig:
         )
     try:
         configuration = msgspec.convert(_complete(raw), ModelConfig)
-        _check(configuration, raw)
+        _check(folder, configuration, raw)
     except (msgspec.ValidationError, TypeError, AttributeError, OverflowError) as error:  # fields of the wrong form
         raise _unreadable(folder, error) from error
     _require_computable(folder, configuration)
@@ -183,9 +184,9 @@ def _complete(raw: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check(configuration: ModelConfig, raw: dict[str, Any]) -> None:
+def _check(folder: Path, configuration: ModelConfig, raw: dict[str, Any]) -> None:
     """Raise ModelError for settings that the backends would compute wrongly."""
-    require_plain_weights(raw)
+    quantised.require_plain(folder, raw)
     if configuration.rope.rope_type not in ROPES or configuration.rope.partial_rotary_factor != 1.0:
         raise NotOnFastPathError(f"Waggle does not know {configuration.rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
     windows = raw.get("use_sliding_window") and raw.get("sliding_window")
@@ -196,12 +197,6 @@ def _check(configuration: ModelConfig, raw: dict[str, Any]) -> None:
         raise NotOnFastPathError(f"Waggle does not know the activation {configuration.hidden_act}.", "Choose a plain model.")
     if configuration.dtype not in PRECISIONS:
         raise ModelError(f"Waggle does not know weights in {configuration.dtype}.", f"It knows {', '.join(PRECISIONS)}.")
-
-
-def require_plain_weights(raw: dict[str, Any]) -> None:
-    """Raise ModelError for a quantised model."""
-    if raw.get("quantization_config") or raw.get("quantization"):
-        raise ModelError("Waggle does not train quantised models.", "Choose the model that this one was made from.")
 
 
 def _require_computable(folder: Path, configuration: ModelConfig) -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
 
 NAME = re.compile(r"([A-Za-z0-9][\w.-]*)/([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w.-]*))?", re.ASCII)
+CARD = "README.md"  # names the model that a quantised one was made from
 WORDS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 NEEDED = ("config.json", tokenizer_conversion.TOKENIZER)
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
@@ -275,7 +276,7 @@ def plan_of(info: "ModelInfo") -> DownloadPlan:
     for name in missing(set(there)):
         raise ModelError(f"{info.id} has no {name}.", "Choose a complete transformers model.")
     words = WORDS if tokenizer_conversion.TOKENIZER in there else (*WORDS, *tokenizer_conversion.FILES)
-    names = [name for name in words if name in there] + weights
+    names = [name for name in (CARD, *words) if name in there] + weights
     return DownloadPlan(_require(info.sha, info.id), tuple(_file_of(there[name], info.id) for name in names))
 
 
