@@ -28,7 +28,9 @@ def batch(number: int) -> TrainingGroup:
 
 
 def entry(number: int, base: str = "b") -> training_journal.JournalEntry:
-    return training_journal.entry_of(saved(number, base), [batch(number), batch(number + 100)], StepParams(learning_rate=1e-3))
+    return training_journal.entry_of(
+        saved(number, base), [([batch(number), batch(number + 100)], StepParams(learning_rate=1e-3))]
+    )
 
 
 def test_learning_again_gives_the_same_weights_and_moments_to_the_bit(tmp_path):
@@ -146,7 +148,7 @@ def test_another_model_learns_nothing_from_it(tmp_path):
 
 
 def test_a_round_in_which_nothing_was_learned_counts(tmp_path):
-    training_journal.append(tmp_path, 0, training_journal.entry_of(saved(1), (), None))
+    training_journal.append(tmp_path, 0, training_journal.entry_of(saved(1), ()))
     (lesson,) = training_journal.entries(tmp_path, 0, "b")
     training_journal.learn_again(lambda *_: pytest.fail("nothing was to be learned"), lesson)
     assert lesson.saved == saved(1)
