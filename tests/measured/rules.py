@@ -220,7 +220,7 @@ def _ratios(folder: Path, precision: Any) -> dict[str, float]:
     learned = [policy.logprobs(texts, 1.0), [policy.logprobs([text], 1.0)[0] for text in texts]]
     sampled = [np.concatenate([each.logp for each in row]) for row in rows]
     differs = np.concatenate(learned[0]) - np.concatenate(sampled)  # all completions have 32 tokens
-    again = np.concatenate(learned[0]) - np.concatenate(learned[1])
+    regrouped = np.concatenate(learned[0]) - np.concatenate(learned[1])
     means = differs.reshape(-1, 32).mean(-1)
     return {
         "token_mean": float(np.abs(differs).mean()),
@@ -229,7 +229,7 @@ def _ratios(folder: Path, precision: Any) -> dict[str, float]:
         "completion_max": float(np.abs(means).max()),
         "outside_token_clip": float(((differs < np.log(0.8)) | (differs > np.log(1.28))).mean()),
         "outside_gspo_clip": float(((means < np.log(1 - 3e-4)) | (means > np.log(1 + 4e-4))).mean()),
-        "learning_in_other_batches_max": float(np.abs(again).max()),
+        "learning_in_other_batches_max": float(np.abs(regrouped).max()),
     }
 
 

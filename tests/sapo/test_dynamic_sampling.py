@@ -97,11 +97,11 @@ def test_while_more_is_written_a_person_sees_what_was_written_before(verifier):
             params.watch(tokens, np.full(len(tokens), 2, np.int32), np.zeros(len(tokens), np.bool_))
             return rows
 
-    policy, seen = Watched(9), []
+    policy, watched = Watched(9), []
     me = dataclasses.replace(node(verifier), policy=policy)
-    list(play(3, 100, me, DAPO, watch=lambda *rows: seen.append(tuple(each.copy() for each in rows))))
-    assert [tokens.shape for tokens, _, _ in seen] == [(32, 40), (64, 40), (96, 40)]
-    tokens, lengths, ended = seen[2]
+    list(play(3, 100, me, DAPO, watch=lambda *rows: watched.append(tuple(each.copy() for each in rows))))
+    assert [tokens.shape for tokens, _, _ in watched] == [(32, 40), (64, 40), (96, 40)]
+    tokens, lengths, ended = watched[2]
     assert me.tokenizer.decode(tokens[0, : lengths[0] - 1]) == SILENT[0]
     assert ended[:64].all()
     assert not ended[64:].any()

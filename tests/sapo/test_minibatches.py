@@ -42,9 +42,9 @@ def test_one_step_has_the_whole_training_set_and_no_ratio():
     policy, groups = Measured(), [group(0, -1.0), group(1, None)]
     ((first, second),) = minibatches(groups, 1, policy, 1.0)
     assert policy.texts == [], "no forward pass"
-    for got, given in ((first, groups[0]), (second, groups[1])):
+    for got, original in ((first, groups[0]), (second, groups[1])):
         assert (got.old_logp, got.values) == (None, None)
-        assert got.weight is given.weight
+        assert got.weight is original.weight
     assert minibatches([], 4, policy, 1.0) == []
 
 

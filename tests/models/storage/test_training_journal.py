@@ -87,9 +87,9 @@ def test_a_journal_from_before_a_round_had_several_steps_is_learned_again(tmp_pa
     ((batches, params),) = steps
     assert params == replace(StepParams(learning_rate=1e-3), pause_point=params.pause_point)
     expected = [batch(2), batch(102)]
-    for got, given in zip(batches, expected, strict=True):
-        np.testing.assert_array_equal(got.advantage, given.advantage)
-        np.testing.assert_array_equal(got.old_logp, given.old_logp)
+    for got, original in zip(batches, expected, strict=True):
+        np.testing.assert_array_equal(got.advantage, original.advantage)
+        np.testing.assert_array_equal(got.old_logp, original.old_logp)
         assert got.values is None
 
 

@@ -187,7 +187,7 @@ ADVANCED = Section("advanced", later("Advanced"), (
         later("Which groups of peers your model learns from, and how strongly."),
         Options(_choices(LIVE_SHARING_STRATEGIES, STRATEGY_NAMES))),
     Setting("learning.updates", later("Steps a round"),
-        later("Each learns from a part of the groups. From the second on, what has already moved far is held back."),
+        later("If more than one, each learns from a part of the groups, and what has moved far already is held back."),
         Range(minimum=1, maximum=4)),
     Setting("learning.questions", later("Questions a round"), later("How many your model answers before it learns."),
         Range(minimum=1, maximum=64)),
