@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 
 import msgspec
@@ -43,7 +43,6 @@ class JournaledGroup(msgspec.Struct, frozen=True, array_like=True):
     weight: bytes
     old_logp: bytes | None
     returns: bytes | None
-    values: bytes | None = None
 
 
 class LaterStep(msgspec.Struct, frozen=True, array_like=True):
@@ -51,6 +50,7 @@ class LaterStep(msgspec.Struct, frozen=True, array_like=True):
 
     lessons: list[JournaledGroup]
     learning_rate: float
+    values: list[bytes]
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,6 +65,7 @@ class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     max_gradient_norm: float = 1.0
     ratio: Ratio = "token"
     value_clip: float | None = None
+    values: list[bytes] = []  # of each lesson, float32; empty: no lesson has any
     later_steps: list[LaterStep] = []
 
 
@@ -79,7 +80,8 @@ def entry_of(saved: CheckpointState, steps: Sequence[Step]) -> JournalEntry:
     return JournalEntry(
         saved=saved,
         lessons=[_lesson(batch) for batch in batches],
-        later_steps=[LaterStep([_lesson(batch) for batch in some], each.learning_rate) for some, each in later],
+        values=_values(batches),
+        later_steps=[LaterStep([_lesson(batch) for batch in some], each.learning_rate, _values(some)) for some, each in later],
         learning_rate=params.learning_rate,
         temperature=params.temperature,
         clip=(params.clip.low, params.clip.high),
@@ -134,9 +136,9 @@ def learn_again(learn: Learn, entry: JournalEntry, pause_point: Callable[[], Non
         value_clip=entry.value_clip,
         pause_point=pause_point,
     )
-    learn([_batch(lesson) for lesson in entry.lessons], params)
+    learn(_batches(entry.lessons, entry.values), params)
     for step in entry.later_steps:
-        learn([_batch(lesson) for lesson in step.lessons], replace(params, learning_rate=step.learning_rate))
+        learn(_batches(step.lessons, step.values), replace(params, learning_rate=step.learning_rate))
 
 
 def mend(root: Path, after: int) -> Path | None:
@@ -230,11 +232,18 @@ def _lesson(batch: TrainingGroup) -> JournaledGroup:
         weight=_floats(batch.weight),
         old_logp=None if batch.old_logp is None else _floats(batch.old_logp),
         returns=None if batch.returns is None else _floats(batch.returns),
-        values=None if batch.values is None else _floats(batch.values),
     )
 
 
-def _batch(lesson: JournaledGroup) -> TrainingGroup:
+def _values(batches: Sequence[TrainingGroup]) -> list[bytes]:
+    return [_floats(batch.values) for batch in batches if batch.values is not None]  # all of them have some, or none
+
+
+def _batches(lessons: Sequence[JournaledGroup], values: Sequence[bytes]) -> list[TrainingGroup]:
+    return [_batch(*each) for each in zip_longest(lessons, values)]
+
+
+def _batch(lesson: JournaledGroup, values: bytes | None) -> TrainingGroup:
     return TrainingGroup(
         prompt=np.frombuffer(lesson.prompt, "<i4").astype(np.int32),
         completions=tuple(np.frombuffer(tokens, "<i4").astype(np.int32) for tokens in lesson.completions),
@@ -242,7 +251,7 @@ def _batch(lesson: JournaledGroup) -> TrainingGroup:
         weight=_numbers(lesson.weight),
         old_logp=None if lesson.old_logp is None else _numbers(lesson.old_logp),
         returns=None if lesson.returns is None else _numbers(lesson.returns),
-        values=None if lesson.values is None else _numbers(lesson.values),
+        values=None if values is None else _numbers(values),
     )
 
 
