@@ -39,7 +39,7 @@ def test_a_file_and_the_command_line_are_joined(tmp_path):
         ("[swarm]\nport = 'a'\n", "swarm.port", "Nothing was changed."),
         ("[learning]\nlocal = 0\nexternal = 0\n", "cannot both be 0", "4 and 4"),
         ("[learning]\nlocal = 9\n", "only 8 questions", "raise learning.questions"),
-        ("[learning]\nrule = 'reinforce'\n", "learning.rule", "There are dapo, dr_grpo, grpo, ppo"),
+        ("[learning]\nrule = 'reinforce'\n", "learning.rule", "There are dapo, dr_grpo, grpo, gspo, ppo"),
         ("[model]\nfolder = 'a'\nname = 'b/c'\n", "are both set", "Remove the one"),
         ("a = " + "[" * 5000, "The settings file cannot be read.", " is not valid TOML: "),
         ("#" * 11_000, "is too long", "right file"),

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from waggle.core import paths
+from waggle.engine.storage.round_saver import RecordingPolicy
 from waggle.models.backend import OpenedPolicy, open_policy
-from waggle.models.storage import checkpoint
+from waggle.models.storage import checkpoint, training_journal
 from waggle.models.storage.checkpoint import CheckpointState
 from waggle.rl import update_rules
 from waggle.sapo.fakes import FakeSwarm
+from waggle.sapo.interfaces import Policy
 from waggle.sapo.question_mix import QuestionMix
 from waggle.sapo.round import play
 from waggle.sapo.stages import Judged, Learned, Node, RoundSettings
@@ -38,9 +40,11 @@ def peers_groups(verifier, number: int) -> list[JudgedGroup]:
     return groups
 
 
-def play_one(opened: OpenedPolicy, verifier, number: int, rule: str, mix: QuestionMix) -> tuple[Judged, Learned]:
+def play_one(
+    opened: OpenedPolicy, verifier, number: int, rule: str, mix: QuestionMix, updates: int = 1, policy: Policy | None = None
+) -> tuple[Judged, Learned]:
     node = Node(
-        policy=opened.policy,
+        policy=policy or opened.policy,
         tokenizer=opened.tokenizer,
         swarm=FakeSwarm(peers_groups(verifier, number)),
         verifier=verifier,
@@ -49,8 +53,9 @@ def play_one(opened: OpenedPolicy, verifier, number: int, rule: str, mix: Questi
         seed=7,
         mix=mix,
     )
-    stages = list(play(number, EPOCH, node, RoundSettings(warmup_steps=1, rule=update_rules.rule(rule))))
-    return stages[1], stages[-1]
+    settings = RoundSettings(warmup_steps=1, rule=update_rules.rule(rule), updates=updates)
+    *_, judged, _, _, learned = play(number, EPOCH, node, settings)
+    return judged, learned
 
 
 def opened() -> OpenedPolicy:
@@ -61,6 +66,26 @@ def reopened_again(folder: Path, base: str) -> OpenedPolicy:
     policy = opened()
     checkpoint.load_newest(folder, policy.policy, base)
     return policy
+
+
+@pytest.mark.parametrize("rule", ["grpo", "dapo", "gspo", "ppo"])
+def test_rounds_of_several_steps_are_learned_again_bit_for_bit(verifier, tmp_path, rule):
+    """The journal has what the clip of later steps refers to, of own completions and of peers' ones."""
+    straight, replayed, mix = opened(), opened(), QuestionMix(LEARNED_MIX)
+    recording, clipped = RecordingPolicy(straight.policy), []
+    for number in range(2):
+        _, learned = play_one(straight, verifier, number, rule, mix, 4, recording)
+        clipped.append(learned.metrics.clip_fraction)
+        saved = CheckpointState(round=number + 1, step=straight.policy.steps, epoch=EPOCH, charter="", base="b")
+        training_journal.append(tmp_path, 0, training_journal.entry_of(saved, recording.steps_of_round))
+    assert straight.policy.steps == 8
+    assert max(clipped) > 0.0, "no ratio left its range: the test shows little"
+    for entry in training_journal.entries(tmp_path, 0, "b"):
+        training_journal.learn_again(replayed.policy.step, entry)
+    for mine, theirs in zip(straight.policy.state(), replayed.policy.state(), strict=True):
+        assert mine.keys() == theirs.keys()
+        for name, array in mine.items():
+            assert np.array_equal(array, theirs[name]), name
 
 
 @pytest.mark.parametrize("rule", ["grpo", "ppo"])

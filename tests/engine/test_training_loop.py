@@ -23,6 +23,7 @@ from waggle.models.storage.checkpoint import CheckpointState
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State, apply
 from waggle.rl.batch import nothing
+from waggle.rl.update_rules import dapo
 from waggle.sapo.evaluation import exam_of
 from waggle.sapo.fakes import FakePolicy
 from waggle.sapo.prompt_form import PLAIN
@@ -154,6 +155,21 @@ def test_every_stage_of_a_round_is_told_in_order_and_what_was_kept_last(verifier
         events.CheckpointSaved,
     ]
     assert recording.events[-1] == events.CheckpointSaved(round=1, bytes=7)
+
+
+def test_questions_that_are_drawn_later_in_a_round_join_those_before(verifier, questions, tmp_path, monkeypatch):
+    monkeypatch.setattr(training_loop, "GROWTH_SECONDS", 0.0)
+    me = replace(node(verifier), policy=Uneven(("just words",)))
+    recording = contribute(tmp_path, me, questions, rounds=1, rules=replace(RULES, rule=dapo.RULE))
+    assert [len(event.groups) for event in recording.of(events.QuestionsDrawn)] == [8, 16, 24]
+    assert [len(event.rows) for event in recording.of(events.CompletionsProgress)] == [32, 64, 96]
+    state = State()
+    for event in recording.events[: [type(event) for event in recording.events].index(events.GroupsJudged)]:
+        state = apply(state, event)
+    assert (state.questions_drawn, state.answers_expected) == (24, 96)
+    assert [completion.text for card in state.cards for completion in card.completions] == ["just words"] * 96
+    (judged,), (summary,) = recording.of(events.GroupsJudged), recording.of(events.RoundCompleted)
+    assert (len(judged.groups), summary.summary.completions) == (24, 96)
 
 
 def test_each_round_says_by_which_shares_its_questions_were_drawn(verifier, questions, tmp_path):

@@ -6,10 +6,10 @@ import pytest
 from waggle.core.errors import SettingsError
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.objective import Clip
-from waggle.rl.update_rules import dapo, dr_grpo, grpo, ppo, rule, table
+from waggle.rl.update_rules import dapo, dr_grpo, grpo, gspo, ppo, rule, table
 from waggle.rl.update_rules.interface import ScoredGroup
 
-GROUPED = (grpo, dr_grpo, dapo)  # rules that compare a completion with its group
+GROUPED = (grpo, dr_grpo, dapo, gspo)  # rules that compare a completion with its group
 
 
 def scored(rewards, lengths, **also) -> ScoredGroup:
@@ -17,7 +17,7 @@ def scored(rewards, lengths, **also) -> ScoredGroup:
     return ScoredGroup(rewards=tuple(rewards), lengths=tuple(lengths), **(shared | also))
 
 
-@pytest.mark.parametrize("module", [grpo, dr_grpo, dapo, ppo], ids=lambda module: module.RULE.name)
+@pytest.mark.parametrize("module", [grpo, dr_grpo, dapo, gspo, ppo], ids=lambda module: module.RULE.name)
 def test_a_rule_names_its_source(module):
     assert "arXiv" in module.__doc__
 
@@ -28,10 +28,10 @@ def test_equal_rewards_and_crumbs_pull_at_no_token(module, rewards):
     assert not module.teach(scored(rewards, [1, 2, 3, 4])).advantage.any()
 
 
-def test_a_single_success_under_grpo_and_dapo_is_root_three_at_each_of_its_tokens():
+def test_a_single_success_under_grpo_dapo_and_gspo_is_root_three_at_each_of_its_tokens():
     # mean 1/4, standard deviation sqrt(3)/4
     expected = [3**0.5] * 3 + [-(3**-0.5)] * 4
-    for module in (grpo, dapo):
+    for module in (grpo, dapo, gspo):
         np.testing.assert_allclose(module.teach(scored([1, 0, 0, 0], [3, 1, 1, 2])).advantage, expected, rtol=1e-3)
 
 
@@ -60,6 +60,30 @@ def test_dapo_weighs_every_token_of_the_training_set_alike():
     np.testing.assert_allclose(dapo.teach(scored([1, 0], [2, 10])).weight, [1 / 100] * 12)
     parts = [dapo.teach(scored([1, 0], lengths, tokens=20)).weight.sum() for lengths in ([2, 10], [3, 5])]
     assert sum(parts) == pytest.approx(1.0)
+
+
+def test_the_last_fifth_of_the_tokens_costs_up_to_a_whole_reward_under_dapo():
+    # longest 40: a buffer of 8 from token 32 on. 35 tokens cost 3/8, 40 cost 1
+    penalty = dapo.overlong_penalty(np.array([1, 32, 33, 35, 36, 40]), 40)
+    np.testing.assert_allclose(penalty, [0, 0, -0.125, -0.375, -0.5, -1])
+    with_papers_numbers = dapo.overlong_penalty(np.array([16_384, 18_432, 20_480]), 20_480)
+    np.testing.assert_allclose(with_papers_numbers, [0, -0.5, -1], atol=1e-6)
+
+
+def test_a_long_right_answer_counts_less_than_a_short_one_under_dapo():
+    # rewards 1 - .5, 1, 0, 0 - 1: mean 1/8, squared distances 9/64, 49/64, 1/64, 81/64: std sqrt(35)/8
+    teaching = dapo.teach(scored([1, 1, 0, 0], [36, 2, 2, 40], longest=40))
+    by_completion = teaching.advantage[[0, 36, 38, 40]]
+    np.testing.assert_allclose(by_completion, np.array([3, 7, -1, -9]) / 35**0.5, rtol=1e-3)
+
+
+def test_a_group_that_is_all_wrong_or_all_right_teaches_dapo_no_length():
+    for rewards in ([0, 0], [1, 1], [0.05, 0]):
+        assert not dapo.teach(scored(rewards, [2, 40], longest=40)).advantage.any()
+
+
+def test_gspo_gives_a_completion_the_weight_of_grpo():
+    np.testing.assert_allclose(gspo.teach(scored([1, 0], [2, 10])).weight, [1 / 32] * 2 + [1 / 160] * 10)
 
 
 def test_a_large_group_counts_like_a_small_one_under_grpo_and_more_under_dapo():
@@ -102,14 +126,18 @@ def test_crumbs_of_a_group_count_as_their_mean_under_ppo():
     np.testing.assert_allclose(teaching.returns, [0.03, 0.03], rtol=1e-5)
 
 
-def test_ppo_has_the_clip_of_its_paper_and_the_others_that_of_sapo():
+def test_ppo_and_gspo_have_the_clips_of_their_papers_and_the_others_that_of_sapo():
     assert {name: each.clip for name, each in table().items()} == {
         "grpo": Clip(0.2, 0.28),
         "dr_grpo": Clip(0.2, 0.28),
         "dapo": Clip(0.2, 0.28),
+        "gspo": Clip(3e-4, 4e-4),
         "ppo": Clip(0.2, 0.2),
     }
     assert [name for name, each in table().items() if each.critic] == ["ppo"]
+    assert [name for name, each in table().items() if each.ratio == "sequence"] == ["gspo"]
+    assert [(name, each.lots) for name, each in table().items() if each.lots > 1] == [("dapo", 3)]
+    assert [(name, each.value_clip) for name, each in table().items() if each.value_clip] == [("ppo", 0.2)]
 
 
 def test_every_rule_has_the_name_of_its_file():

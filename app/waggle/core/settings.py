@@ -68,7 +68,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class LearningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One round: draw `questions`, learn once from `local` of their groups and `external` groups of peers (SAPO, algorithm 1).
+    """One round: draw `questions`, learn from `local` of their groups and `external` groups of peers (SAPO, algorithm 1).
 
     Both numbers are targets: external groups replace local ones that teach nothing, and local groups fill up if peers offer too
     few.
@@ -86,6 +86,7 @@ class LearningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     top_p: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 1.0  # nucleus sampling
     learning_rate: Annotated[float, msgspec.Meta(ge=0.0, le=1e-2)] = 0.0  # 0: 5e-4 for the starter, less for larger models
     form_pay: Literal["auto", "on", "off"] = "auto"  # pay a little for an answer in its tags; auto: not for the starter
+    updates: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1  # steps a round, each on a part of its groups (sapo/minibatches.py)
     warmup_steps: Annotated[int, msgspec.Meta(ge=0)] = 10  # AdamW's first steps are equally large for all weights
     held_out_every: Positive = 25  # rounds between two held-out scores
     held_out_questions: Annotated[int, msgspec.Meta(ge=1, le=200)] = 30  # of each specialty

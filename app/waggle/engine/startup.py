@@ -389,6 +389,7 @@ def _round_settings(chosen: Settings, charter: Charter, model: ModelConfig, meth
         top_p=learning.top_p,
         learning_rate=model_fit.learning_rate(chosen, model, method),
         warmup_steps=learning.warmup_steps,
+        updates=learning.updates,
         form_pay=FORM_PAY if learning.form_pay == "on" or (learning.form_pay == "auto" and not is_starter) else 0.0,
         rule=update_rules.rule(learning.rule),
     ).under(charter)

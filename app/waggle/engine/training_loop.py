@@ -104,13 +104,13 @@ class TrainingLoop:
 
     def _play(self) -> None:
         self._call.before_round()
-        self._published_texts = {}
         number, epoch, started = self.round, epoch_at(self._clock()), self._gate.worked_seconds
         played_stages = sapo.play(number, epoch, self._node, self._plan.rules, pause_point=self._gate, watch=self._publish_growth)
         titles = round_events.Titles(self._node.charter)
         for stage in played_stages:
             match stage:
                 case stages.Drawn():
+                    self._published_texts = {}
                     shares = round_events.question_shares(self._node)
                     self._call.publish(round_events.questions_drawn_event(stage, titles, self._plan.rules.group_size, shares))
                 case stages.Judged():

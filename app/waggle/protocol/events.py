@@ -75,7 +75,7 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of one optimizer step. Means are over the tokens that were trained on."""
+    """Figures of a round's optimizer steps, their means. Means are over the tokens that were trained on."""
 
     loss: float = 0.0
     clip_fraction: float = 0.0

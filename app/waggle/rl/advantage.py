@@ -37,8 +37,8 @@ def gate_external(advantages: NDArray[np.float32], lengths: Sequence[int]) -> ND
     `lengths` (G,) are tokens of each completion. With a critic, whose advantages differ between tokens, a completion did badly
     if their sum is not positive; of the others, only the tokens with a positive advantage count.
 
-    Why: with one update for each batch the ratio is always 1, so clipping never limits how far an external completion that is
-    already unlikely here is pushed down. Plain SAPO at 4/4 rose early and collapsed for that reason.
+    Why: a ratio compares the policy with itself a few steps ago at most, so clipping never limits how far an external completion
+    that is already unlikely here is pushed down. Plain SAPO at 4/4 rose early and collapsed for that reason.
     """
     well = [part.sum() > 0 for part in np.split(advantages, np.cumsum(lengths)[:-1])]
     return np.where(np.repeat(well, lengths), np.maximum(advantages, np.float32(0.0)), np.float32(0.0))

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.rl.objective import Clip
+from waggle.rl.objective import Clip, Ratio
 
 Ids = NDArray[np.int32]
 Floats = NDArray[np.float32]
@@ -69,15 +69,16 @@ class TrainingGroup(TokenizedGroup):
     """One group to learn from.
 
     `advantage` (N,) and `weight` (N,) run over the completions' tokens in order; `weight` already contains the
-    normalisation of the update rule. `old_logp` (N,) holds the sampling policy's log-probs, or None where the update's own
-    first pass is the reference (one update per batch: the ratio is 1). `returns` (N,) are the targets of the value
-    head, or None where the rule has no critic.
+    normalisation of the update rule. `old_logp` (N,) holds the log-probs before the round's first step, which ratios refer to, or
+    None where the step's own pass is the reference (a round of one step: the ratio is 1). `returns` (N,) are the targets of the
+    value head and `values` (N,) its estimates before the round's first step, or None where the rule has no critic.
     """
 
     advantage: Floats
     weight: Floats
     old_logp: Floats | None = None
     returns: Floats | None = None
+    values: Floats | None = None
 
     def part(self, first: int, last: int) -> Self:
         ends = np.cumsum([0, *map(len, self.completions)])
@@ -89,6 +90,7 @@ class TrainingGroup(TokenizedGroup):
             weight=self.weight[span],
             old_logp=None if self.old_logp is None else self.old_logp[span],
             returns=None if self.returns is None else self.returns[span],
+            values=None if self.values is None else self.values[span],
         )
 
 
@@ -99,6 +101,8 @@ class StepParams:
     learning_rate: float
     temperature: float = 1.0
     clip: Clip = field(default_factory=Clip)
+    ratio: Ratio = "token"
+    value_clip: float | None = None  # how far a value may move from that before the round; None: any distance
     value_share: float = 0.1  # weight of the critic's squared error in the loss, if a batch has returns
     max_gradient_norm: float = 1.0
     pause_point: Callable[[], None] = nothing

@@ -25,11 +25,16 @@ def generator(seed: int, stream: str, *key: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, STREAMS[stream], *key])))
 
 
-def uniforms(seed: int, stream: str, number: int, questions: int, group_size: int, length: int) -> NDArray[np.float32]:
-    """Numbers in [0, 1) that pick tokens, (questions * group_size, length): one row for each completion of a round."""
+def uniforms(
+    seed: int, stream: str, number: int, questions: int, group_size: int, length: int, *, first: int = 0
+) -> NDArray[np.float32]:
+    """Numbers in [0, 1) that pick tokens, (questions * group_size, length): one row for each completion of a round.
+
+    `first` is the number of the first question in the round.
+    """
     rows = [
         generator(seed, stream, number, question, completion).random(length, dtype=np.float32)
-        for question in range(questions)
+        for question in range(first, first + questions)
         for completion in range(group_size)
     ]
     return np.array(rows, np.float32).reshape(len(rows), length)

@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import ExtensionError
 from waggle.core.peer_id import short_id
+from waggle.rl.advantage import teaches
 from waggle.rl.batch import Floats, Ids, SampledCompletion
 from waggle.rl.random_streams import generator
 from waggle.sapo.interfaces import Policy
@@ -262,7 +263,7 @@ def _weigh_all(
     encoded = [*local, *external]
     measure = TrainingSetSize(
         groups=rules.local + rules.external,  # the denominator, even where the training set is smaller
-        tokens=sum(sum(group.lengths) for group in encoded),
+        tokens=sum(sum(group.lengths) for group in encoded if teaches(group.group.lesson_rewards, rules.crumb_span)),
         longest=rules.max_new,
         crumb_span=rules.crumb_span,
     )

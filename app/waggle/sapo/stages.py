@@ -54,6 +54,7 @@ class RoundSettings:
     top_p: float = 1.0
     learning_rate: float = 5e-4
     warmup_steps: int = 10
+    updates: int = 1  # optimizer steps, each on a minibatch of the training set (minibatches.py)
     crumb_span: float = CRUMB_SPAN
     form_pay: float = 0.0  # see JudgedGroup.form_pay
     rule: Rule = grpo.RULE
@@ -178,12 +179,12 @@ class Gathered:
 
 @dataclass(frozen=True)
 class Learned:
-    """One optimizer step was taken. `metrics` is None where no group teaches anything, so that there was no step."""
+    """The optimizer steps were taken. `metrics` are their means, None where no group teaches anything: then there was no step."""
 
     round: int
     lessons: tuple[Lesson, ...]
     metrics: StepMetrics | None
-    learning_rate: float
+    learning_rate: float  # of the last step
     external_share: float  # of |advantage * weight|, summed over the tokens trained on
 
 

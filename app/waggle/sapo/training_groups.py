@@ -20,7 +20,10 @@ from waggle.tasks.rollout_group import Completion, JudgedGroup
 
 @dataclass(frozen=True)
 class EncodedGroup:
-    """A judged group in the node's own tokens. `fits` says which completions may be trained on."""
+    """A judged group in the node's own tokens. `fits` says which completions may be trained on.
+
+    `sampled_logp` (N,) is what the policy said of its own tokens when it wrote them; None for the text of others.
+    """
 
     group: JudgedGroup
     written: TokenizedGroup
@@ -28,6 +31,7 @@ class EncodedGroup:
     external: bool
     prompt: Prompt
     prompter: Prompter
+    sampled_logp: Floats | None = None
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -47,6 +51,7 @@ class WeightedGroup:
     teaching: TokenAdvantages
     advantage: Floats  # (N,)
     emphasis: Floats  # (N,)
+    values: Floats | None = None  # (N,) of the critic
 
     @property
     def parts(self) -> list[Floats]:
@@ -90,7 +95,7 @@ class TrainingSetSize:
     """What all groups of one training set have in common."""
 
     groups: int  # I + J
-    tokens: int  # of all completions
+    tokens: int  # of all completions of groups that teach something
     longest: int  # tokens that a completion may have
     crumb_span: float  # a group whose rewards differ by less teaches nothing
 
@@ -99,7 +104,9 @@ def encode_local(prompter: Prompter, group: JudgedGroup, sampled: Sequence[Sampl
     """The node's own group, with the very tokens that were sampled: encoding its text again may give others."""
     prompt = prompter.sampling_prompt(group.question)
     written = TokenizedGroup(prompt.ids, tuple(sample.tokens for sample in sampled))
-    return EncodedGroup(group, written, (True,) * len(sampled), external=False, prompt=prompt, prompter=prompter)
+    logp = np.concatenate([sample.logp for sample in sampled])
+    fits = (True,) * len(sampled)
+    return EncodedGroup(group, written, fits, external=False, prompt=prompt, prompter=prompter, sampled_logp=logp)
 
 
 def encode_external(prompter: Prompter, group: JudgedGroup, longest: int, context: int = 0) -> EncodedGroup:
@@ -163,7 +170,7 @@ def weigh(
     if encoded.external:
         advantage = sharing.temper(PeerGroup(encoded.group, encoded.lengths, advantage, logp))
         _require_numbers(tokens, file_of(sharing), advantage)
-    return WeightedGroup(encoded, teaching, advantage, teaching.weight / mean_of_means(scored))
+    return WeightedGroup(encoded, teaching, advantage, teaching.weight / mean_of_means(scored), values)
 
 
 def file_of(sharing: SharingStrategy) -> str:
@@ -198,7 +205,10 @@ def lesson(weighted: WeightedGroup, *, critic: bool) -> Lesson:
 
 
 def _batch(weighted: WeightedGroup, pulls: Sequence[bool]) -> TrainingGroup:
-    """Only the completions that pull (G,): leaving the others out is exact, for their tokens have no gradient."""
+    """Only the completions that pull (G,): leaving the others out is exact, for their tokens have no gradient.
+
+    The old log-probs are those of sampling, which peers' completions lack; sapo/minibatches.py decides what steps get.
+    """
     encoded, teaching = weighted.encoded, weighted.teaching
     pulling = np.repeat(pulls, encoded.lengths)  # (N,)
     return TrainingGroup(
@@ -206,7 +216,9 @@ def _batch(weighted: WeightedGroup, pulls: Sequence[bool]) -> TrainingGroup:
         completions=tuple(ids for ids, pull in zip(encoded.written.completions, pulls, strict=True) if pull),
         advantage=weighted.advantage[pulling].astype(np.float32),
         weight=teaching.weight[pulling],
+        old_logp=None if encoded.sampled_logp is None else encoded.sampled_logp[pulling],
         returns=None if teaching.returns is None else teaching.returns[pulling],
+        values=None if weighted.values is None else weighted.values[pulling],
     )
 
 

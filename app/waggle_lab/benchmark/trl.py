@@ -1,6 +1,7 @@
 """Time the same round in TRL's GRPOTrainer, set for a CPU: one pass a group, no recomputation, fused AdamW, no second forward."""
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from waggle_lab.benchmark.clock import ROUND, Measurement, Phases, clock_of, wit
 
 LEARNING_RATE = 1e-6
 LORA_RANK = 16
+# As in Waggle: the loss of GRPO (arXiv 2402.03300) without KL, with the clip bounds of DAPO (arXiv 2503.14476).
+GRPO = {"loss_type": "grpo", "epsilon": 0.2, "epsilon_high": 0.28}
 
 
 def measure(cell: Cell, folder: Path) -> Measurement:
@@ -51,8 +54,8 @@ def measure(cell: Cell, folder: Path) -> Measurement:
     return Measurement(rounds, float((watched.detach().float() - weights_before).abs().mean()))
 
 
-def make(cell: Cell, model: Any) -> tuple[Any, other_trainers.ForcedLengths]:
-    """A trainer with one step for each round, and one for the warm-up before them."""
+def make(cell: Cell, model: Any, loss: Mapping[str, Any] = GRPO) -> tuple[Any, other_trainers.ForcedLengths]:
+    """A trainer with one step for each round, and one for the warm-up before them. `loss`: arguments of GRPOConfig."""
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
@@ -65,14 +68,12 @@ def make(cell: Cell, model: Any) -> tuple[Any, other_trainers.ForcedLengths]:
     def rewards(completions: list[str], **_: Any) -> list[float]:
         return [reward for row in cells.rewards(next(calls)) for reward in row]
 
-    # As in Waggle: the loss of GRPO (arXiv 2402.03300) without KL, with the clip bounds of DAPO (arXiv 2503.14476).
     config = GRPOConfig(
         output_dir=tempfile.mkdtemp(), per_device_train_batch_size=cell.group_size, gradient_accumulation_steps=cell.questions,
         num_generations=cell.group_size, max_completion_length=cell.longest, shuffle_dataset=False, max_steps=len(schedule),
         bf16=cell.precision == "bfloat16", gradient_checkpointing=cell.recompute, use_cpu=cell.device == "cpu",
         optim="adamw_torch_fused", learning_rate=LEARNING_RATE, lr_scheduler_type="constant", beta=0.0, num_iterations=1,
-        epsilon=0.2, epsilon_high=0.28, loss_type="grpo", save_strategy="no", report_to=[], logging_steps=1000,
-        disable_tqdm=True, dataloader_pin_memory=False,
+        save_strategy="no", report_to=[], logging_steps=1000, disable_tqdm=True, dataloader_pin_memory=False, **loss,
     )  # fmt: skip
     trainer = GRPOTrainer(
         model=model, reward_funcs=rewards, args=config, train_dataset=Dataset.from_list(rows),

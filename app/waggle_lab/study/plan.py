@@ -33,6 +33,7 @@ CONFIGURATION_PATTERN = re.compile(
     r"^(\d+)/(\d+)(?::([a-z_]\w*))?(?::([a-z_]\w*(?:\+[a-z_]\w*)*))?(?::crumbs=(\d+(?:\.\d+)?))?(?::questions=(\d+))?$"
 )
 FORM_PAY_OPTION = re.compile(r":form=(0\.\d+)$")
+UPDATES_OPTION = re.compile(r":updates=([2-4])$")
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +49,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     crumb_span: float = 0.0  # 0 as in the paper: any difference in reward counts
     bounds: Bounds = UNBOUNDED  # as in the paper: peers are trusted
     form_pay: float = 0.0  # 0 as in the paper: only right answers are paid
+    updates: int = 1  # optimizer steps a round
 
     @property
     def update_rules(self) -> tuple[Rule, ...]:
@@ -64,6 +66,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
             rule=self.update_rules[0],
             bounds=self.bounds,
             form_pay=self.form_pay,
+            updates=self.updates,
         )
 
 
@@ -71,8 +74,14 @@ def configuration(name: str) -> Configuration:
     """Read a name: a key of BOUNDS_OF_DEFAULTS, `8/0-filtered`, or I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N].
 
     For example 4/4:gated:dapo, or 4/4:gated:grpo+ppo, where every second node uses PPO. Behind any of them, `:form=X` pays X for
-    an answer in its tags (see `JudgedGroup.form_pay`). Raises LabError or SettingsError.
+    an answer in its tags (see `JudgedGroup.form_pay`), and `:updates=N` takes N optimizer steps a round. Raises LabError or
+    SettingsError.
     """
+    if option := UPDATES_OPTION.search(name):
+        one_step = configuration(name[: option.start()])
+        if one_step.updates > 1:
+            raise LabError(f"{name} says twice how many steps a round has.", "Leave one :updates= out.")
+        return msgspec.structs.replace(one_step, name=name, updates=int(option[1]))
     if option := FORM_PAY_OPTION.search(name):
         unpaid = configuration(name[: option.start()])
         if unpaid.form_pay:

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--configurations",
         default="8/0,4/4,default",
-        help="default, 8/0-filtered, I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N]; behind each, [:form=X]",
+        help="default, 8/0-filtered, I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N]; behind each, [:form=X][:updates=N]",
     )
     parser.add_argument("--strategy", default="", help="sharing strategy of every I/J that names none")
     parser.add_argument("--rounds", type=int, default=200, help="rounds of each run")

@@ -54,18 +54,19 @@ class Node:
             root, self.policy, self.recording_policy, checkpoint_round, clock=lambda: self.now, restored=saved
         )
 
-    def learn(self) -> None:
+    def learn(self, steps: int = 1) -> None:
         self.recording_policy.sample([], np.zeros(0, np.float32), SamplingParams(max_new=1, stops=(0,)))
-        numbers = np.array([self.round, 1, 0.1], np.float32)
-        batch = TrainingGroup(prompt=np.zeros(1, np.int32), completions=(), advantage=numbers, weight=numbers)
-        self.recording_policy.step([batch], StepParams(learning_rate=0.1))
+        for step in range(steps):
+            numbers = np.array([self.round, 1 + step, 0.1], np.float32)
+            batch = TrainingGroup(prompt=np.zeros(1, np.int32), completions=(), advantage=numbers, weight=numbers)
+            self.recording_policy.step([batch], StepParams(learning_rate=0.1 + step))
 
     def keep(self) -> int:
         self.round += 1
         return self.keeper.save(CheckpointState(round=self.round, step=self.policy.steps, epoch=1, charter="c", base="b"))
 
-    def play(self) -> int:
-        self.learn()
+    def play(self, steps: int = 1) -> int:
+        self.learn(steps)
         return self.keep()
 
 
@@ -92,6 +93,33 @@ def test_rounds_are_kept_in_the_journal_until_a_checkpoint_is_due(tmp_path):
     node.play()
     restarted = Node(tmp_path)
     assert (restarted.round, restarted.policy.steps) == (6, 6)
+    assert np.array_equal(restarted.policy.weights, node.policy.weights)
+
+
+def test_every_step_of_a_round_is_in_the_journal_and_a_stop_between_two_leaves_neither_behind(tmp_path):
+    node = Node(tmp_path)
+    for steps in (1, 3, 2):
+        node.play(steps)
+    weights = node.policy.weights
+    node.learn(2)  # of three: then a stop
+    node.keeper.flush()
+    restarted = Node(tmp_path)
+    assert (restarted.round, restarted.policy.steps) == (3, 6)
+    assert np.array_equal(restarted.policy.weights, weights)
+
+
+def test_a_stop_between_two_steps_that_are_learned_again_saves_no_half_of_a_round(tmp_path):
+    node = Node(tmp_path)
+    for _ in range(4):
+        node.play(3)
+    assert folders(tmp_path) == ["r00000001"]
+    for stop in (7, 9):  # of 3 steps a round: in the third one, and behind it
+        slow = Slow(Counting(), 100.0, stops_after=stop)
+        with pytest.raises(Stopped):
+            slow.restore(tmp_path)
+        assert folders(tmp_path) == {7: ["r00000001"], 9: ["r00000001", "r00000003"]}[stop]
+    restarted = Node(tmp_path)
+    assert (restarted.round, restarted.policy.steps) == (4, 12)
     assert np.array_equal(restarted.policy.weights, node.policy.weights)
 
 

@@ -92,7 +92,7 @@ def test_a_saved_state_is_learned_again_from_the_one_before_to_the_bit_and_one_t
         policy.step([batch], params)
         saved = CheckpointState(round=number, step=policy.steps, epoch=1, charter="c", base=base)
         if number > 1:
-            training_journal.append(home.model.checkpoints, 1, training_journal.entry_of(saved, [batch], params))
+            training_journal.append(home.model.checkpoints, 1, training_journal.entry_of(saved, [([batch], params)]))
         if number in (1, 3):
             checkpoint.save(home.model.checkpoints, policy, saved)
     assert torture.check_replay(home) == (1, True)

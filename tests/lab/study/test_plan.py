@@ -73,6 +73,9 @@ def test_strategy_rule_and_crumbs_may_be_named():
         "4/4:form=2",
         "4/4:form=0.25:form=0.1",
         "magic:form=0.25",
+        "4/4:updates=1",
+        "4/4:updates=5",
+        "4/4:updates=2:updates=2",
     ],
 )
 def test_what_is_no_configuration_is_refused_with_a_sentence(wrong):
@@ -83,6 +86,13 @@ def test_what_is_no_configuration_is_refused_with_a_sentence(wrong):
 def test_every_configuration_may_pay_for_the_form():
     assert configuration("default:form=0.25").rules(1e-4).form_pay == 0.25
     assert configuration("8/0:plain:grpo:crumbs=0.2:form=0.1").rules(1e-4).form_pay == 0.1
+
+
+def test_any_configuration_may_take_several_steps_a_round():
+    several = configuration("4/4:gated:gspo:form=0.25:updates=4")
+    assert (several.updates, several.form_pay, several.rule) == (4, 0.25, "gspo")
+    assert several.rules(1e-4).updates == 4
+    assert configuration("default").rules(1e-4).updates == 1
     assert configuration("default").rules(1e-4).form_pay == 0.0
 
 

@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from models.contract.backends import BACKENDS
-from models.contract.groups import PAD, batches, error, gradient, true_gradient
+from models.contract.groups import MOMENTUM, PAD, batches, error, gradient, true_gradient, true_logprobs
+from models.contract.groups import reference as reference_model
 from models.tiny_models import KINDS
 from waggle.core.errors import MemoryShort, Stopped
 from waggle.rl.batch import StepParams, TrainingGroup
-from waggle.rl.objective import Clip, clipped_objective, is_clipped
+from waggle.rl.objective import Clip, clipped_objective, is_clipped, sequence_reference
 
 
 @pytest.mark.parametrize("kind", [*sorted(KINDS), "untied"])
@@ -49,6 +51,85 @@ def test_loss_and_clipped_share_are_those_of_numpy(backend, llama):
     assert share > 0.1
     assert metrics.loss == pytest.approx(float(loss), abs=10 * backend.logp)
     assert metrics.clip_fraction == pytest.approx(float(share), abs=10 * backend.logp)
+
+
+def moved(policy, some, scale: float) -> list[TrainingGroup]:
+    """The groups with old log-probs at this distance from the policy's, and advantages and weights that a rule could give."""
+    noise, groups = np.random.default_rng(3), []
+    for batch, logp in zip(some, policy.logprobs(some, 0.8), strict=True):
+        lengths = np.array(list(map(len, batch.completions)))
+        groups.append(
+            replace(
+                batch,
+                old_logp=logp + noise.normal(size=len(logp), scale=scale).astype(np.float32),
+                advantage=np.repeat(noise.normal(size=len(lengths)), lengths).astype(np.float32),
+                weight=np.repeat(1 / (len(some) * len(lengths) * lengths), lengths).astype(np.float32),
+            )
+        )
+    return groups
+
+
+@pytest.mark.parametrize("parts", [1, 1 << 20], ids=["whole", "in-pieces"])
+def test_the_ratio_of_a_whole_completion_is_that_of_numpy(backend, llama, parts):
+    """GSPO: loss and clipped share against numpy, the gradient against autograd through the geometric mean."""
+    policy, clip = backend.open(llama, parts=parts), Clip(0.05, 0.08)
+    some = moved(policy, batches(), 0.3)
+    params = StepParams(learning_rate=0.0, temperature=0.8, clip=clip, ratio="sequence", max_gradient_norm=1e9)
+    now = policy.logprobs(some, 0.8)
+    metrics = policy.step(some, params)
+    loss = share = 0.0
+    for logp, batch in zip(now, some, strict=True):
+        reference = sequence_reference(np, logp, batch.old_logp, list(map(len, batch.completions)))
+        loss += float(clipped_objective(np, logp, reference, batch.advantage, batch.weight, clip))
+        share += float((is_clipped(logp, reference, batch.advantage, clip) * batch.weight).sum())
+    assert 0.1 < share < 0.9
+    assert metrics.loss == pytest.approx(loss, abs=10 * backend.logp)
+    assert metrics.clip_fraction == pytest.approx(share, abs=10 * backend.logp)
+
+    model, total = reference_model(llama), torch.zeros(())
+    for batch in some:
+        lengths = list(map(len, batch.completions))
+        log_ratio = true_logprobs(model, batch, 0.8) - torch.tensor(batch.old_logp)
+        for part, advantage in zip(log_ratio.split(lengths), torch.tensor(batch.advantage).split(lengths), strict=True):
+            ratio = torch.exp(part.mean())
+            pull = torch.minimum(ratio * advantage[0], torch.clip(ratio, 1 - clip.low, 1 + clip.high) * advantage[0])
+            total = total - pull / (len(some) * len(lengths))
+    total.backward()
+    expected = {name: parameter.grad.numpy() for name, parameter in model.named_parameters()}
+    ours = {
+        name.removeprefix("exp_avg."): moment / (1 - MOMENTUM)
+        for name, moment in policy.state()[1].items()
+        if name.startswith("exp_avg.")
+    }
+    assert error(ours, expected) < 10 * backend.gradient
+
+
+def test_a_ratio_of_one_is_the_same_for_tokens_and_for_completions(backend, llama):
+    first, second = backend.open(llama), backend.open(llama)
+    for policy, ratio in ((first, "token"), (second, "sequence")):
+        policy.step(batches(), StepParams(learning_rate=1e-2, ratio=ratio))
+    for name, weight in first.state()[0].items():
+        np.testing.assert_array_equal(second.state()[0][name], weight, err_msg=name)
+
+
+def test_a_value_head_that_has_moved_far_is_held_back(backend, llama):
+    """At V = 0, values of before of -1 and .1 and a clip of .2: max((0 - R)^2, (V_old +- .2 - R)^2)."""
+    returns, before = np.array([1.0, -2.0, 1.0], np.float32), np.array([-1.0, -1.0, 0.1], np.float32)
+    weight = np.array([0.5, 0.3, 0.2], np.float32)
+    batch = TrainingGroup(
+        np.array([4, 5], np.int32), (np.array([5, 6, 1], np.int32),), np.zeros(3, np.float32), weight, returns=returns,
+        values=before,
+    )  # fmt: skip
+    metrics = [
+        backend.open(llama).step([batch], StepParams(learning_rate=0.0, value_clip=value_clip)).loss for value_clip in (None, 0.2)
+    ]
+    # .1 / 2 * sum: without a clip .5 * 1 + .3 * 4 + .2 * 1; with it the first one is (-.8 - 1)^2
+    assert metrics[0] == pytest.approx(0.05 * 1.9, rel=1e-4)
+    assert metrics[1] == pytest.approx(0.05 * (0.5 * 3.24 + 1.2 + 0.2), rel=1e-4)
+    policy = backend.open(llama)
+    policy.step([batch], StepParams(learning_rate=0.0, value_clip=0.2, max_gradient_norm=1e9))
+    # the first token pulls no more: d/db is .1 * (.3 * 2 - .2 * 1)
+    assert policy.state()[1]["exp_avg.critic.bias"].item() / (1 - MOMENTUM) == pytest.approx(0.04, rel=1e-3)
 
 
 def test_backends_stay_together_over_many_steps(backend, llama):

@@ -1,16 +1,21 @@
 """The training journal: rounds since the last checkpoint are learned again, bit for bit; an incomplete entry is ignored."""
 
+import hashlib
 import os
 import sys
+from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
+import zstandard
 
 from models.tiny_models import make_model
 from waggle.models.storage import training_journal
 from waggle.models.storage.checkpoint import CheckpointState
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import StepParams, TrainingGroup
+from waggle.rl.objective import Clip
 
 
 def saved(number: int, base: str = "b") -> CheckpointState:
@@ -28,7 +33,9 @@ def batch(number: int) -> TrainingGroup:
 
 
 def entry(number: int, base: str = "b") -> training_journal.JournalEntry:
-    return training_journal.entry_of(saved(number, base), [batch(number), batch(number + 100)], StepParams(learning_rate=1e-3))
+    return training_journal.entry_of(
+        saved(number, base), [([batch(number), batch(number + 100)], StepParams(learning_rate=1e-3))]
+    )
 
 
 def test_learning_again_gives_the_same_weights_and_moments_to_the_bit(tmp_path):
@@ -43,6 +50,46 @@ def test_learning_again_gives_the_same_weights_and_moments_to_the_bit(tmp_path):
     for mine, theirs in zip(straight.state(), replayed.state(), strict=True):
         assert mine.keys() == theirs.keys()
         assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+
+def test_a_round_of_several_steps_is_learned_again_to_the_bit(tmp_path):
+    """With ratios of whole completions, a value head that is held back, and a learning rate for each step."""
+    model = make_model("llama", tmp_path / "model")
+    straight, replayed = TorchPolicy(model), TorchPolicy(model)
+    noise = np.random.default_rng(0)
+    for number in (2, 4):
+        steps = []
+        for later in range(3):
+            old, returns, values = noise.normal(-3.0, 0.3, (3, 8)).astype(np.float32)
+            some = [replace(batch(number + later), old_logp=old, returns=returns, values=values)]
+            params = StepParams(learning_rate=1e-3 * (1 + later), clip=Clip(0.3, 0.4), ratio="sequence", value_clip=0.2)
+            assert straight.step(some, params).applied
+            steps.append((some, params))
+        training_journal.append(tmp_path, 0, training_journal.entry_of(saved(number // 2), steps))
+    for lesson in training_journal.entries(tmp_path, 0, "b"):
+        training_journal.learn_again(replayed.step, lesson)
+    assert replayed.steps == straight.steps == 6
+    for mine, theirs in zip(straight.state(), replayed.state(), strict=True):
+        assert mine.keys() == theirs.keys()
+        assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+
+def test_a_journal_from_before_a_round_had_several_steps_is_learned_again(tmp_path):
+    """Its entries have one step, whose ratios are those of tokens."""
+    now = msgspec.msgpack.decode(msgspec.msgpack.encode(entry(2)))
+    before = {name: value for name, value in now.items() if name not in ("ratio", "value_clip", "values", "later_steps")}
+    body = zstandard.ZstdCompressor().compress(msgspec.msgpack.encode(before | {"saved": now["saved"] | {"round": 1}}))
+    (tmp_path / "journal-r00000000").write_bytes(training_journal.HEAD.pack(len(body), hashlib.sha256(body).digest()) + body)
+    steps = []
+    for lesson in training_journal.entries(tmp_path, 0, "b"):
+        training_journal.learn_again(lambda *step: steps.append(step), lesson)
+    ((batches, params),) = steps
+    assert params == replace(StepParams(learning_rate=1e-3), pause_point=params.pause_point)
+    expected = [batch(2), batch(102)]
+    for got, original in zip(batches, expected, strict=True):
+        np.testing.assert_array_equal(got.advantage, original.advantage)
+        np.testing.assert_array_equal(got.old_logp, original.old_logp)
+        assert got.values is None
 
 
 def rounds(root, after: int, base: str = "b") -> list[int]:
@@ -146,7 +193,7 @@ def test_another_model_learns_nothing_from_it(tmp_path):
 
 
 def test_a_round_in_which_nothing_was_learned_counts(tmp_path):
-    training_journal.append(tmp_path, 0, training_journal.entry_of(saved(1), (), None))
+    training_journal.append(tmp_path, 0, training_journal.entry_of(saved(1), ()))
     (lesson,) = training_journal.entries(tmp_path, 0, "b")
     training_journal.learn_again(lambda *_: pytest.fail("nothing was to be learned"), lesson)
     assert lesson.saved == saved(1)

@@ -43,18 +43,18 @@ def checkpoint_interval(size: int, seconds: float) -> float:
 
 
 class RecordingPolicy:
-    """A policy that remembers its last step for the journal."""
+    """A policy that remembers the steps of a round for the journal."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._last_step: tuple[tuple[TrainingGroup, ...], StepParams] | None = None
+        self._steps_of_round: list[tuple[tuple[TrainingGroup, ...], StepParams]] = []
 
     @property
     def steps(self) -> int:
         return self._policy.steps
 
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
-        self._last_step = None  # a new round: the step of an interrupted one does not belong to it
+        self._steps_of_round = []  # a new round: the steps of an interrupted one do not belong to it
         return self._policy.sample(prompts, uniforms, params)
 
     def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
@@ -65,13 +65,13 @@ class RecordingPolicy:
 
     def step(self, batches: Sequence[TrainingGroup], params: StepParams) -> StepMetrics:
         metrics = self._policy.step(batches, params)
-        self._last_step = (tuple(batches), params)
+        self._steps_of_round.append((tuple(batches), params))
         return metrics
 
     @property
-    def last_step(self) -> tuple[tuple[TrainingGroup, ...], StepParams | None]:
-        """The batches and parameters of the step since the last sampling; ((), None) if there was none."""
-        return self._last_step or ((), None)
+    def steps_of_round(self) -> Sequence[tuple[tuple[TrainingGroup, ...], StepParams]]:
+        """The batches and parameters of each step since the last sampling."""
+        return self._steps_of_round
 
 
 @dataclass
@@ -125,7 +125,7 @@ class RoundSaver:
         saved = replace(saved, method=self.policy.training.method, optimizer=self.policy.training.optimizer)
         try:
             size = training_journal.append(
-                self.root, self.checkpoint_round, training_journal.entry_of(saved, *self.recording_policy.last_step)
+                self.root, self.checkpoint_round, training_journal.entry_of(saved, self.recording_policy.steps_of_round)
             )
         except OSError as error:
             raise CheckpointError(
@@ -224,8 +224,12 @@ class _Replay:
             self.save_if_worthwhile()
 
     def save_if_worthwhile(self) -> None:
-        """Write a checkpoint, if the replay since the last one took long enough to be worth it."""
-        if self.saved is not self.stored and self.clock() - self._saved_at >= REPLAY_WORTH_SAVING_SECONDS:
+        """Write a checkpoint, if the replay since the last one took long enough to be worth it.
+
+        Not between two steps of a round, where the policy is no longer what `saved` says.
+        """
+        whole = self.policy.steps == self.saved.step
+        if whole and self.saved is not self.stored and self.clock() - self._saved_at >= REPLAY_WORTH_SAVING_SECONDS:
             with suppress(CheckpointError):  # the journal has all of it
                 checkpoint.save(self.root, self.policy, self.saved)
                 self.stored = self.saved

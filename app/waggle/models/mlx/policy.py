@@ -35,7 +35,7 @@ from waggle.rl.batch import (
     TrainingGroup,
     nothing,
 )
-from waggle.rl.objective import clipped_objective, is_clipped
+from waggle.rl.objective import clipped_objective, is_clipped, sequence_reference, value_loss
 
 CACHE_BYTES = 1 << 28  # freed memory that MLX may cache
 CRITIC = ("critic.weight", "critic.bias")
@@ -208,14 +208,21 @@ class MlxPolicy:
         head = weights[self._model.head]
         logp = fused_head.logprobs(normed, head, packing.targets, params.temperature, frozen=bool(self._frozen))
         known = [batch.old_logp for batch in batches if batch.old_logp is not None]  # all of them have one, or none
-        old = _concatenate(known) if known else mx.stop_gradient(logp)  # one update per batch: ratio 1, no second forward pass
+        old = _concatenate(known) if known else mx.stop_gradient(logp)  # a round of one step: ratio 1
+        if known and params.ratio == "sequence":
+            lengths = [len(ids) for batch in batches for ids in batch.completions]
+            old = sequence_reference(mx, mx.stop_gradient(logp), old, lengths)
         loss = clipped_objective(mx, logp, old, advantage, weight, params.clip)
         returns = [batch.returns for batch in batches if batch.returns is not None]
         if returns:
-            miss = _value_estimates(learned, mx.stop_gradient(normed)) - _concatenate(
-                returns
-            )  # the critic does not train the model
-            loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
+            estimates = _value_estimates(learned, mx.stop_gradient(normed))  # the critic does not train the model
+            targets = _concatenate(returns)
+            before = [batch.values for batch in batches if batch.values is not None]
+            if params.value_clip is None or not before:
+                miss = 0.5 * (weight * (estimates - targets).square()).sum()
+            else:
+                miss = value_loss(mx, estimates, _concatenate(before), targets, weight, params.value_clip)
+            loss = loss + params.value_share * miss
         cut = (is_clipped(mx.stop_gradient(logp), old, advantage, params.clip) * weight).sum()
         return loss, cut
 

@@ -14,7 +14,8 @@ import shutil
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from dataclasses import replace
+from itertools import pairwise, zip_longest
 from pathlib import Path
 
 import msgspec
@@ -25,7 +26,7 @@ from waggle.core.errors import UNREADABLE
 from waggle.core.paths import flush
 from waggle.models.storage.checkpoint import CheckpointState, is_of
 from waggle.rl.batch import Floats, StepMetrics, StepParams, TrainingGroup, nothing
-from waggle.rl.objective import Clip
+from waggle.rl.objective import Clip, Ratio
 
 NAME = re.compile(r"^journal-r(\d{8})\Z")
 HEAD = struct.Struct("<I32s")
@@ -44,8 +45,16 @@ class JournaledGroup(msgspec.Struct, frozen=True, array_like=True):
     returns: bytes | None
 
 
+class LaterStep(msgspec.Struct, frozen=True, array_like=True):
+    """A step of a round after its first one. What it does not hold is as in the first."""
+
+    lessons: list[JournaledGroup]
+    learning_rate: float
+    values: list[bytes]
+
+
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One round: the state after it and its step. Without lessons there was no step."""
+    """One round: the state after it and its steps. Without lessons there was no step."""
 
     saved: CheckpointState
     lessons: list[JournaledGroup] = []
@@ -54,19 +63,32 @@ class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     clip: tuple[float, float] = (0.0, 0.0)
     value_share: float = 0.0
     max_gradient_norm: float = 1.0
+    ratio: Ratio = "token"
+    value_clip: float | None = None
+    values: list[bytes] = []  # of each lesson, float32; empty: no lesson has any
+    later_steps: list[LaterStep] = []
 
 
-def entry_of(saved: CheckpointState, batches: Sequence[TrainingGroup], params: StepParams | None) -> JournalEntry:
-    if params is None:
+Step = tuple[Sequence[TrainingGroup], StepParams]
+
+
+def entry_of(saved: CheckpointState, steps: Sequence[Step]) -> JournalEntry:
+    """The entry of a round with these steps, which differ in their batches and learning rates only."""
+    if not steps:
         return JournalEntry(saved=saved)
+    (batches, params), *later = steps
     return JournalEntry(
         saved=saved,
         lessons=[_lesson(batch) for batch in batches],
+        values=_values(batches),
+        later_steps=[LaterStep([_lesson(batch) for batch in some], each.learning_rate, _values(some)) for some, each in later],
         learning_rate=params.learning_rate,
         temperature=params.temperature,
         clip=(params.clip.low, params.clip.high),
         value_share=params.value_share,
         max_gradient_norm=params.max_gradient_norm,
+        ratio=params.ratio,
+        value_clip=params.value_clip,
     )
 
 
@@ -100,7 +122,7 @@ def entries(root: Path, after: int, base: str) -> Iterator[JournalEntry]:
 
 
 def learn_again(learn: Learn, entry: JournalEntry, pause_point: Callable[[], None] = nothing) -> None:
-    """Take the step of an entry. Raises Stopped from the pause point, before anything changed."""
+    """Take the steps of an entry. Raises Stopped from the pause point, before or between two of them."""
     pause_point()
     if not entry.lessons:
         return
@@ -110,9 +132,13 @@ def learn_again(learn: Learn, entry: JournalEntry, pause_point: Callable[[], Non
         clip=Clip(*entry.clip),
         value_share=entry.value_share,
         max_gradient_norm=entry.max_gradient_norm,
+        ratio=entry.ratio,
+        value_clip=entry.value_clip,
         pause_point=pause_point,
     )
-    learn([_batch(lesson) for lesson in entry.lessons], params)
+    learn(_batches(entry.lessons, entry.values), params)
+    for step in entry.later_steps:
+        learn(_batches(step.lessons, step.values), replace(params, learning_rate=step.learning_rate))
 
 
 def mend(root: Path, after: int) -> Path | None:
@@ -209,7 +235,15 @@ def _lesson(batch: TrainingGroup) -> JournaledGroup:
     )
 
 
-def _batch(lesson: JournaledGroup) -> TrainingGroup:
+def _values(batches: Sequence[TrainingGroup]) -> list[bytes]:
+    return [_floats(batch.values) for batch in batches if batch.values is not None]  # all of them have some, or none
+
+
+def _batches(lessons: Sequence[JournaledGroup], values: Sequence[bytes]) -> list[TrainingGroup]:
+    return [_batch(*each) for each in zip_longest(lessons, values)]
+
+
+def _batch(lesson: JournaledGroup, values: bytes | None) -> TrainingGroup:
     return TrainingGroup(
         prompt=np.frombuffer(lesson.prompt, "<i4").astype(np.int32),
         completions=tuple(np.frombuffer(tokens, "<i4").astype(np.int32) for tokens in lesson.completions),
@@ -217,6 +251,7 @@ def _batch(lesson: JournaledGroup) -> TrainingGroup:
         weight=_numbers(lesson.weight),
         old_logp=None if lesson.old_logp is None else _numbers(lesson.old_logp),
         returns=None if lesson.returns is None else _numbers(lesson.returns),
+        values=None if values is None else _numbers(values),
     )
 
 

@@ -34,7 +34,7 @@ from waggle.rl.batch import (
     TrainingGroup,
     nothing,
 )
-from waggle.rl.objective import clipped_objective, is_clipped
+from waggle.rl.objective import clipped_objective, is_clipped, sequence_reference, value_loss
 from waggle.rl.random_streams import generator
 
 
@@ -250,19 +250,37 @@ class BasePolicy(ABC):
         old = self._concatenate(known) if known else None
 
         def objective(logp: torch.Tensor, rows: slice) -> torch.Tensor:
-            reference = logp.detach() if old is None else old[rows]  # one update per batch: ratio 1, no second forward pass
+            reference = logp.detach() if old is None else old[rows]  # a round of one step: ratio 1
             loss: torch.Tensor = clipped_objective(torch, logp, reference, advantage[rows], weight[rows], params.clip)
             return loss
 
         tokens, normed = self._normed_hidden(batches)
+        if old is not None and params.ratio == "sequence":
+            with torch.no_grad():  # the head runs twice, the model once: no part of the rows has whole completions
+                now = self._logprobs(normed.detach(), tokens.targets, params.temperature)
+            old = sequence_reference(torch, now, old, [len(ids) for batch in batches for ids in batch.completions])
         loss, logp = self._objective_loss(normed, tokens.targets, params.temperature, objective)
         returns = [batch.returns for batch in batches if batch.returns is not None]
         if returns and self._critic is not None:
-            miss = self._critic(normed.detach().float())[:, 0] - self._concatenate(returns)  # the critic does not train the model
-            loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
+            estimates = self._critic(normed.detach().float())[:, 0]  # the critic does not train the model
+            loss = loss + params.value_share * self._value_loss(estimates, returns, weight, batches, params.value_clip)
         loss.backward()  # type: ignore[no-untyped-call]
         cut = (is_clipped(logp, logp if old is None else old, advantage, params.clip) * weight).sum()
         return float(loss.detach()), float(cut)
+
+    def _value_loss(
+        self,
+        estimates: torch.Tensor,
+        returns: Sequence[Floats],
+        weight: torch.Tensor,
+        batches: Sequence[TrainingGroup],
+        clip: float | None,
+    ) -> torch.Tensor:
+        targets, before = self._concatenate(returns), [batch.values for batch in batches if batch.values is not None]
+        if clip is None or not before:
+            return 0.5 * (weight * (estimates - targets).square()).sum()
+        loss: torch.Tensor = value_loss(torch, estimates, self._concatenate(before), targets, weight, clip)
+        return loss
 
     def _concatenate(self, arrays: Sequence[Floats]) -> torch.Tensor:
         return torch.from_numpy(np.concatenate(arrays)).to(self._device)

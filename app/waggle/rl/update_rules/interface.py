@@ -1,7 +1,6 @@
 """The interface of an update rule: how the rewards of a group become advantages and weights of its tokens.
 
-Whether an external completion counts at all is decided by the sharing strategy, not here. Left out: KL terms, and rules that use
-the ratio of a whole sequence.
+Whether an external completion counts at all is decided by the sharing strategy, not here. Left out: KL terms.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.rl.objective import Clip
+from waggle.rl.objective import Clip, Ratio
 
 Floats = NDArray[np.float32]
 
@@ -22,7 +21,7 @@ class ScoredGroup:
     rewards: tuple[float, ...]  # (G,)
     lengths: tuple[int, ...]  # (G,) tokens, the stop token included
     groups: int  # I + J: the places of the training set, even if fewer groups are in it
-    tokens: int  # of all completions of the training set
+    tokens: int  # of all completions of the training set, of groups that teach something
     longest: int  # tokens that a completion may have
     crumb_span: float  # a group whose rewards differ by less teaches nothing
     values: Floats | None = None  # (N,) the critic's estimate before each token, if the rule has a critic
@@ -42,12 +41,18 @@ class TokenAdvantages:
 
 @dataclass(frozen=True)
 class Rule:
-    """An update rule; its name is that of its file. With `critic`, `ScoredGroup.values` comes from the policy's value head."""
+    """An update rule; its name is that of its file. With `critic`, `ScoredGroup.values` comes from the policy's value head.
+
+    `ratio`, `clip` and `value_clip` act from the second step of a round on (`learning.updates`): before, no ratio differs from 1.
+    """
 
     name: str
     teach: Callable[[ScoredGroup], TokenAdvantages]
     clip: Clip = field(default_factory=Clip)
+    ratio: Ratio = "token"
     critic: bool = False
+    value_clip: float | None = None  # how far the critic may move from its estimates before the round; None: any distance
+    lots: int = 1  # of questions that a round may draw until enough of its own groups teach something (dynamic sampling)
 
 
 def per_token(values: Sequence[float] | NDArray[np.floating], lengths: Sequence[int]) -> Floats:

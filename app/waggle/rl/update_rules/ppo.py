@@ -1,6 +1,8 @@
 """PPO (arXiv 1707.06347) with a learned value head; advantages by GAE (arXiv 1506.02438), reward at the last token only.
 
-Left out: KL to a reference, whitening of advantages over the batch, a clipped value loss, several epochs over one batch.
+Equation 7 is the clipped objective, with the paper's range of 0.2. The squared error of the value head (equation 9) is clipped
+with the same range, as in the authors' code. Left out: the entropy bonus of equation 9, more than one pass over the minibatches
+of a round, the alternative with a KL penalty (equation 8); and what the paper does not have: KL to a reference model, whitening.
 """
 
 import numpy as np
@@ -41,4 +43,4 @@ def advantages(reward: float, values: Floats) -> Floats:
     return advantage
 
 
-RULE = Rule(name="ppo", teach=teach, clip=Clip(low=0.2, high=0.2), critic=True)
+RULE = Rule(name="ppo", teach=teach, clip=Clip(low=0.2, high=0.2), critic=True, value_clip=0.2)

@@ -1,7 +1,8 @@
-"""Own groups that teach nothing are dropped: DAPO's dynamic sampling, which makes training alone a fair control.
+"""Own groups that teach nothing are dropped, which makes training alone a fair control.
 
 Meant for more `questions` than I + J and J = 0 (control "8/0-filtered"). With J > 0 external groups are drawn as in SAPO.
-Left out: drawing more questions until enough groups teach (arXiv 2503.14476, section 3.2); their number is fixed.
+It is the half of DAPO's dynamic sampling that leaves groups out (arXiv 2503.14476, section 3.2). The other half, to draw more
+questions until enough groups teach, is `Rule.lots` of an update rule (sapo/dynamic_sampling.py), with any strategy.
 """
 
 from waggle.sapo.sharing.interface import Candidates, SharingStrategy, TrainingSet, draw_uniformly

@@ -60,7 +60,7 @@ class Section(msgspec.Struct, frozen=True):
 
 
 # Words for the files of rl/update_rules and sapo/sharing; a file without an entry is shown by its name.
-RULE_NAMES = {"grpo": "GRPO", "dr_grpo": "Dr. GRPO", "dapo": "DAPO", "ppo": "PPO"}
+RULE_NAMES = {"grpo": "GRPO", "dr_grpo": "Dr. GRPO", "dapo": "DAPO", "gspo": "GSPO", "ppo": "PPO"}
 STRATEGY_NAMES = {
     "adaptive": later("Adaptive"),
     "plain": later("As published"),
@@ -186,7 +186,10 @@ ADVANCED = Section("advanced", later("Advanced"), (
     Setting("learning.sharing", later("Sharing strategy"),
         later("Which groups of peers your model learns from, and how strongly."),
         Options(_choices(LIVE_SHARING_STRATEGIES, STRATEGY_NAMES))),
-    Setting("learning.questions", later("Questions a round"), later("How many your model answers before it learns once."),
+    Setting("learning.updates", later("Steps a round"),
+        later("If more than one, each learns from a part of the groups, and what has moved far already is held back."),
+        Range(minimum=1, maximum=4)),
+    Setting("learning.questions", later("Questions a round"), later("How many your model answers before it learns."),
         Range(minimum=1, maximum=64)),
     Setting("learning.local", later("Own groups to learn from"), later("Of each round."), Range(minimum=0, maximum=64)),
     Setting("learning.external", later("Peers' groups to learn from"), later("Of each round, where there are so many."),
