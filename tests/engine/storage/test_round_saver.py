@@ -9,7 +9,15 @@ import pytest
 
 from killing import killed_after
 from waggle.core.errors import CheckpointError, Stopped
-from waggle.engine.storage.round_saver import CHECKPOINT_RETRY_SECONDS, RecordingPolicy, RoundSaver, checkpoint_interval, restore
+from waggle.engine.storage.round_saver import (
+    CHECKPOINT_RETRY_SECONDS,
+    MAX_REPLAY_SECONDS,
+    RecordingPolicy,
+    RoundSaver,
+    checkpoint_interval,
+    replay_interval,
+    restore,
+)
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint, training_journal
 from waggle.models.storage.checkpoint import CheckpointState
@@ -19,12 +27,13 @@ DAY, MEGABYTE = 86_400, 1e6
 
 
 class Counting:
-    """A policy whose weights are the sum of what it learned."""
+    """A policy whose weights are the sum of what it learned. `worked` is its clock, which each step advances by `pace`."""
 
     training = TrainingMode()
 
     def __init__(self) -> None:
         self.weights, self.steps = np.zeros(3, np.float32), 0
+        self.worked, self.pace = 0.0, 0.0
 
     def sample(self, prompts, uniforms, params):
         return []
@@ -33,6 +42,7 @@ class Counting:
         for batch in batches:
             self.weights = self.weights + params.learning_rate * batch.advantage
         self.steps += 1
+        self.worked += self.pace
         return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=1.0)
 
     def state(self):
@@ -49,7 +59,7 @@ class Node:
         self.policy, self.now = slow.policy if slow else Counting(), 0.0
         saved, checkpoint_round, self.aside = slow.restore(root) if slow else restore(root, self.policy, self.policy, "b")
         self.round = saved.round if saved else 0
-        self.recording_policy = RecordingPolicy(self.policy)
+        self.recording_policy = RecordingPolicy(self.policy, lambda: self.policy.worked)
         self.keeper = RoundSaver(
             root, self.policy, self.recording_policy, checkpoint_round, clock=lambda: self.now, restored=saved
         )
@@ -93,6 +103,36 @@ def test_rounds_are_kept_in_the_journal_until_a_checkpoint_is_due(tmp_path):
     restarted = Node(tmp_path)
     assert (restarted.round, restarted.policy.steps) == (6, 6)
     assert np.array_equal(restarted.policy.weights, node.policy.weights)
+
+
+@pytest.mark.parametrize("size", [0.1 * MEGABYTE, 500 * MEGABYTE, 36_000 * MEGABYTE])
+@pytest.mark.parametrize("speed", [20 * MEGABYTE, 2000 * MEGABYTE])
+def test_a_short_replay_wears_no_disk_out_either(size, speed):
+    every = replay_interval(size, size / speed)
+    assert DAY / every * size <= 150e9 * 1.001
+    assert size / speed <= 0.05 * every * 1.001
+    assert replay_interval(int(1.6e9), 3.0) < 1.6 * MAX_REPLAY_SECONDS, "a model of 135 million weights, all of them trained"
+
+
+def test_before_more_than_ten_minutes_of_learning_are_in_the_journal_only_a_checkpoint_follows(tmp_path):
+    node = Node(tmp_path)
+    node.play()
+    node.now = 2 * replay_interval(checkpoint.size(tmp_path), 0.0)  # by the wear of the disk alone, none would be due
+    node.policy.pace = MAX_REPLAY_SECONDS / 3
+    for number in range(1, 8):
+        node.play()
+        node.now += 2 * replay_interval(checkpoint.size(tmp_path), 0.0) * (number == 3)
+    assert folders(tmp_path) == ["r00000001", "r00000004", "r00000007"]
+    killed = Node(tmp_path)
+    assert (killed.round, killed.keeper.newest.round, killed.keeper.checkpoint_round) == (8, 8, 7)
+
+
+def test_however_long_a_replay_would_take_checkpoints_leave_time_between_them(tmp_path):
+    node = Node(tmp_path)
+    node.policy.pace = 10 * MAX_REPLAY_SECONDS
+    for _ in range(5):
+        node.play()
+    assert folders(tmp_path) == ["r00000001"]
 
 
 def test_an_orderly_end_leaves_a_checkpoint_of_the_last_round(tmp_path):
@@ -347,7 +387,7 @@ def test_how_far_it_is_is_told_where_learning_again_takes_long_and_a_kill_does_n
     quick = Slow(Counting(), 0.1)
     quick.restore(tmp_path)
     assert (quick.reports, folders(tmp_path)) == ([], ["r00000001"])
-    slow = Slow(Counting(), 1000.0)
+    slow = Slow(Counting(), 400.0)
     saved, checkpoint_round, _ = slow.restore(tmp_path)
     assert slow.reports == [(done, 7) for done in range(1, 7)]
     assert folders(tmp_path) == ["r00000005", "r00000007", "r00000008"]
@@ -357,7 +397,7 @@ def test_how_far_it_is_is_told_where_learning_again_takes_long_and_a_kill_does_n
 
 def test_a_damaged_checkpoint_costs_nothing_either_where_those_before_were_saved_while_rounds_were_learned_again(tmp_path):
     many_rounds_in_the_journal(tmp_path)
-    node = Node(tmp_path, Slow(Counting(), 1000.0, quick_after=7))
+    node = Node(tmp_path, Slow(Counting(), 400.0, quick_after=7))
     assert (node.round, folders(tmp_path)) == (8, ["r00000003", "r00000005", "r00000007"])
     for node.now in (-1.0 * DAY, 1.0 * DAY):
         node.play()
