@@ -131,7 +131,7 @@ async def test_a_model_that_begins_anew_is_not_taken_for_the_one_of_the_pictures
     (pictures / "r00000064.safetensors").write_bytes(b"weights")
     node = await prepared(tmp_path, LearningSettings(held_out_questions=1))
     assert node.progress.round == 0
-    assert [snapshot.rounds for snapshot in node.services.playground.snapshots.available()] == [0]
+    assert [snapshot.rounds for snapshot in node.services.playground.snapshots.saved()] == [0]
     assert [path.read_bytes() for path in pictures.iterdir()] == [b"weights"], "nothing is lost"
 
 

@@ -25,6 +25,7 @@ from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.services import swarm_connection, swarms
 from waggle.engine.services.chat import ChatService
+from waggle.engine.services.current_weights import CurrentWeights
 from waggle.engine.services.leaderboard_exam import LeaderboardExam
 from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
@@ -97,6 +98,7 @@ class PreparedNode:
     apply_settings: Callable[[Settings], tuple[str, ...]]  # of the swarm
     opened: OpenedPolicy
     saver: round_saver.RoundSaver
+    current: CurrentWeights
     limits: ResourceLimits
     fit_sentence: Callable[[Path], str]  # see model_fit.fit_sentence
 
@@ -140,7 +142,7 @@ async def prepare_node(
     swarm = await swarm_connection.join(
         home, chosen, charter, identity, verifier, publisher, stack, is_paused=lambda: gate.is_closed
     )
-    recording_policy = round_saver.RecordingPolicy(opened.policy)
+    recording_policy = round_saver.RecordingPolicy(opened.policy, lambda: gate.worked_seconds)
     node = Node(
         policy=recording_policy, tokenizer=opened.tokenizer, swarm=swarm, verifier=verifier, charter=charter,
         origin=identity.peer_id, seed=_seed(identity.peer_id), model=_model_name(folder, opened.policy.parameters),
@@ -160,9 +162,11 @@ async def prepare_node(
             lambda: form_choice.try_form(node, rules, _trial_questions(verifier, charter), home.model.prompt_form, gate),
         )
     node = replace(node, form=form_choice.form_of(form))
+    current = CurrentWeights(gate, opened.policy, lambda: saver.newest)
     snapshots = await asyncio.get_running_loop().run_in_executor(
         policy_thread, _snapshots, home, folder, opened, host.stopped.is_set, computer
     )
+    snapshots = replace(snapshots, current=current)
     prepared = PreparedNode(
         node=node,
         watch_swarm=swarm.run,
@@ -185,6 +189,7 @@ async def prepare_node(
         apply_settings=partial(_apply_settings, swarm),
         opened=opened,
         saver=saver,
+        current=current,
         limits=ResourceLimits(gate, opened, swarm.limit, saver.flush),
         fit_sentence=partial(model_fit.fit_sentence, machine, chosen),
     )

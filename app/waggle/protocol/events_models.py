@@ -29,10 +29,14 @@ class ModelList(Event, frozen=True, kw_only=True, tag="ModelsTold"):
 
 
 class ModelExported(Event, frozen=True, kw_only=True, tag=True):
-    """A model was exported as a plain transformers folder, after so many rounds."""
+    """A model was exported as a plain transformers folder, after so many rounds.
+
+    `not_now` says why these are the rounds of the newest saved state and not those of now; empty if they are those of now.
+    """
 
     path: str
     rounds: Count
+    not_now: str = ""
 
 
 ModelEvent = ModelList | ModelExported

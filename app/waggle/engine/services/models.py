@@ -22,6 +22,7 @@ from waggle.core.settings import ModelSettings, Settings, Value
 from waggle.engine.runtime import model_source
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
 from waggle.engine.services import export as exporting
+from waggle.engine.services.current_weights import CurrentWeights
 from waggle.models.storage import checkpoint, export, hub_cache, hub_download
 from waggle.protocol import commands, events_models
 
@@ -73,10 +74,11 @@ class ModelService:
     """Obeys the commands about models."""
 
     def __init__(
-        self, home: paths.Home, chosen: Settings, change: Change, restart: Restart, fit_sentence: FitSentence = lambda _: ""
-    ) -> None:
-        """`fit_sentence` returns an empty string until this computer has been measured."""
-        self._home, self._change, self._restart = home, change, restart
+        self, home: paths.Home, chosen: Settings, change: Change, restart: Restart, fit_sentence: FitSentence = lambda _: "",
+        current: Callable[[], CurrentWeights | None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """`fit_sentence` returns an empty string until this computer has been measured, `current` None until a model is open."""
+        self._home, self._change, self._restart, self._current = home, change, restart, current
         self._chosen = self._next = _without_training_mode(chosen.model)  # the latter is for the next start
         self._fit_sentence = fit_sentence
 
@@ -172,9 +174,9 @@ class ModelService:
     def _export(self, folder: Path) -> events_models.ModelExported:
         if not folder.is_absolute():
             raise ExportError("The folder of an export is named by its whole path.")
-        trained = exporting.newest_trained(self._home, self._chosen)
-        export.write(trained, folder)
-        return events_models.ModelExported(path=str(folder), rounds=trained.saved.round)
+        with exporting.trained_now(self._home, self._chosen, self._current()) as (trained, not_now):
+            export.write(trained, folder)
+        return events_models.ModelExported(path=str(folder), rounds=trained.saved.round, not_now=not_now)
 
 
 def _size(path: Path) -> int:

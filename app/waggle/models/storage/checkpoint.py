@@ -136,7 +136,7 @@ def _save(root: Path, temporary: Path, policy: SavablePolicy, saved: CheckpointS
     _make_room(root, sum(array.nbytes for array in (*weights.values(), *moments.values())))
     if any(map(weight_files.is_bits, weights.values())):
         saved = replace(saved, format=2)
-    weight_files.save(weights, temporary / _weights_file(saved))
+    weight_files.save(weights, temporary / weights_file(saved))
     weight_files.save(moments, temporary / MOMENTS)
     (temporary / STATE).write_bytes(msgspec.json.format(msgspec.json.encode(saved)))
     names = sorted(path.name for path in temporary.iterdir())
@@ -272,10 +272,11 @@ def _arrays(folder: Path, saved: CheckpointState, optimizer: str) -> tuple[Array
     fitting = {
         name: moment for name, moment in moments.items() if saved.optimizer == optimizer or name.startswith(("steps", CRITIC))
     }
-    return weight_files.load(folder / _weights_file(saved)), {name: moment.read() for name, moment in fitting.items()}
+    return weight_files.load(folder / weights_file(saved)), {name: moment.read() for name, moment in fitting.items()}
 
 
-def _weights_file(saved: CheckpointState) -> str:
+def weights_file(saved: CheckpointState) -> str:
+    """The name of the file with the trained weights."""
     return ADAPTERS if saved.method == "lora" else weight_files.WEIGHTS
 
 
@@ -316,7 +317,7 @@ def _verify(folder: Path) -> CheckpointState:
         saved = msgspec.json.decode((folder / STATE).read_bytes(), type=CheckpointState)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"It is incomplete: {error}.") from error
-    if {_weights_file(saved), MOMENTS, STATE} - {name for _, name in listed}:
+    if {weights_file(saved), MOMENTS, STATE} - {name for _, name in listed}:
         raise CheckpointError("It is incomplete.")
     return saved
 

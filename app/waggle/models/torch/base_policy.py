@@ -186,22 +186,25 @@ class BasePolicy(ABC):
         for parameter in (*self._parameters.values(), *self._critic_parameters().values()):
             parameter.grad = None
 
-    def state(self) -> tuple[Arrays, Arrays]:
-        """(trained weights, moments) under Hugging Face names; with LoRA the adapters only (models/shared/lora.py).
+    def weights(self) -> Arrays:
+        """The trained weights under Hugging Face names; with LoRA the adapters only (models/shared/lora.py).
 
-        Weights have the precision in which they are kept, bfloat16 as its bits; all else is fp32. Moments are `exp_avg.NAME` and
-        `exp_avg_sq.NAME`, or `row.NAME` and `column.NAME`, with the number of `steps`. A value head is among the moments, so that
-        the weights stay a model file for any program: `critic.weight`, `critic.bias`, their moments, and `critic.steps`, because
-        it may be younger than the policy.
+        They have the precision in which they are kept, bfloat16 as its bits. On the CPU they are views: copy them.
+        """
+        return {name: as_array(parameter) for name, parameter in self._parameters.items()}
+
+    def state(self) -> tuple[Arrays, Arrays]:
+        """(`weights`, moments). Moments are fp32: `exp_avg.NAME` and `exp_avg_sq.NAME`, or `row.NAME` and `column.NAME`, with the
+        number of `steps`. A value head is among the moments, so that the weights stay a model file for any program:
+        `critic.weight`, `critic.bias`, their moments, and `critic.steps`, because it may be younger than the policy.
         """
         critic = self._critic_parameters()
-        weights = {name: as_array(parameter) for name, parameter in self._parameters.items()}
         moments = self._optimizer.moments({**self._parameters, **critic})
         moments["steps"] = np.array(self._optimizer.steps(self._parameters), np.float32)
         for name, parameter in critic.items():
             moments[name] = array(parameter)
             moments["critic.steps"] = np.array(self._optimizer.steps(critic), np.float32)
-        return weights, moments
+        return self.weights(), moments
 
     @torch.no_grad()
     def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:

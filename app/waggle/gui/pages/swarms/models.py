@@ -158,7 +158,8 @@ class ModelsView(QWidget):
             self._writing = False
             rounds = state.exported.rounds
             words = plural(rounds, "Written to %1: %n round of training.", "Written to %1: %n rounds of training.")
-            self._say(words.replace("%1", state.exported.path), "good")
+            saved = state.exported.not_now and f" {tr('This is the newest saved state.')} {tr_sentence(state.exported.not_now)}"
+            self._say(words.replace("%1", state.exported.path) + saved, "good")
         self._draw(why_not)
 
     def show_replay(self) -> None:
@@ -244,7 +245,7 @@ class ModelsView(QWidget):
         file_dialog(self, tr("Export to a new folder"), self.export, saves="waggle-model").open()
 
     def export(self, path: str) -> None:
-        self._say(tr("Writing."))
+        self._say(tr("Writing it as it is after the step in progress."))
         self._writing = True
         self._ask(ExportModel(id=new_id(), path=path))
 
