@@ -54,11 +54,11 @@ def test_what_a_person_asks_for_is_of_now_while_rounds_are_played_in_a_pause_and
         engine.command(commands.Resume)
         assert engine.wait(events.Ready, 60).round == now, "no round was lost"
         engine.command(commands.Pause)
-        again = export(engine, tmp_path / "again")
-        ask_everywhere(engine, again.rounds)
+        restarted = export(engine, tmp_path / "restarted")
+        ask_everywhere(engine, restarted.rounds)
         engine.kill()
     relearned = learn_again(home, checkpoint.rounds(home / "checkpoints"))
-    assert weights_of(tmp_path / "again") == relearned[again.rounds]
+    assert weights_of(tmp_path / "restarted") == relearned[restarted.rounds]
     assert relearned.items() >= {number: weights for number, weights in learned.items() if number in relearned}.items()
 
 

@@ -18,7 +18,7 @@ from waggle.core.errors import EngineError, Stopped
 from waggle.core.settings import ComputerSettings
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.services import current_weights
-from waggle.engine.services.current_weights import CurrentWeights, NoCurrentWeights
+from waggle.engine.services.current_weights import CurrentWeights, CurrentWeightsError
 from waggle.engine.services.snapshots import Snapshots
 from waggle.models.backend import open_policy
 from waggle.models.shared import weight_files
@@ -157,7 +157,7 @@ def test_weights_of_a_round_that_is_not_stored_are_not_handed_out(trainer_of):
         assert copying.result(SOON)[0] is after
     trainer.newest = stored
     trainer.gate.close()
-    with pytest.raises(NoCurrentWeights, match="middle of a step"):
+    with pytest.raises(CurrentWeightsError, match="middle of a step"):
         trainer.current.copy()
 
 
@@ -167,7 +167,7 @@ def test_before_the_first_round_there_are_no_weights_of_now(trainer_of, home):
     snapshots = Snapshots(home, paths.starter(), "cpu", current=trainer.current)
     assert snapshots.rounds() == [0]
     assert [snapshot.rounds for snapshot in snapshots.answering(1).snapshots] == [0]
-    with pytest.raises(NoCurrentWeights, match="Nothing is trained"):
+    with pytest.raises(CurrentWeightsError, match="Nothing is trained"):
         trainer.current.copy()
 
 
@@ -190,14 +190,14 @@ def test_a_disk_that_refuses_is_named_and_nothing_half_written_stays(trainer_of,
     trainer.learn(1)
     trainer.play()
     with (
-        pytest.raises(NoCurrentWeights, match="The disk refused the weights of now"),
+        pytest.raises(CurrentWeightsError, match="The disk refused the weights of now"),
         trainer.current.in_folder(home.root / "no"),
     ):
         pass
     usage = shutil.disk_usage(home.root)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
     with (
-        pytest.raises(NoCurrentWeights, match="No space left"),
+        pytest.raises(CurrentWeightsError, match="No space left"),
         trainer.current.in_folder(home.model.checkpoints),
     ):
         pass

@@ -36,7 +36,7 @@ class WeighedPolicy(Protocol):
     def weights(self) -> Arrays: ...
 
 
-class NoCurrentWeights(EngineError):
+class CurrentWeightsError(EngineError):
     """The weights of this moment cannot be handed out; the title says why. What is saved can be used instead."""
 
 
@@ -51,7 +51,7 @@ class CurrentWeights:
     def copy(self) -> tuple[CheckpointState, Arrays]:
         """The state, and a copy of the weights in memory. Waits for the step in progress at most.
 
-        Raises NoCurrentWeights, and EngineError if the engine ends.
+        Raises CurrentWeightsError, and EngineError if the engine ends.
         """
         return self._hand_out(_copy)
 
@@ -59,12 +59,12 @@ class CurrentWeights:
     def in_folder(self, root: Path) -> Iterator[tuple[Path, CheckpointState]]:
         """The weights as a file in a folder below `root`, named as in a checkpoint, without moments; removed in the end.
 
-        A kill leaves a folder that the next start removes. Raises NoCurrentWeights, and EngineError if the engine ends.
+        A kill leaves a folder that the next start removes. Raises CurrentWeightsError, and EngineError if the engine ends.
         """
         try:
             folder = Path(tempfile.mkdtemp(prefix=f".writing-{os.getpid()}-", dir=root))
         except OSError as error:
-            raise NoCurrentWeights(f"The disk refused the weights of now: {error.strerror}.") from error
+            raise CurrentWeightsError(f"The disk refused the weights of now: {error.strerror}.") from error
         try:
             yield folder, self._hand_out(lambda saved, weights: _write(saved, weights, folder))
         finally:
@@ -74,9 +74,9 @@ class CurrentWeights:
         def hand_out() -> Result:
             saved = self.newest()
             if saved is None:
-                raise NoCurrentWeights("Nothing is trained yet.")
+                raise CurrentWeightsError("Nothing is trained yet.")
             if not self._is_settled():
-                raise NoCurrentWeights(IN_BETWEEN)
+                raise CurrentWeightsError(IN_BETWEEN)
             return receive(saved, self.policy.weights())
 
         try:
@@ -92,7 +92,7 @@ class CurrentWeights:
 
 def _copy(saved: CheckpointState, weights: Arrays) -> tuple[CheckpointState, Arrays]:
     if sum(array.nbytes for array in weights.values()) > MEMORY_SHARE * psutil.virtual_memory().available:
-        raise NoCurrentWeights(NO_ROOM)
+        raise CurrentWeightsError(NO_ROOM)
     return saved, {name: array.copy() for name, array in weights.items()}
 
 
@@ -102,5 +102,5 @@ def _write(saved: CheckpointState, weights: Arrays, folder: Path) -> CheckpointS
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         weight_files.save(weights, folder / checkpoint.weights_file(saved))
     except OSError as error:
-        raise NoCurrentWeights(f"The disk refused the weights of now: {error.strerror}.") from error
+        raise CurrentWeightsError(f"The disk refused the weights of now: {error.strerror}.") from error
     return saved

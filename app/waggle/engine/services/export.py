@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from waggle.core import paths, settings
 from waggle.engine.runtime import model_source
-from waggle.engine.services.current_weights import CurrentWeights, NoCurrentWeights
+from waggle.engine.services.current_weights import CurrentWeights, CurrentWeightsError
 from waggle.models.storage import checkpoint, export
 
 
@@ -35,6 +35,6 @@ def trained_now(
             try:
                 folder, trained = stack.enter_context(current.in_folder(saved.checkpoint.parent))
                 state = replace(saved, checkpoint=folder, saved=trained)
-            except NoCurrentWeights as error:
+            except CurrentWeightsError as error:
                 not_now = error.title
         yield state, not_now

@@ -14,7 +14,7 @@ import psutil
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.core.settings import ComputerSettings
-from waggle.engine.services.current_weights import NO_ROOM, CurrentWeights, NoCurrentWeights
+from waggle.engine.services.current_weights import NO_ROOM, CurrentWeights, CurrentWeightsError
 from waggle.engine.storage import snapshot_archive
 from waggle.engine.system.resource_limits import GB, memory_used
 from waggle.models.backend import OpenedPolicy, open_policy, threads_for
@@ -102,7 +102,7 @@ class Snapshots:
             state, weights = self.current.copy()
             now = ModelSnapshot(state.round, weights)
             return Answering((*earlier, now), self.require_room(models))
-        except NoCurrentWeights as error:
+        except CurrentWeightsError as error:
             not_now = error.title
         except EngineError:
             self.pause_point()
