@@ -89,7 +89,7 @@ async def test_the_share_of_the_time_holds_before_a_round_is_learned_again(tmp_p
 async def test_a_share_that_is_changed_while_rounds_are_learned_again_holds_at_once(tmp_path, monkeypatch):
     gate, shares, waits = PauseGate(lambda: None), [100], []
 
-    def restore(*_: object, pause_point: Callable[[], None], report: object) -> tuple[None, None, list[object]]:
+    def restore(*_: object, pause_point: Callable[[], None], report: object, is_sound: object) -> tuple[None, None, list[object]]:
         for shares[0] in (40, 20):
             pause_point()
             waits.append(gate.percent)
@@ -103,7 +103,9 @@ async def test_a_share_that_is_changed_while_rounds_are_learned_again_holds_at_o
 
 @pytest.mark.usefixtures("lent")
 async def test_a_window_may_pause_while_rounds_are_learned_again(tmp_path, monkeypatch):
-    def restore(*_: object, pause_point: object, report: Callable[[int, int], None]) -> tuple[None, None, list[object]]:
+    def restore(
+        *_: object, pause_point: object, report: Callable[[int, int], None], is_sound: object
+    ) -> tuple[None, None, list[object]]:
         report(3, 40)
         return None, None, []
 

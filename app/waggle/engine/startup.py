@@ -37,6 +37,7 @@ from waggle.models.backend import OpenedPolicy, open_policy, threads_for
 from waggle.models.memory_fit import DeviceCapacity, MemoryFit
 from waggle.models.shared import generic_config
 from waggle.models.shared.model_config import ModelConfig
+from waggle.models.shared.pulse import has_pulse
 from waggle.models.shared.training_mode import Method, TrainingMode
 from waggle.models.storage import checkpoint, hub_cache, hub_download, starters
 from waggle.network.identity import keys
@@ -332,7 +333,14 @@ async def _restore(
     gate.set_percent(share())
     report = partial(_publish_replay, publisher)
     load = partial(
-        round_saver.restore, home.model.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, report=report
+        round_saver.restore,
+        home.model.checkpoints,
+        opened.policy,
+        opened.policy,
+        base,
+        pause_point=pause_point,
+        report=report,
+        is_sound=lambda: has_pulse(opened.policy),
     )
     saved, checkpoint_round, aside = await asyncio.get_running_loop().run_in_executor(policy_thread, load)
     snapshot_archive.set_aside_after(home.model.snapshots, saved.round if saved else 0)

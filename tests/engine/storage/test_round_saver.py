@@ -179,6 +179,54 @@ def test_a_damaged_checkpoint_costs_nothing_as_long_as_the_one_before_is_there(t
     assert Node(tmp_path).round == 5
 
 
+def is_sound(policy: Counting) -> bool:
+    return bool(np.isfinite(policy.weights).all())
+
+
+def restored(root: Path) -> tuple[CheckpointState | None, list[str], Counting]:
+    policy = Counting()
+    saved, _, aside = restore(root, policy, policy, "b", is_sound=lambda: is_sound(policy))
+    return saved, [report.folder.name for report in aside], policy
+
+
+def test_a_state_whose_numbers_are_not_finite_gives_way_to_the_one_before(tmp_path):
+    node = Node(tmp_path)
+    for node.now in (0.0, 1.0, 1.0):
+        node.play()
+    node.policy.weights = node.policy.weights * np.float32(np.inf)
+    for node.now in (1.0 * DAY, 1.0 * DAY):
+        node.play()
+    assert folders(tmp_path)[-1] == "r00000004"
+    saved, aside, policy = restored(tmp_path)
+    assert aside[0] == "damaged-r00000004"
+    assert (saved.round, is_sound(policy)) == (5, True), "the journal leads past it"
+
+
+def test_a_journal_that_leads_to_numbers_that_are_not_finite_is_set_aside(tmp_path):
+    node = Node(tmp_path)
+    node.play()
+    node.play()
+    node.recording_policy.sample([], np.zeros(0, np.float32), SamplingParams(max_new=1, stops=(0,)))
+    numbers = np.full(3, np.nan, np.float32)
+    batch = TrainingGroup(prompt=np.zeros(1, np.int32), completions=(), advantage=numbers, weight=numbers)
+    node.recording_policy.step([batch], StepParams(learning_rate=0.1))
+    node.keep()
+    saved, aside, policy = restored(tmp_path)
+    assert (saved.round, policy.steps, is_sound(policy)) == (1, 1, True)
+    assert aside == ["damaged-journal-r00000001"]
+    assert Node(tmp_path).round == 1, "and training goes on from there"
+
+
+def test_where_every_state_is_unsound_the_next_start_begins_anew(tmp_path):
+    node = Node(tmp_path)
+    node.policy.weights = np.full(3, np.nan, np.float32)
+    node.play()
+    with pytest.raises(CheckpointError, match="no numbers"):
+        restored(tmp_path)
+    saved, aside, policy = restored(tmp_path)
+    assert (saved, aside, policy.steps) == (None, [], 0)
+
+
 def test_where_no_checkpoint_is_whole_nothing_of_the_old_rounds_comes_back(tmp_path):
     node = Node(tmp_path)
     for _ in range(3):

@@ -192,14 +192,16 @@ class RoundSaver:
 
 def restore(
     root: Path, policy: SavablePolicy, learn: Policy, base: str, *, pause_point: Callable[[], None] = nothing,
-    report: Callable[[int, int], None] = nothing, clock: Callable[[], float] = time.monotonic,
+    report: Callable[[int, int], None] = nothing, is_sound: Callable[[], bool] = checkpoint.always,
+    clock: Callable[[], float] = time.monotonic,
 ) -> tuple[CheckpointState | None, int | None, list[checkpoint.DamagedState]]:  # fmt: skip
     """Load the newest checkpoint and replay its journal; return the state, the checkpoint's round, and what was set aside.
 
     `report` is called with the rounds that were replayed and their total. A replay may take hours, so its result is saved every
-    ten minutes, at the end, and when `pause_point` raises Stopped; the next start continues there. Raises CheckpointError.
+    ten minutes, at the end, and when `pause_point` raises Stopped; the next start continues there. If the policy
+    is not sound in the end, the journal is set aside. Raises CheckpointError.
     """
-    saved, aside = checkpoint.load_newest(root, policy, base)
+    saved, aside = checkpoint.load_newest(root, policy, base, is_sound)
     if saved is None:
         with _as_checkpoint_error():
             lost = training_journal.set_aside(root)  # or they would be replayed on top of the new rounds
@@ -215,6 +217,12 @@ def restore(
             replay.save_if_worthwhile()
             raise
         replay.advance(entry.saved)
+    if replay.saved is not saved and not is_sound():
+        with _as_checkpoint_error():
+            lost = training_journal.set_aside(root, saved.round - 1)
+        restored, checkpoint_round, others = restore(root, policy, learn, base, is_sound=is_sound)
+        reason = "What was learned there gives answers that are no numbers."
+        return restored, checkpoint_round, [*aside, *(checkpoint.DamagedState(place, reason) for place in lost), *others]
     replay.save_if_worthwhile()
     with _as_checkpoint_error():
         lost = training_journal.set_aside(root, replay.saved.round)  # as above
