@@ -144,6 +144,7 @@ def questions(verifier):
 def test_every_stage_of_a_round_is_told_in_order_and_what_was_kept_last(verifier, questions, tmp_path):
     recording = contribute(tmp_path, node(verifier, lines=("just words",)), questions, rounds=1)
     assert [type(event) for event in recording.events] == [
+        events.RoundsRecalled,
         events.HeldOutMeasured,
         events.QuestionsDrawn,
         events.GroupsJudged,

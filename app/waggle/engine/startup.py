@@ -184,6 +184,7 @@ async def prepare_node(
             held_out=held_out,
             held_out_every=chosen.learning.held_out_every,
             hub=hub_download.name_and_commit(chosen.model.name, paths.models()) if chosen.model.name else "",
+            recipe=_recipe(chosen, charter, form),
         ),
         progress=Progress(saved.round, saved.completions, saved.learned) if saved else Progress(),
         take_exam=_leaderboard_exam(node, rules, swarm, gate),
@@ -434,7 +435,14 @@ def _ready_event(
         completions=prepared.progress.completions,
         group_size=prepared.plan.rules.group_size,
         parameters=opened.policy.parameters,
+        recipe=prepared.plan.recipe,
     )
+
+
+def _recipe(chosen: Settings, charter: Charter, form: events.PromptFormChoice) -> str:
+    """Identifies what decides whether a round teaches anything."""
+    parts = (msgspec.json.encode((chosen.model, chosen.learning)), charter.digest, form.form.encode())
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 
 def _warn_of_missing_checkpoint(publisher: EventPublisher) -> None:

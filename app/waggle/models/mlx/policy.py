@@ -122,7 +122,7 @@ class MlxPolicy:
         with memory_errors():
             norm = math.sqrt(sum(float((array * array).sum()) for array in gradient.values()))
             params.pause_point()
-            if not math.isfinite(norm):
+            if not (math.isfinite(norm) and math.isfinite(loss)):
                 return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, applied=False)
             shrink = min(1.0, params.max_gradient_norm / (norm + 1e-6))
             for weights in (self._trained, self._critic):

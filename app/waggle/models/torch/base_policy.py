@@ -3,6 +3,7 @@
 A subclass opens the model and computes its hidden states; see `models/torch/policy.py` and `models/generic/policy.py`.
 """
 
+import math
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -164,7 +165,7 @@ class BasePolicy(ABC):
             with memory_errors():
                 norm = torch.nn.utils.clip_grad_norm_(trained, params.max_gradient_norm)
                 params.pause_point()
-                if not torch.isfinite(norm):
+                if not (torch.isfinite(norm) and math.isfinite(loss)):
                     return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, applied=False)
                 self._optimizer.step(params.learning_rate)
             self._steps += 1
