@@ -157,7 +157,7 @@ def test_weights_of_a_round_that_is_not_stored_are_not_handed_out(trainer_of):
         assert copying.result(SOON)[0] is after
     trainer.newest = stored
     trainer.gate.close()
-    with pytest.raises(CurrentWeightsError, match="middle of a step"):
+    with pytest.raises(CurrentWeightsError, match="not stored yet"):
         trainer.current.copy()
 
 

@@ -22,7 +22,7 @@ from waggle.models.storage import checkpoint
 from waggle.models.storage.checkpoint import Arrays, CheckpointState
 
 MEMORY_SHARE = 0.5  # of the free memory that a copy of the weights may take
-IN_BETWEEN = "Training stands still in the middle of a step."
+IN_BETWEEN = "Training stands still in a round that is not stored yet."
 NO_ROOM = "There is too little free memory to copy the weights of now."
 Result = TypeVar("Result")
 
