@@ -333,7 +333,7 @@ def test_while_a_full_disk_refuses_a_round_the_weights_of_now_are_refused_in_wor
         raise CheckpointError("No room.", "Make some.")
 
     def ask(error: object) -> None:
-        asked.submit(copy_and_stop)  # by another thread, which also ends the hour of waiting
+        other_thread.submit(copy_and_stop)  # which also ends the hour of waiting
 
     def copy_and_stop() -> None:
         try:
@@ -342,7 +342,7 @@ def test_while_a_full_disk_refuses_a_round_the_weights_of_now_are_refused_in_wor
             answers.append(error.title)
         gate.stop()
 
-    with ThreadPoolExecutor(1) as asked:
+    with ThreadPoolExecutor(1) as other_thread:
         TrainingLoop(
             replace(node(verifier, pool=[external(number) for number in range(4)]), policy=policy),
             TrainingPlan(rules=RULES, base="b", held_out=(), held_out_every=99, retry_seconds=3600.0), Progress(round=1),

@@ -21,7 +21,8 @@ def round_of(number: int, **figures: object) -> events.RoundSummary:
 
 def state_after(rounds: int = RECALLED, before: tuple[events.RoundSummary, ...] = (), **figures: object) -> State:
     """The State after so many equal rounds, folded from the events of an engine; `before` it started, others were played."""
-    state = apply(State(), replace(READY, recipe=RECIPE, round=len(before)))
+    trial = events.PromptFormChoice(form="chat", why="trial")
+    state = apply(State(), replace(READY, recipe=RECIPE, round=len(before), prompt_form=trial))
     state = apply(state, events.PhaseChanged(phase="contributing", round=len(before)))
     state = apply(state, events.RoundsRecalled(rounds=before))
     for number in range(len(before), len(before) + rounds):
@@ -104,6 +105,13 @@ def test_a_pause_does_not_hide_it():
 def test_who_does_not_pay_for_tags_is_offered_to():
     state = replace(state_after(solved=0.0, readable=0), settings=Settings(learning=LearningSettings(form_pay="off")))
     assert diagnosis(state).remedies[0].part == "learning.form_pay"
+
+
+def test_of_the_starter_that_is_said_to_pass():
+    state = state_after(solved=0.0, readable=0)
+    starter = replace(state, ready=replace(state.ready, prompt_form=events.PromptFormChoice()))
+    assert "the starter hardly uses the answer tags yet" in diagnosis(starter).says
+    assert diagnosis(starter).remedies
 
 
 def test_in_a_terminal_each_remedy_names_its_setting():

@@ -77,6 +77,13 @@ DIAGNOSES: dict[Reason, Diagnosis] = {
     )
 }
 
+# A run of the starter has such stretches before it writes its first answers in the tags.
+STARTER_WITHOUT_TAG = Diagnosis(
+    reason="no_tag",
+    says=f"Nothing was learned for {RECALLED} rounds: the starter hardly uses the answer tags yet, but finds them in time.",
+    remedies=(ASK_OTHERWISE, OTHER_MODEL),
+)
+
 
 def diagnosis(state: State) -> Diagnosis | None:
     """Why nothing was learned in the last rounds; None if something was, or before there were enough rounds of these settings."""
@@ -87,6 +94,8 @@ def diagnosis(state: State) -> Diagnosis | None:
     if len(recent) < RECALLED or any(_is_lesson(summary) or summary.recipe != state.ready.recipe for summary in recent):
         return None
     why = DIAGNOSES[_reason(recent)]
+    if why.reason == "no_tag" and state.ready.prompt_form.why == "starter":
+        return STARTER_WITHOUT_TAG
     if why.reason == "no_tag" and state.settings is not None and state.settings.learning.form_pay == "off":
         return msgspec.structs.replace(why, remedies=(PAY_FORM, *why.remedies))
     return why

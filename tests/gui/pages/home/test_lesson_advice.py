@@ -16,7 +16,7 @@ from waggle.gui.pages.settings.rows import SECTIONS
 from waggle.gui.pages.swarms.page import TABS
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events
-from waggle.protocol.lesson_diagnosis import DIAGNOSES, PAY_FORM
+from waggle.protocol.lesson_diagnosis import DIAGNOSES, PAY_FORM, STARTER_WITHOUT_TAG
 from waggle.protocol.state import RECALLED, AnyEvent
 
 TellWindow = Callable[[Sequence[AnyEvent]], MainWindow]
@@ -74,5 +74,5 @@ def test_every_remedy_leads_to_something_that_exists() -> None:
 
 def test_every_sentence_and_every_link_is_there_in_german() -> None:
     translator.use("de")
-    for words in (*(why.says for why in DIAGNOSES.values()), *(remedy.says for remedy in REMEDIES)):
+    for words in (*(why.says for why in (*DIAGNOSES.values(), STARTER_WITHOUT_TAG)), *(remedy.says for remedy in REMEDIES)):
         assert tr_sentence(words) != words
