@@ -93,7 +93,10 @@ class CurrentWeights:
 def _copy(saved: CheckpointState, weights: Arrays) -> tuple[CheckpointState, Arrays]:
     if sum(array.nbytes for array in weights.values()) > MEMORY_SHARE * psutil.virtual_memory().available:
         raise CurrentWeightsError(NO_ROOM)
-    return saved, {name: array.copy() for name, array in weights.items()}
+    try:
+        return saved, {name: array.copy() for name, array in weights.items()}
+    except MemoryError as error:
+        raise CurrentWeightsError(NO_ROOM) from error
 
 
 def _write(saved: CheckpointState, weights: Arrays, folder: Path) -> CheckpointState:
