@@ -89,7 +89,7 @@ async def test_the_share_of_the_time_holds_before_a_round_is_learned_again(tmp_p
 async def test_a_share_that_is_changed_while_rounds_are_learned_again_holds_at_once(tmp_path, monkeypatch):
     gate, shares, waits = PauseGate(lambda: None), [100], []
 
-    def restore(*_: object, pause_point: Callable[[], None], report: object) -> tuple[None, None, list[object]]:
+    def restore(*_: object, pause_point: Callable[[], None], report: object, is_sound: object) -> tuple[None, None, list[object]]:
         for shares[0] in (40, 20):
             pause_point()
             waits.append(gate.percent)
@@ -103,7 +103,9 @@ async def test_a_share_that_is_changed_while_rounds_are_learned_again_holds_at_o
 
 @pytest.mark.usefixtures("lent")
 async def test_a_window_may_pause_while_rounds_are_learned_again(tmp_path, monkeypatch):
-    def restore(*_: object, pause_point: object, report: Callable[[int, int], None]) -> tuple[None, None, list[object]]:
+    def restore(
+        *_: object, pause_point: object, report: Callable[[int, int], None], is_sound: object
+    ) -> tuple[None, None, list[object]]:
         report(3, 40)
         return None, None, []
 
@@ -131,7 +133,7 @@ async def test_a_model_that_begins_anew_is_not_taken_for_the_one_of_the_pictures
     (pictures / "r00000064.safetensors").write_bytes(b"weights")
     node = await prepared(tmp_path, LearningSettings(held_out_questions=1))
     assert node.progress.round == 0
-    assert [snapshot.rounds for snapshot in node.services.playground.snapshots.available()] == [0]
+    assert [snapshot.rounds for snapshot in node.services.playground.snapshots.saved()] == [0]
     assert [path.read_bytes() for path in pictures.iterdir()] == [b"weights"], "nothing is lost"
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from waggle.core.peer_id import text_of
 from waggle.engine import training_loop
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.pause_gate import PauseGate
+from waggle.engine.services.current_weights import CurrentWeights, CurrentWeightsError
 from waggle.engine.storage.history import History, read_days
 from waggle.engine.training_loop import LoopCallbacks, Progress, TrainingLoop, TrainingPlan
 from waggle.models.storage.checkpoint import CheckpointState
@@ -83,6 +85,13 @@ class Asleep(FakePolicy):
         return super().sample(prompts, uniforms, params)
 
 
+class WithWeights(FakePolicy):
+    """A policy that hands its weights out."""
+
+    def weights(self) -> dict[str, np.ndarray]:
+        return {"w": np.zeros(3, np.float32)}
+
+
 class Numberless(FakePolicy):
     """A model whose logits are NaN."""
 
@@ -145,6 +154,7 @@ def questions(verifier):
 def test_every_stage_of_a_round_is_told_in_order_and_what_was_kept_last(verifier, questions, tmp_path):
     recording = contribute(tmp_path, node(verifier, lines=("just words",)), questions, rounds=1)
     assert [type(event) for event in recording.events] == [
+        events.RoundsRecalled,
         events.HeldOutMeasured,
         events.QuestionsDrawn,
         events.GroupsJudged,
@@ -325,6 +335,38 @@ def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, v
     ).run()  # fmt: skip
     assert blockers == [refused, refused, None]
     assert [event.summary.round for event in sent if isinstance(event, events.RoundCompleted)] == [1]
+
+
+def test_while_a_full_disk_refuses_a_round_the_weights_of_now_are_refused_in_words(tmp_path, verifier):
+    gate, history = PauseGate(nothing), History(tmp_path / "history.sqlite")
+    policy = WithWeights(LINES)
+    before = CheckpointState(round=1, step=0, epoch=1, charter="c", base="b")
+    current = CurrentWeights(gate, policy, lambda: before)
+    answers: list[object] = []
+
+    def save(saved: CheckpointState) -> int:
+        assert saved.step == 1, "it learned something"
+        raise CheckpointError("No room.", "Make some.")
+
+    def ask(error: object) -> None:
+        other_thread.submit(copy_and_stop)  # which also ends the hour of waiting
+
+    def copy_and_stop() -> None:
+        try:
+            answers.append(current.copy())
+        except CurrentWeightsError as error:
+            answers.append(error.title)
+        gate.stop()
+
+    with ThreadPoolExecutor(1) as other_thread:
+        TrainingLoop(
+            replace(node(verifier, pool=[external(number) for number in range(4)]), policy=policy),
+            TrainingPlan(rules=RULES, base="b", held_out=(), held_out_every=99, retry_seconds=3600.0), Progress(round=1),
+            history, gate,
+            LoopCallbacks(publish=nothing, save=save, flush=nothing, report_blocker=ask, round_ended=nothing),
+            clock=lambda: 600_000.0,
+        ).run()  # fmt: skip
+    assert answers == ["Training stands still in a round that is not stored yet."]
 
 
 def test_an_honest_score_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, verifier, questions):

@@ -11,6 +11,7 @@ from waggle.core.errors import EngineError
 from waggle.engine.control import server
 from waggle.protocol import commands, events
 from waggle.protocol.activity_text import weather
+from waggle.protocol.lesson_diagnosis import diagnosis, helpful_text
 from waggle.protocol.peer_text import standing_text
 from waggle.protocol.state import AnyEvent, Snapshot, State
 from waggle.protocol.status_text import sentence
@@ -70,6 +71,8 @@ def describe(state: State, now: float) -> str:
         weather(state, now),
         *(f"  {MARKS[tick.passes]} {tick.says}" for tick in summary.why),
     ]
+    if (why := diagnosis(state)) is not None:
+        lines += [why.says, helpful_text(why)]
     if state.ready:
         lines.append(f"{state.ready.name}, {state.ready.model} on {state.ready.device} ({state.ready.device_reason}).")
     if state.rounds:

@@ -1,15 +1,24 @@
-"""`waggle export`: write the newest saved state as a plain transformers folder, or push it to the hub."""
+"""`waggle export`: write the model of now as a plain transformers folder, or push it to the hub.
+
+If an engine trains it, that engine writes it; else it is the newest saved state.
+"""
 
 import argparse
 import sys
 import tempfile
 from pathlib import Path
 
+from waggle.cli import ctl
 from waggle.cli.options import add_home, add_settings
 from waggle.core import hub_token, paths, settings
-from waggle.core.errors import ExportError, TokenError
+from waggle.core.errors import EngineError, ExportError, TokenError
+from waggle.core.settings import ModelSettings
 from waggle.engine.services.export import newest_trained
-from waggle.models.storage import export
+from waggle.models.storage import export, training_journal
+from waggle.protocol import commands
+from waggle.protocol.events_models import ModelExported
+
+EXPORT_SECONDS = 3600.0  # for a running engine to write a large model to a slow disk
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,22 +35,49 @@ def run(arguments: argparse.Namespace) -> int:
         raise ExportError("Where to?", "Name a folder, or a repository of yours: `waggle export --push owner/name`.")
     token = _token(arguments.push) if arguments.push else None
     home = paths.home_in(arguments.home)
-    trained = newest_trained(home, settings.read(home.settings, tuple(arguments.set)).model)
+    chosen = settings.read(home.settings, tuple(arguments.set)).model
     with tempfile.TemporaryDirectory() as temporary:
         named = arguments.push.split("/")[1] if arguments.push else ""
         folder = paths.expand_user(arguments.folder).absolute() if arguments.folder else Path(temporary) / named
-        written = export.write(trained, folder, for_programs=bool(arguments.folder) and not arguments.no_gguf)
+        exported = _export(home, chosen, folder, gguf=bool(arguments.folder) and not arguments.no_gguf)
         if arguments.folder:
-            count = trained.saved.round
+            count = exported.rounds
             sys.stdout.write(f"Written to {folder}: {count} round{'s' if count != 1 else ''} of training.\n")
-            if written.gguf:
-                sys.stdout.write(f"{written.gguf} there is for llama.cpp, Ollama, LM Studio and others.\n")
-            elif written.no_gguf:
-                sys.stdout.write(f"Without a GGUF file: {written.no_gguf}\n")
+            if exported.gguf:
+                sys.stdout.write(f"{exported.gguf} there is for llama.cpp, Ollama, LM Studio and others.\n")
+            elif exported.no_gguf:
+                sys.stdout.write(f"Without a GGUF file: {exported.no_gguf}\n")
+        if exported.not_now:
+            sys.stdout.write(f"This is the newest saved state. {exported.not_now}\n")
         if token:
             page = export.push(folder, arguments.push, token)
             sys.stdout.write(f"Pushed to {page}: a new model there is private until you make it public.\n")
     return 0
+
+
+def _export(home: paths.Home, chosen: ModelSettings, folder: Path, *, gguf: bool) -> ModelExported:
+    """Write the model of now. Raises WaggleError."""
+    if _is_trained_now(home, chosen):
+        answers = ctl.ask(home, commands.ExportModel(id=commands.new_id(), path=str(folder), gguf=gguf), EXPORT_SECONDS)
+        return next(answer for answer in answers if isinstance(answer, ModelExported))
+    trained = newest_trained(home, chosen)
+    written = export.write(trained, folder, for_programs=gguf)
+    later = sum(1 for _ in training_journal.entries(trained.checkpoint.parent, trained.saved.round, trained.saved.base))
+    rounds = f"{later} later round{'s' if later != 1 else ''}"
+    not_now = f"{rounds} will be learned again at the next start, because the engine was killed." if later else ""
+    return ModelExported(
+        path=str(folder), rounds=trained.saved.round, not_now=not_now, gguf=written.gguf, no_gguf=written.no_gguf
+    )
+
+
+def _is_trained_now(home: paths.Home, chosen: ModelSettings) -> bool:
+    """Whether an engine of this home trains this model."""
+    try:
+        state = ctl.status(home)
+    except EngineError:  # none runs, or none answers
+        return False
+    trained = state.settings.model if state.settings is not None and state.ready is not None else None
+    return trained is not None and (trained.name, trained.folder) == (chosen.name, chosen.folder)
 
 
 def _token(name: str) -> str:

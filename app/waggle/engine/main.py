@@ -236,6 +236,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
             models=models.ModelService(
                 home, chosen, live_settings.change, partial(lifecycle.restart, unrelated=NOT_CAUSED_BY_MODEL),
                 lambda folder: prepared.fit_sentence(folder) if (prepared := node()) else "",
+                lambda: prepared.current if (prepared := node()) else None,
             ),
             swarms=swarms.SwarmService(
                 home, chosen, partial(lifecycle.restart, unrelated=NOT_CAUSED_BY_SWARM), live_settings.change,

@@ -25,6 +25,7 @@ from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.services import swarm_connection, swarms
 from waggle.engine.services.chat import ChatService
+from waggle.engine.services.current_weights import CurrentWeights
 from waggle.engine.services.leaderboard_exam import LeaderboardExam
 from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
@@ -36,6 +37,7 @@ from waggle.models.backend import OpenedPolicy, open_policy, threads_for
 from waggle.models.memory_fit import DeviceCapacity, MemoryFit
 from waggle.models.shared import generic_config
 from waggle.models.shared.model_config import ModelConfig
+from waggle.models.shared.pulse import has_pulse
 from waggle.models.shared.training_mode import Method, TrainingMode
 from waggle.models.storage import checkpoint, hub_cache, hub_download, starters
 from waggle.network.identity import keys
@@ -97,6 +99,7 @@ class PreparedNode:
     apply_settings: Callable[[Settings], tuple[str, ...]]  # of the swarm
     opened: OpenedPolicy
     saver: round_saver.RoundSaver
+    current: CurrentWeights
     limits: ResourceLimits
     fit_sentence: Callable[[Path], str]  # see model_fit.fit_sentence
 
@@ -140,7 +143,7 @@ async def prepare_node(
     swarm = await swarm_connection.join(
         home, chosen, charter, identity, verifier, publisher, stack, is_paused=lambda: gate.is_closed
     )
-    recording_policy = round_saver.RecordingPolicy(opened.policy)
+    recording_policy = round_saver.RecordingPolicy(opened.policy, lambda: gate.worked_seconds)
     node = Node(
         policy=recording_policy, tokenizer=opened.tokenizer, swarm=swarm, verifier=verifier, charter=charter,
         origin=identity.peer_id, seed=_seed(identity.peer_id), model=_model_name(folder, opened.policy.parameters),
@@ -160,9 +163,11 @@ async def prepare_node(
             lambda: form_choice.try_form(node, rules, _trial_questions(verifier, charter), home.model.prompt_form, gate),
         )
     node = replace(node, form=form_choice.form_of(form))
+    current = CurrentWeights(gate, opened.policy, lambda: saver.newest)
     snapshots = await asyncio.get_running_loop().run_in_executor(
         policy_thread, _snapshots, home, folder, opened, host.stopped.is_set, computer
     )
+    snapshots = replace(snapshots, current=current)
     prepared = PreparedNode(
         node=node,
         watch_swarm=swarm.run,
@@ -179,12 +184,14 @@ async def prepare_node(
             held_out=held_out,
             held_out_every=chosen.learning.held_out_every,
             hub=hub_download.name_and_commit(chosen.model.name, paths.models()) if chosen.model.name else "",
+            recipe=_recipe(chosen, charter, form),
         ),
         progress=Progress(saved.round, saved.completions, saved.learned) if saved else Progress(),
         take_exam=_leaderboard_exam(node, rules, swarm, gate),
         apply_settings=partial(_apply_settings, swarm),
         opened=opened,
         saver=saver,
+        current=current,
         limits=ResourceLimits(gate, opened, swarm.limit, saver.flush),
         fit_sentence=partial(model_fit.fit_sentence, machine, chosen),
     )
@@ -327,7 +334,14 @@ async def _restore(
     gate.set_percent(share())
     report = partial(_publish_replay, publisher)
     load = partial(
-        round_saver.restore, home.model.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, report=report
+        round_saver.restore,
+        home.model.checkpoints,
+        opened.policy,
+        opened.policy,
+        base,
+        pause_point=pause_point,
+        report=report,
+        is_sound=lambda: has_pulse(opened.policy),
     )
     saved, checkpoint_round, aside = await asyncio.get_running_loop().run_in_executor(policy_thread, load)
     snapshot_archive.set_aside_after(home.model.snapshots, saved.round if saved else 0)
@@ -422,7 +436,14 @@ def _ready_event(
         completions=prepared.progress.completions,
         group_size=prepared.plan.rules.group_size,
         parameters=opened.policy.parameters,
+        recipe=prepared.plan.recipe,
     )
+
+
+def _recipe(chosen: Settings, charter: Charter, form: events.PromptFormChoice) -> str:
+    """Identifies what decides whether a round teaches anything."""
+    parts = (msgspec.json.encode((chosen.model, chosen.learning)), charter.digest, form.form.encode())
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 
 def _warn_of_missing_checkpoint(publisher: EventPublisher) -> None:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from waggle.core.errors import CheckpointError, HistoryError, Stopped, VerifierError, WaggleError
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.engine.storage.history import History
+from waggle.engine.storage.history import History, latest_rounds
 from waggle.models.storage import checkpoint
 from waggle.protocol import events
+from waggle.protocol.state import RECALLED
 from waggle.rl.batch import Ids, nothing
 from waggle.sapo import evaluation, stages
 from waggle.sapo import round as sapo
@@ -40,6 +41,7 @@ class TrainingPlan:
     held_out: tuple[Question, ...]
     held_out_every: int  # rounds
     hub: str = ""  # the name of that model on the hub (see checkpoint.CheckpointState)
+    recipe: str = ""  # identifies the settings by which rounds are played
     retry_seconds: float = RETRY_SECONDS
 
 
@@ -80,7 +82,7 @@ class TrainingLoop:
         self._ahas = FirstSuccessTracker(history.solved_datasets(), history.teachers())
         self._growth_published_at = 0.0
         self._published_texts: dict[int, tuple[str, bool]] = {}  # of this round, by completion
-        self._has_played = False
+        self._has_played = self._was_left_out = False
 
     @property
     def round(self) -> int:
@@ -90,6 +92,7 @@ class TrainingLoop:
     def run(self) -> None:
         """Play rounds until a stop. Every other error ends the engine through its main."""
         is_first_round_over = False
+        self._call.publish(events.RoundsRecalled(rounds=latest_rounds(self._history, RECALLED)))
         try:
             self._retry_until_verified(self._measure_if_due)
             while True:
@@ -123,20 +126,25 @@ class TrainingLoop:
                     gathered = stage
                     self._call.publish(round_events.groups_gathered_event(stage))
                 case stages.Learned():
-                    taught = self._ahas.record_lessons(stage, self._node.origin)
-                    self._call.publish(round_events.policy_updated_event(stage, own, self._node.policy.steps))
-                    if stage.metrics is not None and not stage.metrics.applied:
-                        self._call.publish(
-                            events.Warned(title=f"Round {number} taught something that is no number.", advice="It was left out.")
-                        )
+                    updated = round_events.policy_updated_event(stage, own, self._node.policy.steps)
+                    taught = {} if updated.left_out else self._ahas.record_lessons(stage, self._node.origin)
+                    self._call.publish(updated)
+                    self._warn_once(updated)
                     summary = round_events.round_summary(
-                        self._clock(), self._gate.worked_seconds - started, own, gathered, stage, titles
+                        self._clock(), self._gate.worked_seconds - started, own, gathered, stage, titles, self._plan.recipe
                     )
         log.debug(
             "round %d: %.1f s, %d tokens, %d local and %d external groups", number, summary.seconds, summary.tokens,
             summary.local, summary.external,
         )  # fmt: skip
         self._save_and_publish(summary, epoch, successes, taught)
+
+    def _warn_once(self, updated: events.PolicyUpdated) -> None:
+        """Warn of the first of several steps in a row that were left out because they were not finite."""
+        was_left_out, self._was_left_out = self._was_left_out, updated.left_out == "not_finite"
+        if self._was_left_out and not was_left_out:
+            warning = events.Warned(title=f"Round {updated.round} taught something that is no number.", advice="It was left out.")
+            self._call.publish(warning)
 
     def _save_and_publish(
         self, summary: events.RoundSummary, epoch: int, successes: Sequence[FirstSuccess], taught: Mapping[str, bytes]

@@ -13,6 +13,7 @@ from waggle.core import cuda_download
 from waggle.core.errors import ModelError
 from waggle.models.shared import generic_config
 from waggle.models.shared.generic_config import GenericConfig
+from waggle.models.shared.pulse import require_pulse
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.tokenizer import Tokenizer
 from waggle.models.tokenizer import load as load_tokenizer
@@ -73,7 +74,7 @@ def release_memory() -> None:
 def open_policy(
     folder: Path, *, device: str, threads: int, training: TrainingMode | None = None, short: Callable[[str], None] = nothing
 ) -> OpenedPolicy:
-    """Load a model folder. Imports torch, which takes seconds, or MLX, which does not. Raises ModelError.
+    """Load a model folder. Imports torch, which takes seconds, or MLX, which does not. Raises ModelError and MemoryShort.
 
     What the fast path does not compute is opened with transformers, always on torch: other models, and layers in 4 bits.
 
@@ -88,6 +89,7 @@ def open_policy(
     else:
         choice = choose_device(device)
         policy = open_fast(folder, choice, threads, training or TrainingMode(), short)
+    require_pulse(policy)
     return OpenedPolicy(
         policy=policy, tokenizer=tokenizer, backend=choice.backend, device=choice.device, reason=choice.reason,
         threads=threads if choice.backend == "torch" else 1,

@@ -184,9 +184,13 @@ class RemoveModel(Command, frozen=True, kw_only=True, tag=True):
 
 
 class ExportModel(Command, frozen=True, kw_only=True, tag=True):
-    """Export the trained model as a plain transformers folder. Answered by ModelExported."""
+    """Export the trained model as a plain transformers folder. Answered by ModelExported.
+
+    With `gguf`, it also contains a file for programs such as llama.cpp, if they know models of this kind.
+    """
 
     path: FilePath
+    gguf: bool = True
 
 
 class PoseQuestion(Command, frozen=True, kw_only=True, tag=True):

@@ -16,6 +16,7 @@ Way = Literal["", "direct", "relay", "gateway"]  # how others call this node; em
 Reach = Literal["connecting", "alone", "connected", "solo"]  # solo: without a network, by choice
 Connection = Literal["direct", "relay", "lan", "gone"]
 Choice = Literal["", "muted", "blocked"]  # a person's, about a peer
+LeftOut = Literal["", "no_lesson", "not_finite"]  # why a round took no step: nothing to learn; loss or gradient were not finite
 RIGHT = 0.99  # the least reward that is shown as right
 
 # Bounds of what sizes the State: a damaged recording must not exhaust the window's memory.
@@ -101,6 +102,11 @@ class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0  # external groups left in the pool
     by_specialty: dict[str, float] = {}  # title -> mean reward
     metrics: Metrics = Metrics()
+    taught: Count | None = None  # groups of the training set from which something was learned; None: of an earlier version
+    left_out: bool = False  # its step was left out, because loss or gradient were not finite
+    readable: Count = 0  # local completions with one answer in the answer tags
+    cut: Count = 0  # local completions that were cut at the limit of tokens
+    recipe: str = ""  # identifies the settings by which it was played
 
 
 class HeldOutScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,6 +210,7 @@ class Ready(Event, frozen=True, kw_only=True, tag=True):
     completions: int  # of this node, all time
     group_size: int
     parameters: int
+    recipe: str = ""  # see RoundSummary
 
 
 class PhaseChanged(Event, frozen=True, kw_only=True, tag=True):
@@ -306,12 +313,19 @@ class GroupsGathered(Event, frozen=True, kw_only=True, tag=True):
 
 
 class PolicyUpdated(Event, frozen=True, kw_only=True, tag=True):
-    """An optimizer step was taken, or skipped because no group taught anything; then `step` stays the same."""
+    """An optimizer step was taken, or left out for a reason; then `step` stays the same, and no lesson has an effect."""
 
     round: int
     step: int
     metrics: Metrics
     lessons: tuple[Lesson, ...]
+    left_out: LeftOut = ""
+
+
+class RoundsRecalled(Event, frozen=True, kw_only=True, tag=True):
+    """The last rounds before this start of the engine, oldest first."""
+
+    rounds: tuple[RoundSummary, ...]
 
 
 class RoundCompleted(Event, frozen=True, kw_only=True, tag=True):
@@ -403,6 +417,7 @@ class TrainingHistory(Event, frozen=True, kw_only=True, tag="HistoryTold"):
 EngineEvent = (  # without Snapshot, which needs the State and so is defined in state.py
     Preparing | Downloading | Ready | PhaseChanged | RulesChecked | SettingsChanged | EngineStopped | EngineFailed
     | EngineGone | Warned | PartRestarted | QuestionsDrawn | CompletionsProgress | GroupsJudged | GroupsShared | GroupsGathered
-    | PolicyUpdated | RoundCompleted | HeldOutMeasured | AhaHappened | CheckpointSaved | CheckpointSetAside | ReachChanged
+    | PolicyUpdated | RoundsRecalled | RoundCompleted | HeldOutMeasured | AhaHappened | CheckpointSaved | CheckpointSetAside
+    | ReachChanged
     | PeerChanged | PeerGroupsArrived | RecordRejected | TrafficMeasured | CommandDone | CommandRefused | TrainingHistory
 )  # fmt: skip

@@ -23,7 +23,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """A person's message, and the replies of the current model and of the snapshot, in this order.
 
-    `left_out` counts earlier turns that did not fit into the prompt. `stopped`: the person stopped the replies.
+    `left_out` counts earlier turns that did not fit into the prompt. `stopped`: the person stopped the replies. `not_now` says
+    why the newest saved state answers for the current model; empty if the current model does.
     """
 
     words: Annotated[str, msgspec.Meta(max_length=LONGEST)]
@@ -31,6 +32,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     left_out: Count = 0
     finished: bool = False
     stopped: bool = False
+    not_now: Annotated[str, msgspec.Meta(max_length=LONGEST)] = ""
 
 
 class TurnProgress(Event, frozen=True, kw_only=True, tag="TurnGrew"):

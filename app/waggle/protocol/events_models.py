@@ -32,12 +32,14 @@ class ModelExported(Event, frozen=True, kw_only=True, tag=True):
     """A model was exported as a plain transformers folder, after so many rounds.
 
     `gguf` is the file in it for programs such as llama.cpp; without one, `no_gguf` says why, in one sentence.
+    `not_now` says why these are the rounds of the newest saved state and not those of now; empty if they are those of now.
     """
 
     path: str
     rounds: Count
     gguf: str = ""
     no_gguf: str = ""
+    not_now: str = ""
 
 
 ModelEvent = ModelList | ModelExported

@@ -28,7 +28,8 @@ class SnapshotAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class QuestionAnswered(Event, frozen=True, kw_only=True, tag=True):
     """The answers, oldest snapshot first. `mine` is the person's, judged in the same way; `shared`: it was shared.
 
-    `truth` is a right answer; empty if none is known.
+    `truth` is a right answer; empty if none is known. `not_now` says why the last answer is of the newest saved state and not of
+    the model of now; empty if it is of that.
     """
 
     specialty: str
@@ -37,6 +38,7 @@ class QuestionAnswered(Event, frozen=True, kw_only=True, tag=True):
     mine: ShownCompletion | None = None
     shared: bool = False
     truth: str = ""  # missing in recordings of earlier versions
+    not_now: str = ""
 
 
 class AnswerShared(Event, frozen=True, kw_only=True, tag=True):

@@ -22,6 +22,7 @@ from waggle.protocol import (
 )
 from waggle.protocol.schedule import ScheduleDecision
 
+RECALLED = 20  # rounds: as many as a diagnosis needs
 ROUNDS, PEERS, CARDS, SCORES, WARNINGS, MINUTES = 200, 500, 40, 400, 20, 30
 SPECIALTIES = 64  # the most that a charter has
 PREVIEWS = 8  # a window creates a swarm from at most four files, and waits for two answers about each
@@ -83,6 +84,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
     cards: tuple[Card, ...] = ()  # newest first
     rounds: tuple[events.RoundSummary, ...] = ()  # oldest first
+    recalled: tuple[events.RoundSummary, ...] = ()  # the last rounds before the engine started, oldest first
     held_out: tuple[events.HeldOutScore, ...] = ()
     ahas: tuple[events.Aha, ...] = ()  # oldest first; at most one for each specialty of a charter
     history: tuple[events.RoundSummary, ...] = ()
@@ -172,8 +174,9 @@ def apply(state: State, event: AnyEvent) -> State:
                     shares=(),
                 )  # fmt: skip
             moved = replace(
-                moved, rejected=0, refusals={}, preparing=None, downloading=None, problem=None, gone=None, offered=None
-            )
+                moved, rejected=0, refusals={}, preparing=None, downloading=None, problem=None, gone=None, offered=None,
+                recalled=(),
+            )  # fmt: skip
             return replace(_rewind_to(moved, event.round), ready=event, round=event.round)
         case events.PhaseChanged():
             return replace(moved, phase=event.phase, phase_since=event.at, until=event.until, round=event.round)
@@ -248,6 +251,8 @@ def _apply_round(state: State, event: AnyEvent) -> State:
             lessons = {lesson.key: lesson.effects for lesson in event.lessons}
             cards = tuple(replace(card, effects=lessons[card.key]) if card.key in lessons else card for card in state.cards)
             return replace(state, cards=cards)
+        case events.RoundsRecalled():
+            return replace(state, recalled=event.rounds[-RECALLED:])
         case events.RoundCompleted():
             return _complete_round(state, event.summary)
         case events.HeldOutMeasured():

@@ -112,7 +112,7 @@ class StepParams:
 class StepMetrics:
     """The figures of one step. `loss` and `clip_fraction` are weighted like the objective.
 
-    `applied` is False if the gradient was not finite: then the weights are unchanged, and the figures are 0.
+    `applied` is False if the loss or the gradient was not finite: then the weights are unchanged, and the figures are 0.
     """
 
     loss: float

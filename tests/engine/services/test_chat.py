@@ -161,7 +161,7 @@ async def test_two_conversations_at_once_are_both_written(moments, listener):
 def test_what_was_learned_is_there_whether_as_weights_or_as_adapters(moments, method):
     learned(moments, method)
     training = TrainingMode(method=method)
-    before, now = moments.available()
+    before, now = moments.saved()
     assert (before.rounds, now.rounds) == (0, 5)
     text = TokenizedGroup(np.arange(1, 9, dtype=np.int32), (np.arange(9, 20, dtype=np.int32),))
     with moments.open(before, training) as first, moments.open(now, training) as last:

@@ -9,7 +9,15 @@ import pytest
 
 from killing import killed_after
 from waggle.core.errors import CheckpointError, Stopped
-from waggle.engine.storage.round_saver import CHECKPOINT_RETRY_SECONDS, RecordingPolicy, RoundSaver, checkpoint_interval, restore
+from waggle.engine.storage.round_saver import (
+    CHECKPOINT_RETRY_SECONDS,
+    MAX_REPLAY_SECONDS,
+    RecordingPolicy,
+    RoundSaver,
+    checkpoint_interval,
+    replay_interval,
+    restore,
+)
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint, training_journal
 from waggle.models.storage.checkpoint import CheckpointState
@@ -19,12 +27,13 @@ DAY, MEGABYTE = 86_400, 1e6
 
 
 class Counting:
-    """A policy whose weights are the sum of what it learned."""
+    """A policy whose weights are the sum of what it learned. `worked` is its clock, which each step advances by `pace`."""
 
     training = TrainingMode()
 
     def __init__(self) -> None:
         self.weights, self.steps = np.zeros(3, np.float32), 0
+        self.worked, self.pace = 0.0, 0.0
 
     def sample(self, prompts, uniforms, params):
         return []
@@ -33,6 +42,7 @@ class Counting:
         for batch in batches:
             self.weights = self.weights + params.learning_rate * batch.advantage
         self.steps += 1
+        self.worked += self.pace
         return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=1.0)
 
     def state(self):
@@ -49,7 +59,7 @@ class Node:
         self.policy, self.now = slow.policy if slow else Counting(), 0.0
         saved, checkpoint_round, self.aside = slow.restore(root) if slow else restore(root, self.policy, self.policy, "b")
         self.round = saved.round if saved else 0
-        self.recording_policy = RecordingPolicy(self.policy)
+        self.recording_policy = RecordingPolicy(self.policy, lambda: self.policy.worked)
         self.keeper = RoundSaver(
             root, self.policy, self.recording_policy, checkpoint_round, clock=lambda: self.now, restored=saved
         )
@@ -123,6 +133,36 @@ def test_a_stop_between_two_steps_that_are_learned_again_saves_no_half_of_a_roun
     assert np.array_equal(restarted.policy.weights, node.policy.weights)
 
 
+@pytest.mark.parametrize("size", [0.1 * MEGABYTE, 500 * MEGABYTE, 36_000 * MEGABYTE])
+@pytest.mark.parametrize("speed", [20 * MEGABYTE, 2000 * MEGABYTE])
+def test_a_short_replay_wears_no_disk_out_either(size, speed):
+    every = replay_interval(size, size / speed)
+    assert DAY / every * size <= 150e9 * 1.001
+    assert size / speed <= 0.05 * every * 1.001
+    assert replay_interval(int(1.6e9), 3.0) < 1.6 * MAX_REPLAY_SECONDS, "a model of 135 million weights, all of them trained"
+
+
+def test_before_more_than_ten_minutes_of_learning_are_in_the_journal_only_a_checkpoint_follows(tmp_path):
+    node = Node(tmp_path)
+    node.play()
+    node.now = 2 * replay_interval(checkpoint.size(tmp_path), 0.0)  # by the wear of the disk alone, none would be due
+    node.policy.pace = MAX_REPLAY_SECONDS / 3
+    for number in range(1, 8):
+        node.play()
+        node.now += 2 * replay_interval(checkpoint.size(tmp_path), 0.0) * (number == 3)
+    assert folders(tmp_path) == ["r00000001", "r00000004", "r00000007"]
+    killed = Node(tmp_path)
+    assert (killed.round, killed.keeper.newest.round, killed.keeper.checkpoint_round) == (8, 8, 7)
+
+
+def test_however_long_a_replay_would_take_checkpoints_leave_time_between_them(tmp_path):
+    node = Node(tmp_path)
+    node.policy.pace = 10 * MAX_REPLAY_SECONDS
+    for _ in range(5):
+        node.play()
+    assert folders(tmp_path) == ["r00000001"]
+
+
 def test_an_orderly_end_leaves_a_checkpoint_of_the_last_round(tmp_path):
     node = Node(tmp_path)
     for _ in range(3):
@@ -165,6 +205,54 @@ def test_a_damaged_checkpoint_costs_nothing_as_long_as_the_one_before_is_there(t
     assert np.array_equal(restarted.policy.weights, node.policy.weights)
     restarted.play()
     assert Node(tmp_path).round == 5
+
+
+def is_sound(policy: Counting) -> bool:
+    return bool(np.isfinite(policy.weights).all())
+
+
+def restored(root: Path) -> tuple[CheckpointState | None, list[str], Counting]:
+    policy = Counting()
+    saved, _, aside = restore(root, policy, policy, "b", is_sound=lambda: is_sound(policy))
+    return saved, [report.folder.name for report in aside], policy
+
+
+def test_a_state_whose_numbers_are_not_finite_gives_way_to_the_one_before(tmp_path):
+    node = Node(tmp_path)
+    for node.now in (0.0, 1.0, 1.0):
+        node.play()
+    node.policy.weights = node.policy.weights * np.float32(np.inf)
+    for node.now in (1.0 * DAY, 1.0 * DAY):
+        node.play()
+    assert folders(tmp_path)[-1] == "r00000004"
+    saved, aside, policy = restored(tmp_path)
+    assert aside[0] == "damaged-r00000004"
+    assert (saved.round, is_sound(policy)) == (5, True), "the journal leads past it"
+
+
+def test_a_journal_that_leads_to_numbers_that_are_not_finite_is_set_aside(tmp_path):
+    node = Node(tmp_path)
+    node.play()
+    node.play()
+    node.recording_policy.sample([], np.zeros(0, np.float32), SamplingParams(max_new=1, stops=(0,)))
+    numbers = np.full(3, np.nan, np.float32)
+    batch = TrainingGroup(prompt=np.zeros(1, np.int32), completions=(), advantage=numbers, weight=numbers)
+    node.recording_policy.step([batch], StepParams(learning_rate=0.1))
+    node.keep()
+    saved, aside, policy = restored(tmp_path)
+    assert (saved.round, policy.steps, is_sound(policy)) == (1, 1, True)
+    assert aside == ["damaged-journal-r00000001"]
+    assert Node(tmp_path).round == 1, "and training goes on from there"
+
+
+def test_where_every_state_is_unsound_the_next_start_begins_anew(tmp_path):
+    node = Node(tmp_path)
+    node.policy.weights = np.full(3, np.nan, np.float32)
+    node.play()
+    with pytest.raises(CheckpointError, match="no numbers"):
+        restored(tmp_path)
+    saved, aside, policy = restored(tmp_path)
+    assert (saved, aside, policy.steps) == (None, [], 0)
 
 
 def test_where_no_checkpoint_is_whole_nothing_of_the_old_rounds_comes_back(tmp_path):
@@ -375,7 +463,7 @@ def test_how_far_it_is_is_told_where_learning_again_takes_long_and_a_kill_does_n
     quick = Slow(Counting(), 0.1)
     quick.restore(tmp_path)
     assert (quick.reports, folders(tmp_path)) == ([], ["r00000001"])
-    slow = Slow(Counting(), 1000.0)
+    slow = Slow(Counting(), 400.0)
     saved, checkpoint_round, _ = slow.restore(tmp_path)
     assert slow.reports == [(done, 7) for done in range(1, 7)]
     assert folders(tmp_path) == ["r00000005", "r00000007", "r00000008"]
@@ -385,7 +473,7 @@ def test_how_far_it_is_is_told_where_learning_again_takes_long_and_a_kill_does_n
 
 def test_a_damaged_checkpoint_costs_nothing_either_where_those_before_were_saved_while_rounds_were_learned_again(tmp_path):
     many_rounds_in_the_journal(tmp_path)
-    node = Node(tmp_path, Slow(Counting(), 1000.0, quick_after=7))
+    node = Node(tmp_path, Slow(Counting(), 400.0, quick_after=7))
     assert (node.round, folders(tmp_path)) == (8, ["r00000003", "r00000005", "r00000007"])
     for node.now in (-1.0 * DAY, 1.0 * DAY):
         node.play()

@@ -14,7 +14,7 @@ from waggle.sapo import stages
 from waggle.sapo.first_success import FirstSuccess
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
-from waggle.tasks.rollout_group import RIGHT, Group, JudgedGroup
+from waggle.tasks.rollout_group import RIGHT, Group, JudgedGroup, has_form
 
 # Of all texts of one event. The line of such an event, and of a State full of such cards, stays well below json_lines.MAX_LINE.
 MAX_EVENT_CHARACTERS = 600_000
@@ -101,14 +101,28 @@ def groups_gathered_event(stage: stages.Gathered) -> events.GroupsGathered:
 
 def policy_updated_event(stage: stages.Learned, own: stages.Judged, step: int) -> events.PolicyUpdated:
     """`own` are the local completions of the same round."""
-    lessons = tuple(events.Lesson(key=key_of(lesson.group.group), effects=lesson.effects) for lesson in stage.lessons)
-    return events.PolicyUpdated(round=stage.round, step=step, metrics=_metrics(stage, own), lessons=lessons)
+    reason = left_out(stage)
+    lessons = tuple(
+        events.Lesson(key=key_of(lesson.group.group), effects=(0,) * len(lesson.effects) if reason else lesson.effects)
+        for lesson in stage.lessons
+    )
+    return events.PolicyUpdated(round=stage.round, step=step, metrics=_metrics(stage, own), lessons=lessons, left_out=reason)
+
+
+def left_out(stage: stages.Learned) -> events.LeftOut:
+    """Why no step was taken; empty if one was."""
+    if stage.metrics is None:
+        return "no_lesson"
+    return "" if stage.metrics.applied else "not_finite"
 
 
 def round_summary(
-    at: float, seconds: float, own: stages.Judged, gathered: stages.Gathered, stage: stages.Learned, titles: Titles
-) -> events.RoundSummary:
+    at: float, seconds: float, own: stages.Judged, gathered: stages.Gathered, stage: stages.Learned, titles: Titles,
+    recipe: str = "",
+) -> events.RoundSummary:  # fmt: skip
     """The figures of one finished round."""
+    reason = left_out(stage)
+    written = [pair for group in own.groups for pair in zip(group.group.completions, group.verdicts, strict=True)]
     rewards = [reward for group in own.groups for reward in group.rewards]
     by_specialty: dict[str, list[float]] = {}
     for group in own.groups:
@@ -126,6 +140,11 @@ def round_summary(
         waiting=gathered.waiting,
         by_specialty={title: sum(values) / len(values) for title, values in by_specialty.items()},
         metrics=_metrics(stage, own),
+        taught=0 if reason else sum(lesson.pull > 0 for lesson in stage.lessons),
+        left_out=reason == "not_finite",
+        readable=sum(has_form(completion, verdict) for completion, verdict in written),
+        cut=sum(not completion.ended for completion, _ in written),
+        recipe=recipe,
     )
 
 

@@ -71,6 +71,7 @@ class ReplyProgress:
     training: TrainingMode  # how both models are loaded
     left_out: int
     replies: list[Reply]
+    not_now: str = ""  # see `Turn`
     _reported_at: list[float] = field(default_factory=lambda: [0.0])
 
     def update(self, side: int, text: str) -> None:
@@ -81,7 +82,10 @@ class ReplyProgress:
 
     def event(self, *, finished: bool = False, stopped: bool = False) -> events_chat.TurnProgress:
         now, before = self.replies
-        turn = Turn(words=self.command.words, replies=(now, before), left_out=self.left_out, finished=finished, stopped=stopped)
+        turn = Turn(
+            words=self.command.words, replies=(now, before), left_out=self.left_out, finished=finished, stopped=stopped,
+            not_now=self.not_now,
+        )  # fmt: skip
         return events_chat.TurnProgress(command_id=self.command.id, number=self.command.number, turn=turn)
 
 
@@ -123,7 +127,7 @@ class ChatService:
 
     def _offer(self) -> events_chat.ChatOffer:
         taught = load_tokenizer(self.snapshots.folder).has_chat_template
-        return events_chat.ChatOffer(moments=tuple(snapshot.rounds for snapshot in self.snapshots.available()), taught=taught)
+        return events_chat.ChatOffer(moments=tuple(self.snapshots.rounds()), taught=taught)
 
     async def _say(self, command: commands.SendMessage) -> tuple[events_chat.TurnProgress, ...]:
         if not command.words.strip():
@@ -151,15 +155,15 @@ class ChatService:
         stop_requested: threading.Event,
         on_growth: Callable[[events_chat.TurnProgress], object],
     ) -> events_chat.TurnProgress:
-        training = self.snapshots.require_room(2)
-        snapshots = self.snapshots.available()
-        then = next((snapshot for snapshot in snapshots if snapshot.rounds == command.before), None)
+        answering = self.snapshots.answering(2)
+        then = next((snapshot for snapshot in answering.snapshots if snapshot.rounds == command.before), None)
         if then is None:
             raise EngineError(f"The model after {command.before} rounds is not kept any more.", "Choose another moment.")
-        sides = (snapshots[-1], then)
+        sides = (answering.snapshots[-1], then)
         prompts, left_out = self._prompts(command)
         replies = [Reply(rounds=snapshot.rounds) for snapshot in sides]
-        progress, turns = ReplyProgress(command, on_growth, training, left_out, replies), TurnTaking()
+        progress = ReplyProgress(command, on_growth, answering.training, left_out, replies, answering.not_now)
+        turns = TurnTaking()
 
         def write(side: int) -> bool:
             with turns.take_turns(side):

@@ -22,6 +22,7 @@ from waggle.core.settings import ModelSettings, Settings, Value
 from waggle.engine.runtime import model_source
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
 from waggle.engine.services import export as exporting
+from waggle.engine.services.current_weights import CurrentWeights
 from waggle.models.storage import checkpoint, export, hub_cache, hub_download
 from waggle.protocol import commands, events_models
 
@@ -73,10 +74,11 @@ class ModelService:
     """Obeys the commands about models."""
 
     def __init__(
-        self, home: paths.Home, chosen: Settings, change: Change, restart: Restart, fit_sentence: FitSentence = lambda _: ""
-    ) -> None:
-        """`fit_sentence` returns an empty string until this computer has been measured."""
-        self._home, self._change, self._restart = home, change, restart
+        self, home: paths.Home, chosen: Settings, change: Change, restart: Restart, fit_sentence: FitSentence = lambda _: "",
+        current: Callable[[], CurrentWeights | None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """`fit_sentence` returns an empty string until this computer has been measured, `current` None until a model is open."""
+        self._home, self._change, self._restart, self._current = home, change, restart, current
         self._chosen = self._next = _without_training_mode(chosen.model)  # the latter is for the next start
         self._fit_sentence = fit_sentence
 
@@ -92,7 +94,7 @@ class ModelService:
                 await asyncio.to_thread(self._remove, command.name)
                 return (await asyncio.to_thread(self._list),)
             case commands.ExportModel():
-                return (await asyncio.to_thread(self._export, paths.expand_user(command.path)),)
+                return (await asyncio.to_thread(self._export, paths.expand_user(command.path), command.gguf),)
             case _:
                 assert_never(command)
 
@@ -169,13 +171,13 @@ class ModelService:
         except OSError as error:
             raise ModelError(f"{name} cannot be removed: {error.strerror}.", "Close programs that use it.") from error
 
-    def _export(self, folder: Path) -> events_models.ModelExported:
+    def _export(self, folder: Path, for_programs: bool) -> events_models.ModelExported:
         if not folder.is_absolute():
             raise ExportError("The folder of an export is named by its whole path.")
-        trained = exporting.newest_trained(self._home, self._chosen)
-        written = export.write(trained, folder, for_programs=True)
+        with exporting.trained_now(self._home, self._chosen, self._current()) as (trained, not_now):
+            written = export.write(trained, folder, for_programs=for_programs)
         return events_models.ModelExported(
-            path=str(folder), rounds=trained.saved.round, gguf=written.gguf, no_gguf=written.no_gguf
+            path=str(folder), rounds=trained.saved.round, not_now=not_now, gguf=written.gguf, no_gguf=written.no_gguf
         )
 
 

@@ -60,9 +60,10 @@ class PlaygroundService:
         return await asyncio.get_running_loop().run_in_executor(THREAD, work)
 
     def newest_answers(self, questions: Sequence[Question]) -> list[Completion]:
-        """A completion of the newest snapshot for each question. Only in the thread of `in_thread`. Raises WaggleError."""
-        training, snapshot = self.snapshots.require_room(1), self.snapshots.available()[-1]
-        return [self._answers(question, snapshot, training, 1, LOW_TEMPERATURE)[0] for question in questions]
+        """A completion of the model of now for each question. Only in the thread of `in_thread`. Raises WaggleError."""
+        answering = self.snapshots.answering(1)
+        now, training = answering.snapshots[-1], answering.training
+        return [self._answers(question, now, training, 1, LOW_TEMPERATURE)[0] for question in questions]
 
     def readable(self, questions: Iterable[Question]) -> list[Question]:
         """The questions that the model can read together with an answer. Raises EngineError if the engine ends."""
@@ -117,8 +118,8 @@ class PlaygroundService:
         goes = named if command.mine.strip() and self.may_share() else None
         if goes is not None:
             self._require_fresh(goes)
-        training = self.snapshots.require_room(1)
-        snapshots = _pick_evenly(self.snapshots.available(), MAX_SNAPSHOTS)
+        answering = self.snapshots.answering(1)
+        training, snapshots = answering.training, _pick_evenly(list(answering.snapshots), MAX_SNAPSHOTS)
         completions = [self._answers(question, snapshot, training, 1, LOW_TEMPERATURE)[0] for snapshot in snapshots]
         if command.mine.strip():
             completions.append(_by_hand(command.mine))
@@ -134,7 +135,7 @@ class PlaygroundService:
         shared = self._share(goes, question, completions[-1], snapshots[-1], training) if goes is not None else ()
         answered = events_playground.QuestionAnswered(
             specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared),
-            truth=self._true_answer(question),
+            truth=self._true_answer(question), not_now=answering.not_now,
         )  # fmt: skip
         return (*shared, answered)
 

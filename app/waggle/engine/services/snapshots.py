@@ -14,6 +14,7 @@ import psutil
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.core.settings import ComputerSettings
+from waggle.engine.services.current_weights import NO_ROOM, CurrentWeights, CurrentWeightsError
 from waggle.engine.storage import snapshot_archive
 from waggle.engine.system.resource_limits import GB, memory_used
 from waggle.models.backend import OpenedPolicy, open_policy, threads_for
@@ -22,6 +23,7 @@ from waggle.models.shared import generic_config
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import WEIGHTS
 from waggle.models.storage import checkpoint
+from waggle.models.storage.checkpoint import Arrays
 from waggle.models.storage.hub_download import WORDS
 
 MAX_WEIGHT_BYTES = 3_000_000_000  # of models that are loaded a second time
@@ -31,10 +33,22 @@ LOW_TEMPERATURE = 0.2  # shows what the model prefers to say
 
 @dataclass(frozen=True)
 class ModelSnapshot:
-    """The model after so many rounds. `weights` is None before any training."""
+    """The model after so many rounds. `weights`: their file, or a copy in memory of those of now; None before any training."""
 
     rounds: int
-    weights: Path | None = None
+    weights: Path | Arrays | None = None
+
+
+@dataclass(frozen=True)
+class Answering:
+    """The snapshots that can answer, oldest first, and the mode in which all of them are opened.
+
+    The last one is the model of now; `not_now` says why it is the newest saved one instead, empty if it is not.
+    """
+
+    snapshots: tuple[ModelSnapshot, ...]
+    training: TrainingMode
+    not_now: str = ""
 
 
 def _never() -> bool:
@@ -55,15 +69,46 @@ class Snapshots:
     computer: Callable[[], ComputerSettings] = ComputerSettings
     trainings: tuple[TrainingMode, ...] = (TrainingMode(),)
     is_leaving: Callable[[], bool] = _never
+    current: CurrentWeights | None = None  # None where no engine trains
 
     @property
     def threads(self) -> int:
         return threads_for(self.computer().threads)
 
-    def available(self) -> list[ModelSnapshot]:
-        """All snapshots, oldest first: the base, then those in the archive, then the newest checkpoint."""
+    def saved(self) -> list[ModelSnapshot]:
+        """The saved snapshots, oldest first: the base, then those in the archive, then the newest checkpoint."""
         pictures = snapshot_archive.archived_weights(self.home.model.checkpoints, self.home.model.snapshots)
         return [ModelSnapshot(0), *(ModelSnapshot(rounds, weights) for rounds, weights in pictures)]
+
+    def rounds(self) -> list[int]:
+        """The rounds of all snapshots, oldest first: of the base, of those in the archive, of the model of now."""
+        newest = self.current.newest() if self.current else None
+        saved = [snapshot.rounds for snapshot in self.saved()]
+        if newest is None or newest.round <= saved[-1]:
+            return saved
+        archived = snapshot_archive.rounds(self.home.model.snapshots)  # the next checkpoint takes the newest one's place
+        return [0, *archived, newest.round]
+
+    def answering(self, models: int) -> Answering:
+        """What can answer now, if so many models are opened at once. Waits for at most the step in progress.
+
+        Raises EngineError.
+        """
+        saved, rounds = self.saved(), self.rounds()
+        if self.current is None or rounds[-1] == saved[-1].rounds:
+            return Answering(tuple(saved), self.require_room(models))
+        earlier = [snapshot for snapshot in saved if snapshot.rounds in rounds]
+        try:
+            state, weights = self.current.copy()
+            now = ModelSnapshot(state.round, weights)
+            return Answering((*earlier, now), self.require_room(models))
+        except CurrentWeightsError as error:
+            not_now = error.title
+        except EngineError:
+            self.pause_point()
+            now, weights = ModelSnapshot(0), {}  # the copy took the room
+            not_now = NO_ROOM
+        return Answering(tuple(saved), self.require_room(models), not_now)
 
     def require_room(self, models: int) -> TrainingMode:
         """The training mode in which so many copies of this model fit into memory now. Raises EngineError if none does."""
@@ -103,12 +148,13 @@ class Snapshots:
         """
         weights = snapshot.weights
         with tempfile.TemporaryDirectory(prefix="waggle-try-", ignore_cleanup_errors=True) as scratch:
-            if weights is None or weights.name == checkpoint.ADAPTERS:
-                folder = self.folder
-            else:
+            folder = self.folder
+            if isinstance(weights, Path) and weights.name != checkpoint.ADAPTERS:
                 folder = _model_with(self.folder, weights, Path(scratch))
             opened = open_policy(folder, device=self.device, threads=self.threads, training=training)
-            if weights is not None and folder == self.folder:
+            if isinstance(weights, dict):
+                opened.policy.restore(dict(weights), {}, snapshot.rounds)
+            elif weights is not None and folder == self.folder:
                 checkpoint.load(weights.parent, opened.policy)
             yield opened
 

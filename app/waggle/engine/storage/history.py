@@ -173,6 +173,12 @@ class History:
             self._database.execute(statement, values)
 
 
+def latest_rounds(history: History, count: int) -> tuple[events.RoundSummary, ...]:
+    """The last rounds, oldest first."""
+    rows = history._database.execute("select summary from rounds order by round desc limit ?", (count,))
+    return tuple(_readable(rows, events.RoundSummary))[::-1]
+
+
 def merge_side_files(path: Path) -> None:
     """Merge SQLite's write-ahead log into the file of a closed history, so that the one file can be moved.
 

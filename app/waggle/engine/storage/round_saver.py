@@ -1,4 +1,7 @@
-"""Saves every round: a line in the training journal, and a whole checkpoint as often as disk wear and time allow."""
+"""Saves every round: a line in the training journal, and a whole checkpoint as often as disk wear and time allow.
+
+Before ten minutes of learning are in the journal only, a checkpoint follows sooner: a kill costs no more to make good.
+"""
 
 import logging
 import time
@@ -30,10 +33,13 @@ log = logging.getLogger(__name__)
 # To spare the disk, all writing stays under 20 GB a day: checkpoints have 15 GB, journals the rest.
 MAX_CHECKPOINT_BYTES_A_SECOND = 15e9 / 86_400
 MAX_SHARE_OF_TIME = 0.01  # for writing checkpoints
+MAX_REPLAY_SECONDS = 600.0  # of learning that only the journal has; then a checkpoint follows, within these wider limits:
+MAX_REPLAY_BYTES_A_SECOND = 150e9 / 86_400  # a solid-state disk of 500 GB lasts five years of days and nights of it
+MAX_REPLAY_SHARE_OF_TIME = 0.05
 MAX_JOURNAL_BYTES = 256 << 20  # then a checkpoint follows, whatever it costs: a longer journal takes long to replay
 REPLAY_REPORT_SECONDS = 1.0  # a shorter replay is not reported
 REPLAY_WORTH_SAVING_SECONDS = 60.0  # a replay that took this long ends with a checkpoint
-REPLAY_SAVE_SECONDS = 1800.0  # between two checkpoints of a long replay: the most that a kill can cost
+REPLAY_SAVE_SECONDS = 600.0  # between two checkpoints of a long replay: the most that a kill can cost
 CHECKPOINT_RETRY_SECONDS = 3600.0  # after a checkpoint that the disk refused
 
 
@@ -42,11 +48,17 @@ def checkpoint_interval(size: int, seconds: float) -> float:
     return max(size / MAX_CHECKPOINT_BYTES_A_SECOND, seconds / MAX_SHARE_OF_TIME)
 
 
-class RecordingPolicy:
-    """A policy that remembers the steps of a round for the journal."""
+def replay_interval(size: int, seconds: float) -> float:
+    """The least seconds between two checkpoints of `size` bytes that take `seconds` to write, however much a kill would cost."""
+    return max(size / MAX_REPLAY_BYTES_A_SECOND, seconds / MAX_REPLAY_SHARE_OF_TIME)
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+
+class RecordingPolicy:
+    """A policy that remembers the steps of a round for the journal, and how long it learned in all, in seconds of `clock`."""
+
+    def __init__(self, policy: Policy, clock: Callable[[], float] = time.monotonic) -> None:
+        self._policy, self._clock = policy, clock
+        self.learning_seconds = 0.0
         self._steps_of_round: list[tuple[tuple[TrainingGroup, ...], StepParams]] = []
 
     @property
@@ -64,7 +76,9 @@ class RecordingPolicy:
         return self._policy.values(texts)
 
     def step(self, batches: Sequence[TrainingGroup], params: StepParams) -> StepMetrics:
+        began = self._clock()
         metrics = self._policy.step(batches, params)
+        self.learning_seconds += self._clock() - began
         self._steps_of_round.append((tuple(batches), params))
         return metrics
 
@@ -86,33 +100,45 @@ class RoundSaver:
     on_checkpoint_refused: Callable[[], None] = nothing  # the journal has the round all the same
     clock: Callable[[], float] = time.monotonic
     restored: CheckpointState | None = None  # where this run continues; later than the checkpoint if a journal was replayed
+    newest: CheckpointState | None = field(default=None, init=False)  # of the last round that is stored; None: there is none
     _next_checkpoint_at: float = field(default=0.0, init=False)
+    _replay_checkpoint_at: float = field(default=0.0, init=False)  # not before it, however much only the journal has
+    _replay_begins: float = field(default=0.0, init=False)  # the policy's learning seconds at the last checkpoint
     _journal_bytes: int = field(default=0, init=False)
     _newest_in_journal: CheckpointState | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        self.newest = self.restored
         if self.checkpoint_round is not None:
             self._newest_in_journal = self.restored if self.restored and self.restored.round > self.checkpoint_round else None
             # The newest journal may follow a later checkpoint, which is damaged now. It must stay the one to append to.
             self.checkpoint_round = max(self.checkpoint_round, training_journal.newest(self.root))
-            self._next_checkpoint_at = (
-                self.clock() + checkpoint_interval(checkpoint.size(self.root), 0.0) - checkpoint.age(self.root)
-            )
+            size, written = checkpoint.size(self.root), self.clock() - checkpoint.age(self.root)
+            self._next_checkpoint_at = written + checkpoint_interval(size, 0.0)
+            self._replay_checkpoint_at = written + replay_interval(size, 0.0)
 
     def save(self, saved: CheckpointState) -> int:
         """Store a round durably; return the bytes written. Raises CheckpointError if the disk refuses; then call it again."""
         if self.checkpoint_round is None:
             return self._checkpoint(saved)
         size = self._append_to_journal(saved)
-        if self.clock() < self._next_checkpoint_at and self._journal_bytes <= MAX_JOURNAL_BYTES:
+        if not self._is_due:
             return size
         try:
             return size + self._checkpoint(saved)
         except CheckpointError as error:
             log.info("checkpoint after round %d failed, retry in %.0f s: %s", saved.round, CHECKPOINT_RETRY_SECONDS, error)
             self._next_checkpoint_at, self._journal_bytes = self.clock() + CHECKPOINT_RETRY_SECONDS, 0
+            self._replay_checkpoint_at = self._next_checkpoint_at
             self.on_checkpoint_refused()
             return size
+
+    @property
+    def _is_due(self) -> bool:
+        """Whether a checkpoint is due after a round that is in the journal."""
+        now, learned = self.clock(), self.recording_policy.learning_seconds - self._replay_begins
+        takes_long = learned >= MAX_REPLAY_SECONDS and now >= self._replay_checkpoint_at
+        return now >= self._next_checkpoint_at or takes_long or self._journal_bytes > MAX_JOURNAL_BYTES
 
     def _append_to_journal(self, saved: CheckpointState) -> int:
         """Append a round to the journal; return the bytes written. Raises CheckpointError.
@@ -122,7 +148,7 @@ class RoundSaver:
         if self._newest_in_journal is not None and self._newest_in_journal.round == saved.round:
             return 0  # a retry: the journal has it, and what failed came later
         assert self.checkpoint_round is not None
-        saved = replace(saved, method=self.policy.training.method, optimizer=self.policy.training.optimizer)
+        saved = self._described(saved)
         try:
             size = training_journal.append(
                 self.root, self.checkpoint_round, training_journal.entry_of(saved, self.recording_policy.steps_of_round)
@@ -133,8 +159,12 @@ class RoundSaver:
                 "The rounds before are kept. Make room on the disk, or mend its rights.",
             ) from error
         self._journal_bytes += size
-        self._newest_in_journal = saved
+        self.newest = self._newest_in_journal = saved
         return size
+
+    def _described(self, saved: CheckpointState) -> CheckpointState:
+        """The state with how it was trained."""
+        return replace(saved, method=self.policy.training.method, optimizer=self.policy.training.optimizer)
 
     def flush(self) -> None:
         """Write a checkpoint if rounds are in the journal only, unless the policy has taken a further step.
@@ -151,7 +181,10 @@ class RoundSaver:
         size = checkpoint.save(self.root, self.policy, saved)
         log.debug("checkpoint after round %d: %d bytes in %.1f s", saved.round, size, self.clock() - began)
         self.checkpoint_round, self._newest_in_journal, self._journal_bytes = saved.round, None, 0
-        self._next_checkpoint_at = self.clock() + checkpoint_interval(size, self.clock() - began)
+        self.newest, self._replay_begins = self._described(saved), self.recording_policy.learning_seconds
+        now = self.clock()
+        self._next_checkpoint_at = now + checkpoint_interval(size, now - began)
+        self._replay_checkpoint_at = now + replay_interval(size, now - began)
         self.make_room()
         training_journal.forget(self.root, checkpoint.oldest(self.root))
         return size
@@ -159,14 +192,16 @@ class RoundSaver:
 
 def restore(
     root: Path, policy: SavablePolicy, learn: Policy, base: str, *, pause_point: Callable[[], None] = nothing,
-    report: Callable[[int, int], None] = nothing, clock: Callable[[], float] = time.monotonic,
+    report: Callable[[int, int], None] = nothing, is_sound: Callable[[], bool] = checkpoint.always,
+    clock: Callable[[], float] = time.monotonic,
 ) -> tuple[CheckpointState | None, int | None, list[checkpoint.DamagedState]]:  # fmt: skip
     """Load the newest checkpoint and replay its journal; return the state, the checkpoint's round, and what was set aside.
 
     `report` is called with the rounds that were replayed and their total. A replay may take hours, so its result is saved every
-    half hour, at the end, and when `pause_point` raises Stopped; the next start continues there. Raises CheckpointError.
+    ten minutes, at the end, and when `pause_point` raises Stopped; the next start continues there. If the policy
+    is not sound in the end, the journal is set aside. Raises CheckpointError.
     """
-    saved, aside = checkpoint.load_newest(root, policy, base)
+    saved, aside = checkpoint.load_newest(root, policy, base, is_sound)
     if saved is None:
         with _as_checkpoint_error():
             lost = training_journal.set_aside(root)  # or they would be replayed on top of the new rounds
@@ -182,6 +217,12 @@ def restore(
             replay.save_if_worthwhile()
             raise
         replay.advance(entry.saved)
+    if replay.saved is not saved and not is_sound():
+        with _as_checkpoint_error():
+            lost = training_journal.set_aside(root, saved.round - 1)
+        restored, checkpoint_round, others = restore(root, policy, learn, base, is_sound=is_sound)
+        reason = "What was learned there gives answers that are no numbers."
+        return restored, checkpoint_round, [*aside, *(checkpoint.DamagedState(place, reason) for place in lost), *others]
     replay.save_if_worthwhile()
     with _as_checkpoint_error():
         lost = training_journal.set_aside(root, replay.saved.round)  # as above

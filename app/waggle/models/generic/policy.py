@@ -37,12 +37,12 @@ class GenericPolicy(BasePolicy):
             self.ways = fastest_ways(self._model)
         super().__init__(self._model, place, training, short)
 
-    def state(self) -> tuple[Arrays, Arrays]:
-        """See `BasePolicy.state`. Whole weights come with the numbers that are not trained, so that they are a model file."""
-        weights, moments = super().state()
+    def weights(self) -> Arrays:
+        """See `BasePolicy.weights`. Whole weights come with the numbers that are not trained, so that they are a model file."""
+        weights = super().weights()
         if not self.training.is_adapted:
             weights |= {name: as_array(buffer) for name, buffer in self._model.constants.items()}
-        return weights, moments
+        return weights
 
     def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
         """See `BasePolicy.restore`."""

@@ -122,7 +122,7 @@ class MlxPolicy:
         with memory_errors():
             norm = math.sqrt(sum(float((array * array).sum()) for array in gradient.values()))
             params.pause_point()
-            if not math.isfinite(norm):
+            if not (math.isfinite(norm) and math.isfinite(loss)):
                 return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, applied=False)
             shrink = min(1.0, params.max_gradient_norm / (norm + 1e-6))
             for weights in (self._trained, self._critic):
@@ -130,15 +130,18 @@ class MlxPolicy:
         self._steps += 1
         return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=norm)
 
+    def weights(self) -> Arrays:
+        """The trained weights, in the form of TorchPolicy."""
+        return {name: np.asarray(weight) for name, weight in self._trained.items()}
+
     def state(self) -> tuple[Arrays, Arrays]:
         """(trained weights, moments), in the form of TorchPolicy, so that either backend resumes from the other's."""
-        weights: Arrays = {name: np.asarray(weight) for name, weight in self._trained.items()}
         moments = self._optimizer.moments({**self._trained, **self._critic})
         moments["steps"] = np.array(self._optimizer.steps(next(iter(self._trained))), np.float32)
         for name, weight in self._critic.items():
             moments[name] = np.asarray(weight)
             moments["critic.steps"] = np.array(self._optimizer.steps(CRITIC[0]), np.float32)
-        return weights, moments
+        return self.weights(), moments
 
     def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
         """Load a saved state, removing each array from the arguments, as TorchPolicy does. Raises ModelError and MemoryShort."""

@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -37,6 +38,12 @@ CHECKPOINTS_KEPT = 3
 MEBIBYTE, PLACES = 1 << 20, 8  # parts of a weight file that are hashed to identify a model
 NAME = re.compile(r"^r(\d{8})\Z")
 SUMS = "SHA256SUMS"
+UNSOUND = "Its answers are no numbers."
+
+
+def always() -> bool:
+    """The default for what is not checked."""
+    return True
 
 
 class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +143,7 @@ def _save(root: Path, temporary: Path, policy: SavablePolicy, saved: CheckpointS
     _make_room(root, sum(array.nbytes for array in (*weights.values(), *moments.values())))
     if any(map(weight_files.is_bits, weights.values())):
         saved = replace(saved, format=2)
-    weight_files.save(weights, temporary / _weights_file(saved))
+    weight_files.save(weights, temporary / weights_file(saved))
     weight_files.save(moments, temporary / MOMENTS)
     (temporary / STATE).write_bytes(msgspec.json.format(msgspec.json.encode(saved)))
     names = sorted(path.name for path in temporary.iterdir())
@@ -190,13 +197,17 @@ def rounds(root: Path) -> int:
     return next((int(path.name[1:]) for path in folders(root)), 0)
 
 
-def load_newest(root: Path, policy: SavablePolicy, base: str) -> tuple[CheckpointState | None, list[DamagedState]]:
-    """Restore the newest undamaged checkpoint. Damaged ones are renamed and reported.
+def load_newest(
+    root: Path, policy: SavablePolicy, base: str, is_sound: Callable[[], bool] = always
+) -> tuple[CheckpointState | None, list[DamagedState]]:
+    """Restore the newest undamaged checkpoint after which the policy `is_sound`. The others are renamed and reported.
 
     Raises CheckpointError if the checkpoints belong to another model, or to a training mode that cannot continue from them; then
-    they stay where they are. If only the optimizer differs, it starts without moments.
+    they stay where they are. It raises the same if none is sound: the policy must be opened again then. If only the optimizer
+    differs, it starts without moments.
     """
     aside: list[DamagedState] = []
+    unsound = False
     for unfinished in root.glob(".writing-[0-9]*"):
         shutil.rmtree(unfinished, ignore_errors=True)
     for folder in folders(root):
@@ -215,7 +226,14 @@ def load_newest(root: Path, policy: SavablePolicy, base: str) -> tuple[Checkpoin
         except (WaggleError, KeyError, SafetensorError) as error:
             aside.append(DamagedState(_set_aside(folder), str(error)))
             continue
+        if unsound := not is_sound():
+            aside.append(DamagedState(_set_aside(folder), UNSOUND))
+            continue
         return saved, aside
+    if unsound:
+        raise CheckpointError(
+            "The answers of all saved states are no numbers.", "They were set aside: start again to begin anew."
+        )
     return None, aside
 
 
@@ -272,10 +290,11 @@ def _arrays(folder: Path, saved: CheckpointState, optimizer: str) -> tuple[Array
     fitting = {
         name: moment for name, moment in moments.items() if saved.optimizer == optimizer or name.startswith(("steps", CRITIC))
     }
-    return weight_files.load(folder / _weights_file(saved)), {name: moment.read() for name, moment in fitting.items()}
+    return weight_files.load(folder / weights_file(saved)), {name: moment.read() for name, moment in fitting.items()}
 
 
-def _weights_file(saved: CheckpointState) -> str:
+def weights_file(saved: CheckpointState) -> str:
+    """The name of the file with the trained weights."""
     return ADAPTERS if saved.method in ADAPTED else weight_files.WEIGHTS
 
 
@@ -316,7 +335,7 @@ def _verify(folder: Path) -> CheckpointState:
         saved = msgspec.json.decode((folder / STATE).read_bytes(), type=CheckpointState)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"It is incomplete: {error}.") from error
-    if {_weights_file(saved), MOMENTS, STATE} - {name for _, name in listed}:
+    if {weights_file(saved), MOMENTS, STATE} - {name for _, name in listed}:
         raise CheckpointError("It is incomplete.")
     return saved
 

@@ -3,6 +3,7 @@
 A subclass opens the model and computes its hidden states; see `models/torch/policy.py` and `models/generic/policy.py`.
 """
 
+import math
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -164,7 +165,7 @@ class BasePolicy(ABC):
             with memory_errors():
                 norm = torch.nn.utils.clip_grad_norm_(trained, params.max_gradient_norm)
                 params.pause_point()
-                if not torch.isfinite(norm):
+                if not (torch.isfinite(norm) and math.isfinite(loss)):
                     return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, applied=False)
                 self._optimizer.step(params.learning_rate)
             self._steps += 1
@@ -186,22 +187,25 @@ class BasePolicy(ABC):
         for parameter in (*self._parameters.values(), *self._critic_parameters().values()):
             parameter.grad = None
 
-    def state(self) -> tuple[Arrays, Arrays]:
-        """(trained weights, moments) under Hugging Face names; with LoRA the adapters only (models/shared/lora.py).
+    def weights(self) -> Arrays:
+        """The trained weights under Hugging Face names; with LoRA the adapters only (models/shared/lora.py).
 
-        Weights have the precision in which they are kept, bfloat16 as its bits; all else is fp32. Moments are `exp_avg.NAME` and
-        `exp_avg_sq.NAME`, or `row.NAME` and `column.NAME`, with the number of `steps`. A value head is among the moments, so that
-        the weights stay a model file for any program: `critic.weight`, `critic.bias`, their moments, and `critic.steps`, because
-        it may be younger than the policy.
+        They have the precision in which they are kept, bfloat16 as its bits. On the CPU they are views: copy them.
+        """
+        return {name: as_array(parameter) for name, parameter in self._parameters.items()}
+
+    def state(self) -> tuple[Arrays, Arrays]:
+        """(`weights`, moments). Moments are fp32: `exp_avg.NAME` and `exp_avg_sq.NAME`, or `row.NAME` and `column.NAME`, with the
+        number of `steps`. A value head is among the moments, so that the weights stay a model file for any program:
+        `critic.weight`, `critic.bias`, their moments, and `critic.steps`, because it may be younger than the policy.
         """
         critic = self._critic_parameters()
-        weights = {name: as_array(parameter) for name, parameter in self._parameters.items()}
         moments = self._optimizer.moments({**self._parameters, **critic})
         moments["steps"] = np.array(self._optimizer.steps(self._parameters), np.float32)
         for name, parameter in critic.items():
             moments[name] = array(parameter)
             moments["critic.steps"] = np.array(self._optimizer.steps(critic), np.float32)
-        return weights, moments
+        return self.weights(), moments
 
     @torch.no_grad()
     def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:

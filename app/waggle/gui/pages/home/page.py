@@ -268,6 +268,7 @@ class HomePage(Page):
         self.hero.start_wanted.connect(requests.engine_start)
         self.hero.aside_wanted.connect(requests.defaults)
         self.hero.swarms_wanted.connect(lambda: requests.page.emit("swarms", "list"))
+        self.hero.page_wanted.connect(requests.page)
         self.hero.setting_wanted.connect(lambda key: requests.page.emit("settings", key))
         context.store.changed.connect(self._watch)
         self._answers = FigureCard(theme, "answer", tr("Answers today"))

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu
 from waggle.core import cuda_download
 from waggle.gui.i18n.formatting import figure, later, tr, tr_sentence
 from waggle.gui.pages.context import PageContext
+from waggle.gui.pages.home.lesson_advice import LessonAdvice
 from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
 from waggle.gui.state.notifications import recent_warnings, warning_words
 from waggle.gui.state.round_steps import TITLES
@@ -20,6 +21,7 @@ from waggle.gui.widgets.layout import as_widget, column, restyle, row, rule
 from waggle.gui.widgets.painted_widgets import Chip, Icon, StageProgress
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import Pause, Resume, new_id
+from waggle.protocol.lesson_diagnosis import diagnosis
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import HALTED_PHASES, STAGES, State
 from waggle.protocol.status_text import Sentence, sentence
@@ -58,6 +60,7 @@ class StatusCard(QFrame):
     """`start_wanted`: start an engine; `setting_wanted` carries the key of a setting to change.
 
     `aside_wanted`: set the unusable settings file aside, then start an engine. `swarms_wanted`: show the page Swarms.
+    `page_wanted` carries a page that may help, and its part.
     """
 
     commanded = Signal(object)
@@ -65,6 +68,7 @@ class StatusCard(QFrame):
     setting_wanted = Signal(str)
     aside_wanted = Signal()
     swarms_wanted = Signal()
+    page_wanted = Signal(str, str)
 
     def __init__(self, context: PageContext) -> None:
         super().__init__()
@@ -98,6 +102,8 @@ class StatusCard(QFrame):
         self._see_swarms.setFixedHeight(self._warning.fontMetrics().height() + 2)  # as one line of the warning beside it
         self._see_swarms.clicked.connect(self.swarms_wanted)
         self._warned = as_widget(row(sign, (self._warning, 1), column(self._see_swarms, None), margins=(0, 8, 0, 0)))
+        self._advice = LessonAdvice(theme)
+        self._advice.page_wanted.connect(self.page_wanted)
         self._fact = ElidedLabel(theme, role="small", tone="text_soft")
         self._stage = ElidedLabel(theme, role="small", tone="text_soft", right=True)
         self._cells = StageProgress(theme)
@@ -109,7 +115,7 @@ class StatusCard(QFrame):
         below = row(self._use, self.profile, (self._fact, 1), self._stage, self._cells, gap=8)
         self._rule_gaps = (as_widget(column(margins=(0, 6, 0, 6))), as_widget(column(margins=(0, 5, 0, 5))))
         self._below = as_widget(column(self._rule_gaps[0], rule(), self._rule_gaps[1], below, gap=0))
-        self._box = column(top, self._warned, self._below, None, gap=0)
+        self._box = column(top, self._warned, self._advice, self._below, None, gap=0)
         self.setLayout(self._box)
         self.set_compact(False)
 
@@ -156,6 +162,7 @@ class StatusCard(QFrame):
         self._detail.setText(tr_sentence(status.detail))
         self._why.show_ticks(status.why, no_rule_text(state, status))
         self._show_warning(state, now)
+        self._advice.show_diagnosis(diagnosis(state))
         self._show_fact(state)
         words, done, total = progress_words(state)
         self._stage.say(words)

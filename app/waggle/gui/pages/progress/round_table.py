@@ -46,8 +46,15 @@ def display_cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[st
         figure(summary.round), f"{day(date_of(summary.at))}, {clock(summary.at)}",
         f"{score.right} / {score.total}" if score else "",
         decimal(summary.reward, 2), decimal(summary.solved, 2), decimal(summary.seconds, 1), figure(summary.completions),
-        figure(summary.local), figure(summary.external), decimal(round(summary.metrics.loss, 2) + 0.0, 2),
+        figure(summary.local), figure(summary.external), _loss_text(summary),
     )  # fmt: skip
+
+
+def _loss_text(summary: RoundSummary) -> str:
+    """The loss, or why there is none."""
+    if summary.left_out:
+        return tr("not finite")
+    return tr("none") if summary.taught == 0 else decimal(round(summary.metrics.loss, 2) + 0.0, 2)
 
 
 def rows(state: State) -> list[Row]:

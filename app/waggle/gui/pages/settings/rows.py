@@ -80,6 +80,7 @@ def _choices(names: tuple[str, ...], words: dict[str, str]) -> tuple[tuple[Value
     return tuple((name, words.get(name, name.replace("_", " ").capitalize())) for name in ordered)
 
 
+LEARNING_RATES = (1e-7, 3e-7, 1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 5e-4)
 MAC = sys.platform == "darwin"  # it has a menu bar in place of a tray, and always has it
 MOTION, UNSAID = "window.less_motion", later("Not reduced: the system does not say")
 
@@ -194,6 +195,12 @@ ADVANCED = Section("advanced", later("Advanced"), (
     Setting("learning.local", later("Own groups to learn from"), later("Of each round."), Range(minimum=0, maximum=64)),
     Setting("learning.external", later("Peers' groups to learn from"), later("Of each round, where there are so many."),
         Range(minimum=0, maximum=64)),
+    Setting("learning.max_new_tokens", later("Longest answer"), later("Longer ones are cut off and cannot be read."),
+        Range(minimum=0, maximum=2048, step=16, zero=later("As usual for the model")),
+        at_zero=later("24 tokens for the starter, 160 for other models.")),
+    Setting("learning.learning_rate", later("Learning rate"), later("Of one step. Too high a rate ruins a model."),
+        Options(((0.0, later("As usual for the model")), *((rate, f"{rate:g}") for rate in LEARNING_RATES))),
+        at_zero=later("Lower for larger models.")),
     Setting("learning.held_out_every", later("Rounds between two honest scores"), later("Scoring takes a few seconds."),
         Range(minimum=1, maximum=10_000)),
 ))  # fmt: skip

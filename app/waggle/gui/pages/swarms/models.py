@@ -242,7 +242,7 @@ class ModelsView(QWidget):
         file_dialog(self, tr("Export to a new folder"), self.export, saves="waggle-model").open()
 
     def export(self, path: str) -> None:
-        self._say(tr("Writing."))
+        self._say(tr("Writing it as it is after the step in progress."))
         self._writing = True
         self._ask(ExportModel(id=new_id(), path=path))
 
@@ -258,4 +258,6 @@ def exported_words(exported: ModelExported) -> str:
         words += " " + tr("Programs to chat in, such as LM Studio and Ollama, open %1 there.").replace("%1", exported.gguf)
     elif exported.no_gguf:
         words += " " + tr("Programs to chat in, such as LM Studio and Ollama, do not know models like this one.")
+    if exported.not_now:
+        words += f" {tr('This is the newest saved state.')} {tr_sentence(exported.not_now)}"
     return words

@@ -300,7 +300,7 @@ class ChatView(QWidget):
             return finished
         if len(self.state.talk) > len(finished):
             return self.state.talk
-        newest = offered.moments[-1] if offered else 0
+        newest = max(offered.moments[-1], self.state.round) if offered else 0
         return (*finished, Turn(words=self._waiting, replies=(Reply(rounds=newest), Reply(rounds=self._before))))
 
     def _too_many(self) -> int:

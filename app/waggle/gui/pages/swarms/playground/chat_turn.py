@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import plural, tr, visible
-from waggle.gui.pages.swarms.playground.blind_labels import TextBlock, answer_label, snapshot_label
+from waggle.gui.pages.swarms.playground.blind_labels import TextBlock, answer_label, not_now_text, snapshot_label
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
@@ -29,6 +29,15 @@ def reply_state(reply: Reply, turn: Turn) -> str:
     if reply.ended:
         return ""
     return tr("stopped") if turn.stopped else tr("cut off")
+
+
+def note_on(turn: Turn) -> str:
+    """What a person should know about the replies; empty if nothing."""
+    left_out = (
+        plural(turn.left_out, "%n earlier turn was left out: there was no room for it.",
+               "%n earlier turns were left out: there was no room for them.") if turn.left_out else ""
+    )  # fmt: skip
+    return f"{not_now_text(turn.not_now)} {left_out}".strip()
 
 
 class ReplyTile(QFrame):
@@ -86,11 +95,9 @@ class ChatTurn(QWidget):
         self._turn = turn
         self._prompt.say(turn.words)
         self._prompt.setAccessibleName(tr("You: %1").replace("%1", visible(turn.words)))
-        self._note.say(
-            plural(turn.left_out, "%n earlier turn was left out: there was no room for it.",
-                   "%n earlier turns were left out: there was no room for them.") if turn.left_out else ""
-        )  # fmt: skip
-        self._note.setVisible(bool(turn.left_out))
+        note = note_on(turn)
+        self._note.say(note)
+        self._note.setVisible(bool(note))
         self._draw()
 
     def take_over(self, before: "ChatTurn") -> None:
@@ -126,7 +133,7 @@ class ChatTurn(QWidget):
             elif side:
                 who = snapshot_label(reply.rounds, turn.replies[0].rounds)
             else:
-                who = current_model_label(reply.rounds)
+                who = current_model_label(reply.rounds) if not turn.not_now else snapshot_label(reply.rounds, -1)
             picked = guess is not None and guess.chosen == place
             tile.show_reply(who, reply, turn, mine=not hidden and side == 0, picked=picked)
         self._question.setVisible(hidden and turn.finished)

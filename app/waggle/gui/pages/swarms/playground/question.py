@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
 
 from waggle.gui.i18n.formatting import one_line, plural, reward, tr, tr_sentence, visible, visible_lines
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
-from waggle.gui.pages.swarms.playground.blind_labels import answer_label, hide_names_box, snapshot_label
+from waggle.gui.pages.swarms.playground.blind_labels import answer_label, hide_names_box, not_now_text, snapshot_label
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.controls.copy_button import CopyButton
@@ -321,14 +321,15 @@ class QuestionView(QWidget):
         self._drawn_from = (tried, blind)
         empty(self._rows)
         answers = list(tried.answers)
-        newest = answers[-1].rounds
+        newest = answers[-1].rounds if not tried.not_now else -1
         if blind:
             random.Random(tried.number).shuffle(answers)
         rows = list[AnswerRow]()
         for i, answer in enumerate(answers):
             who = answer_label(i) if blind else snapshot_label(answer.rounds, newest)
             answer_row = AnswerRow(self._theme, who, answer.completion, hidden=blind, by_model=True)
-            answer_row.guessed.connect(lambda rounds=answer.rounds: self._show_guess(right=rounds == newest))
+            last = answer is tried.answers[-1]
+            answer_row.guessed.connect(lambda last=last: self._show_guess(right=last))
             rows.append(answer_row)
         if tried.mine is not None:
             rows.append(AnswerRow(self._theme, tr("You"), tried.mine, hidden=blind))
@@ -341,7 +342,8 @@ class QuestionView(QWidget):
         self._truth.setVisible(bool(truth))
         visible_texts = (self._question.text(), *(answer_row.as_text for answer_row in rows), self._truth.text())
         self._copy.offer("\n\n".join(filter(None, visible_texts)))
-        sentence = own_answer_outcome(tried, posed.epoch if tried.shared or shares_answers(self._state) else 0)
+        outcome = own_answer_outcome(tried, posed.epoch if tried.shared or shares_answers(self._state) else 0)
+        sentence = f"{not_now_text(tried.not_now)} {outcome}".strip()
         self._outcome.setText(sentence)
         self._outcome.setVisible(bool(sentence))
         self._verdict.say(tr("Which one is the model of now?") if blind else f"{self._guess} {answers_summary(tried)}".strip())
