@@ -14,6 +14,7 @@ from waggle.engine.runtime import round_events
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.storage.history import History
 from waggle.models.storage import checkpoint
+from waggle.models.storage.identity import ModelIdentity
 from waggle.protocol import events
 from waggle.rl.batch import Ids, nothing
 from waggle.sapo import evaluation, stages
@@ -40,6 +41,7 @@ class TrainingPlan:
     held_out: tuple[Question, ...]
     held_out_every: int  # rounds
     hub: str = ""  # the name of that model on the hub (see checkpoint.CheckpointState)
+    identity: ModelIdentity | None = None  # of that model
     retry_seconds: float = RETRY_SECONDS
 
 
@@ -150,7 +152,7 @@ class TrainingLoop:
         saved = checkpoint.CheckpointState(
             round=progress.round, step=self._node.policy.steps, epoch=epoch, charter=self._node.charter.digest.hex(),
             base=self._plan.base, hub=self._plan.hub, completions=progress.completions, learned=progress.learned,
-            mix=self._node.mix.state,
+            mix=self._node.mix.state, identity=self._plan.identity,
         )  # fmt: skip
         ahas = [
             (success.dataset, round_events.first_success_event(success, summary.at, round_events.Titles(self._node.charter)))

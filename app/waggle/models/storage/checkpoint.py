@@ -30,6 +30,7 @@ from waggle.core.errors import UNREADABLE, CheckpointError, MemoryShort, WaggleE
 from waggle.core.paths import flush
 from waggle.models.shared import weight_files
 from waggle.models.shared.training_mode import Method, TrainingMode
+from waggle.models.storage.identity import ModelIdentity
 
 FORMAT = 2  # the newest that this version reads; without bfloat16, checkpoints are written as 1, which older versions read
 ADAPTERS, MOMENTS, STATE = "adapters.safetensors", "moments.safetensors", "state.json"
@@ -40,10 +41,11 @@ SUMS = "SHA256SUMS"
 
 
 class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
-    """`state.json`. `round` is the next one to play; `base` identifies the model that training began from.
+    """`state.json`. `round` is the next one to play; `base` names the training, after the files of the model that it began from.
 
-    `hub` is "owner/name commit" if that model came from the hub. New versions may add fields that older ones can ignore, so that
-    going back is possible; other changes need a new format.
+    `identity` says which model it is; earlier versions did not (see ownership.py). `hub` is "owner/name commit" if that model
+    came from the hub. New versions may add fields that older ones can ignore, so that going back is possible; other changes need
+    a new format.
     """
 
     format: Annotated[int, msgspec.Meta(ge=1)] = 1
@@ -58,6 +60,7 @@ class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
     completions: int = 0
     learned: int = 0  # external groups that it was trained on
     mix: dict[str, float] = {}  # see QuestionMix
+    identity: ModelIdentity | None = None
 
 
 class _FormatOnly(msgspec.Struct, frozen=True):
@@ -94,13 +97,15 @@ class DamagedState:
 
 
 def base_of(model: Path) -> str:
-    """The identity of the model that training begins from, in hex. Raises ModelError and OSError.
+    """A name for the training of a model that begins from these files, in hex. Raises ModelError and OSError.
 
     First a hash of its configuration, tokenizer, and the size and first mebibyte of each weight file; then a hash of mebibytes
-    further on, because exports of one model may begin with the same bytes.
+    further on, because exports of one model may begin with the same bytes. Earlier versions knew a model by it, so that one byte
+    in its configuration made another one.
     """
     beginnings, further = hashlib.sha256(), hashlib.sha256()
-    for path in (model / "config.json", model / "tokenizer.json", *weight_files.files_of(model)):
+    words = model / "tokenizer.json"
+    for path in (model / "config.json", *([words] if words.is_file() else ()), *weight_files.files_of(model)):
         size = path.stat().st_size
         with path.open("rb") as file:
             beginnings.update(b"%s\0%d\0" % (path.name.encode(), size) + file.read(MEBIBYTE))
@@ -273,6 +278,11 @@ def _arrays(folder: Path, saved: CheckpointState, optimizer: str) -> tuple[Array
         name: moment for name, moment in moments.items() if saved.optimizer == optimizer or name.startswith(("steps", CRITIC))
     }
     return weight_files.load(folder / _weights_file(saved)), {name: moment.read() for name, moment in fitting.items()}
+
+
+def weights_in(folder: Path, saved: CheckpointState) -> Path:
+    """The file of the weights, or of the adapters, of a checkpoint."""
+    return folder / _weights_file(saved)
 
 
 def _weights_file(saved: CheckpointState) -> str:
