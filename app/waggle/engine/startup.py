@@ -15,7 +15,7 @@ import msgspec
 
 import waggle
 from waggle.core import paths
-from waggle.core.errors import Stopped
+from waggle.core.errors import Stopped, plain
 from waggle.core.peer_id import text_of
 from waggle.core.settings import ComputerSettings, ModelSettings, Settings
 from waggle.engine.command_handler import NodeServices
@@ -225,7 +225,7 @@ async def _require_own_training(
     other = await asyncio.to_thread(ownership.other_model, home.model.checkpoints, folder)
     if other is None:
         return
-    name = chosen.name or (folder.name if chosen.folder else "The starter")
+    name = chosen.name or (plain(folder.name)[:60] if chosen.folder else "The starter")
     host.publisher.publish(ModelChanged(model=name, rounds=other.rounds, fits=other.fits, is_whole=other.is_whole))
     await host.stopped.wait()
     raise Stopped
@@ -238,13 +238,17 @@ def _report_other_speech(
     was = saved.identity if saved else None
     if was is None or (was.stops, was.template) == (now.stops, now.template):
         return
-    if was.template == now.template:
-        title = "The stop tokens of this model changed since it was trained last."
-    else:
-        title = "The chat template of this model changed since it was trained last."
+    if was.template != now.template:
         with suppress(OSError):  # then it is asked as before, if that is possible
             home.model.prompt_form.unlink(missing_ok=True)
-    publisher.publish(events.Warned(title=title, advice="Its training continues."))
+    publisher.publish(
+        events.Warned(
+            title="The chat template of this model changed since it was trained last."
+            if was.template != now.template
+            else "The stop tokens of this model changed since it was trained last.",
+            advice="Its training continues.",
+        )
+    )
 
 
 def _hub_name(chosen: ModelSettings, saved: checkpoint.CheckpointState | None) -> str:
