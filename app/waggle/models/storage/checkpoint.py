@@ -18,6 +18,7 @@ import re
 import shutil
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -30,7 +31,7 @@ from waggle.core.errors import UNREADABLE, CheckpointError, MemoryShort, WaggleE
 from waggle.core.paths import flush
 from waggle.models.shared import weight_files
 from waggle.models.shared.training_mode import Method, TrainingMode
-from waggle.models.storage.identity import ModelIdentity
+from waggle.models.storage.identity import ModelIdentity, Stamp, stamp_of
 
 FORMAT = 2  # the newest that this version reads; without bfloat16, checkpoints are written as 1, which older versions read
 ADAPTERS, MOMENTS, STATE = "adapters.safetensors", "moments.safetensors", "state.json"
@@ -103,10 +104,16 @@ def base_of(model: Path) -> str:
     further on, because exports of one model may begin with the same bytes. Earlier versions knew a model by it, so that one byte
     in its configuration made another one.
     """
-    beginnings, further = hashlib.sha256(), hashlib.sha256()
     words = model / "tokenizer.json"
-    for path in (model / "config.json", *([words] if words.is_file() else ()), *weight_files.files_of(model)):
-        size = path.stat().st_size
+    paths = (model / "config.json", *([words] if words.is_file() else ()), *weight_files.files_of(model))
+    return _base_of(tuple(map(stamp_of, paths)))
+
+
+@lru_cache
+def _base_of(files: tuple[Stamp, ...]) -> str:
+    """See `base_of`. Cached as long as the files stay as they are."""
+    beginnings, further = hashlib.sha256(), hashlib.sha256()
+    for path, size in ((Path(name), size) for name, size, _ in files):
         with path.open("rb") as file:
             beginnings.update(b"%s\0%d\0" % (path.name.encode(), size) + file.read(MEBIBYTE))
             for part in range(1, PLACES + 1):

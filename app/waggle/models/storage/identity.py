@@ -53,15 +53,17 @@ class ModelIdentity(msgspec.Struct, frozen=True, kw_only=True):
 def read(folder: Path) -> ModelIdentity:
     """The identity of the model in a transformers folder. Raises ModelError."""
     try:
-        shapes, numbers = _numbers_of(folder, tuple(map(_stamp, weight_files.files_of(folder))))
+        shapes, numbers = _numbers_of(folder, tuple(map(stamp_of, weight_files.files_of(folder))))
         path = folder / tokenizer_conversion.TOKENIZER
-        words = _words_of(_stamp(path)) if path.is_file() else ""
+        words = _words_of(stamp_of(path)) if path.is_file() else ""
+        stops, template = _stops_of(folder), _template_of(folder)
     except (OSError, SafetensorError) as error:
         raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
-    return ModelIdentity(shapes=shapes, numbers=numbers, words=words, stops=_stops_of(folder), template=_template_of(folder))
+    return ModelIdentity(shapes=shapes, numbers=numbers, words=words, stops=stops, template=template)
 
 
-def _stamp(path: Path) -> Stamp:
+def stamp_of(path: Path) -> Stamp:
+    """What changes with the content of a file. Raises OSError."""
     status = path.stat()
     return str(path), status.st_size, status.st_mtime_ns
 
