@@ -4,9 +4,11 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
 
 from models.tiny_models import make_model
 from waggle.core import paths
@@ -138,3 +140,18 @@ def test_where_nothing_was_trained_there_is_no_other_model(model, checkpoints):
     assert ownership.base_of(checkpoints, model) == checkpoint.base_of(model)
     ownership.answer(checkpoints, model)
     assert ownership.is_training_of(checkpoints, model)
+
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_a_training_that_is_kept_restores_on_the_same_weights_in_another_precision(method, tmp_path, checkpoints):
+    model, narrow = make_model("llama", tmp_path / "model"), tmp_path / "narrow"
+    saved_round(checkpoints, model, method=method)
+    AutoModelForCausalLM.from_pretrained(model, dtype=torch.bfloat16).save_pretrained(narrow)
+    assert ownership.other_model(checkpoints, narrow) == ownership.OtherModel(rounds=7, fits=True, is_whole=method == "full")
+    ownership.answer(checkpoints, narrow)
+    policy = TorchPolicy(narrow, training=TrainingMode(method))
+    saved, aside = checkpoint.load_newest(checkpoints, policy, ownership.base_of(checkpoints, narrow))
+    assert (saved and saved.round, aside) == (7, [])
+    if method == "full":
+        whole = load_file(model / "model.safetensors")
+        assert all(np.array_equal(weight, whole[name].numpy()) for name, weight in policy.state()[0].items()), "the old model"
