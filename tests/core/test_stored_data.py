@@ -28,6 +28,7 @@ RARE = {  # what a kill, damage, Windows or an early version leaves
     "control/engine.lock": "settings", "control/window.sock": "settings", "control/window-0123456789abcdef.sock": "settings",
     "window-0123456789abcdef.lock": "settings", "window.lock.rmlock": "settings",
     ".doctor": "settings", "settings.new": "settings", "settings.toml.broken": "settings", "settings.toml.broken-2": "settings",
+    "models/Qwen--x/checkpoints/model.json": "checkpoints", "checkpoints/model.json": "checkpoints",
     "window.json.new": "settings", "models.new": "checkpoints", "models/Qwen--x/prompt_form.json.new": "checkpoints",
     "checkpoints/damaged-r00000007/state.json": "checkpoints", "checkpoints/damaged-journal-r00000007": "checkpoints",
     "checkpoints/.writing-4711/model.safetensors": "checkpoints", "album/r00000001.safetensors.new": "checkpoints",

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from end_to_end.programs import Engine, running
+from models.storage.test_ownership import retrain
 from waggle.cli import main
 from waggle.core import paths
 from waggle.protocol import commands, events
@@ -20,6 +21,7 @@ ALONE = ("swarm.solo=true",)
 def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_and_a_goodbye_removes_all(tmp_path, monkeypatch):
     other = tmp_path / "another"
     shutil.copytree(paths.starter(), other)
+    retrain(other)
     (other / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|eos|>", "chat_template": TEMPLATE}))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "XDG_CACHE_HOME": str(tmp_path / "cache")}

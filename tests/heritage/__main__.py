@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from heritage import messages, samples, schema, settings_file, story
+from heritage import messages, samples, schema, settings_file, starter, story
 
 
 def main(folder: Path) -> None:
@@ -22,6 +22,8 @@ def main(folder: Path) -> None:
     if not (folder / "settings.toml").exists():
         settings_file.write(folder / "settings.toml")
         (folder / "settings.json").write_text(json.dumps(settings_file.CHOSEN, indent=1) + "\n", encoding="utf-8")
+    if not (folder / "starter.json").exists():
+        (folder / "starter.json").write_bytes(starter.recorded() + b"\n")
     if not (folder / "person.tar.xz").exists():
         story.live(folder)
 

@@ -24,6 +24,7 @@ from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import events, json_lines
+from waggle.protocol.events_models import ModelChanged
 from waggle.protocol.state import AnyEvent
 
 SIZES = ((1280, 800), (1024, 640))
@@ -45,6 +46,11 @@ def _downloading(story: Story) -> Story:
         *starting(story),
         events.Downloading(model="Qwen/Qwen2.5-0.5B-Instruct", done=412_000_000, total=980_000_000, seconds_left=360.0),
     ]
+
+
+def _asking(story: Story) -> Story:
+    changed = ModelChanged(model="Qwen/Qwen2.5-0.5B-Instruct", rounds=120, fits=True, is_whole=False)
+    return [*starting(story), changed]
 
 
 def _begun(story: Story) -> Story:
@@ -114,6 +120,7 @@ STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
     "nothing": (lambda story: [], ("home",)),
     "starting": (starting, ("home", "live")),
     "downloading": (_downloading, ("home",)),
+    "asking": (_asking, ("home",)),
     "begun": (_begun, tuple(PAGES)),
     "paused": (_paused, ("home",)),
     "gone": (_gone, ("home",)),

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from waggle.core.settings import ScheduleSettings
 from waggle.protocol import events
+from waggle.protocol.events_models import ModelChanged
 from waggle.protocol.schedule import Readings, Wishes, decide, moment
 from waggle.protocol.state import State
 from waggle.protocol.status_text import sentence
@@ -34,6 +35,8 @@ SEED = events.PeerInfo(id="s", name="Still Marten")
 OTHER = events.PeerInfo(id="o", name="O", connection="gone", refusal="runs Waggle 9.evil.example, which is newer: update it")
 DOWNLOADING = events.Downloading(model="q", done=412_000_000, total=980_000_000, seconds_left=355.0)
 LOADING = events.Preparing(part="Loading the model", done=1, parts=4)
+CHANGED = ModelChanged(model="mine", rounds=120, fits=True, is_whole=True)
+ANOTHER = "is another model than the one that was trained here."
 RELEARNING = events.Preparing(
     part="Learning again what came after the last checkpoint: 3 of 40 rounds", done=3, parts=5, long=True
 )
@@ -47,6 +50,14 @@ TABLE = [
     (State(downloading=DOWNLOADING), "Preparing", "Downloading the model: 412 of 980 MB, 6 min.", "pause"),
     (State(preparing=LOADING, decision=PAUSED), "Preparing", "Loading the model.", "resume"),
     (State(downloading=DOWNLOADING, decision=PAUSED), "Preparing", "Downloading the model: 412 of 980 MB, 6 min.", "resume"),
+    (State(preparing=LOADING, changed=CHANGED), "Waiting for you", f"mine {ANOTHER}", "choose_training"),
+    (
+        State(preparing=LOADING, changed=replace(CHANGED, model="The starter", rounds=1, is_whole=False)),
+        "Waiting for you",
+        f"The starter {ANOTHER}",
+        "choose_training",
+    ),
+    (State(preparing=LOADING, changed=replace(CHANGED, fits=False)), "Waiting for you", f"mine {ANOTHER}", "choose_training"),
     (State(preparing=RELEARNING), "Preparing", "Learning again what came after the last checkpoint: 3 of 40 rounds.", "pause"),
     (
         State(preparing=RELEARNING, decision=PAUSED),

@@ -4,6 +4,7 @@ import argparse
 import re
 import sys
 import time
+from typing import get_args
 
 from waggle.cli.options import add_home, text
 from waggle.core import paths, settings
@@ -11,6 +12,7 @@ from waggle.core.errors import EngineError
 from waggle.engine.control import server
 from waggle.protocol import commands, events
 from waggle.protocol.activity_text import weather
+from waggle.protocol.commands import TrainingChoice
 from waggle.protocol.lesson_diagnosis import diagnosis, helpful_text
 from waggle.protocol.peer_text import standing_text
 from waggle.protocol.state import AnyEvent, Snapshot, State
@@ -22,12 +24,14 @@ SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d)")
 LONGEST = 366 * 86_400.0
 SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
-VERBS = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "welcome")
+VERBS = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "welcome", "anew", "keep")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
-    parser.add_argument("verb", choices=VERBS, help="what to do; welcome: undo mute and block")
+    parser.add_argument(
+        "verb", choices=VERBS, help="what to do; welcome: undo mute and block; anew, keep: decide about a changed model"
+    )
     parser.add_argument(
         "what", nargs="*", type=text,
         help="mute, block, welcome: the peer's id; set: SECTION.NAME=VALUE, or no VALUE for the default",
@@ -43,6 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     ask(home, command_of(arguments, time.time()))
     if arguments.verb == "stop":
         return _say("Stopping. Everything is kept.")
+    if arguments.verb in get_args(TrainingChoice):
+        return _say("The engine restarts. `waggle ctl status` shows how it goes on.")
     if arguments.verb in ("peers", *CHOICES):
         return _say(list_peers(status(home), time.time()))
     return _say(describe(status(home), time.time()))
@@ -73,6 +79,8 @@ def describe(state: State, now: float) -> str:
     ]
     if (why := diagnosis(state)) is not None:
         lines += [why.says, helpful_text(why)]
+    if state.changed:
+        lines.append("`waggle ctl anew` begins anew, `waggle ctl keep` keeps the old one.")
     if state.ready:
         lines.append(f"{state.ready.name}, {state.ready.model} on {state.ready.device} ({state.ready.device_reason}).")
     if state.rounds:
@@ -117,6 +125,8 @@ def command_of(arguments: argparse.Namespace, now: float) -> commands.AnyCommand
             )
         case "resume":
             return commands.Resume(id=commands.new_id())
+        case "anew" | "keep":
+            return commands.DecideTraining(id=commands.new_id(), choice=arguments.verb)
         case "stop":
             return commands.Stop(id=commands.new_id())
         case _:

@@ -21,7 +21,7 @@ from waggle.engine.control import server
 from waggle.engine.runtime import model_source
 from waggle.engine.storage import history
 from waggle.engine.system.sensors import SensorReader
-from waggle.models.storage import checkpoint, training_journal
+from waggle.models.storage import checkpoint, ownership, training_journal
 from waggle.network.identity import keys
 from waggle.protocol.schedule import Wishes, decide
 from waggle.tasks import charter
@@ -153,9 +153,10 @@ def _judging(_home: paths.Home) -> Finding:
 
 def _saved_state(home: paths.Home) -> Finding:
     home = _of_the_model(home)
-    base = checkpoint.base_of(model_source.folder_of(settings.read(home.settings).model, home.model.checkpoints))
     if not checkpoint.folders(home.model.checkpoints):
         return Finding("saved state", None, "none yet")
+    model = model_source.folder_of(settings.read(home.settings).model, home.model.checkpoints)
+    base = ownership.base_of(home.model.checkpoints, model)
     _, saved = checkpoint.newest(home.model.checkpoints, base)
     later = sum(1 for _ in training_journal.entries(home.model.checkpoints, saved.round, base))
     damaged = len(list(home.model.checkpoints.glob("damaged-r*")))

@@ -35,7 +35,7 @@ OF_MODEL: dict[DataKind, tuple[str, ...]] = {
     "checkpoints": (f"checkpoints/{ROUND}/**", f"checkpoints/damaged-{ROUND}/**", "checkpoints/.writing-[0-9]*/**",
                     f"checkpoints/journal-{ROUND}", f"checkpoints/damaged-journal-{ROUND}",
                     f"album/{ROUND}.safetensors", f"album/{ROUND}.safetensors.new", f"album/earlier-{ROUND}.safetensors",
-                    *_file_names("prompt_form.json")),
+                    *_file_names("prompt_form.json", "checkpoints/model.json")),
     "history": tuple(f"history.{which}{beside}" for which in ("sqlite", "damaged", "rebuilding")
                      for beside in ("", "-wal", "-shm", "-journal")),
 }  # fmt: skip

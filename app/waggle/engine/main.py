@@ -212,7 +212,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
     policy_thread = ThreadPoolExecutor(1, thread_name_prefix="policy")
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(policy_thread.shutdown)
-        home = model_source.home_of(process.home, chosen.model).prepare()
+        home = (await asyncio.to_thread(model_source.home_of, process.home, chosen.model)).prepare()
         history = await _open_history(home, chosen, publisher)
         stack.callback(history.close)
         lifecycle = Lifecycle(publisher, chosen.when, process.pause_request)
@@ -225,7 +225,10 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
             prepare_node(
                 home, chosen, NodeHost(publisher, policy_thread, lifecycle.gate, lifecycle.stopped),
                 LiveChoices(lambda: live_settings.now.computer, live_settings.may_share),
-                ModelOpening(backoff.parts_for, patient=not (restart_reason and process.undo_log.suspects(ModelMissing))),
+                ModelOpening(
+                    backoff.parts_for, lifecycle.restart,
+                    patient=not (restart_reason and process.undo_log.suspects(ModelMissing)),
+                ),
                 stack,
             )
         )  # fmt: skip

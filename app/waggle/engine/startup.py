@@ -15,9 +15,9 @@ import msgspec
 
 import waggle
 from waggle.core import paths
-from waggle.core.errors import Stopped
+from waggle.core.errors import Stopped, plain
 from waggle.core.peer_id import text_of
-from waggle.core.settings import ComputerSettings, Settings
+from waggle.core.settings import ComputerSettings, ModelSettings, Settings
 from waggle.engine.command_handler import NodeServices
 from waggle.engine.runtime import form_choice, model_fit, model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
@@ -39,9 +39,12 @@ from waggle.models.shared import generic_config
 from waggle.models.shared.model_config import ModelConfig
 from waggle.models.shared.pulse import has_pulse
 from waggle.models.shared.training_mode import Method, TrainingMode
-from waggle.models.storage import checkpoint, hub_cache, hub_download, starters
+from waggle.models.storage import checkpoint, hub_cache, hub_download, ownership, starters
+from waggle.models.storage import identity as identity_of_model
+from waggle.models.storage.identity import ModelIdentity
 from waggle.network.identity import keys
 from waggle.protocol import PROTOCOL, events
+from waggle.protocol.events_models import ModelChanged
 from waggle.rl import update_rules
 from waggle.rl.batch import nothing
 from waggle.sapo import sharing
@@ -82,6 +85,7 @@ class ModelOpening:
     """How to find and open the model."""
 
     parts_for: Callable[[int], int] = int  # see model_fit.fit_model
+    restart: Callable[[str], None] = nothing  # takes the reason
     patient: bool = False  # see model_source.find_model
 
 
@@ -128,6 +132,7 @@ async def prepare_node(
         commit=commit,
     )
     _lock_model(folder, stack)
+    await _require_own_training(home, folder, chosen.model, host, opening.restart)
 
     _publish_part(publisher, 1)
     (verifier, held_out), (machine, fit, opened) = await _run_both(
@@ -136,8 +141,10 @@ async def prepare_node(
     )
 
     _publish_part(publisher, 3)
-    base = checkpoint.base_of(folder)
+    base = await asyncio.to_thread(ownership.base_of, home.model.checkpoints, folder)
     saved, checkpoint_round = await _restore(home, opened, base, policy_thread, publisher, gate, computer)
+    who = await asyncio.to_thread(identity_of_model.read, folder)
+    _report_other_speech(home, saved, who, publisher)
 
     _publish_part(publisher, 4)
     swarm = await swarm_connection.join(
@@ -183,7 +190,8 @@ async def prepare_node(
             base=base,
             held_out=held_out,
             held_out_every=chosen.learning.held_out_every,
-            hub=hub_download.name_and_commit(chosen.model.name, paths.models()) if chosen.model.name else "",
+            hub=_hub_name(chosen.model, saved),
+            identity=who,
             recipe=_recipe(chosen, charter, form),
         ),
         progress=Progress(saved.round, saved.completions, saved.learned) if saved else Progress(),
@@ -207,6 +215,54 @@ async def _run_both(task: Awaitable[First], other_task: Awaitable[Second]) -> tu
     if isinstance(second, BaseException):
         raise second
     return first, second
+
+
+async def _require_own_training(
+    home: paths.Home, folder: Path, chosen: ModelSettings, host: NodeHost, restart: Callable[[str], None]
+) -> None:
+    """Return if the training in this home is the model's own, or begins now.
+
+    If it stands elsewhere, which may show only after a download, restart there. If there is another model's, report that, and
+    wait until a person decides or chooses another model, after which the engine restarts. Raises Stopped, and ModelError.
+    """
+    place = await asyncio.to_thread(model_source.home_of, home, chosen)
+    if place.model.root != home.model.root:
+        restart("This model was trained here before.")
+        raise Stopped
+    other = await asyncio.to_thread(ownership.other_model, home.model.checkpoints, folder)
+    if other is None:
+        return
+    name = chosen.name or (plain(folder.name)[:60] if chosen.folder else "The starter")
+    host.publisher.publish(ModelChanged(model=name, rounds=other.rounds, fits=other.fits, is_whole=other.is_whole))
+    await host.stopped.wait()
+    raise Stopped
+
+
+def _report_other_speech(
+    home: paths.Home, saved: checkpoint.CheckpointState | None, now: ModelIdentity, publisher: EventPublisher
+) -> None:
+    """Report that the same model is to speak another way. With another chat template, how it is asked has to be tried again."""
+    was = saved.identity if saved else None
+    if was is None or (was.stops, was.template) == (now.stops, now.template):
+        return
+    if was.template != now.template:
+        with suppress(OSError):  # then it is asked as before, if that is possible
+            home.model.prompt_form.unlink(missing_ok=True)
+    publisher.publish(
+        events.Warned(
+            title="The chat template of this model changed since it was trained last."
+            if was.template != now.template
+            else "The stop tokens of this model changed since it was trained last.",
+            advice="Its training continues.",
+        )
+    )
+
+
+def _hub_name(chosen: ModelSettings, saved: checkpoint.CheckpointState | None) -> str:
+    """See `CheckpointState.hub`. What began from the hub and continues from a folder is still known there."""
+    if chosen.name:
+        return hub_download.name_and_commit(chosen.name, paths.models())
+    return saved.hub if saved else ""
 
 
 async def _download_questions(
@@ -296,7 +352,9 @@ def _snapshots(
     Snapshots are not trained, so they are opened without the memory that full training needs.
     """
     way, torch = opened.policy.training, opened.backend == "torch"
-    training = TrainingMode("lean", way.precision) if torch and way.method != "lora" else way
+    training = way
+    if torch:  # a CPU is slow with weights in 4 bits
+        training = replace(way, method="lora") if way.is_adapted else TrainingMode("lean", way.precision)
     device = "cpu" if torch else "mlx"
     snapshots = Snapshots(home, folder, device, computer, (training,), is_leaving)
     return snapshots.on_cpu() if torch and opened.device != "cpu" else snapshots

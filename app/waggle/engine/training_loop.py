@@ -14,6 +14,7 @@ from waggle.engine.runtime import round_events
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.storage.history import History, latest_rounds
 from waggle.models.storage import checkpoint
+from waggle.models.storage.identity import ModelIdentity
 from waggle.protocol import events
 from waggle.protocol.state import RECALLED
 from waggle.rl.batch import Ids, nothing
@@ -42,6 +43,7 @@ class TrainingPlan:
     held_out_every: int  # rounds
     hub: str = ""  # the name of that model on the hub (see checkpoint.CheckpointState)
     recipe: str = ""  # identifies the settings by which rounds are played
+    identity: ModelIdentity | None = None  # of that model
     retry_seconds: float = RETRY_SECONDS
 
 
@@ -158,7 +160,7 @@ class TrainingLoop:
         saved = checkpoint.CheckpointState(
             round=progress.round, step=self._node.policy.steps, epoch=epoch, charter=self._node.charter.digest.hex(),
             base=self._plan.base, hub=self._plan.hub, completions=progress.completions, learned=progress.learned,
-            mix=self._node.mix.state,
+            mix=self._node.mix.state, identity=self._plan.identity,
         )  # fmt: skip
         ahas = [
             (success.dataset, round_events.first_success_event(success, summary.at, round_events.Titles(self._node.charter)))

@@ -17,6 +17,7 @@ from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildS
 MARK = "\ue000words {}\ue000"  # U+E000 is a private use character, which no template contains
 LARGEST = 1 << 20  # characters of a template
 START_SECONDS = 60.0  # wall-clock limit, process start included, on a busy computer
+SPECIALS = ("bos_token", "eos_token", "unk_token", "pad_token")  # that a template may use
 CACHE_SIZE = 32  # rendered conversations
 RENDER_SECONDS = 3.0  # CPU time: thousands of times what a template takes
 
@@ -96,18 +97,18 @@ def read(folder: Path) -> ChatTemplate | None:
     """The chat template of a transformers folder; None if it has none. Raises ChatTemplateError."""
     path = folder / "tokenizer_config.json"
     settings = table_in(path) if path.is_file() else {}  # the file is optional
-    template = _template(folder, settings)
+    template = template_of(folder, settings)
     if template is None:
         return None
     if len(template) > LARGEST:
         raise _unusable(folder, "it is too long")
-    names = ("bos_token", "eos_token", "unk_token", "pad_token")
-    chat = ChatTemplate(folder, template, tuple((name, _text(settings.get(name))) for name in names))
+    chat = ChatTemplate(folder, template, tuple((name, text_of(settings.get(name))) for name in SPECIALS))
     chat.pieces_around(1)  # raises if the template is unusable
     return chat
 
 
-def _template(folder: Path, settings: dict[str, Any]) -> str | None:
+def template_of(folder: Path, settings: dict[str, Any]) -> str | None:
+    """The text of the chat template of a folder with these settings in tokenizer_config.json; None if there is none."""
     path = folder / "chat_template.jinja"
     if path.is_file():
         with path.open(encoding="utf-8", errors="replace") as file:
@@ -119,7 +120,7 @@ def _template(folder: Path, settings: dict[str, Any]) -> str | None:
     return template if isinstance(template, str) and template else None
 
 
-def _text(token: Any) -> str:
+def text_of(token: Any) -> str:
     """The text of a special token, which is written as a string or as a table."""
     text = token.get("content") if isinstance(token, dict) else token
     return text if isinstance(text, str) else ""

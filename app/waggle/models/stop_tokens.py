@@ -30,7 +30,7 @@ def read(folder: Path, tokenizer: tokenizers.Tokenizer, chat: ChatTemplate | Non
     `eos_token_id` of generation_config.json, or else of config.json. A token that any text may hold is none of them. Raises
     ModelError if there is none.
     """
-    configured = _configured(folder)
+    configured = declared_stops(folder)
     of_chat = [token for token in _of_chat(tokenizer, chat, configured) if token is not None] if chat else []
     declared = dict.fromkeys((*of_chat, *configured))
     if not declared:
@@ -52,7 +52,7 @@ def _of_chat(tokenizer: tokenizers.Tokenizer, chat: ChatTemplate, configured: li
     yield eos
 
 
-def _configured(folder: Path) -> list[int]:
+def declared_stops(folder: Path) -> list[int]:
     """The stop tokens of the first file that names any."""
     for name in ("generation_config.json", "config.json"):
         path = folder / name

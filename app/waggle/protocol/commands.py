@@ -1,7 +1,7 @@
 """Commands to the engine, one JSON line each, in the imperative. The answer to a command carries its `id`."""
 
 import secrets
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -177,6 +177,18 @@ class ChooseModel(Command, frozen=True, kw_only=True, tag=True):
     folder: FilePath = ""
 
 
+TrainingChoice = Literal["anew", "keep"]
+
+
+class DecideTraining(Command, frozen=True, kw_only=True, tag=True):
+    """Answer ModelChanged: begin anew with the model that lies there now, beside the old training, or keep that one.
+
+    The engine restarts.
+    """
+
+    choice: TrainingChoice
+
+
 class RemoveModel(Command, frozen=True, kw_only=True, tag=True):
     """Remove a model of the hub from this computer, but not its training. Answered by ModelList."""
 
@@ -243,7 +255,7 @@ class ClearChat(Command, frozen=True, kw_only=True, tag="ClearTalk"):
 
 ChatCommand = OfferChat | SendMessage | StopReplies | ClearChat
 TryingCommand = PoseQuestion | AskModel
-ModelCommand = ListModels | ChooseModel | RemoveModel | ExportModel
+ModelCommand = ListModels | ChooseModel | DecideTraining | RemoveModel | ExportModel
 PersonCommand = QueryDays | BackUpIdentity | CheckBackup | RestoreIdentity | RenewIdentity
 QuestionsCommand = PreviewQuestions
 SwarmCommand = ListSwarms | CreateSwarm | ReadInvite | ChooseSwarm | ForgetSwarm | WriteInvite

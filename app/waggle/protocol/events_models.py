@@ -42,4 +42,17 @@ class ModelExported(Event, frozen=True, kw_only=True, tag=True):
     not_now: str = ""
 
 
-ModelEvent = ModelList | ModelExported
+class ModelChanged(Event, frozen=True, kw_only=True, tag=True):
+    """Where the trained model lay, other numbers or words lie. Nothing is trained until a person decides (DecideTraining).
+
+    `fits`: the training of so many `rounds` can continue with these files: as the old model if its weights are saved whole, else
+    added to the new ones.
+    """
+
+    model: str  # a name for people
+    rounds: Count
+    fits: bool
+    is_whole: bool
+
+
+ModelEvent = ModelList | ModelExported | ModelChanged

@@ -120,6 +120,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     offered: events_chat.ChatOffer | None = None
     talk: tuple[events_chat.Turn, ...] = ()
     exported: events_models.ModelExported | None = None
+    changed: events_models.ModelChanged | None = None  # a person has to decide; None: nothing to decide
     backup: events_identity.BackupWritten | events_identity.BackupRead | None = None  # the last event about one
 
     @property
@@ -162,7 +163,8 @@ def apply(state: State, event: AnyEvent) -> State:
         case events.Preparing():
             fresh = _without_engine(moved) if state.phase in ("problem", "stopped") else moved  # a new process
             service = state.service and fresh is moved
-            return replace(fresh, service=service, phase="preparing", preparing=event, downloading=None, problem=None, gone=None)
+            fresh = replace(fresh, downloading=None, problem=None, gone=None, changed=None)
+            return replace(fresh, service=service, phase="preparing", preparing=event)
         case events.Downloading():
             return replace(moved, downloading=event)
         case events.Ready():
@@ -315,6 +317,8 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, models=event)
         case events_models.ModelExported():
             return replace(state, exported=event)
+        case events_models.ModelChanged():
+            return replace(state, changed=event)
         case events_identity.DailyTotals():
             return replace(state, days=event, since=_rounds_after(state, event.newest))
         case events_identity.BackupWritten() | events_identity.BackupRead():
@@ -363,9 +367,9 @@ def _without_engine(state: State) -> State:
         card for card in state.cards if not card.mine or card.by_hand or any(completion.judged for completion in card.completions)
     )
     return replace(
-        state, until=None, preparing=None, downloading=None, stage=None, questions_drawn=0, answers_expected=0, answered=0,
-        judged=0, shared=0, local=0, external=0, waiting=0, reach="connecting", address="", way="", seeds_tried=0, up=0.0,
-        down=0.0, invite=None, looked=None, cards=tuple(cards),
+        state, until=None, preparing=None, downloading=None, changed=None, stage=None, questions_drawn=0, answers_expected=0,
+        answered=0, judged=0, shared=0, local=0, external=0, waiting=0, reach="connecting", address="", way="", seeds_tried=0,
+        up=0.0, down=0.0, invite=None, looked=None, cards=tuple(cards),
         peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
     )  # fmt: skip
 

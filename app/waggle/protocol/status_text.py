@@ -6,12 +6,13 @@ from typing import Literal
 import msgspec
 
 from waggle.protocol import events
+from waggle.protocol.events_models import ModelChanged
 from waggle.protocol.schedule import Clock, ScheduleDecision, Tick, moment, time_of_day
 from waggle.protocol.state import STAGES, State
 
 Tone = Literal["accent", "plain", "peer", "bad"]
 Sign = Literal["on", "off", "pause", "warn", "live", "you", "save"]
-Action = Literal["pause", "pause_now", "resume", "anyway", "copy_report", "none"]
+Action = Literal["pause", "pause_now", "resume", "anyway", "copy_report", "choose_training", "none"]
 
 KILLED = (9, 137)  # exit codes of a killed process, as Qt and as shells report them
 DOING = {"draw": "picking questions", "answer": "answering", "judge": "judging", "share": "sharing", "gather": "gathering",
@@ -130,6 +131,8 @@ def _problem_sentence(state: State) -> Sentence:
 
 
 def _preparing_sentence(state: State) -> Sentence:
+    if state.changed is not None:
+        return _changed_model_sentence(state.changed)
     decision, starts, paused = state.decision, "Contribution starts by itself.", False
     if decision is not None and decision.standing == "paused":
         starts, paused = f"{decision.reason} {decision.ends}", True
@@ -141,6 +144,20 @@ def _preparing_sentence(state: State) -> Sentence:
         )
     action: Action = "resume" if paused else "pause" if state.preparing.long else "none"
     return Sentence(word="Preparing", says=f"{state.preparing.part}.", detail=starts, tone="plain", sign="save", action=action)
+
+
+def _changed_model_sentence(event: ModelChanged) -> Sentence:
+    rounds = f"The old one was trained for {event.rounds} round{'' if event.rounds == 1 else 's'}."
+    if not event.fits:
+        rest = "Its training is kept, but cannot continue with these files. Begin anew, or put the old files back."
+    elif event.is_whole:
+        rest = "Begin anew, or keep the old one, whose weights are saved. Neither training is lost."
+    else:
+        rest = "Begin anew, or keep what the old one learned, which is then added to the new weights. Neither training is lost."
+    return Sentence(
+        word="Waiting for you", says=f"{event.model} is another model than the one that was trained here.",
+        detail=f"{rounds} {rest}", tone="plain", sign="warn", action="choose_training",
+    )  # fmt: skip
 
 
 def _downloading_sentence(event: events.Downloading, starts: str, action: Action) -> Sentence:

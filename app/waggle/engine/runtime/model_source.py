@@ -17,10 +17,11 @@ import msgspec
 from waggle.core import hub_token, paths
 from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError, ModelMissing, Stopped
 from waggle.core.settings import ModelSettings
+from waggle.engine.runtime import trainings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.shared import quantised
-from waggle.models.storage import checkpoint, hub_download, starters
+from waggle.models.storage import checkpoint, hub_download, ownership, starters
 from waggle.protocol import events
 
 log = logging.getLogger(__name__)
@@ -105,7 +106,17 @@ def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
 
 
 def home_of(home: paths.Home, chosen: ModelSettings) -> paths.Home:
-    """The home with the folder for this model's training: the home itself for its first model, one of their own for others."""
+    """The home with the folder for this model's training: the one that has it, however the model's path is spelled now, or else
+    the one that its name or path stands for."""
+    place = _place_of(home, chosen)
+    try:
+        return replace(home, model_root=trainings.root_for(home, place.model_root, folder_of(chosen, place.model.checkpoints)))
+    except (ModelError, OSError):  # it is not here, or broken, which opening it will report
+        return place
+
+
+def _place_of(home: paths.Home, chosen: ModelSettings) -> paths.Home:
+    """The home itself for its first model, a folder of their own for others, named after their name or path."""
     was, top = read_record(home), replace(home, model_root=None)
     if _may_be_of(top.model.checkpoints, chosen) if was is None else (was.folder, was.name) == (chosen.folder, chosen.name):
         return top
@@ -125,18 +136,12 @@ def read_record(home: paths.Home) -> ModelRecord | None:
 
 def _may_be_of(checkpoints: Path, chosen: ModelSettings) -> bool:
     """Whether the newest checkpoint may be this model's. For a model that is not here: that it is not the starter's."""
-    saved, base = checkpoint.read_unverified(checkpoints), _base_digest(chosen, checkpoints)
-    return saved is None or (
-        checkpoint.is_of(saved, base) if base else not checkpoint.is_of(saved, _base_digest(ModelSettings(), checkpoints))
-    )
-
-
-def _base_digest(chosen: ModelSettings, checkpoints: Path) -> str:
-    """The digest of a model; empty if it is not on this computer."""
+    if checkpoint.read_unverified(checkpoints) is None:
+        return True
     try:
-        return checkpoint.base_of(folder_of(chosen, checkpoints))
+        return ownership.is_training_of(checkpoints, folder_of(chosen, checkpoints))
     except (ModelError, OSError):  # opening it will report what is wrong
-        return ""
+        return not ownership.is_training_of(checkpoints, folder_of(ModelSettings(), checkpoints))
 
 
 def is_here(name: str) -> bool:

@@ -22,6 +22,7 @@ from waggle.core.settings import ModelSettings, Settings, Value
 from waggle.engine.runtime import model_source
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
 from waggle.engine.services import export as exporting
+from waggle.engine.services import training_choice
 from waggle.engine.services.current_weights import CurrentWeights
 from waggle.models.storage import checkpoint, export, hub_cache, hub_download
 from waggle.protocol import commands, events_models
@@ -89,6 +90,11 @@ class ModelService:
                 return (await asyncio.to_thread(self._list),)
             case commands.ChooseModel():
                 self._choose(ModelSettings(name=command.name, folder=command.folder))
+                return ()
+            case commands.DecideTraining():
+                noted = await asyncio.to_thread(training_choice.note, self._home, self._chosen, command.choice)
+                how = "Beginning anew" if command.choice == "anew" else "Going on"
+                self._restart(f"{how} with {_display_name(self._chosen)}.", partial(noted.unlink, missing_ok=True))
                 return ()
             case commands.RemoveModel():
                 await asyncio.to_thread(self._remove, command.name)

@@ -83,9 +83,12 @@ class MainWindow(QWidget):
             shortcut.setAutoRepeat(False)  # a second quit kills the engine, and a second pause resumes
 
     def _pause_or_resume(self) -> None:
-        """Do what Home's main button does now, on any page; not during the welcome questions, which have buttons of their own."""
+        """Do what Home's main button does now, on any page; not during the welcome questions, which have buttons of their own.
+
+        A question about the model is answered on Home alone.
+        """
         state = self._store.state
-        if self._all.currentIndex() == 0 and sentence(state).action != "copy_report":
+        if self._all.currentIndex() == 0 and sentence(state).action not in ("copy_report", "choose_training"):
             self.pages.of(HomePage).act()
 
     def show_page(self, name: str, part: str = "") -> None:

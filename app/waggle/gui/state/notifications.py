@@ -25,6 +25,9 @@ def new_notices(before: State, after: State) -> list[Notice]:
     if after.problem is not None and after.problem != before.problem:
         status = sentence(after)
         news.append(Notice(kind="problems", title=tr_sentence(status.says), words=tr_sentence(status.detail)))
+    if after.changed is not None and before.changed is None:
+        status = sentence(after)
+        news.append(Notice(kind="problems", title=tr_sentence(status.says), words=tr_sentence(status.detail)))
     began = after.ready.at if after.ready is not None else float("inf")
     known = {aha.specialty for aha in before.ahas}
     for aha in after.ahas:

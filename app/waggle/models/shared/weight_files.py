@@ -30,6 +30,7 @@ class StoredArray:
     precision: str  # in the terms of safetensors
     shape: tuple[int, ...]
     offset: int  # bytes
+    size: int = 0  # bytes
 
     def read(self) -> NDArray[Any]:
         """Read the array, bfloat16 as its bits in uint16. Raises OSError and SafetensorError.
@@ -49,11 +50,12 @@ def arrays_in(path: Path) -> dict[str, StoredArray]:
     with safe_open(path, "np"), path.open("rb") as file:  # safe_open checks all offsets and sizes
         data = 8 + int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(data - 8))
-    return {
-        name: StoredArray(path, entry["dtype"], tuple(entry["shape"]), data + entry["data_offsets"][0])
-        for name, entry in header.items()
-        if name != "__metadata__"
-    }
+    return {name: _stored_array(path, entry, data) for name, entry in header.items() if name != "__metadata__"}
+
+
+def _stored_array(path: Path, entry: dict[str, Any], data: int) -> StoredArray:
+    begin, end = entry["data_offsets"]
+    return StoredArray(path, entry["dtype"], tuple(entry["shape"]), data + begin, end - begin)
 
 
 def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, StoredArray]:

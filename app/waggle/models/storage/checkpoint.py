@@ -19,6 +19,7 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -31,6 +32,7 @@ from waggle.core.errors import UNREADABLE, CheckpointError, MemoryShort, WaggleE
 from waggle.core.paths import flush
 from waggle.models.shared import weight_files
 from waggle.models.shared.training_mode import ADAPTED, Method, TrainingMode
+from waggle.models.storage.identity import ModelIdentity, Stamp, stamp_of
 
 FORMAT = 2  # the newest that this version reads; without bfloat16, checkpoints are written as 1, which older versions read
 ADAPTERS, MOMENTS, STATE = "adapters.safetensors", "moments.safetensors", "state.json"
@@ -47,10 +49,11 @@ def always() -> bool:
 
 
 class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
-    """`state.json`. `round` is the next one to play; `base` identifies the model that training began from.
+    """`state.json`. `round` is the next one to play; `base` names the training, after the files of the model that it began from.
 
-    `hub` is "owner/name commit" if that model came from the hub. New versions may add fields that older ones can ignore, so that
-    going back is possible; other changes need a new format.
+    `identity` says which model it is; earlier versions did not (see ownership.py). `hub` is "owner/name commit" if that model
+    came from the hub. New versions may add fields that older ones can ignore, so that going back is possible; other changes need
+    a new format.
     """
 
     format: Annotated[int, msgspec.Meta(ge=1)] = 1
@@ -65,6 +68,7 @@ class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
     completions: int = 0
     learned: int = 0  # external groups that it was trained on
     mix: dict[str, float] = {}  # see QuestionMix
+    identity: ModelIdentity | None = None
 
 
 class _FormatOnly(msgspec.Struct, frozen=True):
@@ -101,14 +105,22 @@ class DamagedState:
 
 
 def base_of(model: Path) -> str:
-    """The identity of the model that training begins from, in hex. Raises ModelError and OSError.
+    """A name for the training of a model that begins from these files, in hex. Raises ModelError and OSError.
 
     First a hash of its configuration, tokenizer, and the size and first mebibyte of each weight file; then a hash of mebibytes
-    further on, because exports of one model may begin with the same bytes.
+    further on, because exports of one model may begin with the same bytes. Earlier versions knew a model by it, so that one byte
+    in its configuration made another one.
     """
+    words = model / "tokenizer.json"
+    paths = (model / "config.json", *([words] if words.is_file() else ()), *weight_files.files_of(model))
+    return _base_of(tuple(map(stamp_of, paths)))
+
+
+@lru_cache
+def _base_of(files: tuple[Stamp, ...]) -> str:
+    """See `base_of`. Cached as long as the files stay as they are."""
     beginnings, further = hashlib.sha256(), hashlib.sha256()
-    for path in (model / "config.json", model / "tokenizer.json", *weight_files.files_of(model)):
-        size = path.stat().st_size
+    for path, size in ((Path(name), size) for name, size, _ in files):
         with path.open("rb") as file:
             beginnings.update(b"%s\0%d\0" % (path.name.encode(), size) + file.read(MEBIBYTE))
             for part in range(1, PLACES + 1):
@@ -291,6 +303,11 @@ def _arrays(folder: Path, saved: CheckpointState, optimizer: str) -> tuple[Array
         name: moment for name, moment in moments.items() if saved.optimizer == optimizer or name.startswith(("steps", CRITIC))
     }
     return weight_files.load(folder / weights_file(saved)), {name: moment.read() for name, moment in fitting.items()}
+
+
+def weights_in(folder: Path, saved: CheckpointState) -> Path:
+    """The file of the weights, or of the adapters, of a checkpoint."""
+    return folder / weights_file(saved)
 
 
 def weights_file(saved: CheckpointState) -> str:

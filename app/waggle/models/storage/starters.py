@@ -3,16 +3,13 @@
 from pathlib import Path
 
 from waggle.core import paths
-from waggle.models.storage import checkpoint
+from waggle.models.storage import ownership
 
 
 def starter_of(checkpoints: Path) -> Path:
-    """The starter that the newest checkpoint began from; the current one without a checkpoint of a starter."""
-    saved = checkpoint.read_unverified(checkpoints)
-    if saved is None or checkpoint.is_of(saved, checkpoint.base_of(paths.starter())):
-        return paths.starter()
-    former = (folder for folder in paths.former_starters() if checkpoint.is_of(saved, checkpoint.base_of(folder)))
-    return next(former, paths.starter())
+    """The starter that was trained here; the current one without a training of a starter."""
+    starters = (paths.starter(), *paths.former_starters())
+    return next((folder for folder in starters if ownership.is_training_of(checkpoints, folder)), paths.starter())
 
 
 def is_starter(folder: Path) -> bool:

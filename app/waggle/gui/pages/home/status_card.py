@@ -20,7 +20,7 @@ from waggle.gui.widgets.controls.usage_profile import UsageProfile, threads_now
 from waggle.gui.widgets.layout import as_widget, column, restyle, row, rule
 from waggle.gui.widgets.painted_widgets import Chip, Icon, StageProgress
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
-from waggle.protocol.commands import Pause, Resume, new_id
+from waggle.protocol.commands import DecideTraining, Pause, Resume, new_id
 from waggle.protocol.lesson_diagnosis import diagnosis
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import HALTED_PHASES, STAGES, State
@@ -225,7 +225,7 @@ class StatusCard(QFrame):
         words, icon = {
             "pause": (tr("Pause"), "pause"), "pause_now": (tr("Pause now"), "pause"), "resume": (tr("Resume"), "play"),
             "anyway": (tr("Pause"), "pause"),  # a pause lasts longer than the rule that holds the engine back
-            "copy_report": copies, "none": (tr("Start"), "play"),
+            "copy_report": copies, "choose_training": self._training_choice()[0], "none": (tr("Start"), "play"),
         }[status.action]  # fmt: skip
         self._offers_aside = status.action == "copy_report" and stopped and self._context.settings.is_unreadable
         if self._offers_aside:
@@ -235,14 +235,29 @@ class StatusCard(QFrame):
         restyle(self._main, "kind", kind)
         self._main.join("left" if splits else "")
         self._main.change_to(kind, words, icon)
+        decides = status.action == "choose_training"
         otherwise = (tr("Contribute anyway"), "play") if anyway else copies if self._offers_aside else (tr("Start again"), "")
+        otherwise = self._training_choice()[1] if decides else otherwise
         self._second.say(*otherwise)
         visibility = {self._main: status.action != "none" or stopped, self._more: splits,
-                 self._second: anyway or (failed and stopped), self._why_button: bool(status.why)}  # fmt: skip
+                 self._second: anyway or decides or (failed and stopped), self._why_button: bool(status.why)}  # fmt: skip
         for button, visible in visibility.items():
             if button.hasFocus() and not visible:  # else Qt focuses the next widget, and Space would press it
                 (self._main if visibility[self._main] else self).setFocus()
             button.setVisible(visible)
+
+    def _training_choice(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The words and icons of both buttons while a person has to decide about a changed model."""
+        anew = (tr("Begin anew"), "")
+        if self._state.changed is not None and self._state.changed.fits:
+            return (tr("Keep the old one"), ""), anew
+        return anew, (tr("Choose another model"), "")
+
+    def _decide_otherwise(self) -> None:
+        if self._state.changed is not None and self._state.changed.fits:
+            self._ask(DecideTraining(id=new_id(), choice="anew"))
+        else:
+            self._context.requests.page.emit("swarms", "models")
 
     def act(self) -> None:
         """Do what the main button says."""
@@ -258,6 +273,9 @@ class StatusCard(QFrame):
                 self._ask(pause_menu.at_once())
             case "resume":
                 self._ask(Resume(id=new_id()))
+            case "choose_training":
+                fits = self._state.changed is not None and self._state.changed.fits
+                self._ask(DecideTraining(id=new_id(), choice="keep" if fits else "anew"))
             case "copy_report":
                 self._copy_report()
             case "none":
@@ -275,10 +293,12 @@ class StatusCard(QFrame):
             self._copy_report()
         elif sentence(self._state).action == "anyway":
             self._ask(Resume(id=new_id()))
+        elif sentence(self._state).action == "choose_training":
+            self._decide_otherwise()
         else:
             self.start_wanted.emit()
 
-    def _ask(self, command: Pause | Resume) -> None:
+    def _ask(self, command: Pause | Resume | DecideTraining) -> None:
         """Send one command for each pending action: a second press on the same one does nothing."""
         self.watch(self._state)
         if self._pressed_for is None:

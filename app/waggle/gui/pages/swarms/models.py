@@ -146,8 +146,9 @@ class ModelsView(QWidget):
 
     def show_state(self, state: State) -> None:
         before, self._state = self._state, state
-        coming = state.phase == "preparing" and state.downloading is not None  # choosing another model interrupts a download
-        why_not = tr(NO_MODEL) if self._recorded else "" if coming else why_unavailable(state)
+        # choosing another model interrupts a download, and answers the question about a changed one
+        may_choose = state.phase == "preparing" and (state.downloading is not None or state.changed is not None)
+        why_not = tr(NO_MODEL) if self._recorded else "" if may_choose else why_unavailable(state)
         if self.isVisible() and not why_not:
             self._list()
         for button in (self._use, self._folder):
@@ -172,8 +173,8 @@ class ModelsView(QWidget):
 
     def _list(self) -> None:
         """Query the models once for each engine and each saved round: saved rounds can be exported."""
-        about = (self._state.ready, self._state.saved_round)
-        if about[0] is not None and about != self._asked_of:
+        about = (self._state.ready, self._state.saved_round, self._state.changed)
+        if (about[0] or about[2]) is not None and about != self._asked_of:
             self._asked_of = about
             self.commanded.emit(ListModels(id=new_id()))
 

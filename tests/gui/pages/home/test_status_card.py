@@ -1,0 +1,79 @@
+"""Home asks what to do about a changed model, with two buttons, and nothing else answers for a person."""
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from gui.conftest import TellWindow
+from waggle.gui.application.main_window import MainWindow
+from waggle.gui.pages.home.page import HomePage
+from waggle.gui.pages.home.status_card import StatusCard
+from waggle.gui.pages.swarms.models import ModelsView
+from waggle.gui.state.notifications import new_notices
+from waggle.protocol import events
+from waggle.protocol.commands import AnyCommand, DecideTraining, ListModels
+from waggle.protocol.events_models import ModelChanged
+from waggle.protocol.events_swarms import StartedAgain
+from waggle.protocol.state import State, apply
+
+PREPARING = events.Preparing(part="Looking for the model", done=0, parts=5, at=5.0)
+CHANGED = ModelChanged(model="mine", rounds=120, fits=True, is_whole=True, at=6.0)
+
+
+def buttons(card: StatusCard) -> list[str]:
+    return [button.text() for button in (card._second, card._main, card._more) if button.isVisible()]
+
+
+def asking(window_told: TellWindow, changed: ModelChanged) -> tuple[MainWindow, StatusCard, list[AnyCommand]]:
+    window, sent = window_told([PREPARING, changed]), list[AnyCommand]()
+    window.commanded.connect(sent.append)
+    return window, window.pages.of(HomePage).hero, sent
+
+
+def decisions(sent: list[AnyCommand]) -> list[str]:
+    return [command.choice for command in sent if isinstance(command, DecideTraining)]
+
+
+@pytest.mark.parametrize(("press", "choice"), [("_main", "keep"), ("_second", "anew")])
+def test_both_answers_have_a_button_and_go_out_once(press: str, choice: str, window_told: TellWindow) -> None:
+    window, card, sent = asking(window_told, CHANGED)
+    assert card._says.text() == "mine is another model than the one that was trained here"
+    assert "120 rounds" in card._detail.text()
+    assert buttons(card) == ["Begin anew", "Keep the old one"]
+    getattr(card, press).click()
+    getattr(card, press).click()
+    assert decisions(sent) == [choice]
+    window.show_refusal("Not now.", "")
+    getattr(card, press).click()
+    assert decisions(sent) == [choice, choice]
+
+
+def test_what_cannot_be_kept_offers_to_begin_anew_or_another_model(window_told: TellWindow) -> None:
+    window, card, sent = asking(window_told, replace(CHANGED, fits=False))
+    assert buttons(card) == ["Choose another model", "Begin anew"]
+    card._second.click()
+    assert (window.page, decisions(sent)) == ("swarms", [])
+    models = window.findChild(ModelsView)
+    assert (models.isVisible(), models._use.isEnabled()) == (True, True), "the engine takes a choice while it waits"
+    assert any(isinstance(command, ListModels) for command in sent)
+    card._main.click()
+    assert decisions(sent) == ["anew"]
+
+
+def test_the_pause_key_answers_nothing(window_told: TellWindow, qtbot: QtBot) -> None:
+    window, _, sent = asking(window_told, CHANGED)
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    qtbot.keyClick(window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
+    assert decisions(sent) == []
+
+
+def test_the_question_is_notified_once_and_gone_when_the_engine_restarts() -> None:
+    before = apply(State(), PREPARING)
+    after = apply(before, CHANGED)
+    (notice,) = new_notices(before, after)
+    assert notice.title.startswith("mine is another model")
+    assert new_notices(after, after) == []
+    assert apply(after, StartedAgain(reason="Going on with mine.")).changed is None
+    assert apply(after, PREPARING).changed is None
