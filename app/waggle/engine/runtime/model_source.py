@@ -19,6 +19,7 @@ from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError, ModelMiss
 from waggle.core.settings import ModelSettings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
+from waggle.models.shared import model_files
 from waggle.models.storage import checkpoint, hub_download, starters
 from waggle.protocol import events
 
@@ -98,6 +99,7 @@ def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
             f"There is no model in {folder}: {name} is missing.",
             "Check model.folder in the settings, or remove that line to use the starter.",
         )
+    model_files.require_files(folder)
     return folder
 
 

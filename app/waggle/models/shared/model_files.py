@@ -12,6 +12,13 @@ from waggle.core.errors import ModelError
 COPY_AGAIN = "Copy or download the model again."
 
 
+def require_files(folder: Path) -> None:
+    """Raise ModelError if a folder holds anything but files, folders and links to them."""
+    for path in folder.iterdir():
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise ModelError(f"{path} is not a file.", COPY_AGAIN)
+
+
 def size_of(path: Path, limit: int) -> int:
     """The bytes of a regular file. Raises ModelError if it is none, or has more than `limit`, and OSError."""
     status = path.stat()
