@@ -94,7 +94,7 @@ def test_what_is_here_and_cannot_be_opened_does_not_fit(tmp_path, folder, capsys
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     for model, says in (
         (tmp_path / "bees.gguf", "is a file"),
-        (folder, "only as pickles"),
+        (folder, "as pickles"),
         (tmp_path / "none", "is not the name"),
     ):
         assert main.main(["fit", str(model), *home]) == 1

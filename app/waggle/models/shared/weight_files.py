@@ -133,8 +133,10 @@ def _index(folder: Path) -> dict[str, File]:
 
 
 def _pickled_error(folder: Path) -> ModelError:
-    why = "only as pickles, which can run any code on the computer that reads them"
-    return ModelError(f"The model in {folder} has its weights {why}.", "Choose a model with .safetensors files.")
+    return ModelError(
+        f"The weights of the model in {folder} are only there as pickles, which can run any code where they are read.",
+        "Choose a model with .safetensors files.",
+    )
 
 
 def _missing_error(folder: Path, what: str) -> ModelError:
