@@ -57,6 +57,10 @@ def test_an_installed_app_has_an_executable_for_each_process(monkeypatch):
     monkeypatch.setattr(sys, "platform", "win32")
     assert paths.module_command("waggle") == [os.path.join("opt", "waggle-console.exe")]
     assert paths.window_command() == [os.path.join("opt", "Waggle.exe")], "the other one would open a console as well"
+    assert paths.module_command("waggle.models.inspection.process") == [
+        os.path.join("opt", "waggle-console.exe"),
+        "inspect-model",
+    ]
     assert paths.module_command("waggle.tasks.sandbox.verifier_process") == [os.path.join("opt", "waggle-verifier.exe")]
     assert paths.module_command("waggle.tasks.sandbox.template_process") == [
         os.path.join("opt", "waggle-verifier.exe"),

@@ -159,15 +159,17 @@ class _Answer(BaseHTTPRequestHandler):
         return repository in self.hub.repositories and not secret
 
     def _give(self, content: bytes, name: str) -> None:
-        byte_range = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
-        start = int(byte_range[1]) if byte_range and self.hub.knows_range else 0
+        byte_range = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")) if self.hub.knows_range else None
+        start = int(byte_range[1]) if byte_range else 0
         if self.hub.damage.get(name, 0) > 0:
             self.hub.damage[name] -= 1
             content = content[:-1] + bytes([content[-1] ^ 1])
-        self.send_response(206 if start else 200)
+        self.send_response(206 if byte_range else 200)
+        whole = len(content)
+        content = content[: int(byte_range[2]) + 1] if byte_range and byte_range[2] else content
         self.send_header("Content-Length", str(len(content) - start))
-        if start:
-            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        if byte_range:
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{whole}")
         self.end_headers()
         with suppress(ConnectionError):  # the client was killed, or stopped
             self._write_some(content, start, name)

@@ -1,22 +1,20 @@
-"""`waggle fit`: say whether and how a model can be trained on this computer. Downloads only the model's configuration."""
+"""`waggle fit`: say whether and how a model can be trained on this computer. Downloads everything of a model but its weights."""
 
 import argparse
 import os
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from waggle.cli.options import add_home, add_settings
 from waggle.core import hub_token, paths, settings
 from waggle.core.errors import ModelError
 from waggle.engine.runtime import model_fit
-from waggle.models import tokenizer
+from waggle.models.inspection import inspector
 from waggle.models.shared import generic_config
-from waggle.models.shared.model_config import ModelConfig
 from waggle.models.storage import hub_download
-
-
-class _ConfigurationArrived(Exception):
-    """Ends a download: the configuration has arrived, and nothing else is needed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,36 +24,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print how a model can be trained here. Raises ModelError."""
+    """Print how a model can be trained here. Raises ModelError, also for a model that cannot be opened."""
     home = paths.home_in(arguments.home)
     chosen = settings.read(home.settings, tuple(arguments.set))
-    folder = _folder_of(arguments.model) if arguments.model else paths.starter()
-    model = generic_config.read_any(folder) if folder.is_dir() else _of_the_hub(arguments.model)
-    no_chat = tokenizer.load(folder, rows=model.vocab_size).chat_problem if folder.is_dir() else ""
-    sys.stdout.write(f"{model_fit.fit_model(model_fit.measure_machine(chosen), model, chosen).sentence}\n")
-    if no_chat:
+    with _folder_of(arguments.model) as folder:
+        report = inspector.inspect(folder)
+        fit = model_fit.fit_model(model_fit.measure_machine(chosen), generic_config.read_any(folder), chosen)
+    sys.stdout.write(f"{fit.sentence}\n")
+    if report.template is not None and report.template.problem:
+        no_chat = report.template.problem
         sys.stdout.write(f"Its chat template cannot be used, so it is trained in plain text, without chat: {no_chat}.\n")
     return 0
 
 
-def _folder_of(model: str) -> Path:
-    """The folder of a model that is on this computer, or where it would be."""
-    folder = Path(os.path.expanduser(model))
-    return folder if folder.is_dir() else hub_download.model_of(model, paths.models()).folder
-
-
-def _of_the_hub(name: str) -> ModelConfig:
-    configurations: list[ModelConfig] = []
-
-    def enough(unfinished: Path) -> None:
-        configurations.append(generic_config.read_any(unfinished))
-        raise _ConfigurationArrived
-
-    try:
-        hub_download.fetch(name, paths.models(), lambda _, __: None, warn=_warn, token=hub_token.stored_token, examine=enough)
-    except _ConfigurationArrived:
-        return configurations[0]
-    raise ModelError(f"{name} has no configuration.", "Choose a complete transformers model.")
+@contextmanager
+def _folder_of(model: str | None) -> Iterator[Path]:
+    """The folder of a model on this computer, or one for a moment of a model of the hub, without the content of its weights."""
+    folder = Path(os.path.expanduser(model)) if model else paths.starter()
+    if folder.is_file():
+        raise ModelError(f"{folder} is a file.", "Name the folder of a model, or its name on the hub: owner/name.")
+    if folder.is_dir():
+        yield folder
+        return
+    assert model is not None
+    known = hub_download.model_of(model, paths.models()).folder
+    if known.is_dir():
+        yield known
+        return
+    paths.models().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fit-", dir=paths.models()) as scratch:
+        yield hub_download.fetch_headers(model, Path(scratch), warn=_warn, token=hub_token.stored_token)
 
 
 def _warn(what: str) -> None:

@@ -41,6 +41,7 @@ from waggle.engine.storage.history_recovery import open_or_rebuild
 from waggle.engine.storage.pause_request import PauseRequest
 from waggle.engine.system.energy_meter import EnergyMeter
 from waggle.engine.system.memory_backoff import MemoryBackoff
+from waggle.engine.system.opening_note import OpeningNote
 from waggle.engine.system.resource_limits import GB, memory_used, set_priority
 from waggle.engine.system.sensors import SensorReader
 from waggle.engine.training_loop import LoopCallbacks, TrainingLoop
@@ -104,14 +105,16 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         try:
             live_settings = LiveSettings(home.settings, tuple(arguments.set), publisher)
             pause_request = PauseRequest(home.root / "asked.json")
+            backoff = MemoryBackoff(home)
+            OpeningNote(home).start(retry=backoff.started_smaller)
             undo_log.add(models.undo_steps(home, live_settings.now.model, live_settings.change))
             if (warned := ended_swarms.leave_ended_swarms(home)) is not None:
                 publisher.publish(warned)
                 ended_swarms.drop_other_specialties(live_settings.now, live_settings.change)
             undo_log.add(swarms.undo_steps(home, live_settings.now))
-            backoff = MemoryBackoff(home)
             stack.callback(backoff.mark_orderly_exit)
             queue.call_on_stop(backoff.mark_orderly_exit)  # at once: a slow end may be cut short by a kill
+            queue.call_on_stop(OpeningNote(home).end)
             if backoff.was_killed:
                 advice = SMALLER_PARTS_ADVICE if backoff.started_smaller else "Choose a smaller model, or close other programs."
                 publisher.publish(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=advice))

@@ -5,7 +5,7 @@ import hashlib
 import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ import msgspec
 
 import waggle
 from waggle.core import paths
-from waggle.core.errors import Stopped, plain
+from waggle.core.errors import ModelError, ModelMissing, Stopped, plain
 from waggle.core.peer_id import text_of
 from waggle.core.settings import ComputerSettings, ModelSettings, Settings
 from waggle.engine.command_handler import NodeServices
@@ -31,9 +31,11 @@ from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
 from waggle.engine.services.swarm_connection import SwarmConnection
 from waggle.engine.storage import round_saver, snapshot_archive
+from waggle.engine.system.opening_note import OpeningNote
 from waggle.engine.system.resource_limits import ResourceLimits, make_room, share_of_time
 from waggle.engine.training_loop import Progress, TrainingPlan
 from waggle.models.backend import OpenedPolicy, open_policy, threads_for
+from waggle.models.inspection import inspector
 from waggle.models.memory_fit import DeviceCapacity, MemoryFit
 from waggle.models.shared import generic_config
 from waggle.models.shared.model_config import ModelConfig
@@ -304,11 +306,23 @@ async def _fit_and_open(
     parts_for: Callable[[int], int],
 ) -> tuple[DeviceCapacity, MemoryFit, OpenedPolicy]:  # fmt: skip
     loop = asyncio.get_running_loop()
-    machine = await loop.run_in_executor(policy_thread, model_fit.measure_machine, chosen)
-    fit = model_fit.fit_model(
-        machine, generic_config.read_any(folder), chosen, checkpoint.method_of(home.model.checkpoints), parts_for
-    )
-    return machine, fit, await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, fit.training, publisher))
+    with nullcontext() if starters.is_starter(folder) else OpeningNote(home).opening(chosen.model, folder):
+        if not starters.is_starter(folder):
+            await asyncio.to_thread(_inspect, folder)
+        machine = await loop.run_in_executor(policy_thread, model_fit.measure_machine, chosen)
+        fit = model_fit.fit_model(
+            machine, generic_config.read_any(folder), chosen, checkpoint.method_of(home.model.checkpoints), parts_for
+        )
+        opened = await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, fit.training, publisher))
+    return machine, fit, opened
+
+
+def _inspect(folder: Path) -> None:
+    """Raise ModelMissing if a model cannot be opened, whichever swarm it is for."""
+    try:
+        inspector.inspect(folder)
+    except ModelError as error:
+        raise ModelMissing(error.title, error.advice) from error
 
 
 def _lock_model(folder: Path, stack: AsyncExitStack) -> None:

@@ -65,24 +65,28 @@ class ChatTemplate:
         return (*pieces, rest)
 
 
-@lru_cache(CACHE_SIZE)
 def _render(chat: ChatTemplate, texts: tuple[str, ...]) -> str:
+    reply = _rendered(chat, texts)
+    if isinstance(reply, messages.Failed):
+        raise _unusable(chat.folder, reply.reason)
+    return reply.text
+
+
+@lru_cache(CACHE_SIZE)
+def _rendered(chat: ChatTemplate, texts: tuple[str, ...]) -> messages.TemplateReply:
     """Render in a process of its own. Cached by the number of messages, because starting a process takes long."""
     try:
         child = ChildProcess("waggle.tasks.sandbox.template_process", messages.template_reply)
     except OSError as error:  # short of memory or of processes
         raise _interrupted(chat.folder, f"{error.strerror}") from error
     try:
-        reply = child.ask(messages.RenderTemplate(chat.template, dict(chat.specials), texts), START_SECONDS, RENDER_SECONDS)
+        return child.ask(messages.RenderTemplate(chat.template, dict(chat.specials), texts), START_SECONDS, RENDER_SECONDS)
     except (ChildStarved, ChildKilled) as error:  # the computer's fault, not the template's
         raise _interrupted(chat.folder, str(error)) from error
     except (EOFError, TimeoutError) as error:
-        raise _unusable(chat.folder, str(error)) from error
+        return messages.Failed(str(error))
     finally:
         child.end()
-    if isinstance(reply, messages.Failed):
-        raise _unusable(chat.folder, reply.reason)
-    return reply.text
 
 
 def _unusable(folder: Path, reason: str) -> ChatTemplateError:
@@ -112,7 +116,7 @@ def template_of(folder: Path, settings: dict[str, Any]) -> str | None:
     path = folder / "chat_template.jinja"
     if path.is_file():
         with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(LARGEST + 1)
+            return file.read(LARGEST + 1)  # of a longer one no more than is needed to refuse it
     template = settings.get("chat_template")
     if isinstance(template, list):  # several templates, by name
         named = {variant.get("name"): variant.get("template") for variant in template if isinstance(variant, dict)}

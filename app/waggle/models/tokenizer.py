@@ -16,8 +16,11 @@ from waggle.models import stop_tokens, tokenizer_conversion
 from waggle.models.chat_template import ChatTemplate, ChatTemplateError
 from waggle.models.chat_template import read as read_chat
 from waggle.models.prompt import Prompt, TextEncoder
+from waggle.models.shared import model_files
 from waggle.models.stop_tokens import LARGEST_TOKEN, StopTokens
 from waggle.rl.batch import Ids
+
+LARGEST = 1 << 27  # bytes of a tokenizer.json; that of 262,000 words has 33 MB
 
 
 class Tokenizer:
@@ -59,6 +62,11 @@ class Tokenizer:
         words = self._tokenizer.get_vocab(with_added_tokens=False).values()
         added = (token for token, each in self._tokenizer.get_added_tokens_decoder().items() if not each.special)
         return int(max([*self.stops, *words, *added, *self._first.tolist(), *self._turn]))
+
+    @property
+    def longest_token(self) -> int:
+        """The characters of the longest token."""
+        return max(map(len, self._tokenizer.get_vocab(with_added_tokens=True)), default=0)
 
     @property
     def has_chat_template(self) -> bool:
@@ -105,6 +113,7 @@ def load(folder: Path, *, rows: int = LARGEST_TOKEN) -> Tokenizer:
     if not path.is_file():
         tokenizer_conversion.convert(folder)
     with _model_errors(folder):
+        model_files.size_of(path, LARGEST)
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
         tokenizer.no_truncation()  # some files ask for it, for their own purposes
         tokenizer.no_padding()

@@ -15,6 +15,7 @@ from waggle.engine.runtime import model_fit, model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.services.models import ModelService, undo_steps
+from waggle.engine.system.opening_note import OpeningNote
 from waggle.models.memory_fit import DeviceCapacity
 from waggle.models.storage import checkpoint, hub_cache
 from waggle.models.torch.policy import TorchPolicy
@@ -58,6 +59,11 @@ def downloaded(name: str) -> None:
     folder = paths.models() / name
     folder.mkdir(parents=True)
     (folder / "config.json").write_text("{}")
+
+
+def usable(name: str) -> Path:
+    """A downloaded model that can be opened."""
+    return Path(shutil.copytree(paths.starter(), paths.models() / name))
 
 
 async def test_the_starter_and_what_was_downloaded_are_listed(models, home):
@@ -126,7 +132,7 @@ async def test_each_model_says_whether_it_fits_this_computer(home, change):
 
 
 async def test_a_chosen_model_trains_in_a_place_of_its_own_and_the_first_one_keeps_its(models, home, changes, starts):
-    downloaded("Qwen/Tiny")
+    usable("Qwen/Tiny")
     await models.obey(commands.ChooseModel(id="1", name="Qwen/Tiny"))
     assert changes == [{"model.name": "Qwen/Tiny", "model.folder": None}]
     assert starts[0][0] == "Going on with Qwen/Tiny."
@@ -140,7 +146,7 @@ async def test_a_chosen_model_trains_in_a_place_of_its_own_and_the_first_one_kee
 
 
 async def test_whoever_chooses_otherwise_before_the_engine_has_started_again_keeps_the_model_of_now(models, changes, starts):
-    downloaded("Qwen/Tiny")
+    usable("Qwen/Tiny")
     await models.obey(commands.ChooseModel(id="1", name="Qwen/Tiny"))
     await models.obey(commands.ChooseModel(id="2"))
     assert changes[-1] == {"model.name": None, "model.folder": None}
@@ -271,6 +277,50 @@ async def test_what_cannot_be_trained_is_not_chosen(models, changes, starts, mod
     with pytest.raises(error, match=title):
         await models.obey(commands.ChooseModel(id="1", **model))
     assert (changes, starts) == ([], [])
+
+
+async def test_a_model_that_cannot_be_opened_is_refused_before_the_one_of_now_is_let_go(models, home, changes, starts, tmp_path):
+    folder = usable("Qwen/Tiny")
+    words = json.loads((folder / "tokenizer.json").read_text())
+    doubling = {"type": "Replace", "pattern": {"String": "e"}, "content": "ee"}
+    (folder / "tokenizer.json").write_text(
+        json.dumps(words | {"normalizer": {"type": "Sequence", "normalizers": [doubling] * 600}})
+    )
+    for model in ({"name": "Qwen/Tiny"}, {"folder": str(folder)}):
+        with pytest.raises(ModelError, match="times as long"):
+            await models.obey(commands.ChooseModel(id="1", **model))
+    assert (changes, starts) == ([], [])
+    assert model_source.read_record(home) is None
+
+
+async def test_a_model_whose_opening_ended_the_engine_is_left_until_it_is_chosen_once_more(home, publisher):
+    folder, note = usable("Qwen/Tiny"), OpeningNote(home)
+    choices = LiveSettings(home.settings, ("model.name=Qwen/Tiny",), publisher)
+    opening = note.opening(choices.now.model, folder)
+    opening.__enter__()
+    note.start(retry=False)
+    (step,) = undo_steps(home, choices.now.model, choices.change)
+    step.undo()
+    assert choices.now.model == ModelSettings()
+    assert step.advice(ModelMissing("It ended.")).endswith("What this model has learned is kept.")
+    service = ModelService(home, choices.now, choices.change, lambda reason, back: None)
+    await service.obey(commands.ChooseModel(id="1", name="Qwen/Tiny"))
+    assert not note.has_failed(choices.now.model)
+    assert undo_steps(home, choices.now.model, choices.change) == []
+
+
+async def test_a_model_whose_opening_ended_the_engine_is_left_for_the_one_before(home, publisher):
+    choices = LiveSettings(home.settings, (), publisher)
+    usable("Qwen/Good")
+    choices.change({"model.name": "Qwen/Good"})
+    begun(home, choices)
+    choices.change({"model.name": "Qwen/Tiny"})
+    opening = OpeningNote(home).opening(choices.now.model, usable("Qwen/Tiny"))
+    opening.__enter__()
+    OpeningNote(home).start(retry=False)
+    (step,) = undo_steps(home, choices.now.model, choices.change)
+    step.undo()
+    assert choices.now.model.name == "Qwen/Good"
 
 
 async def test_a_model_is_removed_but_not_the_one_that_is_trained(home, change):

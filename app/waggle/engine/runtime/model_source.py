@@ -20,7 +20,7 @@ from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import trainings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.models.shared import quantised
+from waggle.models.shared import model_files, quantised
 from waggle.models.storage import checkpoint, hub_download, ownership, starters
 from waggle.protocol import events
 
@@ -102,6 +102,7 @@ def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
             f"There is no model in {folder}: {name} is missing.",
             "Check model.folder in the settings, or remove that line to use the starter.",
         )
+    model_files.require_files(folder)
     return folder
 
 

@@ -24,6 +24,8 @@ from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_M
 from waggle.engine.services import export as exporting
 from waggle.engine.services import training_choice
 from waggle.engine.services.current_weights import CurrentWeights
+from waggle.engine.system.opening_note import OpeningNote
+from waggle.models.inspection import inspector
 from waggle.models.storage import checkpoint, export, hub_cache, hub_download
 from waggle.protocol import commands, events_models
 
@@ -36,11 +38,15 @@ FitSentence = Callable[[Path], str]  # see model_fit.fit_sentence
 
 
 def undo_steps(home: paths.Home, chosen: ModelSettings, change: Change) -> list[UndoStep]:
-    """At the start: how to go back to the model that played a round last; if that one is gone, to the starter."""
+    """At the start: how to go back to the model that played a round last.
+
+    If that one is gone, or opening the chosen one ended the last engine and none played before, to the starter.
+    """
     known, now = model_source.read_record(home), _without_training_mode(chosen)
-    if known is None or known.before is None:
+    has_failed = OpeningNote(home).has_failed(now)
+    if not has_failed and (known is None or known.before is None):
         return []
-    if known.before != now:
+    if known is not None and known.before not in (None, now):
         return [
             UndoStep(
                 partial(change, _as_settings(known.before)),
@@ -49,12 +55,18 @@ def undo_steps(home: paths.Home, chosen: ModelSettings, change: Change) -> list[
                 replaces_advice=True,
             )
         ]
-    try:
-        model_source.folder_of(now)
-    except ModelError:
+    if has_failed or not _is_here(now):
         says = f"{_undo_message(ModelSettings())} {PROGRESS_STAYS}"
         return [UndoStep(partial(change, _as_settings(ModelSettings())), NOT_CAUSED_BY_CHOICE, says, replaces_advice=True)]
     return []
+
+
+def _is_here(model: ModelSettings) -> bool:
+    try:
+        model_source.folder_of(model)
+    except ModelError:
+        return False
+    return True
 
 
 def _undo_message(other: ModelSettings) -> str:
@@ -89,7 +101,7 @@ class ModelService:
             case commands.ListModels():
                 return (await asyncio.to_thread(self._list),)
             case commands.ChooseModel():
-                self._choose(ModelSettings(name=command.name, folder=command.folder))
+                await self._choose(ModelSettings(name=command.name, folder=command.folder))
                 return ()
             case commands.DecideTraining():
                 noted = await asyncio.to_thread(training_choice.note, self._home, self._chosen, command.choice)
@@ -139,13 +151,11 @@ class ModelService:
             fit=self._fit_sentence(folder),
         )
 
-    def _choose(self, model: ModelSettings) -> None:
+    async def _choose(self, model: ModelSettings) -> None:
         if model == self._chosen == self._next:
             raise EngineError("This model is trained already.")
-        if model.name:
-            hub_download.model_of(model.name, paths.models())
-        else:
-            model_source.folder_of(model)
+        await asyncio.to_thread(_require_openable, model)
+        OpeningNote(self._home).forget_failure()
         self._write_record(None)
         back = self._change(_as_settings(model))
         self._next = model
@@ -185,6 +195,14 @@ class ModelService:
         return events_models.ModelExported(
             path=str(folder), rounds=trained.saved.round, not_now=not_now, gguf=written.gguf, no_gguf=written.no_gguf
         )
+
+
+def _require_openable(model: ModelSettings) -> None:
+    """Raise ModelError for a model on this computer that cannot be opened. The model of now is trained on meanwhile."""
+    if model.name and not model_source.is_here(model.name):
+        return  # it is inspected part by part, as it arrives
+    if model != ModelSettings():
+        inspector.inspect(model_source.folder_of(model))
 
 
 def _size(path: Path) -> int:

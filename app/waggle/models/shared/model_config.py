@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import quantised
+from waggle.models.shared import model_files, quantised
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3")  # their parity with transformers is tested
 ROPES = ("default", "linear", "llama3")
@@ -22,8 +22,11 @@ QWEN2_BIASES = ("q_proj", "k_proj", "v_proj")  # whatever attention_bias says
 EMBEDDING, NORM, HEAD = "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"
 PRECISIONS = ("float32", "bfloat16", "float16")
 ANOTHER = "Choose another model."  # downloading again would not help
-Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]  # more than any model has
-Layers = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+LARGEST_SIZE, LARGEST_NUMBER, MOST_LAYERS = 1 << 24, 1 << 48, 1000  # more than any model has
+Positive = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_SIZE)]
+Layers = Annotated[int, msgspec.Meta(ge=1, le=MOST_LAYERS)]
+SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim")
+LARGEST_TABLE = 1 << 25  # bytes of a JSON file
 
 
 class NotOnFastPathError(ModelError):
@@ -145,13 +148,36 @@ def table_of(folder: Path) -> dict[str, Any]:
         raise ModelError(
             f"There is no model in {folder}.", "Check `model.folder` in the settings, or remove it to use the starter."
         )
-    return table_in(path)
+    table = table_in(path)
+    _require_plausible(folder, table)
+    return table
+
+
+def _require_plausible(folder: Path, table: dict[str, Any]) -> None:
+    """Raise ModelError for numbers that no model has: transformers makes lists as long as some of them."""
+    waiting: list[tuple[str, Any]] = list(table.items())
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.items()
+        elif isinstance(value, list):
+            waiting += ((name, part) for part in value)
+        elif isinstance(value, int) and abs(value) > _largest(name):
+            number = f"{value:.3g}" if abs(value) < 10**300 else "a number without end"
+            raise ModelError(f"The model in {folder} cannot be read: its config.json says that {name} is {number}.", ANOTHER)
+
+
+def _largest(name: str) -> int:
+    """The largest plausible value of a setting."""
+    if name.endswith(("layer", "layers")):
+        return MOST_LAYERS
+    return LARGEST_SIZE if name in SIZES else LARGEST_NUMBER
 
 
 def table_in(path: Path) -> dict[str, Any]:
     """The object in a JSON file of a model. Raises ModelError."""
     try:
-        table = json.loads(path.read_text(encoding="utf-8"))
+        table = json.loads(model_files.content_of(path, LARGEST_TABLE).decode())
         json.dumps(table, ensure_ascii=False).encode()  # raises for lone surrogates
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}.", "Copy or download the model again.") from error

@@ -18,17 +18,12 @@ from waggle.models.shared.model_config import ANOTHER
 from waggle.models.shared.weight_files import STORED, StoredArray, is_bits
 
 COPY_AGAIN = "Copy or download it again."
+DTYPES: Mapping[str, torch.dtype] = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
 def load(folder: Path, precision: torch.dtype) -> Any:
     """A model in a precision, on the CPU, for evaluation. Raises ModelError, MemoryShort and torch's errors of memory."""
-    config = transformers_config(folder)
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
-
-    model_class = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
-    text_class = config.sub_configs.get("text_config")
-    if text_class is not None and model_class.config_class == text_class:  # the part of a model of texts and pictures
-        config = config.get_text_config()
+    model_class, config = _class_and_config(folder)
     try:
         arrays = weight_files.arrays_by_name(folder)
         stored = {name: _tensor(array.read()) for name, array in arrays.items() if array.precision in STORED}
@@ -46,6 +41,39 @@ def load(folder: Path, precision: torch.dtype) -> Any:
     _require_complete(folder, model, report, arrays)
     _require_tied(folder, model, stored)
     return model.eval()
+
+
+def require_complete(folder: Path, arrays: Mapping[str, StoredArray]) -> None:
+    """Raise ModelError if a weight of the model is missing or has another shape, by the headers of its files: loads no weight."""
+    model_class, config = _class_and_config(folder)
+    stored = {
+        name: torch.empty(array.shape, dtype=DTYPES[array.precision], device="meta")
+        for name, array in arrays.items()
+        if array.precision in STORED
+    }
+    try:
+        model, report = model_class.from_pretrained(
+            None, config=config, state_dict=stored, dtype=torch.float32, output_loading_info=True, ignore_mismatched_sizes=True,
+            attn_implementation="eager", device_map="meta",
+        )  # fmt: skip
+    except MemoryError:
+        raise
+    except RuntimeError as error:  # weights that transformers joins to one, such as experts: some are missing
+        raise ModelError(f"The weights of the model in {folder} are not those that its config.json says.", COPY_AGAIN) from error
+    except Exception as error:  # a stranger's numbers, in any of transformers' models
+        raise ModelError(f"The model in {folder} cannot be opened: {_first_line(error)}.", ANOTHER) from error
+    _require_complete(folder, model, report, arrays)
+
+
+def _class_and_config(folder: Path) -> tuple[Any, Any]:
+    """The class of a model, and its configuration; of a model for texts and pictures those of its part for texts."""
+    config = transformers_config(folder)
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    model_class = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    text_class = config.sub_configs.get("text_config")
+    is_part = text_class is not None and model_class.config_class == text_class
+    return model_class, config.get_text_config() if is_part else config
 
 
 def in_files(model: Any) -> dict[str, torch.Tensor]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ Array = NDArray[np.float32]
 STORED: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"  # one file, or the index of several
 File = Annotated[str, msgspec.Meta(pattern=r"^[\w-][\w.-]*\.safetensors\Z")]  # no path: strangers wrote the index
+LARGEST_HEADER = 1 << 25  # bytes; the header of a file with a hundred thousand arrays is a third of that
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")  # of weights: they can run any code, and are never read
 DROPPED = {"F16": 13, "BF16": 16}  # low bits of an fp32 number that the format drops
 
 
@@ -46,7 +49,8 @@ class StoredArray:
 
 
 def arrays_in(path: Path) -> dict[str, StoredArray]:
-    """The arrays of a file by name. Raises OSError, and SafetensorError if the file is incomplete."""
+    """The arrays of a file by name. Raises OSError, and SafetensorError if the file is incomplete or no regular file."""
+    _check_header(path)
     with safe_open(path, "np"), path.open("rb") as file:  # safe_open checks all offsets and sizes
         data = 8 + int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(data - 8))
@@ -58,13 +62,36 @@ def _stored_array(path: Path, entry: dict[str, Any], data: int) -> StoredArray:
     return StoredArray(path, entry["dtype"], tuple(entry["shape"]), data + begin, end - begin)
 
 
+def _check_header(path: Path) -> None:
+    """Raise SafetensorError in plain words for a header that cannot be read, before a parser reads it, and OSError."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):  # a pipe would block the reader
+        raise SafetensorError(f"{path.name} is not a file")
+    with path.open("rb") as file:
+        head = file.read(8)
+    length = int.from_bytes(head, "little")
+    if len(head) < 8 or 8 + length > status.st_size:
+        raise SafetensorError(f"{path.name} is incomplete")
+    if length > LARGEST_HEADER:
+        raise SafetensorError(f"the header of {path.name} is too large")
+
+
 def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, StoredArray]:
     """The place of each weight of a model. Raises ModelError if one is missing or wrong, OSError and SafetensorError."""
     there = arrays_by_name(folder)
+    chosen = places(folder, shapes, there)
+    if HEAD in there and HEAD not in shapes and not np.array_equal(there[HEAD].read(), chosen[EMBEDDING].read()):
+        raise _untied_error(folder)
+    return chosen
+
+
+def places(folder: Path, shapes: Mapping[str, tuple[int, ...]], arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
+    """The place of each weight of a model among these arrays, of which only the headers were read. Raises ModelError."""
+    there = dict(arrays)
     if HEAD in there and HEAD not in shapes:
         there.setdefault(EMBEDDING, there[HEAD])  # tied weights may be saved under either name
-        if there[HEAD].shape != there[EMBEDDING].shape or not np.array_equal(there[HEAD].read(), there[EMBEDDING].read()):
-            raise ModelError(f"The model in {folder} cannot be read: its head is not its embedding, as it says.", ANOTHER)
+        if there[HEAD].shape != there[EMBEDDING].shape:
+            raise _untied_error(folder)
     for name, shape in shapes.items():
         if name not in there:
             raise _missing_error(folder, name)
@@ -74,6 +101,10 @@ def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, S
         if (precision := there[name].precision) not in STORED:
             raise ModelError(f"Waggle does not know weights in {precision}.", f"It knows {', '.join(STORED)}.")
     return {name: there[name] for name in shapes}
+
+
+def _untied_error(folder: Path) -> ModelError:
+    return ModelError(f"The model in {folder} cannot be read: its head is not its embedding, as it says.", ANOTHER)
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -95,11 +126,19 @@ def arrays_by_name(folder: Path) -> dict[str, StoredArray]:
 def _index(folder: Path) -> dict[str, File]:
     """The file of each array. Raises ModelError."""
     if not (folder / INDEX).exists():
-        raise _missing_error(folder, WEIGHTS)
+        pickled = folder.is_dir() and any(path.suffix in PICKLES for path in folder.iterdir())
+        raise _pickled_error(folder) if pickled else _missing_error(folder, WEIGHTS)
     try:
         return msgspec.convert(table_in(folder / INDEX).get("weight_map"), dict[str, File])
     except msgspec.ValidationError as error:
         raise ModelError(f"{folder / INDEX} cannot be read: {error}.", "Copy or download the model again.") from error
+
+
+def _pickled_error(folder: Path) -> ModelError:
+    return ModelError(
+        f"The weights of the model in {folder} are only there as pickles, which can run any code where they are read.",
+        "Choose a model with .safetensors files.",
+    )
 
 
 def _missing_error(folder: Path, what: str) -> ModelError:

@@ -25,8 +25,8 @@ import msgspec
 from waggle.core import paths, resumable_download
 from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
 from waggle.models import tokenizer_conversion
-from waggle.models.shared import generic_config
-from waggle.models.shared.weight_files import INDEX, WEIGHTS
+from waggle.models.inspection import inspector
+from waggle.models.shared.weight_files import INDEX, LARGEST_HEADER, WEIGHTS
 from waggle.models.storage.hub_cache import UNFINISHED, lock_of
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ WORDS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_c
 NEEDED = ("config.json", tokenizer_conversion.TOKENIZER)
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 PLAN = "plan.json"
+FIRST_BYTES = 1 << 17  # of a weight file; most headers are shorter
 ROOM = 100_000_000  # bytes that stay free on the disk
 
 T = TypeVar("T")
@@ -121,7 +122,6 @@ def fetch(
     if model.folder.is_dir():
         return model.folder
     from filelock import FileLock, Timeout
-    from huggingface_hub.errors import RepositoryNotFoundError
 
     resumable_download.require_usable_proxy(ModelError)
     with _in_words(model.repository):
@@ -130,18 +130,38 @@ def fetch(
             with FileLock(lock_of(model.unfinished), timeout=0):
                 if model.folder.is_dir():  # another program has just finished
                     return model.folder
-                download = _Download(model, progress, warn, examine, endpoint, commit)
-                try:
-                    return download.run(token=None)
-                except RepositoryNotFoundError:  # or it needs a token: the hub answers the same
-                    mine = token()
-                    if mine is None:
-                        raise
-                    return download.run(token=mine)
+                return _run(_Download(model, progress, warn, examine, endpoint, commit), token)
         except Timeout as error:
             raise ModelError(
                 f"{name} is being downloaded by another program.", "Wait until that is done, then start again."
             ) from error
+
+
+def fetch_headers(
+    name: str, scratch: Path, *, warn: Callable[[str], None], token: Callable[[], str | None] = lambda: None
+) -> Path:
+    """Download a model without its weights into a scratch folder, and return the folder of the model. Raises as `fetch` does.
+
+    Its weight files have their headers and sizes, and no content: enough to inspect the model.
+    """
+    model = model_of(name, scratch)
+    resumable_download.require_usable_proxy(ModelError)
+    with _in_words(model.repository):
+        model.folder.parent.mkdir(parents=True)
+        return _run(_HeadersDownload(model, lambda _, __: None, warn, lambda _: None, None, ""), token)
+
+
+def _run(download: "_Download", token: Callable[[], str | None]) -> Path:
+    """Download anonymously, or else with a token."""
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    try:
+        return download.run(token=None)
+    except RepositoryNotFoundError:  # or it needs a token: the hub answers the same
+        mine = token()
+        if mine is None:
+            raise
+        return download.run(token=mine)
 
 
 class _Download:
@@ -177,11 +197,11 @@ class _Download:
         _require_room(unfinished, self._total - self._here, self._model.repository)
         for file in plan.files:
             if file.name in (WEIGHTS, INDEX):  # the first of the large ones
-                self._require(_words)
+                self._require(partial(inspector.inspect, parts=inspector.WITHOUT_WEIGHTS))
             if not (unfinished / file.name).is_file():
                 self._get(file, plan.commit)
             if file.name == "config.json":
-                self._require(generic_config.read_any)
+                self._require(partial(inspector.inspect, parts=inspector.CONFIGURATION))
                 self._require(self._examine)
         os.replace(unfinished, self._model.folder)
         return self._model.folder
@@ -258,10 +278,34 @@ class _Download:
             yield response
 
 
-def _words(folder: Path) -> object:
-    from waggle.models import tokenizer
+class _HeadersDownload(_Download):
+    """A download that takes the headers of weight files only."""
 
-    return tokenizer.load(folder, rows=generic_config.read_any(folder).vocab_size)
+    def _require(self, check: Callable[[Path], object]) -> None:
+        """Check nothing on the way: the whole model is inspected afterwards."""
+
+    def _get(self, file: HubFile, commit: str) -> None:
+        if not file.name.endswith(".safetensors"):
+            return super()._get(file, commit)
+        start = self._beginning(file, commit, FIRST_BYTES)
+        header = 8 + int.from_bytes(start[:8], "little")
+        if header > LARGEST_HEADER:
+            raise ModelError(f"The header of {file.name} of {self._model.repository} is too large.", "Choose another model.")
+        if len(start) < header <= file.size:
+            start = self._beginning(file, commit, header)
+        with (self._model.unfinished / file.name).open("wb") as written:
+            written.write(start[:header])
+            written.truncate(file.size)  # a hole, which takes no room on most disks
+
+    def _beginning(self, file: HubFile, commit: str, size: int) -> bytes:
+        """The first bytes of a file, up to `size`."""
+        content = b""
+        with self._request(file, commit, {"Accept-Encoding": "identity", "Range": f"bytes=0-{size - 1}"}) as response:
+            for piece in response.iter_bytes(resumable_download.PIECE):
+                content += piece
+                if len(content) >= size:
+                    break  # the server ignores Range
+        return content[:size]
 
 
 def plan_of(info: "ModelInfo") -> DownloadPlan:

@@ -46,12 +46,15 @@ class ChildKilled(EOFError):
 class ChildProcess(Generic[Reply]):
     """A module of Waggle in a process of its own. A thread reads its replies, because not every system can wait for a pipe."""
 
-    def __init__(self, module: str, read: Callable[[bytes], Reply], *, hash_seed: int = 0) -> None:
+    def __init__(
+        self, module: str, read: Callable[[bytes], Reply], *, hash_seed: int = 0, memory_bytes: int | None = None
+    ) -> None:
+        """`memory_bytes` bounds its resident memory (default: MEMORY_BYTES), beside the limits that it sets itself."""
         environment = dict(os.environ, PYTHONHASHSEED=str(hash_seed), PYTHONPATH=str(Path(waggle.__file__).parents[1]))
         self.process = subprocess.Popen(
             paths.module_command(module), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, creationflags=UNSEEN
         )
-        self._decode = read
+        self._decode, self._memory_bytes = read, memory_bytes
         self._replies: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, name=f"replies of {module}", daemon=True).start()
 
@@ -110,8 +113,9 @@ class ChildProcess(Generic[Reply]):
         if late:
             kind = TimeoutError if worked >= STARVED * seconds else ChildStarved
             return kind(f"no answer within {seconds:.0f} s, of which it worked for {max(0.0, worked):.1f} s")
-        if resident_bytes(self.process.pid) > MEMORY_BYTES:
-            return EOFError(f"it took more than {MEMORY_BYTES / 2**30:.0f} GiB")
+        limit = MEMORY_BYTES if self._memory_bytes is None else self._memory_bytes
+        if resident_bytes(self.process.pid) > limit:
+            return EOFError(f"it took more than {limit / 2**30:.0f} GiB")
         return None
 
     def ending(self) -> EOFError:

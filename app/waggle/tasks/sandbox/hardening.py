@@ -16,7 +16,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Literal
 
 from waggle.tasks.sandbox import seccomp, windows_job
@@ -41,6 +41,37 @@ def limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
 
+def limit_growth(by: int) -> None:
+    """Bound the memory that this process takes from now on, in bytes, whatever its libraries have mapped. Can be called again.
+
+    On Linux only. Elsewhere see `limit_memory` and child_process.py.
+    """
+    if sys.platform == "linux":
+        import resource
+
+        with open("/proc/self/statm") as file:
+            mapped = int(file.read().split()[0]) * resource.getpagesize()
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        most = mapped + by
+        resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def be_killed_first() -> None:
+    """If the system runs out of memory, it is to end this process and not the one that trains. On Linux only."""
+    if sys.platform == "linux":
+        with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+
+
+def write_no_files() -> None:
+    """Give up writing to files."""
+    if sys.platform != "win32":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def set_deadline(seconds: float) -> None:
     """Have the kernel end this process after this many seconds of wall-clock time; 0 cancels it.
 
@@ -58,21 +89,30 @@ def drop_privileges() -> Sandbox:
     sockets or (except for root) processes; on Windows no new processes only. `tripwire`: nothing.
     """
     if sys.platform == "win32":
-        return "limited" if windows_job.enter(windows_job.limits(alone=True)) else "tripwire"
-    put_on = seccomp.prepare()
-    _limit()
-    return "filtered" if put_on is not None and put_on() else "limited"
-
-
-def _limit() -> None:
-    if sys.platform == "win32":
-        return
+        return _enter_job()
     import resource
 
+    put_on = seccomp.prepare()
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))  # open files stay open, but no descriptor can be allocated
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    return _drop_rest(put_on)
+
+
+def drop_all_but_reading() -> Sandbox:
+    """As `drop_privileges`, but existing files can still be opened: for libraries that import lazily."""
+    return _enter_job() if sys.platform == "win32" else _drop_rest(seccomp.prepare())
+
+
+def _enter_job() -> Sandbox:
+    return "limited" if windows_job.enter(windows_job.limits(alone=True)) else "tripwire"
+
+
+def _drop_rest(put_on: Callable[[], bool] | None) -> Sandbox:
+    if sys.platform != "win32":
+        import resource
+
+        write_no_files()
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    return "filtered" if put_on is not None and put_on() else "limited"
 
 
 def install_tripwire(report: Callable[[str], None]) -> Callable[[], AbstractContextManager[None]]:

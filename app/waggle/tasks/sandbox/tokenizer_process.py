@@ -24,14 +24,6 @@ def convert(request: messages.ConvertTokenizer) -> bytes:
     return str(tokenizer.backend_tokenizer.to_str()).encode()
 
 
-def _write_no_files() -> None:
-    if sys.platform != "win32":
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches every process of a terminal: the engine ends this one
     frame = messages.receive(sys.stdin.buffer)
@@ -44,7 +36,7 @@ def main() -> None:
     sys.dont_write_bytecode = True
     hardening.limit_memory()
     hardening.set_deadline(SECONDS)
-    _write_no_files()
+    hardening.write_no_files()
     reply: messages.TokenizerReply
     try:
         reply = messages.ConvertedTokenizer(convert(msgspec.msgpack.decode(frame, type=messages.ConvertTokenizer)))
