@@ -13,7 +13,8 @@ from waggle.core.errors import ModelError
 from waggle.models.shared.adaptive_batch import PASS_BYTES
 from waggle.models.shared.generic_config import GenericConfig
 from waggle.models.shared.lora import RANK
-from waggle.models.shared.model_config import ModelConfig
+from waggle.models.shared.mlx_lm_config import MlxLmConfig
+from waggle.models.shared.model_config import CountedConfig, ModelConfig
 from waggle.models.shared.training_mode import Method, Precision, TrainingMode
 
 USABLE_SHARE = 0.85  # of the free memory; the rest is for other programs
@@ -100,7 +101,11 @@ def choose(
     precision: Precision | None = None,
 ) -> MemoryFit:
     """The best training mode that fits. Keeps what a person chose, even if it does not fit; otherwise raises ModelError."""
-    ways = [way for way in _ways(precision or fast_precision(model, machine), machine.backend) if method in (None, way.method)]
+    require_backend(model, machine.backend)
+    ways = list(_ways(precision or fast_precision(model, machine), machine.backend))
+    if packed_bytes(model):  # of a quantised model only adapters can be trained
+        ways = [way for way in ways if way.method == "lora"]
+    ways = [way for way in ways if method in (None, way.method)]
     ways = [way for way in ways if precision in (None, way.precision)] or [
         TrainingMode(method or "lora", precision or "bfloat16")
     ]
@@ -116,6 +121,20 @@ def choose(
             "Choose a smaller model, close other programs, or allow more: computer.memory_gb.",
         )
     return best
+
+
+def require_backend(model: ModelConfig, backend: str) -> None:
+    """Raise ModelError for a model that mlx-lm quantised, unless MLX computes."""
+    if packed_bytes(model) and backend != "MLX":
+        raise ModelError(
+            "Models that were quantised for MLX are trained on Macs with Apple Silicon only.",
+            "Choose the model that this one was made from.",
+        )
+
+
+def packed_bytes(model: ModelConfig) -> int:
+    """The bytes of all weights of a quantised model; 0 for others."""
+    return model.packed_bytes if isinstance(model, MlxLmConfig) else 0
 
 
 def rate_for(model: ModelConfig, method: Method) -> float:
@@ -160,7 +179,7 @@ def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: Tra
     size, count = BYTES[way.precision], weights_of(model)
     trained = RANK * _widths(model) if way.method == "lora" else count
     moments = {"full": 8, "lean": 0, "lora": 8}[way.method] * trained
-    weights = BYTES[way.stored_precision] * count + (4 * trained if way.method == "lora" else 0)
+    weights = (packed_bytes(model) or BYTES[way.stored_precision] * count) + (4 * trained if way.method == "lora" else 0)
     gradient = trained * (4 if way.method == "lora" else BYTES[way.stored_precision])
     copied = 0 if way.stored_precision == way.precision else size * _layers(model)  # weights in the precision of the products
     if way.recompute and machine.backend != "MLX":
@@ -169,7 +188,7 @@ def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: Tra
     head = LOGIT_BYTES * scores + (size * model.vocab_size * model.hidden_size if way.stored_precision != way.precision else 0)
     caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
     answers = -(-work.questions // way.parts) * work.group_size
-    answering = size * (count + caches * answers) + 12 * model.vocab_size * answers
+    answering = size * ((0 if packed_bytes(model) else count) + caches * answers) + 12 * model.vocab_size * answers
     program = PROGRAM_BYTES + (TRANSFORMERS_BYTES if isinstance(model, GenericConfig) else 0)
     return program + weights + moments + max(answering, gradient + copied + _activations(model, machine, work, way) + head)
 
@@ -227,7 +246,7 @@ def _embeddings(model: ModelConfig) -> int:
 
 def _layers(model: ModelConfig) -> int:
     """The weights of all layers."""
-    if isinstance(model, GenericConfig):
+    if isinstance(model, CountedConfig):
         return max(1, model.number_of_weights - _embeddings(model))
     attention = model.head_dim * (2 * model.num_attention_heads + 2 * model.num_key_value_heads)
     return model.num_hidden_layers * model.hidden_size * (attention + 3 * model.intermediate_size)
