@@ -210,8 +210,8 @@ def test_an_optimizer_step_keeps_no_second_copy_of_the_weights(folders, kind):
     policy.step(groups(), PARAMS)
     policy.logprobs(groups(), 1.0)
     sample(policy, prompts(2), group_size=2)
-    kept = [slot.name for slot in policy._model._slots if dict.__getitem__(slot.module, slot.key).size]
-    assert kept == []
+    still_there = [slot.name for slot in policy._model._slots if dict.__getitem__(slot.module, slot.key).size]
+    assert still_there == []
 
 
 def test_the_number_of_weights_is_counted_in_the_files(folders, kind):

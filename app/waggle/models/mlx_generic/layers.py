@@ -67,7 +67,7 @@ def _computed_twice(layer: Any, compute: Any, arguments: tuple[Any, ...], option
 
     def run(weights: list[mx.array], inputs: list[mx.array]) -> list[mx.array]:
         nonlocal after, shape
-        kept = [module[key] for module, key in places]
+        outside = [module[key] for module, key in places]
         for (module, key), weight in zip(places, weights, strict=True):
             dict.__setitem__(module, key, weight)
         try:
@@ -75,7 +75,7 @@ def _computed_twice(layer: Any, compute: Any, arguments: tuple[Any, ...], option
             shape = compute(*values, **named)
             after = caches_in((values, named))
         finally:
-            for (module, key), weight in zip(places, kept, strict=True):
+            for (module, key), weight in zip(places, outside, strict=True):
                 dict.__setitem__(module, key, weight)
         return [*arrays_of(shape), *arrays_of(after)]
 

@@ -298,11 +298,11 @@ def _slots_of(network: Any, adapted: Mapping[str, str]) -> Iterator[Slot]:
 
 def _owners(network: Any) -> Iterator[Any]:
     """The modules of a network, and the settings that they keep."""
-    seen: set[int] = set()
+    identities: set[int] = set()
     for module in network.modules():
         for owner in (module, *vars(module).values()):
-            if (owner is module or is_dataclass(owner)) and not isinstance(owner, type) and id(owner) not in seen:
-                seen.add(id(owner))
+            if (owner is module or is_dataclass(owner)) and not isinstance(owner, type) and id(owner) not in identities:
+                identities.add(id(owner))
                 yield owner
 
 

@@ -32,9 +32,10 @@ MODULES = {
     "qwen3_5_moe_text": "qwen3_5_moe",
     "gemma3n_text": "gemma3n",
 }
-NO_MODELS = frozenset(  # modules of mlx-lm that hold parts of models
-    ("activations", "base", "bitlinear_layers", "cache", "gated_delta", "mla", "pipeline", "rope_utils", "ssm", "switch_layers")
-)
+NO_MODELS = frozenset(  # parts of models, and one that ends the program where a library is missing
+    ("activations", "base", "bitlinear_layers", "cache", "gated_delta", "mla", "olmo", "pipeline", "rope_utils", "ssm",
+     "switch_layers")
+)  # fmt: skip
 
 
 def is_known(kind: object) -> bool:
