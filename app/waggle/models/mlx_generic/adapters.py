@@ -1,4 +1,4 @@
-"""LoRA by mlx-lm's layers over all linear layers except the head, with the rank, scale, beginning and names of shared/lora.py.
+"""LoRA by mlx-lm's layers over all linear layers except the head, in the terms of models/shared/lora.py.
 
 A layer may be quantised: then only its adapter is in full precision (QLoRA, arXiv 2305.14314).
 """
