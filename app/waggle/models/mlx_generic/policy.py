@@ -12,6 +12,7 @@ from waggle.models.mlx_generic.decoding import MlxLmDecodingBatch
 from waggle.models.mlx_generic.layout import CompletionTargets, hidden_states, targets_of
 from waggle.models.mlx_generic.model import MlxLmModel
 from waggle.models.mlx_generic.self_check import fastest_ways
+from waggle.models.mlx_generic.thread_end import await_this_thread_at_exit
 from waggle.models.shared.decoding import DecodingBatch
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.rl.batch import Ids, SamplingParams, StepParams, TokenizedGroup, TrainingGroup, nothing
@@ -26,6 +27,7 @@ class MlxLmPolicy(BaseMlxPolicy):
     _model: MlxLmModel
 
     def __init__(self, folder: Path, *, training: TrainingMode | None = None, short: Callable[[str], None] = nothing) -> None:
+        await_this_thread_at_exit()
         super().__init__(folder, training=training, short=short)
         with memory_errors():
             self.ways = fastest_ways(self._model, self._working_weights())
