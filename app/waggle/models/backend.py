@@ -2,7 +2,6 @@
 
 import gc
 import os
-import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +10,11 @@ from typing import TYPE_CHECKING, Union
 
 from waggle.core import cuda_download
 from waggle.core.errors import ModelError
+from waggle.models import memory_fit
 from waggle.models.shared import generic_config
+from waggle.models.shared.apple_silicon import is_apple_silicon
 from waggle.models.shared.generic_config import GenericConfig
+from waggle.models.shared.mlx_lm_config import MlxLmConfig
 from waggle.models.shared.pulse import require_pulse
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.tokenizer import Tokenizer
@@ -22,6 +24,7 @@ from waggle.rl.batch import nothing
 if TYPE_CHECKING:
     from waggle.models.generic.policy import GenericPolicy
     from waggle.models.mlx.policy import MlxPolicy
+    from waggle.models.mlx_generic.policy import MlxLmPolicy
     from waggle.models.torch.policy import TorchPolicy
 
 RIGHT = [[3.0], [12.0]]  # [[0, 1, 2], [3, 4, 5]] times a column of ones
@@ -32,7 +35,7 @@ WRONG = "a product of two small matrices came out wrong"
 class OpenedPolicy:
     """A policy with its tokenizer and device. Use it only in the thread that opened it."""
 
-    policy: Union["TorchPolicy", "GenericPolicy", "MlxPolicy"]
+    policy: Union["TorchPolicy", "GenericPolicy", "MlxPolicy", "MlxLmPolicy"]
     tokenizer: Tokenizer
     backend: str
     device: str
@@ -76,15 +79,19 @@ def open_policy(
 ) -> OpenedPolicy:
     """Load a model folder. Imports torch, which takes seconds, or MLX, which does not. Raises ModelError and MemoryShort.
 
-    What the fast path does not compute is opened with transformers, always on torch: other models, and layers in 4 bits.
+    What the fast path does not compute (other models, and layers in 4 bits) is opened with mlx-lm where MLX computes, else with
+    transformers on torch.
 
     `short` is called with one sentence whenever memory ran short, so that batches are smaller from then on.
     """
-    configuration = generic_config.read_any(folder)
+    configuration = generic_config.read_any(folder, mlx=device == "mlx" or None)
     tokenizer = load_tokenizer(folder, rows=configuration.vocab_size)  # MLX checks no bounds: larger ids may crash
-    policy: TorchPolicy | GenericPolicy | MlxPolicy
-    if isinstance(configuration, GenericConfig) or (training and training.method == "qlora"):
+    policy: TorchPolicy | GenericPolicy | MlxPolicy | MlxLmPolicy
+    if isinstance(configuration, MlxLmConfig) and (choice := choose_device(device)).backend == "MLX":
+        policy = open_mlx_lm(folder, training or TrainingMode(), short)
+    elif isinstance(configuration, GenericConfig | MlxLmConfig) or (training and training.method == "qlora"):
         choice = choose_torch_device(device, configuration.model_type)
+        memory_fit.require_backend(configuration, choice.backend)
         policy = open_generic(folder, choice, threads, training or TrainingMode(), short)
     else:
         choice = choose_device(device)
@@ -110,6 +117,13 @@ def open_fast(
 
     torch.set_num_threads(threads)
     return TorchPolicy(folder, device=choice.device, training=training, short=short)
+
+
+def open_mlx_lm(folder: Path, training: TrainingMode, short: Callable[[str], None]) -> "MlxLmPolicy":
+    """Load a model with mlx-lm. Raises ModelError and MemoryShort."""
+    from waggle.models.mlx_generic.policy import MlxLmPolicy
+
+    return MlxLmPolicy(folder, training=training, short=short)
 
 
 def open_generic(
@@ -150,10 +164,6 @@ def choose_device(requested_device: str) -> DeviceChoice:
         why = f"torch is not installed, and MLX cannot be used: {problem}" if problem else "torch is not installed"
         raise ModelError(f"No model can be run: {why}.", "Install Waggle again, or set computer.device to auto.") from error
     return DeviceChoice("torch", device, f"MLX cannot be used: {problem}" if problem else reason)
-
-
-def is_apple_silicon() -> bool:
-    return sys.platform == "darwin" and platform.machine() == "arm64"
 
 
 def _mlx_problem() -> str:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from waggle.core.errors import ModelError
+from waggle.models.shared import quantised
 from waggle.models.shared.adaptive_batch import PASS_BYTES
 from waggle.models.shared.generic_config import GenericConfig
 from waggle.models.shared.lora import RANK
-from waggle.models.shared.model_config import ModelConfig
+from waggle.models.shared.mlx_lm_config import MlxLmConfig
+from waggle.models.shared.model_config import CountedConfig, ModelConfig
 from waggle.models.shared.training_mode import ADAPTED, Method, Precision, TrainingMode
 
 USABLE_SHARE = 0.85  # of the free memory; the rest is for other programs
@@ -104,7 +106,11 @@ def choose(
     precision: Precision | None = None,
 ) -> MemoryFit:
     """The best training mode that fits. Keeps what a person chose, even if it does not fit; otherwise raises ModelError."""
-    ways = [way for way in _ways(precision or fast_precision(model, machine), machine) if method in (None, way.method)]
+    require_backend(model, machine.backend)
+    ways = list(_ways(precision or fast_precision(model, machine), machine))
+    if packed_bytes(model):  # of a quantised model only adapters can be trained
+        ways = [way for way in ways if way.method == "lora"]
+    ways = [way for way in ways if method in (None, way.method)]
     ways = [way for way in ways if precision in (None, way.precision)] or [
         TrainingMode(method or "lora", precision or "bfloat16", recompute=method == "qlora")
     ]
@@ -122,6 +128,19 @@ def choose(
             "Choose a smaller model, close other programs, or allow more: computer.memory_gb.",
         )
     return best
+
+
+def require_backend(model: ModelConfig, backend: str) -> None:
+    """Raise ModelError for a model that mlx-lm quantised, unless MLX computes."""
+    if isinstance(model, MlxLmConfig) and model.packed_bytes and backend != "MLX":
+        raise ModelError(
+            "Models that were quantised for MLX are trained on Macs with Apple Silicon only.", quantised.advice(model.made_from)
+        )
+
+
+def packed_bytes(model: ModelConfig) -> int:
+    """The bytes of all weights of a quantised model; 0 for others."""
+    return model.packed_bytes if isinstance(model, MlxLmConfig) else 0
 
 
 def rate_for(model: ModelConfig, method: Method) -> float:
@@ -170,11 +189,10 @@ def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: Tra
     size, count = BYTES[way.precision], weights_of(model)
     trained = RANK * _widths(model) if way.is_adapted else count
     moments = (0 if way.method == "lean" else 8) * trained
-    of_layer = FOUR_BITS if way.method == "qlora" else BYTES[way.stored_precision]
-    weights = (
-        int(of_layer * _layers(model)) + BYTES[way.stored_precision] * _embeddings(model) + (4 * trained if way.is_adapted else 0)
-    )
-    gradient = trained * (4 if way.is_adapted else BYTES[way.stored_precision])
+    of_layer, stored = FOUR_BITS if way.method == "qlora" else BYTES[way.stored_precision], BYTES[way.stored_precision]
+    weights = packed_bytes(model) or int(of_layer * _layers(model)) + stored * _embeddings(model)
+    weights += 4 * trained if way.is_adapted else 0
+    gradient = trained * (4 if way.is_adapted else stored)
     copied = 0 if way.stored_precision == way.precision else size * _layers(model)  # weights in the precision of the products
     if way.recompute and machine.backend != "MLX":
         copied //= model.num_hidden_layers
@@ -182,7 +200,7 @@ def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: Tra
     head = LOGIT_BYTES * scores + (size * model.vocab_size * model.hidden_size if way.stored_precision != way.precision else 0)
     caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
     answers = -(-work.questions // way.parts) * work.group_size
-    answering = size * (count + caches * answers) + 12 * model.vocab_size * answers
+    answering = size * ((0 if packed_bytes(model) else count) + caches * answers) + 12 * model.vocab_size * answers
     program = PROGRAM_BYTES + (TRANSFORMERS_BYTES if isinstance(model, GenericConfig) or way.method == "qlora" else 0)
     return program + weights + moments + max(answering, gradient + copied + _activations(model, machine, work, way) + head)
 
@@ -240,7 +258,7 @@ def _embeddings(model: ModelConfig) -> int:
 
 def _layers(model: ModelConfig) -> int:
     """The weights of all layers."""
-    if isinstance(model, GenericConfig):
+    if isinstance(model, CountedConfig):
         return max(1, model.number_of_weights - _embeddings(model))
     attention = model.head_dim * (2 * model.num_attention_heads + 2 * model.num_key_value_heads)
     return model.num_hidden_layers * model.hidden_size * (attention + 3 * model.intermediate_size)

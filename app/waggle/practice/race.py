@@ -17,7 +17,7 @@ import psutil
 from waggle.core import paths
 from waggle.core.errors import LabError
 from waggle.core.peer_id import text_of
-from waggle.models.backend import is_apple_silicon
+from waggle.models.shared.apple_silicon import is_apple_silicon
 from waggle.network.identity.keys import name_of
 from waggle.practice.results import Key
 from waggle.practice.trial import Setup, Trial, origin_of

@@ -32,7 +32,9 @@ class Backend:
             import torch
 
             return "" if torch.cuda.is_available() else "torch finds no CUDA card here"
-        if self.name == "metal":
+        if self.name.startswith("mlx-lm") and find_spec("mlx_lm") is None:
+            return "mlx-lm is not installed"
+        if self.name in ("metal", "mlx-lm on metal"):
             import mlx.core as mx
 
             return "" if mx.metal.is_available() else "there is no Metal here"
@@ -49,7 +51,7 @@ class Backend:
         import mlx.core as mx
 
         before = mx.default_device()
-        mx.set_default_device(mx.gpu if self.name == "metal" else mx.cpu)
+        mx.set_default_device(mx.gpu if self.name in ("metal", "mlx-lm on metal") else mx.cpu)
         yield self
         mx.set_default_device(before)
 
@@ -65,6 +67,10 @@ class Backend:
             from waggle.models.generic.decoding import GenericDecodingBatch
 
             return GenericDecodingBatch
+        if self.name.startswith("mlx-lm"):
+            from waggle.models.mlx_generic.decoding import MlxLmDecodingBatch
+
+            return MlxLmDecodingBatch
         from waggle.models.mlx.decoding import MlxDecodingBatch
 
         return MlxDecodingBatch
@@ -81,6 +87,10 @@ class Backend:
             from waggle.models.generic.policy import GenericPolicy
 
             return GenericPolicy(folder, training=TrainingMode(**training))
+        if self.name.startswith("mlx-lm"):
+            from waggle.models.mlx_generic.policy import MlxLmPolicy
+
+            return MlxLmPolicy(folder, training=TrainingMode(**training))
         from waggle.models.mlx.policy import MlxPolicy
 
         return MlxPolicy(folder, training=TrainingMode(**training))
@@ -91,5 +101,7 @@ BACKENDS = (
     Backend("cuda", logp=1e-4, gradient=1e-4, exact=False),
     Backend("generic"),
     Backend("mlx"),
+    Backend("mlx-lm"),
+    Backend("mlx-lm on metal", logp=2e-3, gradient=2e-3, exact=False),
     Backend("metal", logp=2e-3, gradient=2e-3, exact=False),
 )

@@ -1,5 +1,7 @@
 """MLX is chosen where it works, with a reason, and no backend imports what only the other needs."""
 
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +51,15 @@ print(opened.backend, *(name for name in ("torch", "torch._dynamo", "transformer
 """
 
 
+@pytest.fixture
+def mistral(tmp_path) -> Path:
+    """The starter under another name and with a sliding window, which the fast path does not compute."""
+    folder = Path(shutil.copytree(paths.starter(), tmp_path / "mistral"))
+    table = json.loads((folder / "config.json").read_text()) | {"model_type": "mistral", "sliding_window": 16}
+    (folder / "config.json").write_text(json.dumps(table))
+    return folder
+
+
 def run(program: str, *arguments: Path | str) -> str:
     environment = {"PYTHONPATH": str(Path(waggle.__file__).parents[1]), "PATH": "/usr/bin:/bin"}
     ended = subprocess.run([sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True)
@@ -61,6 +72,13 @@ def run(program: str, *arguments: Path | str) -> str:
 )
 def test_each_way_loads_its_own_library_and_none_of_the_slow_ones_and_leaves_the_limits_alone(tmp_path, device, way, loaded):
     assert run(AT_WORK, paths.starter(), tmp_path, device, way) == f"{loaded}\n"
+
+
+@pytest.mark.parametrize("way", ["kept", "again"])
+def test_a_model_that_only_mlx_lm_computes_loads_neither_torch_nor_transformers(tmp_path, mistral, way):
+    pytest.importorskip("mlx_lm")
+    on_a_mac = "import waggle.models.shared.generic_config as config; config.is_apple_silicon = lambda: True\n"
+    assert run(on_a_mac + AT_WORK, mistral, tmp_path, "mlx", way) == "MLX mlx mlx_lm\n"
 
 
 def test_torch_is_chosen_where_there_is_no_apple_silicon(monkeypatch):

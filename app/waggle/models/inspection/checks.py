@@ -14,7 +14,7 @@ from waggle.models.inspection import growth
 from waggle.models.inspection.report import ConfigurationReport, TemplateReport, TokenizerReport, WeightsReport
 from waggle.models.shared import generic_config, model_files, weight_files
 from waggle.models.shared.generic_config import GenericConfig
-from waggle.models.shared.model_config import ANOTHER
+from waggle.models.shared.model_config import ANOTHER, CountedConfig
 from waggle.models.shared.weight_files import StoredArray
 
 LONGEST_TOKEN = 1 << 14  # characters; those of honest models stay below 200
@@ -57,9 +57,9 @@ def weights(folder: Path) -> WeightsReport:
     shape = generic_config.read_any(folder)
     try:
         arrays = weight_files.arrays_by_name(folder)
-        if not isinstance(shape, GenericConfig):
+        if not isinstance(shape, CountedConfig):
             weight_files.places(folder, shape.weights(), arrays)
-        elif find_spec("torch") is not None:
+        elif isinstance(shape, GenericConfig) and find_spec("torch") is not None:
             _require_complete(folder, arrays)
         return WeightsReport(
             parameters=sum(math.prod(array.shape) for array in arrays.values()),

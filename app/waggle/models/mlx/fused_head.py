@@ -25,7 +25,7 @@ def logprobs(normed: mx.array, head: mx.array, targets: mx.array, temperature: f
         for rows in parts:  # in sequence: or MLX would hold all logits at once
             (some,) = mx.depends([normed[rows]], chunks[-1:])
             rows_logits = logits(some, head, temperature)
-            chunks.append(_likely(rows_logits, targets[rows]))
+            chunks.append(likely(rows_logits, targets[rows]))
         return mx.concatenate(chunks)
 
     def pulls(normed: mx.array, head: mx.array, pull: mx.array) -> tuple[mx.array, mx.array | None]:
@@ -51,7 +51,8 @@ def logprobs(normed: mx.array, head: mx.array, targets: mx.array, temperature: f
     return logp
 
 
-def _likely(logits: mx.array, targets: mx.array) -> mx.array:
+def likely(logits: mx.array, targets: mx.array) -> mx.array:
+    """The log-probs (n,) of targets from logits (n, V)."""
     return mx.take_along_axis(logits, targets[:, None], -1)[:, 0] - _total(logits)
 
 

@@ -36,6 +36,10 @@ class MlxModel:
         self._frequencies = mx.array(self.configuration.frequencies())
 
     @property
+    def hidden_size(self) -> int:
+        return self.configuration.hidden_size
+
+    @property
     def bytes_per_token(self) -> int:
         """About the bytes that one token keeps from the forward pass for the backward pass."""
         return self.configuration.bytes_per_token(self.precision.size, recompute=self.recompute)

@@ -1,12 +1,14 @@
-"""The MLX policy: samples with noise from the caller, and learns from packed groups, running each prompt once.
+"""The policies in MLX: they sample with noise from the caller, and learn from groups, running each prompt once.
 
 It computes what models/torch/policy.py does, up to rounding on a CPU and within 2e-3 on Metal (tests/models/contract). Not
 supported: the training mode lean.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import mlx.core as mx
 import numpy as np
@@ -19,7 +21,7 @@ from waggle.models.mlx.model import MlxModel, Weights
 from waggle.models.mlx.optimizers import AdamW
 from waggle.models.mlx.packing import Packing
 from waggle.models.shared.adaptive_batch import AdaptiveBatch
-from waggle.models.shared.decoding import decode
+from waggle.models.shared.decoding import DecodingBatch, decode
 from waggle.models.shared.packing import group_row
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import as_fp32
@@ -41,8 +43,36 @@ CACHE_BYTES = 1 << 28  # freed memory that MLX may cache
 CRITIC = ("critic.weight", "critic.bias")
 
 
-class MlxPolicy:
-    """A causal language model with AdamW. Create and use it in one thread, and do not fork a process that has used MLX."""
+class CompletionTokens(Protocol):
+    """The completion tokens of some groups: `targets` (N,), and N values as an array for each group."""
+
+    @property
+    def targets(self) -> mx.array: ...
+
+    def split(self, values: mx.array) -> list[Floats]: ...
+
+
+class PolicyModel(Protocol):
+    """A model as the optimizer and the batches see it; its `loaded` weights are taken from it."""
+
+    loaded: Weights
+
+    @property
+    def bytes_per_token(self) -> int: ...
+
+    @property
+    def hidden_size(self) -> int: ...
+
+    def first_adapters(self) -> Weights: ...
+
+    def working_weights(self, weights: Mapping[str, mx.array]) -> Weights: ...
+
+
+class BaseMlxPolicy(ABC):
+    """What every policy in MLX does in the same way; a subclass computes hidden states and log-probs.
+
+    A causal language model with AdamW. Create and use it in one thread, and do not fork a process that has used MLX.
+    """
 
     def __init__(self, folder: Path, *, training: TrainingMode | None = None, short: Callable[[str], None] = nothing) -> None:
         self.training = training or TrainingMode()
@@ -50,7 +80,7 @@ class MlxPolicy:
             raise ModelError("Lean training is not there on MLX.", "Set model.training to full, to lora or to auto.")
         _limit_memory()
         with memory_errors():
-            self._model = MlxModel(folder, self.training)
+            self._model = self._open_model(folder)
             lora = self.training.method == "lora"
             self._frozen: Weights = self._model.loaded if lora else {}
             self._trained: Weights = self._model.first_adapters() if lora else self._model.loaded
@@ -60,6 +90,24 @@ class MlxPolicy:
         self._batch_size = AdaptiveBatch(self.training, self._model.bytes_per_token, short)
         self._critic: Weights = {}  # created when a batch first has returns
         self._steps = 0
+
+    @abstractmethod
+    def _open_model(self, folder: Path) -> PolicyModel:
+        """Load a model. Raises ModelError and MemoryShort."""
+
+    @abstractmethod
+    def _decoding_batch(self, weights: Weights, prompts: Sequence[Ids], group_size: int, params: SamplingParams) -> DecodingBatch:
+        """The rows of one call of `sample`."""
+
+    @abstractmethod
+    def _final_states(
+        self, weights: Weights, texts: Sequence[TokenizedGroup], *, learning: bool = False
+    ) -> tuple[CompletionTokens, mx.array]:
+        """The completion tokens, and the normed hidden states (N, D) that predict them."""
+
+    @abstractmethod
+    def _logprobs(self, weights: Weights, normed: mx.array, targets: mx.array, temperature: float, *, frozen: bool) -> mx.array:
+        """Log-probs (N,) of the targets. A `frozen` head gets no gradient."""
 
     @property
     def steps(self) -> int:
@@ -78,7 +126,7 @@ class MlxPolicy:
         def sample(some: Sequence[Ids], noise: Floats, watched: SamplingParams) -> list[list[SampledCompletion]]:
             size = len(noise) // len(some)
             with memory_errors():
-                sampled = decode(MlxDecodingBatch(self._model, weights, some, size, watched), noise, watched)
+                sampled = decode(self._decoding_batch(weights, some, size, watched), noise, watched)
             return [sampled[p * size : (p + 1) * size] for p in range(len(some))]
 
         return self._batch_size.sample(prompts, uniforms, params, sample)
@@ -87,7 +135,7 @@ class MlxPolicy:
         """See `sapo.interfaces.Policy.logprobs`. Raises MemoryShort."""
 
         def measure(weights: Weights, normed: mx.array, targets: mx.array) -> mx.array:
-            return fused_head.logprobs(normed, weights[self._model.head], targets, temperature, frozen=True)
+            return self._logprobs(weights, normed, targets, temperature, frozen=True)
 
         return self._measure(texts, measure)
 
@@ -162,8 +210,7 @@ class MlxPolicy:
 
     def _make_critic(self) -> None:
         """Create the value head (D -> 1). It is zero at first, so its estimates are 0."""
-        width = self._model.configuration.hidden_size
-        self._critic = {CRITIC[0]: mx.zeros((1, width)), CRITIC[1]: mx.zeros((1,))}
+        self._critic = {CRITIC[0]: mx.zeros((1, self._model.hidden_size)), CRITIC[1]: mx.zeros((1,))}
 
     def _working_weights(self) -> Weights:
         return self._model.working_weights(self._frozen | self._trained)
@@ -178,14 +225,6 @@ class MlxPolicy:
                 return self._learn(pieces, params, gradient)
 
         return gradient, *self._batch_size.learn(batches, gradient.clear, some)
-
-    def _final_states(
-        self, weights: Weights, texts: Sequence[TokenizedGroup], *, learning: bool = False
-    ) -> tuple[Packing, mx.array]:
-        """The layout, and the normed hidden states (N, D) that predict the completion tokens."""
-        packing = Packing([group_row(text) for text in texts])
-        hidden = self._model.hidden(weights, packing.tokens, packing.positions, packing.attend, learning=learning)
-        return packing, self._model.final_norm(weights, hidden[packing.sources])
 
     def _learn(self, batches: Sequence[TrainingGroup], params: StepParams, gradient: Weights) -> tuple[float, float]:
         """Add the gradient of some groups to `gradient`; return their loss and clip fraction."""
@@ -208,8 +247,7 @@ class MlxPolicy:
             {**self._frozen, **{name: array for name, array in learned.items() if name not in CRITIC}}
         )
         packing, normed = self._final_states(weights, batches, learning=True)
-        head = weights[self._model.head]
-        logp = fused_head.logprobs(normed, head, packing.targets, params.temperature, frozen=bool(self._frozen))
+        logp = self._logprobs(weights, normed, packing.targets, params.temperature, frozen=bool(self._frozen))
         known = [batch.old_logp for batch in batches if batch.old_logp is not None]  # all of them have one, or none
         old = _concatenate(known) if known else mx.stop_gradient(logp)  # a round of one step: ratio 1
         if known and params.ratio == "sequence":
@@ -228,6 +266,28 @@ class MlxPolicy:
             loss = loss + params.value_share * miss
         cut = (is_clipped(mx.stop_gradient(logp), old, advantage, params.clip) * weight).sum()
         return loss, cut
+
+
+class MlxPolicy(BaseMlxPolicy):
+    """A model that the fast path computes, over packed groups."""
+
+    _model: MlxModel
+
+    def _open_model(self, folder: Path) -> MlxModel:
+        return MlxModel(folder, self.training)
+
+    def _decoding_batch(self, weights: Weights, prompts: Sequence[Ids], group_size: int, params: SamplingParams) -> DecodingBatch:
+        return MlxDecodingBatch(self._model, weights, prompts, group_size, params)
+
+    def _final_states(
+        self, weights: Weights, texts: Sequence[TokenizedGroup], *, learning: bool = False
+    ) -> tuple[Packing, mx.array]:
+        packing = Packing([group_row(text) for text in texts])
+        hidden = self._model.hidden(weights, packing.tokens, packing.positions, packing.attend, learning=learning)
+        return packing, self._model.final_norm(weights, hidden[packing.sources])
+
+    def _logprobs(self, weights: Weights, normed: mx.array, targets: mx.array, temperature: float, *, frozen: bool) -> mx.array:
+        return fused_head.logprobs(normed, weights[self._model.head], targets, temperature, frozen=frozen)
 
 
 def _value_estimates(critic: Weights, normed: mx.array) -> mx.array:

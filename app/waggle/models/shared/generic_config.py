@@ -3,6 +3,7 @@
 transformers is imported here, and only for a model that the fast path does not compute: it takes a second and 150 MB.
 """
 
+import importlib.util
 import math
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import msgspec
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import model_config, quantised, weight_files
-from waggle.models.shared.model_config import ModelConfig, NotOnFastPathError
+from waggle.models.shared import mlx_lm_config, model_config, quantised, weight_files
+from waggle.models.shared.apple_silicon import is_apple_silicon
+from waggle.models.shared.mlx_lm_settings import NotInMlxLmError
+from waggle.models.shared.model_config import CountedConfig, ModelConfig, NotOnFastPathError
 
 # Settings of a stranger's config.json that choose code or outputs. The numbers of the model do not depend on them.
 IGNORED = frozenset(
@@ -24,25 +27,27 @@ IGNORED = frozenset(
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 
 
-class GenericConfig(ModelConfig, frozen=True, kw_only=True):
-    """`counted` is the number of weights: from the headers of the weight files, or about that before they are downloaded."""
-
-    counted: int
-
-    @property
-    def number_of_weights(self) -> int:
-        return self.counted
-
-    def bytes_per_layer(self, size: int) -> int:
-        """See `ModelConfig`. transformers keeps more than the fast path: norms in fp32, and queries before their rotation."""
-        return size * (14 * self.hidden_size + 3 * self.intermediate_size)
+class GenericConfig(CountedConfig, frozen=True, kw_only=True):
+    """A model that transformers computes."""
 
 
-def read_any(folder: Path) -> ModelConfig:
-    """The configuration of a model for the fast path, or else for transformers. Raises ModelError."""
+def read_any(folder: Path, *, mlx: bool | None = None) -> ModelConfig:
+    """The configuration of a model for the fast path, or else for mlx-lm, or else for transformers. Raises ModelError.
+
+    `mlx` says whether MLX computes; by default it does on Apple Silicon. What mlx-lm quantised is read in any case.
+    """
+    if mlx_lm_config.is_packed(model_config.table_of(folder)):
+        return mlx_lm_config.read(folder)
     try:
         return model_config.read(folder)
     except NotOnFastPathError:
+        if not (is_apple_silicon() if mlx is None else mlx):
+            return read(folder)
+    try:
+        return mlx_lm_config.read(folder)
+    except NotInMlxLmError:
+        if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
+            raise
         return read(folder)
 
 

@@ -24,16 +24,22 @@ DESCRIBED = ("general.base_model.0.repo_url", "general.source.huggingface.reposi
 def require_plain(folder: Path, table: dict[str, Any]) -> None:
     """Raise ModelError if config.json, whose content is `table`, is of a quantised model."""
     if table.get("quantization_config") or table.get("quantization"):
-        raise _refusal("Waggle does not train quantised models.", _from_card(folder) or _from_config(table))
+        raise ModelError("Waggle does not train quantised models.", advice(made_from(folder, table)))
 
 
 def refuse_gguf(path: Path) -> ModelError:
     """The error for a GGUF file."""
-    return _refusal(f"{path.name} is a GGUF file: a quantised model to chat with.", _from_gguf(path))
+    return ModelError(f"{path.name} is a GGUF file: a quantised model to chat with.", advice(_from_gguf(path)))
 
 
-def _refusal(title: str, name: str) -> ModelError:
-    return ModelError(title, f"Choose {name}, which it was made from." if name else "Choose the model that it was made from.")
+def made_from(folder: Path, table: dict[str, Any]) -> str:
+    """The name of the model that a quantised one was made from; empty if neither its card nor config.json, `table`, names one."""
+    return _from_card(folder) or _name(table.get("_name_or_path"))
+
+
+def advice(name: str) -> str:
+    """What to choose instead of a model that was made from the model of this name, which may be empty."""
+    return f"Choose {name}, which it was made from." if name else "Choose the model that it was made from."
 
 
 def _from_card(folder: Path) -> str:
@@ -46,10 +52,6 @@ def _from_card(folder: Path) -> str:
     front = card[3:].partition("\n---")[0] if card.startswith("---") else ""
     named = re.search(r"^base_model:[ \t]*(?:\n\s*-\s*)?[\"']?([^\s\"']+)", front, re.MULTILINE)
     return _name(named[1]) if named else ""
-
-
-def _from_config(table: dict[str, Any]) -> str:
-    return _name(table.get("_name_or_path"))
 
 
 def _from_gguf(path: Path) -> str:

@@ -18,6 +18,7 @@ from waggle.models.shared.model_config import ANOTHER, EMBEDDING, HEAD, table_in
 
 Array = NDArray[np.float32]
 STORED: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
+PACKED: dict[str, np.dtype[Any]] = {"U32": np.dtype("<u4"), "U8": np.dtype("u1")}  # numbers of quantised weights
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"  # one file, or the index of several
 File = Annotated[str, msgspec.Meta(pattern=r"^[\w-][\w.-]*\.safetensors\Z")]  # no path: strangers wrote the index
 LARGEST_HEADER = 1 << 25  # bytes; the header of a file with a hundred thousand arrays is a third of that
@@ -40,9 +41,10 @@ class StoredArray:
 
         Without mmap: the system kills a process that reads a mapped file which another one truncates.
         """
-        if self.precision not in STORED:
+        precision = (STORED | PACKED).get(self.precision)
+        if precision is None:
             raise SafetensorError(f"weights in {self.precision}")
-        values = np.fromfile(self.path, STORED[self.precision], math.prod(self.shape), offset=self.offset)
+        values = np.fromfile(self.path, precision, math.prod(self.shape), offset=self.offset)
         if values.size != math.prod(self.shape):
             raise SafetensorError(f"{self.path.name} became shorter")
         return values.reshape(self.shape)

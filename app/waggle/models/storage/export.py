@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from waggle.core.errors import ExportError
 from waggle.models.shared import generic_config, lora, model_config, weight_files
 from waggle.models.shared.generic_config import GenericConfig
+from waggle.models.shared.mlx_lm_config import MlxLmConfig
 from waggle.models.shared.training_mode import ADAPTED
 from waggle.models.storage import adapter_export, gguf_export
 from waggle.models.storage.checkpoint import ADAPTERS, CheckpointState
@@ -90,7 +91,13 @@ def require_free(folder: Path) -> None:
 
 def _write_model(trained: ExportSource, folder: Path) -> None:
     """Write the weights, and the configuration with their precision."""
-    if isinstance(generic_config.read_any(trained.base), GenericConfig):
+    configuration = generic_config.read_any(trained.base)
+    if isinstance(configuration, MlxLmConfig):
+        from waggle.models.storage import mlx_export
+
+        mlx_export.write_model(trained.base, trained.checkpoint, folder, adapted=trained.saved.method in ADAPTED)
+        return
+    if isinstance(configuration, GenericConfig):
         from waggle.models.storage import generic_export
 
         generic_export.write_model(trained.base, trained.checkpoint, folder, adapted=trained.saved.method in ADAPTED)
