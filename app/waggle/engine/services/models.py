@@ -18,6 +18,7 @@ from msgspec import structs
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, ExportError, ModelError, VerifierError
+from waggle.core.model_reference import NAME
 from waggle.core.settings import ModelSettings, Settings, Value
 from waggle.engine.runtime import model_source
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
@@ -191,7 +192,7 @@ def _downloaded_models(cache: Path) -> list[ModelSettings]:
     for folder in cache.glob("*/*"):
         if folder.is_dir():
             names.add(f"{folder.parent.name}/{folder.name.removeprefix(hub_cache.UNFINISHED)}")
-    return [ModelSettings(name=name) for name in sorted(names) if hub_download.NAME.fullmatch(name)]
+    return [ModelSettings(name=name) for name in sorted(names) if NAME.fullmatch(name)]
 
 
 def _display_name(chosen: ModelSettings) -> str:

@@ -24,6 +24,7 @@ import msgspec
 
 from waggle.core import paths, resumable_download
 from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
+from waggle.core.model_reference import NAME
 from waggle.models import tokenizer_conversion
 from waggle.models.shared import generic_config
 from waggle.models.shared.weight_files import INDEX, WEIGHTS
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     import httpx2
     from huggingface_hub import ModelInfo
 
-NAME = re.compile(r"([A-Za-z0-9][\w.-]*)/([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w.-]*))?", re.ASCII)
 WORDS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 NEEDED = ("config.json", tokenizer_conversion.TOKENIZER)
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
