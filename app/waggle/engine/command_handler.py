@@ -82,7 +82,10 @@ class EngineHandler:
                 | commands.RenewIdentity()
             ):  # fmt: skip
                 answers += await self._services.identity.obey(command)
-            case commands.ListModels() | commands.ChooseModel() | commands.RemoveModel() | commands.ExportModel():
+            case (
+                commands.ListModels() | commands.SearchModels() | commands.ChooseModel() | commands.CancelChoice()
+                | commands.RemoveModel() | commands.ExportModel()
+            ):  # fmt: skip
                 answers += await self._services.models.obey(command)
             case commands.PoseQuestion() | commands.AskModel():
                 answers += await self._node("The engine is still starting.").playground.obey(command)

@@ -113,6 +113,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     days: events_identity.DailyTotals | None = None
     since: tuple[events.RoundSummary, ...] = ()  # rounds not in `days`; by their order, as a clock may be set back
     models: events_models.ModelList | None = None
+    hub_results: events_models.HubResults | None = None
+    choice: events_models.ModelChoice | None = None  # under way, or failed
     posed: events_playground.QuestionPosed | None = None
     tried: events_playground.QuestionAnswered | None = None
     offered: events_chat.ChatOffer | None = None
@@ -308,6 +310,10 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, cards=_newest((_card_by_hand(event),), state.cards, state.questions_drawn))
         case events_models.ModelList():
             return replace(state, models=event)
+        case events_models.HubResults():
+            return replace(state, hub_results=event)
+        case events_models.ModelChoice():
+            return replace(state, choice=None if event.stage == "ended" else event)
         case events_models.ModelExported():
             return replace(state, exported=event)
         case events_identity.DailyTotals():

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 WORDS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 NEEDED = ("config.json", tokenizer_conversion.TOKENIZER)
-SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+SHARD = re.compile(r"model(?:\.safetensors)?-\d{5}-of-\d{5}\.safetensors")
 PLAN = "plan.json"
 ROOM = 100_000_000  # bytes that stay free on the disk
 
@@ -58,6 +58,7 @@ class DownloadPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     commit: str
     files: tuple[HubFile, ...]
+    weights: Annotated[int, msgspec.Meta(ge=0)] = 0  # how many numbers, as the hub says; 0: it does not say
 
     @property
     def total(self) -> int:
@@ -96,6 +97,14 @@ def name_and_commit(name: str, cache: Path) -> str:
 def is_begun(name: str, cache: Path) -> bool:
     """Whether a download has started. Raises ModelError for a wrong name."""
     return (model_of(name, cache).unfinished / PLAN).is_file()
+
+
+def planned_weights(folder: Path) -> int:
+    """How many weights the model of a download has, before they have arrived; 0 if that is not known."""
+    try:
+        return msgspec.json.decode((folder / PLAN).read_bytes(), type=DownloadPlan).weights
+    except (OSError, *UNREADABLE):  # no download of ours
+        return 0
 
 
 def fetch(
@@ -269,6 +278,11 @@ def plan_of(info: "ModelInfo") -> DownloadPlan:
     shards = sorted(name for name in there if SHARD.fullmatch(name)) if INDEX in there else []
     weights = [WEIGHTS] if WEIGHTS in there else [INDEX, *shards] if shards else []
     if not weights:
+        if any(name.lower().endswith(".gguf") for name in there):
+            raise ModelError(
+                f"{info.id} is in GGUF, a form for chatting that cannot be trained.",
+                "Choose the model that it was made from: its page on the hub names it.",
+            )
         pickled = any(name.endswith((".bin", ".pt", ".pth")) for name in there)
         why = "only as pickles, which can run any code on the computer that reads them" if pickled else "nowhere"
         raise ModelError(f"{info.id} has its weights {why}.", "Choose a model with .safetensors files.")
@@ -276,7 +290,12 @@ def plan_of(info: "ModelInfo") -> DownloadPlan:
         raise ModelError(f"{info.id} has no {name}.", "Choose a complete transformers model.")
     words = WORDS if tokenizer_conversion.TOKENIZER in there else (*WORDS, *tokenizer_conversion.FILES)
     names = [name for name in words if name in there] + weights
-    return DownloadPlan(_require(info.sha, info.id), tuple(_file_of(there[name], info.id) for name in names))
+    return DownloadPlan(_require(info.sha, info.id), tuple(_file_of(there[name], info.id) for name in names), _weights_of(info))
+
+
+def _weights_of(info: "ModelInfo") -> int:
+    total = getattr(info.safetensors, "total", 0)
+    return total if isinstance(total, int) and 0 < total < 1 << 50 else 0  # more is a mistake
 
 
 def missing(names: set[str]) -> list[str]:
