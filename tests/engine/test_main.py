@@ -233,7 +233,7 @@ async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_befo
     assert code == 0
     assert trained == ["/nowhere", ""]
     assert warned.title.startswith("There is no model in /nowhere")
-    assert warned.advice == "The starter is trained instead. Choose another on the page Swarms, under Models."
+    assert warned.advice == "The starter is trained instead. Choose another on the page Models."
     assert settings.read(tmp_path / "settings.toml").model == ModelSettings(), "there is no line to be removed"
 
 

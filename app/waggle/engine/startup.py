@@ -98,7 +98,7 @@ class PreparedNode:
     opened: OpenedPolicy
     saver: round_saver.RoundSaver
     limits: ResourceLimits
-    fit_sentence: Callable[[Path], str]  # see model_fit.fit_sentence
+    machine: DeviceCapacity
 
 
 async def prepare_node(
@@ -186,7 +186,7 @@ async def prepare_node(
         opened=opened,
         saver=saver,
         limits=ResourceLimits(gate, opened, swarm.limit, saver.flush),
-        fit_sentence=partial(model_fit.fit_sentence, machine, chosen),
+        machine=machine,
     )
     publisher.publish(_ready_event(prepared, identity, charter, STARTER_NOTE if is_starter else fit.sentence, form))
     return prepared

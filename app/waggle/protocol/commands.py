@@ -176,8 +176,8 @@ class SearchModels(Command, frozen=True, kw_only=True, tag=True):
 class ChooseModel(Command, frozen=True, kw_only=True, tag=True):
     """Train another model: one of the hub by `name`, after a download if necessary; one in a `folder`; or else the starter.
 
-    The model is checked, and downloaded if necessary, while the present one is trained: see the event ModelChoice. Then the engine
-    restarts, and continues that model's training. A choice takes the place of one whose download is under way.
+    The model is checked, and downloaded if necessary, while the present one is trained: see the event ModelChoice. Then the
+    engine restarts, and continues that model's training. A choice takes the place of one whose download is under way.
     """
 
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""

@@ -184,11 +184,12 @@ def apply(state: State, event: AnyEvent) -> State:
         case events.SettingsChanged():
             return replace(moved, settings=event.settings, after_restart=event.after_restart)
         case events.EngineFailed():
-            return replace(moved, phase="problem", phase_since=event.at, problem=event, stage=None)
+            return replace(moved, phase="problem", phase_since=event.at, problem=event, stage=None, choice=_settled_choice(state))
         case events.EngineStopped():
-            return replace(moved, phase="stopped", phase_since=event.at, stage=None)
+            return replace(moved, phase="stopped", phase_since=event.at, stage=None, choice=_settled_choice(state))
         case events.EngineGone():
-            return replace(_without_engine(moved), phase="problem", phase_since=event.at, gone=event)
+            gone = replace(_without_engine(moved), choice=_settled_choice(state))
+            return replace(gone, phase="problem", phase_since=event.at, gone=event)
         case events.Warned():
             return replace(moved, warnings=(event, *state.warnings)[:WARNINGS])
         case events.CheckpointSetAside():
@@ -369,6 +370,11 @@ def _without_engine(state: State) -> State:
         down=0.0, invite=None, looked=None, cards=tuple(cards),
         peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
     )  # fmt: skip
+
+
+def _settled_choice(state: State) -> events_models.ModelChoice | None:
+    """The choice of a model after the engine's process has ended: a download ended with it, a failure is still true."""
+    return state.choice if state.choice is not None and state.choice.stage == "failed" else None
 
 
 def _local_card(group: events.ShownGroup, number: int, at: float, blank: tuple[events.ShownCompletion, ...]) -> Card:

@@ -1,4 +1,4 @@
-"""Checks a model before it takes the place of the one in training: first what is known before a download, then its whole folder."""
+"""Checks a model before it takes the place of the one in training: what is known before a download, then its whole folder."""
 
 from pathlib import Path
 
@@ -29,7 +29,10 @@ def check_configuration(folder: Path, machine: DeviceCapacity, chosen: Settings)
 
 
 def check_folder(folder: Path, machine: DeviceCapacity, chosen: Settings) -> None:
-    """Raise ModelError if a folder has no complete model that can be trained here: configuration, tokenizer, headers of weights."""
+    """Raise ModelError if a folder has no complete model that can be trained here.
+
+    Reads its configuration, its tokenizer with the chat template, and the headers of its weights.
+    """
     model = configuration_of(folder)
     model_fit.fit_model(machine, model, chosen)
     tokenizer.load(folder, rows=model.vocab_size)

@@ -86,6 +86,14 @@ def verdict(machine: DeviceCapacity, chosen: Settings, model: ModelConfig) -> Fi
     return FitVerdict(fit.sentence, fit.fits, roomy, fit.answers_an_hour)
 
 
+def too_large(machine: DeviceCapacity, weights: int) -> str:
+    """Why a model with so many weights can never fit, if it cannot: they alone need too much memory. Else empty."""
+    least = memory_fit.PROGRAM_BYTES + memory_fit.BYTES["bfloat16"] * weights
+    if least <= machine.free * memory_fit.USABLE_SHARE:
+        return ""
+    return f"This model does not fit: its weights alone need {least / 1e9:.1f} GB, and {machine.free / 1e9:.1f} GB are free."
+
+
 def suggestions(machine: DeviceCapacity, chosen: Settings) -> list[tuple[SuggestedModel, FitVerdict]]:
     """The models that Waggle suggests, smallest first, each with whether it fits."""
     return [(model, verdict(machine, chosen, model.configuration)) for model in suggested_models()]

@@ -51,14 +51,16 @@ async def find_model(
     """Find the model's folder, and download the model first if necessary. Raises ModelMissing, and Stopped once `stopped` is set.
 
     For `checkpoints` see `folder_of`. `examine` may refuse a model when only its configuration is here. `limit` returns the bytes
-    a second that are allowed now (0: no limit); `commit` is the revision to download (see `hub_download.fetch`). `report` gets the
-    progress in the downloading thread; without it, the engine's start shows it. A closed gate suspends the download. If the hub is
-    away in the middle of a download, wait for it; before the first byte, wait only if `patient`.
+    a second that are allowed now (0: no limit); `commit` is the revision to download (see `hub_download.fetch`). `report` gets
+    the progress in the downloading thread; without it, the engine's start shows it. A closed gate suspends the download. If the
+    hub is away in the middle of a download, wait for it; before the first byte, wait only if `patient`.
     """
     try:
         if not chosen.name or is_here(chosen.name):
             return folder_of(chosen, checkpoints)
-        return await _download(chosen, publisher, gate, stopped, examine, limit=limit, patient=patient, commit=commit, report=report)
+        return await _download(
+            chosen, publisher, gate, stopped, examine, limit=limit, patient=patient, commit=commit, report=report
+        )
     except ModelError as error:
         raise ModelMissing(error.title, error.advice) from error
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TASKS = ("text-generation", "image-text-to-text", "any-to-any", "")  # of models that write text; not every page names one
 FORM = "safetensors"  # the only one that Waggle reads
 MOST, LOOKED_AT = 20, 60  # results, and models that the hub sends for them
-SIZES: Mapping[str, int] = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U32": 4, "I16": 2, "U16": 2}  # else 1 byte
+BYTES: Mapping[str, int] = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U32": 4, "I16": 2, "U16": 2}  # else 1
 EXPANDED = ("config", "downloads", "gated", "pipeline_tag", "safetensors", "tags")
 SECONDS = 10.0  # to wait for the hub
 LONGEST_LICENCE = 40  # characters
@@ -44,11 +44,17 @@ def search(words: str, *, endpoint: str | None = None) -> tuple[HubModel, ...]:
     Raises HubUnavailable, and ModelError for answers that are not the hub's.
     """
     import httpx2
-    from huggingface_hub import ModelInfo, constants, errors
+    from huggingface_hub import constants, errors
     from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
     require_usable_proxy(ModelError)
-    query = {"search": words, "filter": FORM, "sort": "downloads", "limit": LOOKED_AT, "expand": EXPANDED}
+    query: dict[str, str | int | tuple[str, ...]] = {
+        "search": words,
+        "filter": FORM,
+        "sort": "downloads",
+        "limit": LOOKED_AT,
+        "expand": EXPANDED,
+    }
     try:
         response = get_session().get(
             f"{endpoint or constants.ENDPOINT}/api/models",
@@ -57,7 +63,7 @@ def search(words: str, *, endpoint: str | None = None) -> tuple[HubModel, ...]:
             timeout=SECONDS,
         )
         hf_raise_for_status(response)
-        return tuple(islice(_suitable(ModelInfo(**item) for item in response.json()), MOST))
+        return tuple(islice(_suitable(map(_info, response.json())), MOST))
     except errors.HfHubHTTPError as error:
         status = error.response.status_code
         kind = HubUnavailable if status >= 500 or status == 429 else ModelError
@@ -68,6 +74,12 @@ def search(words: str, *, endpoint: str | None = None) -> tuple[HubModel, ...]:
         raise ModelError(
             "What answered is not the hub.", "Does this network ask you to log in first? Open a page in your browser."
         ) from error
+
+
+def _info(item: dict[str, Any]) -> "ModelInfo":
+    from huggingface_hub import ModelInfo
+
+    return ModelInfo(**item)  # type: ignore[no-untyped-call]
 
 
 def _suitable(models: Iterable["ModelInfo"]) -> Iterable[HubModel]:
@@ -85,7 +97,7 @@ def _model_of(info: "ModelInfo") -> HubModel:
         licence=licence[:LONGEST_LICENCE],
         gated=bool(info.gated),
         weights=sum(counts.values()),
-        size=sum(SIZES.get(precision, 1) * count for precision, count in counts.items()),
+        size=sum(BYTES.get(precision, 1) * count for precision, count in counts.items()),
         downloads=_positive(info.downloads),
         quantised=isinstance(info.config, dict) and bool(info.config.get("quantization_config")),
     )
