@@ -22,7 +22,7 @@ APP, BOOKS = ROOT / "app/waggle", ROOT / "resources/language"
 GUI = APP / "gui"
 NOT_TOLD = {
     APP / "practice",
-    *(APP / f"cli/{name}.py" for name in ("ctl", "joining", "main", "options", "outcome", "race", "swarm", "window")),
+    *(APP / f"cli/{name}.py" for name in ("ctl", "joining", "main", "model", "options", "outcome", "race", "swarm", "window")),
 }  # the texts of these appear only in terminals
 TELLS = re.compile(r"Error$|^MemoryShort$|^Warned$|^EngineFailed$|^CommandRefused$|^_tell_failure$")
 SENTENCE = re.compile(r"(?<=\.)\s+")

@@ -26,11 +26,11 @@ def parse(words: str) -> ModelSettings:
         raise ModelError("This names no model.", WHAT_IT_TAKES)
     if plain.lower().startswith("file:"):
         return _of_path(_path_of_url(plain))
-    if (address := _hub_address(plain)) is not None:
+    if (address := hub_address(plain)) is not None:
         return _of_address(address)
     if "://" in plain:
         raise ModelError("This address is not of the model hub.", WHAT_IT_TAKES)
-    if OWN_PATH.match(plain) or _is_model_file(plain):
+    if OWN_PATH.match(plain) or is_model_file(plain):
         return _of_path(plain)
     if NAME.fullmatch(plain):
         return _of_name(plain)
@@ -41,7 +41,7 @@ def is_reference(words: str) -> bool:
     """Whether the words are meant to name one model, rather than to be searched for. `parse` may still refuse them."""
     plain = _unquoted(words.strip())
     named = bool(NAME.fullmatch(plain) or OWN_PATH.match(plain)) or "://" in plain or plain.lower().startswith("file:")
-    return named or _hub_address(plain) is not None or _is_model_file(plain)
+    return named or hub_address(plain) is not None or is_model_file(plain)
 
 
 def _unquoted(words: str) -> str:
@@ -50,8 +50,8 @@ def _unquoted(words: str) -> str:
     return words
 
 
-def _hub_address(words: str) -> str | None:
-    """The path of an address of the hub, without a slash at its beginning; None for anything else."""
+def hub_address(words: str) -> str | None:
+    """The path in an address of the hub, such as OWNER/NAME; None for anything else."""
     try:
         parts = urlsplit(words if "://" in words else f"https://{words}")
         is_of_hub = parts.scheme in ("http", "https") and parts.hostname in HUBS
@@ -87,10 +87,11 @@ def _of_path(path: str) -> ModelSettings:
     kind = PureWindowsPath if "\\" in path or re.match(r"[A-Za-z]:", path) else PurePosixPath
     if path.lower().endswith(".gguf"):
         raise _gguf_error(kind(path).name)
-    return ModelSettings(folder=str(kind(path).parent if _is_model_file(path) else kind(path)))
+    return ModelSettings(folder=str(kind(path).parent if is_model_file(path) else kind(path)))
 
 
-def _is_model_file(path: str) -> bool:
+def is_model_file(path: str) -> bool:
+    """Whether a path is of one of the files that models consist of, by its name."""
     lower = path.lower()
     return lower.endswith((*WEIGHT_ENDINGS, ".gguf")) or re.split(r"[/\\]", lower)[-1] in OTHER_FILES
 

@@ -43,6 +43,14 @@ class ModelOffer(msgspec.Struct, frozen=True, kw_only=True):
     fit: str = ""
 
 
+def read_first_model(line: bytes) -> ModelOffer | None:
+    """The model that `waggle model first` offers in a line of JSON; None for null, and for what is no such line."""
+    try:
+        return msgspec.json.decode(line, type=ModelOffer | None)
+    except (msgspec.DecodeError, UnicodeDecodeError):  # a warning of a library
+        return None
+
+
 class ModelList(Event, frozen=True, kw_only=True, tag="ModelsTold"):
     models: tuple[ModelDetails, ...]
     cache: str  # folder of the models of the hub
