@@ -79,10 +79,12 @@ class OfferCard(QFrame):
         gated = as_widget(
             row(Icon(theme, "lock", "text_soft", 14), (text(theme, tr("Needs a free account of the hub"), "small", "soft"), 1))
         )
-        gated.setVisible(offer.gated)
+        if not offer.gated:  # never show what has no parent yet: it would be a window
+            gated.hide()
         set_tip(gated, tr("Accept its licence on huggingface.co, then store a token of your account with `waggle token`."))
         good_at = text(theme, tr(offer.good_at), "body", wrap=True)
-        good_at.setVisible(bool(offer.good_at))
+        if not offer.good_at:
+            good_at.hide()
         self._act = Button(theme, "", small=True)
         self._act.clicked.connect(lambda: self.chosen.emit(offer.name))
         head = as_widget(row((ElidedLabel(theme, offer_title(offer), "heading"), 1), self._chip))

@@ -36,7 +36,8 @@ class ModelField(QWidget):
         self._act = Button(theme, tr("Search"))
         self._act.clicked.connect(self._submit)
         self.folder = Button(theme, tr("Open a folder"))
-        self.folder.setVisible(here)
+        if not here:
+            self.folder.hide()
         self._message = text(theme, "", "small", "soft", wrap=True)
         self._message.hide()
         self.setLayout(column(row((self.edit, 1), self._act, self.folder), self._message, gap=6))

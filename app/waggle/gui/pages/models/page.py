@@ -147,7 +147,6 @@ class ModelsPage(Page):
         """Query the models again: training may have changed them while the page was hidden."""
         super().showEvent(event)
         self._listed_for = None
-        self.show_state(self._state, 0.0)
 
     def go_to_search(self) -> None:
         self._field.edit.setFocus()
@@ -213,10 +212,13 @@ class ModelsPage(Page):
             self._results, self._search_id = state.hub_results, ""
             self._field.say("")
         results = self._results
-        if results is not None:
+        offers = results.models if results is not None else ()
+        if results is None:
+            self._hub.show_offers("", "", ())
+        else:
             none = tr("The hub has no model for texts with such a name whose weights Waggle can read.")
             title = tr("On the hub: %1").replace("%1", one_line(results.words))
-            self._hub.show_offers(title, "" if results.models else none, results.models)
+            self._hub.show_offers(title, "" if offers else none, offers)
         self._hub.setVisible(results is not None)
         here = {model.name: model for model in state.models.models if model.name} if state.models else {}
         suggested = [offer for offer in (state.models.suggested if state.models else ()) if offer.name not in here]
@@ -224,8 +226,8 @@ class ModelsPage(Page):
         self._suggested.show_offers(tr("Good models to begin with"), line, suggested)
         self._suggested.setVisible(bool(suggested))
         coming = state.choice.name if state.choice is not None and state.choice.stage != "failed" else ""
-        offers = zip((*self._hub.cards, *self._suggested.cards), (*(results.models if results else ()), *suggested), strict=True)
-        for offer_card, offer in offers:
+        pairs = zip((*self._hub.cards, *self._suggested.cards), (*offers, *suggested), strict=True)
+        for offer_card, offer in pairs:
             offer_card.show_offer(offer, here.get(offer.name), coming=offer.name == coming, why_not=why_not)
 
     def _search(self, words: str) -> None:
