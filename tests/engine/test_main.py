@@ -47,7 +47,13 @@ async def process(tmp_path):
     publisher = EventPublisher(home.events)
     live_settings = LiveSettings(home.settings, (), publisher)
     yield main.ProcessResources(
-        home, live_settings, publisher, CommandQueue(), MemoryBackoff(home, ""), PauseRequest(), UndoLog(),
+        home,
+        live_settings,
+        publisher,
+        CommandQueue(),
+        MemoryBackoff(home, ""),
+        PauseRequest(),
+        UndoLog(),
         ChoiceDownload(publisher),
     )
     publisher.close()
