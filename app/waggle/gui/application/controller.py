@@ -249,7 +249,7 @@ class Controller(QObject):
     def _download_model(self) -> None:
         """Choose the model of the first start, now that an engine runs: it trains the starter until the model is here."""
         name, self._model = self._model, ""
-        self.send(ChooseModel(id=new_id(), name=name))
+        self.window.commanded.emit(ChooseModel(id=new_id(), name=name))
         words = tr("%1 is being downloaded. Until it is here, you train the starter: see the page Models.")
         self.window.notices.show(words.replace("%1", name), "gather")
 
