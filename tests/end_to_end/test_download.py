@@ -95,5 +95,5 @@ def test_a_chosen_model_is_downloaded_while_the_present_one_trains_and_a_kill_in
             assert engine.wait(events.Ready, 120, lambda event: event.round == 0).model == "starter 0.8M"
             engine.wait_round(0, 120)
             assert engine.end() == 0
-        again = [request for request in hub.requests if "/cdn/" in request.path][-1]
-        assert again.range == f"bytes={4 * PIECE}-", "the first part was not downloaded again"
+        last_request = [request for request in hub.requests if "/cdn/" in request.path][-1]
+        assert last_request.range == f"bytes={4 * PIECE}-", "the first part was not downloaded again"

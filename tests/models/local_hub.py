@@ -150,8 +150,8 @@ class _Answer(BaseHTTPRequestHandler):
             if words in name.lower() and tags <= set(self._facts(name)["tags"]) and name not in self.hub.private
         ]
         fitting.sort(key=lambda model: -model[query["sort"][0]])
-        shown = {"_id", "id", *query.get("expand", [])}
-        self._json([{key: model[key] for key in model if key in shown} for model in fitting[: int(query["limit"][0])]])
+        fields = {"_id", "id", *query.get("expand", [])}
+        self._json([{key: model[key] for key in model if key in fields} for model in fitting[: int(query["limit"][0])]])
 
     def _facts(self, repository: str) -> dict[str, Any]:
         files = self.hub.repositories[repository]

@@ -50,7 +50,7 @@ LONG = "a rather long name of a model that Ada trained herself"
 MINE = ModelDetails(kind="folder", folder=f"/home/ada/models/{LONG}", bytes=988_000_000)
 FRESH = ModelList(models=(STARTER,), cache="/cache", free=212_000_000_000, suggested=model_offers.suggested(LAPTOP, Settings()))
 USED = ModelList(models=(STARTER, TRAINED, PARTIAL, MINE), cache="/cache", free=62_800_000_000, suggested=FRESH.suggested)
-FOUND = HubResults(words="qwen3", models=(
+RESULTS = HubResults(words="qwen3", models=(
     ModelOffer(name=QWEN, licence="apache-2.0", weights=751_632_384, bytes=1_503_264_768, downloads=9_412_330),
     ModelOffer(name="Qwen/Qwen3-8B", licence="apache-2.0", weights=8_190_735_360, bytes=16_381_470_720, downloads=4_800_112,
                fits=False, fit="This model does not fit: its weights alone need 17.0 GB, and 9.0 GB are free."),
@@ -114,7 +114,7 @@ STATES: Mapping[str, tuple[Sequence[AnyEvent], Callable[[ModelsPage], None], Seq
     "large": ((FRESH, LARGE), _nothing, ()),
     "unknown": ((FRESH, UNKNOWN), _nothing, ()),
     "searching": ((FRESH,), _typed("qwen3"), ()),
-    "results": ((FRESH,), _typed("qwen3"), (FOUND,)),
+    "results": ((FRESH,), _typed("qwen3"), (RESULTS,)),
     "none": ((FRESH,), _typed("bumblebee"), (HubResults(words="bumblebee", models=()),)),
     "wrong": ((FRESH,), _typed("https://example.org/model"), ()),
     "gguf": ((FRESH,), _typed("~/Downloads/Qwen3-0.6B-Q4_K_M.gguf"), ()),

@@ -71,7 +71,7 @@ class Engine:
         return lambda: None
 
     @property
-    def shown(self) -> ModelChoice | None:
+    def current_choice(self) -> ModelChoice | None:
         choice = self.publisher.state.choice
         return replace(choice, seq=0, at=0.0) if choice else None
 
@@ -112,14 +112,14 @@ async def test_the_present_model_is_let_go_only_once_the_chosen_one_is_here_and_
     coming = await engine.until(arrived(4 * PIECE))
     assert (coming.name, coming.stage) == (NAME, "downloading")
     assert coming.total > coming.done
-    assert engine.shown == coming
+    assert engine.current_choice == coming
     assert engine.restarts == engine.changes == []
     hub.released.set()
     await engine.until(ended)
     assert [event.stage for event in engine.published][-2:] == ["checking", "ended"]
     assert engine.restarts == [f"Going on with {NAME}."]
     assert engine.changes == [{"model.name": NAME, "model.folder": None}]
-    assert engine.shown is None
+    assert engine.current_choice is None
 
 
 async def test_a_cancelled_download_costs_nothing_and_goes_on_where_it_was(engine: Engine, hub: Hub) -> None:
@@ -130,13 +130,13 @@ async def test_a_cancelled_download_costs_nothing_and_goes_on_where_it_was(engin
     assert engine.published[-1].stage == "ended"
     assert engine.restarts == engine.changes == []
     hub.released.set()
-    asked = len(hub.requests)
+    before = len(hub.requests)
     engine.published.clear()
     await engine.choose(name=NAME)
     await engine.until(ended)
     assert engine.restarts == [f"Going on with {NAME}."]
-    (again,) = [request for request in hub.requests[asked:] if "/cdn/" in request.path]
-    assert again.range.startswith("bytes="), "what had arrived was kept"
+    (second_request,) = [request for request in hub.requests[before:] if "/cdn/" in request.path]
+    assert second_request.range.startswith("bytes="), "what had arrived was kept"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ async def test_what_cannot_be_trained_here_is_refused_before_its_weights_come(
     failed = await engine.until(ended)
     assert failed.stage == "failed"
     assert title in failed.title
-    assert engine.shown == failed, "the page shows it"
+    assert engine.current_choice == failed, "the page shows it"
     assert not hub.requests_for(WEIGHTS)
     assert engine.restarts == engine.changes == []
 

@@ -56,10 +56,10 @@ def test_a_model_that_needs_an_account_or_is_quantised_says_so(hub):
     add(hub, "bees/gated")
     hub.gated.add("bees/gated")
     add(hub, "bees/small", config={"model_type": "llama", "quantization_config": {"bits": 4}})
-    found = {model.name: model for model in search("bees", endpoint=hub.endpoint)}
-    assert (found["bees/gated"].gated, found["bees/gated"].quantised) == (True, False)
-    assert (found["bees/small"].gated, found["bees/small"].quantised) == (False, True)
-    assert found["bees/small"].size == 0, "not known"
+    by_name = {model.name: model for model in search("bees", endpoint=hub.endpoint)}
+    assert (by_name["bees/gated"].gated, by_name["bees/gated"].quantised) == (True, False)
+    assert (by_name["bees/small"].gated, by_name["bees/small"].quantised) == (False, True)
+    assert by_name["bees/small"].size == 0, "not known"
 
 
 def test_at_most_so_many_are_shown(hub):

@@ -239,7 +239,7 @@ def test_a_failed_choice_says_why_and_is_tried_again_or_dismissed(models: Models
     assert page._choice._title.words() == "small was not chosen"
     assert page._choice._progress.text() == "The hub has lost a file of bees/small. Choose another revision of it."
     assert page._choice._unchanged.text().startswith("Nothing was lost")
-    page._choice._again.click()
+    page._choice._retry.click()
     assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="bees/small")
     page._choice._close.click()
     window.redraw()
@@ -260,8 +260,8 @@ def test_a_folder_a_file_of_a_model_and_a_hub_address_are_recognised_when_they_a
     folder = tmp_path / "mine"
     shutil.copytree(paths.starter(), folder)
     address = "https://huggingface.co/Qwen/Qwen3-0.6B"
-    for taken in (str(folder), str(folder / "model.safetensors"), str(folder / "config.json"), "/x/y.gguf", address):
-        assert dropped_model([taken]) == taken
+    for item in (str(folder), str(folder / "model.safetensors"), str(folder / "config.json"), "/x/y.gguf", address):
+        assert dropped_model([item]) == item
     for other in (
         ["/x/questions.jsonl"],
         ["/x/photo.png"],

@@ -34,11 +34,11 @@ class ChoiceCard(QFrame):
         self._bar.setAccessibleName(tr("Download of the model"))
         self._cancel = Button(theme, tr("Cancel"), small=True)
         self._cancel.clicked.connect(self.cancelled)
-        self._again = Button(theme, tr("Try again"), small=True)
-        self._again.clicked.connect(lambda: self.repeated.emit(self._choice))
+        self._retry = Button(theme, tr("Try again"), small=True)
+        self._retry.clicked.connect(lambda: self.repeated.emit(self._choice))
         self._close = Button(theme, tr("Dismiss"), "link")
         self._close.clicked.connect(self._dismiss)
-        self._failed = as_widget(row(self._again, 4, self._close, None))
+        self._failed = as_widget(row(self._retry, 4, self._close, None))
         self.setLayout(
             column(
                 row(self._sign, (self._title, 1), self._cancel),
@@ -68,8 +68,8 @@ class ChoiceCard(QFrame):
         self._bar.setValue(round(1000 * choice.done / max(1, choice.total)))
         self._cancel.setVisible(not failed and not starts)
         self._failed.setVisible(failed)
-        self._again.setEnabled(not why_not)
-        self._again.setToolTip(why_not)
+        self._retry.setEnabled(not why_not)
+        self._retry.setToolTip(why_not)
 
     def _dismiss(self) -> None:
         self._dismissed = self._choice
