@@ -18,8 +18,9 @@ from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.first_model_process import FirstModelProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
-from waggle.gui.i18n.formatting import tr
+from waggle.gui.i18n.formatting import tr, tr_sentence
 from waggle.gui.pages.context import EngineHost, PageContext
+from waggle.gui.pages.models.model_words import choice_title
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.pages.welcome.page import WelcomePage
 from waggle.gui.pages.you.data_removal import RemovalScreen
@@ -326,12 +327,21 @@ class Controller(QObject):
                 self.tray.notify(notice.title, notice.words)
         if is_on_screen(self.window) or window_settings.notify_problems:
             self._say_warnings(before)
+            self._say_failed_choice(before)
 
     def _say_warnings(self, before: State) -> None:
         """Show new warnings on any page: a failed choice comes back as a warning, too."""
         for warned in reversed(notifications.recent_warnings(self._shown_state, self._store.now())):
             if warned not in before.warnings:
                 self.window.notices.show(notifications.warning_words(warned))
+
+    def _say_failed_choice(self, before: State) -> None:
+        """A download may fail long after the person left the page Models, which shows why."""
+        choice = self._shown_state.choice
+        if choice is None or choice.stage != "failed" or choice == before.choice or self.window.page == "models":
+            return
+        if self._store.now() - choice.at < notifications.RECENT:  # an older engine sends old ones, too
+            self.window.notices.show(f"{choice_title(choice)}: {tr_sentence(choice.title)}")
 
     def _show_refusal(self, title: str, advice: str, command: str) -> None:
         self.window.show_refusal(title, advice, command)

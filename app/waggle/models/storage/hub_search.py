@@ -21,6 +21,7 @@ MOST, LOOKED_AT = 20, 60  # results, and models that the hub sends for them
 BYTES: Mapping[str, int] = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U32": 4, "I16": 2, "U16": 2}  # else 1
 EXPANDED = ("config", "downloads", "gated", "pipeline_tag", "safetensors", "tags")
 SECONDS = 10.0  # to wait for the hub
+LONGEST_NAME = 200  # characters, as in a command
 LONGEST_LICENCE = 40  # characters
 LARGEST = 1 << 50  # of a number of the hub: more is a mistake
 
@@ -84,7 +85,7 @@ def _info(item: dict[str, Any]) -> "ModelInfo":
 
 def _suitable(models: Iterable["ModelInfo"]) -> Iterable[HubModel]:
     for info in models:
-        if NAME.fullmatch(info.id) and (info.pipeline_tag or "") in TASKS:
+        if len(info.id) <= LONGEST_NAME and NAME.fullmatch(info.id) and (info.pipeline_tag or "") in TASKS:
             yield _model_of(info)
 
 

@@ -215,6 +215,9 @@ def test_a_download_shows_how_far_it_is_and_is_cancelled(models: Models) -> None
         "On its way",
         False,
     )
+    tell(window, replace(coming, name="Qwen/Half"))
+    assert not button_of(page, "Continue the download").isEnabled()
+    tell(window, coming)
     page._choice._cancel.click()
     assert sent[-1] == commands.CancelChoice(id=sent[-1].id)
     known = len(sent)

@@ -169,6 +169,12 @@ class ModelsPage(Page):
         self._say(visible(words), "bad")
         return is_in_view(self._message)
 
+    @property
+    def _coming(self) -> str:
+        """The name of the model that is being downloaded or checked; empty: none."""
+        choice = self._state.choice
+        return choice.name if choice is not None and choice.stage != "failed" else ""
+
     def _list(self) -> None:
         """Query the models once for each engine, each saved round and each choice that has ended."""
         about = (self._state.ready, self._state.saved_round, self._state.choice is None)
@@ -188,7 +194,8 @@ class ModelsPage(Page):
             self._shapes = shapes
             self._make_cards(models)
         for model_card, model in zip(self._model_cards, models, strict=True):
-            model_card.show_model(model, prompt_form_words(self._state) if model.active else "", why_not)
+            why = why_not or (tr("It is being downloaded.") if model.name and model.name == self._coming else "")
+            model_card.show_model(model, prompt_form_words(self._state) if model.active else "", why)
         if listing is not None:
             self._storage.say(storage_words(listing.models, listing.free))
 
@@ -225,10 +232,9 @@ class ModelsPage(Page):
         line = tr("Small models that learn well. Waggle downloads nothing until you say so.")
         self._suggested.show_offers(tr("Good models to begin with"), line, suggested)
         self._suggested.setVisible(bool(suggested))
-        coming = state.choice.name if state.choice is not None and state.choice.stage != "failed" else ""
         pairs = zip((*self._hub.cards, *self._suggested.cards), (*offers, *suggested), strict=True)
         for offer_card, offer in pairs:
-            offer_card.show_offer(offer, here.get(offer.name), coming=offer.name == coming, why_not=why_not)
+            offer_card.show_offer(offer, here.get(offer.name), coming=offer.name == self._coming, why_not=why_not)
 
     def _search(self, words: str) -> None:
         command = SearchModels(id=new_id(), words=words)
