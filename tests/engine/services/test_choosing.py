@@ -11,12 +11,12 @@ from huggingface_hub import constants
 from msgspec.structs import replace
 
 from models.local_hub import Hub, local_hub, no_hub
-from waggle.core import paths, resumable_download
+from waggle.core import hub_token, paths, resumable_download
 from waggle.core.errors import EngineError, ModelError
 from waggle.core.resumable_download import PIECE
 from waggle.core.settings import Settings
 from waggle.engine.runtime.event_publisher import EventPublisher
-from waggle.engine.services.choice_download import ChoiceDownload
+from waggle.engine.services.choice_download import UNEXPECTED, ChoiceDownload
 from waggle.engine.services.models import Measured, ModelService
 from waggle.models.memory_fit import DeviceCapacity
 from waggle.protocol import commands
@@ -92,6 +92,7 @@ class Engine:
 @pytest.fixture
 async def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Engine]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(hub_token, "stored_token", lambda: None)  # not the keychain of whoever runs the test
     engine = Engine(paths.Home(tmp_path / "home").prepare())
     yield engine
     engine.download.cancel()
@@ -243,3 +244,18 @@ async def test_a_search_says_what_cannot_fit(engine: Engine, hub: Hub) -> None:
     (listing,) = await engine.service.obey(commands.ListModels(id="2"))
     assert isinstance(listing, ModelList)
     assert listing.suggested[0].fits
+
+
+async def test_an_error_that_nobody_expected_is_a_failure_too_and_is_raised(
+    engine: Engine, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise KeyError("a library of the keychain")
+
+    monkeypatch.setattr(hub_token, "stored_token", broken)
+    await engine.choose(name="bees/none")
+    (task,) = engine.download._tasks
+    with pytest.raises(KeyError, match="a library of the keychain"):  # else asyncio logs it
+        await task
+    assert (await engine.until(ended)).title == UNEXPECTED
+    assert engine.restarts == engine.changes == []

@@ -320,7 +320,7 @@ def test_what_stands_behind_the_sentence_of_another_is_told_in_german() -> None:
     translator.use("de")
     assert tr_sentence("Try again later. All is as it was before.") == "Versuche es später noch einmal. Alles ist wie vorher."
     back = "Qwen/Tiny is trained instead. Choose another on the page Models."
-    assert tr_sentence(back) == "Stattdessen wird Qwen/Tiny trainiert. Wähle ein anderes auf der Seite Schwärme, unter Modelle."
+    assert tr_sentence(back) == "Stattdessen wird Qwen/Tiny trainiert. Wähle ein anderes auf der Seite Modelle."
     assert tr_sentence("The starter is trained instead.") == "Stattdessen wird der Starter trainiert."
     assert tr_sentence("Try another network. It goes on by itself then.").endswith("Danach geht es von selbst weiter.")
 

@@ -17,6 +17,9 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.protocol.events_models import ModelChoice
 
+UNEXPECTED = "The model could not be downloaded, for a reason that Waggle did not expect."
+REPORT = "Copy the report on the page Help and send it to us."
+
 
 class ModelTaker(Protocol):
     """What a download needs of the service that chooses models. It is another one after each restart of the engine."""
@@ -89,7 +92,8 @@ class ChoiceDownload:
 
     async def _run(self, pending: _Pending, commit: str) -> None:
         name = pending.model.name
-        outcome = ModelChoice(name=name, stage="ended")
+        ended = ModelChoice(name=name, stage="ended")
+        outcome = ModelChoice(name=name, stage="failed", title=UNEXPECTED, advice=REPORT)  # of errors that are no WaggleError
         report = partial(self._report, pending, asyncio.get_running_loop())
         try:
             await model_source.find_model(
@@ -100,8 +104,9 @@ class ChoiceDownload:
             taker = await self._taker
             if self._pending is pending:
                 await taker.take(pending.model)
+            outcome = ended
         except Stopped:
-            pass
+            outcome = ended
         except WaggleError as error:
             outcome = ModelChoice(name=name, stage="failed", title=error.title, advice=error.advice)
         finally:

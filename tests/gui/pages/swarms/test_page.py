@@ -293,7 +293,7 @@ def test_what_was_typed_of_a_swarm_is_there_until_it_is_created_or_given_up(page
     form._specialties._model.item(0).setCheckState(Qt.CheckState.Checked)
     assert not swarms._new.isVisible(), "its word is that of the form's own button"
     qtbot.keyClick(form._name, Qt.Key.Key_Escape)
-    for leave in (lambda: None, swarms._join.click, partial(swarms._which.choose, 1)):
+    for leave in (lambda: None, swarms._join.click, partial(swarms._which.choose, 2)):
         leave()
         swarms.show_list()
         swarms._new.click()
@@ -305,7 +305,7 @@ def test_what_was_typed_of_a_swarm_is_there_until_it_is_created_or_given_up(page
     next(button for button in form.findChildren(Button) if button.text() == "Cancel").click()
     swarms._new.click()
     assert (form._name.text(), form._specialties.chosen()) == ("", [])
-    assert [type(command) for command in sent] == [commands.ListSwarms, commands.ListModels, commands.CreateSwarm]
+    assert [type(command) for command in sent] == [commands.ListSwarms, commands.CreateSwarm]
 
 
 def test_what_a_swarm_still_lacks_is_said(page: Page) -> None:
@@ -910,7 +910,7 @@ def test_the_tabs_stay_where_they_are_whatever_can_be_done_in_a_view(
     for size in ((1280, 800), (1024, 640), (900, 600)):
         window.resize(*size)
         positions = set()
-        for part in (None, "list", "models", "playground", "race"):
+        for part in (None, "list", "playground", "race"):
             swarms.show_part(part) if part else swarms.show_join()
             screenshot_when_still(window)
             positions.add(swarms._which.mapTo(swarms, QPoint()).toTuple())
