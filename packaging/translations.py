@@ -20,9 +20,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 APP, BOOKS = ROOT / "app/waggle", ROOT / "resources/language"
 GUI = APP / "gui"
+SUGGESTED = ROOT / "resources/models.json"  # its sentences are shown in the window
 NOT_TOLD = {
     APP / "practice",
-    *(APP / f"cli/{name}.py" for name in ("ctl", "joining", "main", "options", "outcome", "race", "swarm", "window")),
+    *(APP / f"cli/{name}.py" for name in ("ctl", "joining", "main", "model", "options", "outcome", "race", "swarm", "window")),
 }  # the texts of these appear only in terminals
 TELLS = re.compile(r"Error$|^MemoryShort$|^ModelMissing$|^Warned$|^EngineFailed$|^CommandRefused$|^_tell_failure$")
 SENTENCE = re.compile(r"(?<=\.)\s+")
@@ -35,7 +36,9 @@ ICONS = {path.stem for path in (ROOT / "resources/look/icons").glob("*.svg")}
 
 def window_words() -> set[str]:
     """Every text that the window translates."""
-    return {words for path in sorted(GUI.rglob("*.py")) for words in _window_words_in(path) if re.search("[A-Za-z]{2}", words)}
+    suggested = {model["good_at"] for model in json.loads(SUGGESTED.read_text(encoding="utf-8"))}
+    written = {words for path in sorted(GUI.rglob("*.py")) for words in _window_words_in(path)}
+    return {words for words in suggested | written if re.search("[A-Za-z]{2}", words)}
 
 
 def sentences_below() -> set[str]:

@@ -93,9 +93,9 @@ def test_what_is_here_and_cannot_be_opened_does_not_fit(tmp_path, folder, capsys
     (tmp_path / "bees.gguf").write_bytes(b"GGUF")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     for model, says in (
-        (tmp_path / "bees.gguf", "is a file"),
+        (tmp_path / "bees.gguf", "is a GGUF file"),
         (folder, "as pickles"),
-        (tmp_path / "none", "is not the name"),
+        (tmp_path / "none", "There is no model in"),
     ):
         assert main.main(["fit", str(model), *home]) == 1
         output = capsys.readouterr()

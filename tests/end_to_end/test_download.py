@@ -8,6 +8,8 @@ from waggle.core import paths
 from waggle.core.resumable_download import PIECE
 from waggle.models.storage.hub_cache import remove
 from waggle.protocol import commands, events
+from waggle.protocol.events_models import ModelChoice
+from waggle.protocol.events_swarms import StartedAgain
 
 NAME = "bees/starter"
 CHOSEN = ("swarm.solo=true", f"model.name={NAME}")
@@ -67,3 +69,31 @@ def test_an_engine_whose_hub_is_away_at_its_start_waits_for_it_and_another_model
             assert isinstance(engine.command(commands.ChooseModel), events.CommandDone)
             assert engine.wait(events.Ready, 120).model.startswith("Starter")
             assert engine.end() == 0
+
+
+def test_a_chosen_model_is_downloaded_while_the_present_one_trains_and_a_kill_in_the_middle_costs_nothing(tmp_path):
+    with local_hub() as hub:
+        hub.add(NAME, paths.starter())
+        hub.hold[WEIGHTS] = 4 * PIECE
+        environment = {"HF_ENDPOINT": hub.endpoint, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        with running(Engine(tmp_path / "home", "swarm.solo=true", environment=environment)) as engine:
+            engine.wait_round(0, 120)
+            start = len(engine.lines)
+            assert isinstance(engine.command(commands.ChooseModel, name=NAME), events.CommandDone)
+            engine.wait(ModelChoice, 60, lambda event: event.done >= 4 * PIECE, start)
+            engine.wait(events.RoundCompleted, 120, start=len(engine.lines))
+            assert not any(isinstance(event, StartedAgain) for event in engine.all_events), "training was interrupted"
+            engine.process.kill()
+            engine.process.wait(30)
+        hub.hold.clear()
+        with running(Engine(tmp_path / "home", "swarm.solo=true", environment=environment)) as engine:
+            ready = engine.wait(events.Ready, 120)
+            assert ready.model.startswith("Starter"), "it is trained as long as no other is here"
+            assert ready.round >= 1
+            assert isinstance(engine.command(commands.ChooseModel, name=NAME), events.CommandDone)
+            engine.wait(StartedAgain, 60)
+            assert engine.wait(events.Ready, 120, lambda event: event.round == 0).model == "starter 0.8M"
+            engine.wait_round(0, 120)
+            assert engine.end() == 0
+        last_request = [request for request in hub.requests if "/cdn/" in request.path][-1]
+        assert last_request.range == f"bytes={4 * PIECE}-", "the first part was not downloaded again"

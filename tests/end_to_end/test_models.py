@@ -10,8 +10,9 @@ from waggle.cli import main
 from waggle.core import paths
 from waggle.protocol import commands, events
 from waggle.protocol.events_chat import ChatOffer, Turn, TurnProgress
-from waggle.protocol.events_models import ModelExported
+from waggle.protocol.events_models import ModelChoice, ModelExported
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed
+from waggle.protocol.events_swarms import StartedAgain
 
 TEMPLATE = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
 SECRET = "a word that nobody else has: zyzzyva"
@@ -40,10 +41,14 @@ def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_a
         engine.command(commands.Pause)
         start = len(engine.lines)
         engine.command(commands.ChooseModel, name="nobody/nothing")
-        assert "hub" in engine.wait(events.Warned, 120, start=start).title
-        assert engine.wait(events.Ready, 120, start=start).model == begun.model
-        engine.wait(events.PhaseChanged, 30, lambda event: event.phase == "paused", start)
-        assert not any(isinstance(event, events.QuestionsDrawn) for event in engine.all_events[start:]), "the pause was lost"
+        failed = engine.wait(ModelChoice, 120, lambda event: event.stage == "failed", start)
+        assert "The hub cannot be reached" in failed.title
+        (tmp_path / "broken").mkdir()
+        (tmp_path / "broken/config.json").write_text("{}")
+        assert isinstance(engine.command(commands.ChooseModel, folder=str(tmp_path / "broken")), events.CommandRefused)
+        after = [type(event) for event in engine.all_events[start:]]
+        assert StartedAgain not in after, "the model in training was let go for one that cannot be had"
+        assert events.QuestionsDrawn not in after, "the pause was lost"
         engine.command(commands.PoseQuestion, specialty="bf", number=7)
         posed = engine.wait(QuestionPosed).question
         engine.command(commands.PoseQuestion, specialty="bf", number=7)

@@ -25,6 +25,7 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog, UndoStep
+from waggle.engine.services.choice_download import ChoiceDownload
 from waggle.engine.startup import NodeHost
 from waggle.engine.storage.pause_request import PauseRequest
 from waggle.engine.system.memory_backoff import MAX_HALVINGS, MemoryBackoff, system_kills
@@ -46,7 +47,14 @@ async def process(tmp_path):
     publisher = EventPublisher(home.events)
     live_settings = LiveSettings(home.settings, (), publisher)
     yield main.ProcessResources(
-        home, live_settings, publisher, CommandQueue(), MemoryBackoff(home, ""), PauseRequest(), UndoLog()
+        home,
+        live_settings,
+        publisher,
+        CommandQueue(),
+        MemoryBackoff(home, ""),
+        PauseRequest(),
+        UndoLog(),
+        ChoiceDownload(publisher),
     )
     publisher.close()
 
@@ -233,7 +241,7 @@ async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_befo
     assert code == 0
     assert trained == ["/nowhere", ""]
     assert warned.title.startswith("There is no model in /nowhere")
-    assert warned.advice == "The starter is trained instead. Choose another on the page Swarms, under Models."
+    assert warned.advice == "The starter is trained instead. Choose another on the page Models."
     assert settings.read(tmp_path / "settings.toml").model == ModelSettings(), "there is no line to be removed"
 
 

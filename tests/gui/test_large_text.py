@@ -15,6 +15,7 @@ from gui.conftest import TellWindow
 from gui.pages.progress.test_leaderboard import chosen, compared, opened, visible_words
 from gui.state.test_race_state import STORY
 from pictures.matrix import SIZE
+from pictures.staged_models import show_models
 from waggle.core.settings import Settings
 from waggle.gui.application.main_window import SMALLEST, MainWindow
 from waggle.gui.application.navigation import RailButton
@@ -59,7 +60,7 @@ def test_pages_can_be_chosen_whatever_the_size_of_their_names_and_the_mark_stand
     for button in buttons:
         alone = button.toolButtonStyle() == QToolButton().toolButtonStyle()  # the icon
         assert button.toolTip() == (button.accessibleName() if alone else "")
-        assert alone == (percent > 130)
+        assert alone == (percent >= 130)
         assert percent < 100 or abs(mark.geometry().center().x() - button.geometry().center().x()) <= 1
 
 
@@ -179,7 +180,7 @@ def raced(swarms: SwarmsPage) -> None:
 
 VIEWS: dict[str, Callable[[SwarmsPage], None]] = {
     "join": SwarmsPage.show_join, "create": SwarmsPage.show_form, "raced": raced,
-    **{part: partial(SwarmsPage.show_part, part=part) for part in ("invite", "models", "playground", "race")},
+    **{part: partial(SwarmsPage.show_part, part=part) for part in ("invite", "playground", "race")},
 }  # fmt: skip
 
 
@@ -348,3 +349,20 @@ def test_a_step_says_its_title_whole_or_leaves_it_to_the_tooltip(
                     room = wide - 2 * CIRCLE - BESIDE - BEHIND
                     assert counts.elidedText(words, Qt.TextElideMode.ElideRight, room + 0.1) == words
     assert not bare  # at the width that it has in a wide window
+
+
+@pytest.mark.usefixtures("spoken")
+@pytest.mark.parametrize("percent", [100, 150, 200])
+@pytest.mark.parametrize("state", ["used", "results", "downloading", "gated", "none"])
+def test_no_state_of_models_is_cut(
+    window_told: TellWindow, story: list[AnyEvent], theme: Theme, percent: int, state: str
+) -> None:
+    theme.set_text(percent)
+    window: MainWindow = window_told(story, *SMALLEST)
+    show_models(window, state)
+    screenshot_when_still(window)
+    (area,) = (area for area in window.pages["models"].findChildren(QScrollArea) if area.isVisible())
+    inner = area.widget()
+    assert max(inner.width(), inner.minimumSizeHint().width()) <= area.viewport().width()
+    assert not short_of_room(inner)
+    assert not overlapping(inner)

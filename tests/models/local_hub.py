@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 COMMIT, NEWER = "c0ffee" + "0" * 34, "c0ffee" + "1" * 34
 LARGE = (".safetensors", ".bin")
@@ -36,6 +37,7 @@ class Hub:
     repositories: dict[str, dict[str, bytes]] = field(default_factory=dict)
     newer: dict[str, dict[str, bytes]] = field(default_factory=dict)  # the small files of a newer commit
     gated: set[str] = field(default_factory=set)
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)  # what it says of a model beside its files
     private: set[str] = field(default_factory=set)
     damage: dict[str, int] = field(default_factory=dict)  # a file's name: how many times it is sent with a wrong byte
     cut: dict[str, list[int]] = field(default_factory=dict)  # after how many bytes each connection breaks, in order
@@ -109,6 +111,8 @@ class _Answer(BaseHTTPRequestHandler):
             self._lead(self.path)
         elif match := re.fullmatch(r"/api/models/([^/]+/[^/?]+)(?:/revision/([^?]+))?(?:\?.*)?", self.path):
             self._tell_model(match[1], match[2])
+        elif urlsplit(self.path).path == "/api/models":
+            self._search(parse_qs(urlsplit(self.path).query))
         elif match := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path):
             self._resolve(match[1], match[2], match[3])
         elif match := re.fullmatch(r"/cdn/([^/]+/[^/]+)/(.+)", self.path):
@@ -128,7 +132,33 @@ class _Answer(BaseHTTPRequestHandler):
         else:
             commit = NEWER if repository in self.hub.newer and revision != COMMIT else COMMIT
             files = self._files(repository, commit)
-            self._json({"id": repository, "sha": commit, "siblings": [self._sibling(*file) for file in files.items()]})
+            siblings = [self._sibling(*file) for file in files.items()]
+            self._json({**self._facts(repository), "id": repository, "sha": commit, "siblings": siblings})
+
+    def _search(self, query: dict[str, list[str]]) -> None:
+        """The list of models as the real hub sends it: by name and tag, sorted, with the properties that were to be expanded."""
+        if self.hub.trouble:
+            self._refuse(self.hub.trouble, "")
+            return
+        if self.hub.says:
+            self._write(self.hub.says)
+            return
+        words, tags = query.get("search", [""])[0].lower(), set(query.get("filter", []))
+        fitting = [
+            {"_id": git_sum(name.encode())[:24], "id": name, **self._facts(name)}
+            for name in self.hub.repositories
+            if words in name.lower() and tags <= set(self._facts(name)["tags"]) and name not in self.hub.private
+        ]
+        fitting.sort(key=lambda model: -model[query["sort"][0]])
+        fields = {"_id", "id", *query.get("expand", [])}
+        self._json([{key: model[key] for key in model if key in fields} for model in fitting[: int(query["limit"][0])]])
+
+    def _facts(self, repository: str) -> dict[str, Any]:
+        files = self.hub.repositories[repository]
+        form = ["safetensors"] if any(name.endswith(".safetensors") for name in files) else []
+        usual = {"tags": ["transformers", *form], "gated": "manual" if repository in self.hub.gated else False,
+                 "downloads": 0, "pipeline_tag": "text-generation"}  # fmt: skip
+        return usual | self.hub.facts.get(repository, {})
 
     def _files(self, repository: str, commit: str) -> dict[str, bytes]:
         return self.hub.repositories[repository] | (self.hub.newer.get(repository, {}) if commit == NEWER else {})
@@ -221,7 +251,7 @@ class _Answer(BaseHTTPRequestHandler):
                     files[line["value"]["path"]] = self.hub.large[line["value"]["oid"]]
         self._json({"commitUrl": f"{self.hub.endpoint}/{repository}/commit/{COMMIT}", "commitOid": COMMIT})
 
-    def _json(self, content: dict[str, Any]) -> None:
+    def _json(self, content: dict[str, Any] | list[dict[str, Any]]) -> None:
         self._write(json.dumps(content).encode())
 
     def _write(self, body: bytes) -> None:

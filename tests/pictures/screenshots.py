@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
 from pictures import staged
+from waggle.core import paths
 from waggle.gui.application.main import application
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages import PAGES
@@ -129,11 +130,11 @@ STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
 }
 
 
-def window_of(theme: Theme, story: Sequence[AnyEvent], *, replay: bool = True) -> MainWindow:
+def window_of(theme: Theme, story: Sequence[AnyEvent], *, replay: bool = True, home: paths.Home | None = None) -> MainWindow:
     """A window that has received these events, from a recording or as if from an engine."""
     current, journal = StateStore(), EventLog()
     current.tell_time_by_events()
-    host = EngineHost(can_start=lambda: current.state.problem is not None)
+    host = EngineHost(home=home, can_start=lambda: current.state.problem is not None)
     window = MainWindow(PageContext(theme, store=current, event_log=journal, engine=host))
     for event in story:
         current.take(event)

@@ -1,17 +1,17 @@
 """`waggle fit`: say whether and how a model can be trained on this computer. Downloads everything of a model but its weights."""
 
 import argparse
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from waggle.cli.model_argument import model_of
 from waggle.cli.options import add_home, add_settings
 from waggle.core import hub_token, paths, settings
-from waggle.core.errors import ModelError
-from waggle.engine.runtime import model_fit
+from waggle.core.settings import ModelSettings
+from waggle.engine.runtime import model_fit, model_source
 from waggle.models.inspection import inspector
 from waggle.models.shared import generic_config
 from waggle.models.storage import hub_download
@@ -20,7 +20,9 @@ from waggle.models.storage import hub_download
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
     add_settings(parser)
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="a folder, or owner/name on the hub (default: the starter)")
+    parser.add_argument(
+        "model", nargs="?", metavar="MODEL", help="a folder, a name or an address of the hub (default: the starter)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,20 +42,17 @@ def run(arguments: argparse.Namespace) -> int:
 @contextmanager
 def _folder_of(model: str | None) -> Iterator[Path]:
     """The folder of a model on this computer, or one for a moment of a model of the hub, without the content of its weights."""
-    folder = Path(os.path.expanduser(model)) if model else paths.starter()
-    if folder.is_file():
-        raise ModelError(f"{folder} is a file.", "Name the folder of a model, or its name on the hub: owner/name.")
-    if folder.is_dir():
-        yield folder
+    named = model_of(model) if model else ModelSettings()
+    if not named.name:
+        yield model_source.folder_of(named)
         return
-    assert model is not None
-    known = hub_download.model_of(model, paths.models()).folder
+    known = hub_download.model_of(named.name, paths.models()).folder
     if known.is_dir():
         yield known
         return
     paths.models().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fit-", dir=paths.models()) as scratch:
-        yield hub_download.fetch_headers(model, Path(scratch), warn=_warn, token=hub_token.stored_token)
+        yield hub_download.fetch_headers(named.name, Path(scratch), warn=_warn, token=hub_token.stored_token)
 
 
 def _warn(what: str) -> None:

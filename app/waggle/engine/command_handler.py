@@ -83,8 +83,8 @@ class EngineHandler:
             ):  # fmt: skip
                 answers += await self._services.identity.obey(command)
             case (
-                commands.ListModels() | commands.ChooseModel() | commands.DecideTraining() | commands.RemoveModel()
-                | commands.ExportModel()
+                commands.ListModels() | commands.SearchModels() | commands.ChooseModel() | commands.CancelChoice()
+                | commands.DecideTraining() | commands.RemoveModel() | commands.ExportModel()
             ):  # fmt: skip
                 answers += await self._services.models.obey(command)
             case commands.PoseQuestion() | commands.AskModel():

@@ -27,12 +27,13 @@ from waggle.engine.command_handler import EngineHandler, Services
 from waggle.engine.control import server, stdio
 from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.lifecycle import Lifecycle
-from waggle.engine.runtime import model_source
+from waggle.engine.runtime import model_fit, model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog
 from waggle.engine.services import ended_swarms, models, swarms
+from waggle.engine.services.choice_download import ChoiceDownload
 from waggle.engine.services.identity import IdentityService
 from waggle.engine.services.own_questions import OwnQuestionsService
 from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
@@ -69,6 +70,7 @@ class ProcessResources:
     backoff: MemoryBackoff
     pause_request: PauseRequest
     undo_log: UndoLog
+    download: ChoiceDownload
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -121,7 +123,9 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
             set_priority(live_settings.now.computer.priority)  # before there are child processes, which inherit it
             follow = server.refuse_follower if arguments.stdio else attached_windows.follow_handler(publisher, queue)
             await stack.enter_async_context(server.serve(home, queue.obey, follow))
-            process = ProcessResources(home, live_settings, publisher, queue, backoff, pause_request, undo_log)
+            download = ChoiceDownload(publisher, lambda: live_settings.now.computer.traffic_kb * 1000.0)
+            stack.callback(download.cancel)
+            process = ProcessResources(home, live_settings, publisher, queue, backoff, pause_request, undo_log, download)
             restart_reason = await _contribute_or_undo(process, "")
             while restart_reason:
                 restart_reason = await _contribute_or_undo(process, restart_reason)
@@ -240,8 +244,11 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         services = Services(
             identity=IdentityService(home, lifecycle.restart),
             models=models.ModelService(
-                home, chosen, live_settings.change, partial(lifecycle.restart, unrelated=NOT_CAUSED_BY_MODEL),
-                lambda folder: prepared.fit_sentence(folder) if (prepared := node()) else "",
+                home, chosen, live_settings.change, partial(lifecycle.restart, unrelated=NOT_CAUSED_BY_MODEL), process.download,
+                models.Measured(
+                    lambda: prepared.machine if (prepared := node()) else None,
+                    lambda: policy_thread.submit(model_fit.measure_machine, chosen).result(),
+                ),
                 lambda: prepared.current if (prepared := node()) else None,
             ),
             swarms=swarms.SwarmService(
@@ -256,6 +263,8 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         )
         queue.attach(handler)
         stack.callback(queue.detach)
+        process.download.attach(services.models)
+        stack.callback(process.download.detach)
         computer_watch = asyncio.ensure_future(
             _watch_computer(lifecycle, live_settings, publisher, backoff, services.identity.days)
         )

@@ -107,7 +107,7 @@ class PreparedNode:
     saver: round_saver.RoundSaver
     current: CurrentWeights
     limits: ResourceLimits
-    fit_sentence: Callable[[Path], str]  # see model_fit.fit_sentence
+    machine: DeviceCapacity
 
 
 async def prepare_node(
@@ -203,7 +203,7 @@ async def prepare_node(
         saver=saver,
         current=current,
         limits=ResourceLimits(gate, opened, swarm.limit, saver.flush),
-        fit_sentence=partial(model_fit.fit_sentence, machine, chosen),
+        machine=machine,
     )
     publisher.publish(_ready_event(prepared, identity, charter, STARTER_NOTE if is_starter else fit.sentence, form))
     return prepared

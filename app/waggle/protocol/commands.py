@@ -167,10 +167,17 @@ class ListModels(Command, frozen=True, kw_only=True, tag=True):
     """Answered by ModelList, then CommandDone."""
 
 
+class SearchModels(Command, frozen=True, kw_only=True, tag=True):
+    """Search the hub for models by words. Answered by HubResults."""
+
+    words: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+
+
 class ChooseModel(Command, frozen=True, kw_only=True, tag=True):
     """Train another model: one of the hub by `name`, after a download if necessary; one in a `folder`; or else the starter.
 
-    The engine restarts, and continues that model's training.
+    The model is checked, and downloaded if necessary, while the present one is trained: see the event ModelChoice. Then the
+    engine restarts, and continues that model's training. A choice takes the place of one whose download is under way.
     """
 
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
@@ -187,6 +194,10 @@ class DecideTraining(Command, frozen=True, kw_only=True, tag=True):
     """
 
     choice: TrainingChoice
+
+
+class CancelChoice(Command, frozen=True, kw_only=True, tag=True):
+    """Stop the download of a chosen model, if one is under way. What has arrived is kept."""
 
 
 class RemoveModel(Command, frozen=True, kw_only=True, tag=True):
@@ -255,7 +266,7 @@ class ClearChat(Command, frozen=True, kw_only=True, tag="ClearTalk"):
 
 ChatCommand = OfferChat | SendMessage | StopReplies | ClearChat
 TryingCommand = PoseQuestion | AskModel
-ModelCommand = ListModels | ChooseModel | DecideTraining | RemoveModel | ExportModel
+ModelCommand = ListModels | SearchModels | ChooseModel | CancelChoice | DecideTraining | RemoveModel | ExportModel
 PersonCommand = QueryDays | BackUpIdentity | CheckBackup | RestoreIdentity | RenewIdentity
 QuestionsCommand = PreviewQuestions
 SwarmCommand = ListSwarms | CreateSwarm | ReadInvite | ChooseSwarm | ForgetSwarm | WriteInvite

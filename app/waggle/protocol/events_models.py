@@ -1,4 +1,4 @@
-"""Events about the models on this computer, their training, and an export."""
+"""Events about models: those on this computer, those of the hub, the choice of another one, and an export."""
 
 from typing import Literal
 
@@ -7,6 +7,7 @@ import msgspec
 from waggle.protocol.events import Count, Event
 
 Kind = Literal["starter", "hub", "folder"]
+Stage = Literal["downloading", "checking", "failed", "ended"]
 
 
 class ModelDetails(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,10 +23,63 @@ class ModelDetails(msgspec.Struct, frozen=True, kw_only=True):
     fit: str = ""  # whether and how it fits this computer, in one sentence; empty: not known
 
 
+class ModelOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """A model of the hub that can be chosen. Numbers and texts are of strangers, except in Waggle's own suggestions.
+
+    `weights` counts numbers, `bytes` those to download; 0: not known. `gated`: it needs an account of the hub. `fits`: None if
+    that is not known yet; `fit` says how, in one sentence. `good_at` is a sentence of Waggle's.
+    """
+
+    name: str  # owner/name
+    title: str = ""
+    licence: str = ""
+    gated: bool = False
+    weights: Count = 0
+    bytes: Count = 0
+    good_at: str = ""
+    downloads: Count = 0
+    quantised: bool = False
+    fits: bool | None = None
+    fit: str = ""
+
+
+def read_first_model(line: bytes) -> ModelOffer | None:
+    """The model that `waggle model first` offers in a line of JSON; None for null, and for what is no such line."""
+    try:
+        return msgspec.json.decode(line, type=ModelOffer | None)
+    except (msgspec.DecodeError, UnicodeDecodeError):  # a warning of a library
+        return None
+
+
 class ModelList(Event, frozen=True, kw_only=True, tag="ModelsTold"):
     models: tuple[ModelDetails, ...]
     cache: str  # folder of the models of the hub
     free: Count = 0  # bytes on that disk
+    suggested: tuple[ModelOffer, ...] = ()
+
+
+class HubResults(Event, frozen=True, kw_only=True, tag=True):
+    """What a search of the hub for these words brought, the most downloaded first."""
+
+    words: str
+    models: tuple[ModelOffer, ...]
+
+
+class ModelChoice(Event, frozen=True, kw_only=True, tag=True):
+    """How far the choice of another model is. The present one is trained meanwhile, and goes on if the choice fails.
+
+    `name` or `folder` is the chosen model. "ended": it is chosen now, or the person cancelled it. `title` and `advice` say why it
+    failed.
+    """
+
+    name: str = ""
+    folder: str = ""
+    stage: Stage
+    done: Count = 0  # bytes that have arrived
+    total: Count = 0  # 0: not known yet
+    seconds_left: float | None = None
+    title: str = ""
+    advice: str = ""
 
 
 class ModelExported(Event, frozen=True, kw_only=True, tag=True):
@@ -55,4 +109,4 @@ class ModelChanged(Event, frozen=True, kw_only=True, tag=True):
     is_whole: bool
 
 
-ModelEvent = ModelList | ModelExported | ModelChanged
+ModelEvent = ModelList | HubResults | ModelChoice | ModelExported | ModelChanged

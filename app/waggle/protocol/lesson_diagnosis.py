@@ -19,7 +19,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """What may help: the words on its button, and where the window changes it. For Settings, `part` is the key of the setting."""
 
     says: str
-    page: Literal["settings", "swarms"]
+    page: Literal["models", "settings", "swarms"]
     part: str
 
 
@@ -36,7 +36,7 @@ LONGER = Remedy(says="Allow longer answers", page="settings", part="learning.max
 SLOWER = Remedy(says="Lower the learning rate", page="settings", part="learning.learning_rate")
 MORE_QUESTIONS = Remedy(says="Ask more questions a round", page="settings", part="learning.questions")
 PAY_FORM = Remedy(says="Pay for the answer tags", page="settings", part="learning.form_pay")
-OTHER_MODEL = Remedy(says="Choose another model", page="swarms", part="models")
+OTHER_MODEL = Remedy(says="Choose another model", page="models", part="")
 EASIER = Remedy(says="Find easier questions", page="swarms", part="list")
 HARDER = Remedy(says="Find harder questions", page="swarms", part="list")
 OTHER_QUESTIONS = Remedy(says="Find other questions", page="swarms", part="list")

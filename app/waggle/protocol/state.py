@@ -115,6 +115,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     days: events_identity.DailyTotals | None = None
     since: tuple[events.RoundSummary, ...] = ()  # rounds not in `days`; by their order, as a clock may be set back
     models: events_models.ModelList | None = None
+    hub_results: events_models.HubResults | None = None
+    choice: events_models.ModelChoice | None = None  # under way, or failed
     posed: events_playground.QuestionPosed | None = None
     tried: events_playground.QuestionAnswered | None = None
     offered: events_chat.ChatOffer | None = None
@@ -187,11 +189,12 @@ def apply(state: State, event: AnyEvent) -> State:
         case events.SettingsChanged():
             return replace(moved, settings=event.settings, after_restart=event.after_restart)
         case events.EngineFailed():
-            return replace(moved, phase="problem", phase_since=event.at, problem=event, stage=None)
+            return replace(moved, phase="problem", phase_since=event.at, problem=event, stage=None, choice=_settled_choice(state))
         case events.EngineStopped():
-            return replace(moved, phase="stopped", phase_since=event.at, stage=None)
+            return replace(moved, phase="stopped", phase_since=event.at, stage=None, choice=_settled_choice(state))
         case events.EngineGone():
-            return replace(_without_engine(moved), phase="problem", phase_since=event.at, gone=event)
+            gone = replace(_without_engine(moved), choice=_settled_choice(state))
+            return replace(gone, phase="problem", phase_since=event.at, gone=event)
         case events.Warned():
             return replace(moved, warnings=(event, *state.warnings)[:WARNINGS])
         case events.CheckpointSetAside():
@@ -315,6 +318,10 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, cards=_newest((_card_by_hand(event),), state.cards, state.questions_drawn))
         case events_models.ModelList():
             return replace(state, models=event)
+        case events_models.HubResults():
+            return replace(state, hub_results=event)
+        case events_models.ModelChoice():
+            return replace(state, choice=None if event.stage == "ended" else event)
         case events_models.ModelExported():
             return replace(state, exported=event)
         case events_models.ModelChanged():
@@ -372,6 +379,11 @@ def _without_engine(state: State) -> State:
         up=0.0, down=0.0, invite=None, looked=None, cards=tuple(cards),
         peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
     )  # fmt: skip
+
+
+def _settled_choice(state: State) -> events_models.ModelChoice | None:
+    """The choice of a model after the engine's process has ended: a download ended with it, a failure is still true."""
+    return state.choice if state.choice is not None and state.choice.stage == "failed" else None
 
 
 def _local_card(group: events.ShownGroup, number: int, at: float, blank: tuple[events.ShownCompletion, ...]) -> Card:

@@ -6,9 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from waggle.core.settings import Settings
+from waggle.engine.runtime import model_fit
 from waggle.engine.runtime.model_fit import fit_model
 from waggle.models.memory_fit import DeviceCapacity
 from waggle.models.shared import model_config
+from waggle.models.shared.suggested_models import SuggestedModel, suggested_models
 from waggle_lab.starter_model.shapes import SHAPES
 
 GB = 1_000_000_000
@@ -28,3 +30,31 @@ def test_what_was_trained_whole_goes_on_with_less_memory_where_that_is_short(tmp
     assert fit_model(machine, model, chosen, settled).training.method == "full", "as a person chose"
     if settled == "full" and free == 6:
         assert fit_model(DeviceCapacity(free * GB, machine.speeds, "MLX"), model, Settings(), settled).training.method == "full"
+
+
+def _judged(number: int, **fit: object) -> tuple[SuggestedModel, model_fit.FitVerdict]:
+    usual = {"sentence": "", "fits": True, "roomy": True, "answers_an_hour": 1000}
+    return suggested_models()[number], model_fit.FitVerdict(**{**usual, **fit})
+
+
+def test_the_largest_model_with_room_to_spare_that_is_fast_and_free_is_offered_first():
+    gated = next(number for number, model in enumerate(suggested_models()) if model.gated)
+    assert model_fit.first_choice([_judged(0), _judged(2), _judged(3, answers_an_hour=100)]) == suggested_models()[2]
+    assert (
+        model_fit.first_choice([_judged(0), _judged(2, roomy=False), _judged(3, fits=False, roomy=False)])
+        == suggested_models()[0]
+    )
+    assert model_fit.first_choice([_judged(0), _judged(gated)]) == suggested_models()[0]
+    assert model_fit.first_choice([_judged(0, roomy=False)]) is None
+
+
+def test_an_old_computer_is_offered_none_and_a_fast_one_more_than_a_laptop():
+    def offered(speed: float, free: float) -> SuggestedModel | None:
+        machine = DeviceCapacity(free=int(free), speeds={"float32": speed, "bfloat16": 2 * speed})
+        return model_fit.first_choice(model_fit.suggestions(machine, Settings()))
+
+    assert offered(5e9, 2e9) is None
+    laptop, station = offered(1e11, 12e9), offered(1e13, 64e9)
+    assert laptop is not None
+    assert station is not None
+    assert laptop.weights < station.weights

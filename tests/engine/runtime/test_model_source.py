@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from functools import partial
 
 import pytest
 from huggingface_hub import constants
@@ -17,6 +18,10 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.storage import hub_download
 from waggle.protocol import events, json_lines
+
+
+def reports(publisher: EventPublisher) -> model_source.Report:
+    return partial(model_source.report_start, publisher, "bees/tiny")
 
 
 async def test_what_is_on_this_computer_is_taken_without_a_word(tmp_path, monkeypatch):
@@ -76,7 +81,9 @@ async def test_a_pause_is_no_part_of_the_pace_of_a_download(tmp_path):
         threading.Thread(target=gate.open).start()
 
     gate = PauseGate(wait_at_gate)
-    progress = model_source._Progress("bees/tiny", publisher, gate, lambda: 0.0, lambda: now[0])
+    progress = model_source._Progress(
+        partial(model_source.report_start, publisher, "bees/tiny"), gate, lambda: 0.0, lambda: now[0]
+    )
     for here in (0, 20, 40):
         now[0] += 10.0
         if here == 20:
@@ -89,7 +96,9 @@ async def test_a_pause_is_no_part_of_the_pace_of_a_download(tmp_path):
 
 async def test_neither_is_a_night_in_which_the_hub_was_away_or_the_computer_asleep(tmp_path):
     publisher, now = EventPublisher(tmp_path), [0.0]
-    progress = model_source._Progress("bees/tiny", publisher, PauseGate(lambda: None), lambda: 0.0, lambda: now[0])
+    progress = model_source._Progress(
+        partial(model_source.report_start, publisher, "bees/tiny"), PauseGate(lambda: None), lambda: 0.0, lambda: now[0]
+    )
     for here in (0, 20, 40):
         now[0] += 10.0 if here < 40 else 8 * 3600.0
         progress(here, 100)
@@ -102,7 +111,9 @@ async def test_neither_is_a_night_in_which_the_hub_was_away_or_the_computer_asle
 
 async def test_a_download_of_many_pieces_is_told_in_few_events(tmp_path):
     publisher = EventPublisher(tmp_path)
-    progress = model_source._Progress("bees/tiny", publisher, PauseGate(lambda: None), lambda: 0.0)
+    progress = model_source._Progress(
+        partial(model_source.report_start, publisher, "bees/tiny"), PauseGate(lambda: None), lambda: 0.0
+    )
     for here in range(1, 100_001):
         progress(here, 100_000)
     await asyncio.sleep(0)  # what was told soon is told
@@ -288,7 +299,9 @@ async def test_a_wait_for_the_hub_ends_with_the_engine_and_who_has_just_chosen_h
 
 async def test_in_the_long_run_no_more_comes_than_is_allowed(tmp_path):
     publisher = EventPublisher(tmp_path)
-    progress = model_source._Progress("bees/tiny", publisher, PauseGate(lambda: None), lambda: 1e6)
+    progress = model_source._Progress(
+        partial(model_source.report_start, publisher, "bees/tiny"), PauseGate(lambda: None), lambda: 1e6
+    )
     began = time.monotonic()
     for here in range(0, 500_001, 50_000):
         await asyncio.to_thread(progress, here, 500_000)

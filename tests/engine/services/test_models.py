@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,11 @@ from filelock import FileLock
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, ExportError, HistoryError, MemoryShort, ModelError, ModelMissing
 from waggle.core.settings import ModelSettings, Settings
-from waggle.engine.runtime import model_fit, model_source
+from waggle.engine.runtime import model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
-from waggle.engine.services.models import ModelService, undo_steps
+from waggle.engine.services.choice_download import ChoiceDownload
+from waggle.engine.services.models import Measured, ModelService, undo_steps
 from waggle.engine.system.opening_note import OpeningNote
 from waggle.models.memory_fit import DeviceCapacity
 from waggle.models.storage import checkpoint, hub_cache
@@ -51,14 +51,33 @@ def starts():
 
 
 @pytest.fixture
-def models(home, change, starts):
-    return ModelService(home, Settings(), change, lambda reason, back: starts.append((reason, back)))
+async def publisher(home):
+    publisher = EventPublisher(home.events)
+    yield publisher
+    publisher.close()
+
+
+@pytest.fixture
+async def download(publisher):
+    download = ChoiceDownload(publisher)
+    yield download
+    download.cancel()
+
+
+@pytest.fixture
+def models(home, change, starts, download):
+    service = ModelService(home, Settings(), change, lambda reason, back: starts.append((reason, back)), download)
+    download.attach(service)
+    return service
+
+
+def no_restart(_reason: str, _back: object) -> None:
+    pass
 
 
 def downloaded(name: str) -> None:
-    folder = paths.models() / name
-    folder.mkdir(parents=True)
-    (folder / "config.json").write_text("{}")
+    """A model of the hub that is here: the starter's files under another name."""
+    shutil.copytree(paths.starter(), paths.models() / name)
 
 
 def usable(name: str) -> Path:
@@ -101,6 +120,7 @@ async def test_what_another_program_downloads_now_is_not_removed_under_it(models
 async def test_a_download_that_ends_while_it_is_counted_is_no_obstacle(models, monkeypatch):
     downloaded("Qwen/Tiny")
     part, stat = paths.models() / "Qwen/Tiny/model.part", Path.stat
+    before = sum(path.stat().st_size for path in part.parent.iterdir())
     part.write_bytes(b"12345")
 
     def moved_away(path: Path, **how: bool) -> object:
@@ -111,24 +131,27 @@ async def test_a_download_that_ends_while_it_is_counted_is_no_obstacle(models, m
 
     monkeypatch.setattr(Path, "stat", moved_away)
     (models_event,) = await models.obey(commands.ListModels(id="1"))
-    assert models_event.models[1].bytes == len(b"{}12345")
+    assert models_event.models[1].bytes == before + len(b"12345")
 
 
-async def test_each_model_says_whether_it_fits_this_computer(home, change):
+async def test_each_model_says_whether_it_fits_this_computer(home, change, download):
     machine = DeviceCapacity(free=int(8e9), speeds={"float32": 5e10, "bfloat16": 5e10})
     downloaded("Qwen/Tiny")
+    (paths.models() / "Qwen/Tiny/config.json").write_text("{}")
     big = paths.models() / "Qwen" / "Big"
     big.mkdir()
     shape = {"model_type": "qwen2", "hidden_size": 8192, "num_hidden_layers": 80, "intermediate_size": 29568,
              "vocab_size": 152_064, "num_attention_heads": 64, "num_key_value_heads": 8}  # fmt: skip
     (big / "config.json").write_text(json.dumps(shape))
-    fit_sentence = partial(model_fit.fit_sentence, machine, Settings())
-    models = ModelService(home, Settings(), change, lambda reason, back: None, fit_sentence)
+    models = ModelService(home, Settings(), change, no_restart, download, Measured(lambda: machine))
     (models_event,) = await models.obey(commands.ListModels(id="1"))
     fits = {model.name: model.fit for model in models_event.models}
     assert fits[""].startswith("Fits: about ")
     assert fits["Qwen/Tiny"] == "", "nothing is known of it"
     assert fits["Qwen/Big"].startswith("This model does not fit: it needs ")
+    assert models_event.suggested[0].fit.startswith("Fits: about ")
+    assert [offer.fits for offer in models_event.suggested][:1] == [True]
+    assert not models_event.suggested[-1].fits
 
 
 async def test_a_chosen_model_trains_in_a_place_of_its_own_and_the_first_one_keeps_its(models, home, changes, starts):
@@ -156,11 +179,11 @@ async def test_whoever_chooses_otherwise_before_the_engine_has_started_again_kee
 
 
 @pytest.mark.parametrize("how", [{"training": "lora"}, {"precision": "bfloat16"}])
-async def test_a_model_is_the_one_that_is_trained_however_it_is_trained(home, change, how):
+async def test_a_model_is_the_one_that_is_trained_however_it_is_trained(home, change, how, download):
     (home.model.checkpoints / "r00000007").mkdir()
     downloaded("Qwen/Tiny")
     for name, rounds in (("", [7, 0]), ("Qwen/Tiny", [0, 7])):
-        training = ModelService(home, Settings(model=ModelSettings(name=name, **how)), change, lambda reason, back: None)
+        training = ModelService(home, Settings(model=ModelSettings(name=name, **how)), change, no_restart, download)
         (models_event,) = await training.obey(commands.ListModels(id="1"))
         assert [model.name for model in models_event.models] == ["", "Qwen/Tiny"]
         assert [model.active for model in models_event.models] == [name == "", name != ""]
@@ -190,7 +213,7 @@ def gone_on_with(home: paths.Home, chosen: ModelSettings) -> int:
 
 @pytest.mark.parametrize("written", [True, False])
 @pytest.mark.parametrize("order", [("", "bees/tiny"), ("bees/tiny", "")])
-def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_did(home, change, written, order):
+async def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_did(home, change, written, order, download):
     """`written`: whether models.json says whose the home is, or the checkpoints alone."""
     tiny = paths.models() / "bees/tiny"
     shutil.copytree(paths.starter(), tiny)
@@ -198,9 +221,9 @@ def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_d
     first, second = (ModelSettings(name=name) for name in order)
     assert gone_on_with(home, first) == 0
     if written:
-        ModelService(model_source.home_of(home, first), Settings(model=first), change, lambda reason, back: None).mark_played()
+        ModelService(model_source.home_of(home, first), Settings(model=first), change, no_restart, download).mark_played()
     assert [gone_on_with(home, model) for model in (second, first, second)] == [0, 1, 1]
-    ModelService(model_source.home_of(home, second), Settings(model=second), change, lambda reason, back: None).mark_played()
+    ModelService(model_source.home_of(home, second), Settings(model=second), change, no_restart, download).mark_played()
     known = model_source.read_record(home)
     assert (known and known.name) == (first.name if written else None), (
         "a model that has a place of its own says nothing of the home"
@@ -208,31 +231,26 @@ def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_d
     assert [gone_on_with(home, model) for model in (first, second)] == [2, 2]
 
 
-def test_a_model_that_is_still_to_be_downloaded_gets_no_place_where_another_one_has_learned(home, change):
+async def test_a_model_that_is_still_to_be_downloaded_gets_no_place_where_another_one_has_learned(home, change, download):
     assert gone_on_with(home, ModelSettings()) == 0
     assert model_source.home_of(home, ModelSettings(name="bees/tiny")).model_root == home.root / "models" / "bees--tiny"
-    ModelService(home, Settings(), change, lambda reason, back: None).mark_played()
+    ModelService(home, Settings(), change, no_restart, download).mark_played()
     shutil.rmtree(home.model.checkpoints)
     assert model_source.home_of(home, ModelSettings(name="bees/tiny")).model_root == home.root / "models" / "bees--tiny"
 
 
-@pytest.fixture
-async def publisher(home):
-    publisher = EventPublisher(home.events)
-    yield publisher
-    publisher.close()
-
-
-def begun(home: paths.Home, choices: LiveSettings) -> None:
+def begun(home: paths.Home, choices: LiveSettings, download: ChoiceDownload) -> None:
     """Play a round with the chosen model."""
     own = model_source.home_of(home, choices.now.model)
-    ModelService(own, choices.now, choices.change, lambda reason, back: None).mark_played()
+    ModelService(own, choices.now, choices.change, no_restart, download).mark_played()
 
 
-async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_the_one_that_played_last(home, publisher):
+async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_the_one_that_played_last(
+    home, publisher, download
+):
     choices = LiveSettings(home.settings, (), publisher)
     assert undo_steps(home, choices.now.model, choices.change) == [], "nothing was ever played"
-    begun(home, choices)
+    begun(home, choices, download)
     assert undo_steps(home, choices.now.model, choices.change) == []
     choices.change({"model.folder": "/nowhere", "model.training": "lora"})
     choices_after = LiveSettings(home.settings, (), publisher)  # as after a start in between
@@ -242,20 +260,20 @@ async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_
     assert settings.read(home.settings).model == ModelSettings(training="lora")
     downloaded("Qwen/Tiny")
     choices_after.change({"model.name": "Qwen/Tiny"})
-    begun(home, choices_after)
+    begun(home, choices_after, download)
     assert undo_steps(home, choices_after.now.model, choices_after.change) == [], "another way of training it is no other model"
     choices = LiveSettings(home.settings, ("model.name=Qwen/Other",), publisher)
     (step,) = undo_steps(home, choices.now.model, choices.change)
     step.undo()
     assert choices.now.model.name == "Qwen/Tiny"
     advice = step.advice(ModelMissing("There is no model in /nowhere.", "Check model.folder in the settings."))
-    assert advice == "Qwen/Tiny is trained instead. Choose another on the page Swarms, under Models."
+    assert advice == "Qwen/Tiny is trained instead. Choose another on the page Models."
 
 
-async def test_a_model_that_has_played_and_is_gone_is_left_for_the_starter_but_not_for_want_of_memory(home, publisher):
+async def test_a_model_that_has_played_and_is_gone_is_left_for_the_starter_but_not_for_want_of_memory(home, publisher, download):
     downloaded("Qwen/Tiny")
     choices = LiveSettings(home.settings, ("model.name=Qwen/Tiny",), publisher)
-    begun(home, choices)
+    begun(home, choices, download)
     (paths.models() / "Qwen/Tiny").rename(paths.models() / "Qwen/Moved")
     (step,) = undo_steps(home, choices.now.model, choices.change)
     assert (issubclass(MemoryShort, step.unrelated), issubclass(ModelMissing, step.unrelated)) == (True, False)
@@ -323,10 +341,10 @@ async def test_a_model_whose_opening_ended_the_engine_is_left_for_the_one_before
     assert choices.now.model.name == "Qwen/Good"
 
 
-async def test_a_model_is_removed_but_not_the_one_that_is_trained(home, change):
+async def test_a_model_is_removed_but_not_the_one_that_is_trained(home, change, download):
     downloaded("Qwen/Tiny")
     downloaded("Qwen/Other")
-    training = ModelService(home, Settings(model=ModelSettings(name="Qwen/Tiny")), change, lambda reason, back: None)
+    training = ModelService(home, Settings(model=ModelSettings(name="Qwen/Tiny")), change, no_restart, download)
     with pytest.raises(EngineError, match="is trained now"):
         await training.obey(commands.RemoveModel(id="1", name="Qwen/Tiny"))
     (models_event,) = await training.obey(commands.RemoveModel(id="2", name="Qwen/Other"))

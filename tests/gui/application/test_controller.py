@@ -42,6 +42,7 @@ from waggle.gui.widgets.controls import pause_menu
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, Resume
+from waggle.protocol.events_models import ModelChoice
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
 SOON_MS = 60_000
@@ -513,6 +514,22 @@ def test_a_choice_that_failed_is_said_where_it_was_made(shell: Controller, monke
     assert messages == ["The hub has no model Qwen/Typo. Check its name. All is as it was before.", "The clock is wrong."]
     tell(shell, events.PhaseChanged(phase="contributing", round=7, at=5001.0))
     assert len(messages) == 2, "it was said before"
+
+
+@NO_SCREEN
+def test_a_choice_of_a_model_that_fails_is_said_on_every_page_but_the_one_that_shows_it(
+    shell: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages: list[str] = []
+    monkeypatch.setattr(shell.window.notices, "show", messages.append)
+    failed = ModelChoice(name="bees/tiny", stage="failed", title="The hub cannot be reached.", at=5000.0)
+    tell(shell, Snapshot(state=State(choice=replace(failed, at=1000.0)), at=4990.0))
+    assert messages == [], "it failed long ago"
+    tell(shell, failed)
+    assert messages == ["tiny was not chosen: The hub cannot be reached."]
+    shell.window.show_page("models")
+    tell(shell, replace(failed, at=5001.0))
+    assert len(messages) == 1
 
 
 @NO_SCREEN

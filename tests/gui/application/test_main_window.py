@@ -15,7 +15,7 @@ from gui.recorded import START, Run, ready
 from pictures.screenshots import failed
 from waggle.core.paths import Home
 from waggle.core.settings import ScheduleSettings, Settings
-from waggle.gui.application.main_window import MainWindow
+from waggle.gui.application.main_window import SMALLEST, MainWindow
 from waggle.gui.application.navigation import NavigationRail, RailButton
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
@@ -502,6 +502,7 @@ def test_no_word_of_the_rail_is_cut_in_a_language_that_ships(theme: Theme, qapp:
     translator.use(spoken)
     try:
         rail = NavigationRail(theme)
+        rail.resize(rail.width(), SMALLEST[1] - theme.size["status"])
         for compact in (True, False):
             rail.set_compact(compact)
             assert [button.text() for button in rail.findChildren(RailButton) if "…" in button.text()] == []

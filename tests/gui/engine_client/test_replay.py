@@ -18,6 +18,7 @@ from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.live.page import LivePage
+from waggle.gui.pages.models.page import ModelsPage
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
@@ -229,8 +230,10 @@ def test_a_recorded_run_has_no_model_to_ask(theme: Theme, qtbot: QtBot, tmp_path
     shell._source.play_all()
     shell.begin("swarms")
     swarms, words = shell.window.pages.of(SwarmsPage), "This is a recorded run: there is no model to ask."
-    swarms.show_part("models")
-    assert (swarms._models._waiting.text(), swarms._models._use.isEnabled()) == (words, False)
+    shell.window.show_page("models")
+    models = shell.window.pages.of(ModelsPage)
+    assert (models._waiting.text(), models._field._act.isEnabled()) == (words, False)
+    shell.window.show_page("swarms")
     swarms.show_part("playground")
     assert (swarms.playground.ask._about.words(), swarms.playground.ask._go.isEnabled()) == (words, False)
     swarms.playground.which.choose(1)

@@ -319,8 +319,8 @@ def test_why_something_was_refused_is_told_in_german(reason: str) -> None:
 def test_what_stands_behind_the_sentence_of_another_is_told_in_german() -> None:
     translator.use("de")
     assert tr_sentence("Try again later. All is as it was before.") == "Versuche es später noch einmal. Alles ist wie vorher."
-    back = "Qwen/Tiny is trained instead. Choose another on the page Swarms, under Models."
-    assert tr_sentence(back) == "Stattdessen wird Qwen/Tiny trainiert. Wähle ein anderes auf der Seite Schwärme, unter Modelle."
+    back = "Qwen/Tiny is trained instead. Choose another on the page Models."
+    assert tr_sentence(back) == "Stattdessen wird Qwen/Tiny trainiert. Wähle ein anderes auf der Seite Modelle."
     assert tr_sentence("The starter is trained instead.") == "Stattdessen wird der Starter trainiert."
     assert tr_sentence("Try another network. It goes on by itself then.").endswith("Danach geht es von selbst weiter.")
 

@@ -57,11 +57,11 @@ def test_adapters_learn_and_resume(folder, tmp_path):
     assert all("lora" in name for name in policy.state()[0])
     saved = checkpoint.CheckpointState(round=1, step=3, epoch=1, charter="c", base="b", method="qlora")
     checkpoint.save(tmp_path, policy, saved)
-    again = opened(folder)
-    checkpoint.load(checkpoint.newest(tmp_path, "b")[0], again)
-    for ours, theirs in zip(again.logprobs(batches(), 1.0), learned, strict=True):
+    resumed = opened(folder)
+    checkpoint.load(checkpoint.newest(tmp_path, "b")[0], resumed)
+    for ours, theirs in zip(resumed.logprobs(batches(), 1.0), learned, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
-    assert len(sample(again, prompts(2), group_size=2)) == 2
+    assert len(sample(resumed, prompts(2), group_size=2)) == 2
 
 
 def test_an_export_is_whole_and_in_the_precision_of_the_model(folder, tmp_path):

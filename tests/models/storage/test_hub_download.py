@@ -374,3 +374,28 @@ def test_files_whose_plan_is_lost_are_fetched_anew(hub, tmp_path, plan):
 def test_a_network_that_leads_in_circles_is_named(hub, tmp_path):
     hub.circles = True
     assert "in circles" in refused(hub, tmp_path).title
+
+
+def test_a_model_in_gguf_names_what_to_choose_instead(hub, tmp_path):
+    hub.repositories["bees/tiny-GGUF"] = {"tiny.Q4_K_M.gguf": b"GGUF", "README.md": b""}
+    assert (
+        refused(hub, tmp_path, "bees/tiny-GGUF").title == "bees/tiny-GGUF is in GGUF, a form for chatting that cannot be trained."
+    )
+
+
+def test_shards_named_after_the_whole_file_are_downloaded_too(hub, tmp_path):
+    files = hub.repositories[NAME]
+    shard = "model.safetensors-00001-of-00001.safetensors"
+    index = json.dumps({"weight_map": {"a": shard}}).encode()
+    hub.repositories["bees/shards"] = {name: files[name] for name in files if name != "model.safetensors"} | {
+        shard: WEIGHTS, "model.safetensors.index.json": index,
+    }  # fmt: skip
+    assert (get(hub, tmp_path, "bees/shards") / shard).read_bytes() == WEIGHTS
+
+
+def test_the_number_of_weights_is_known_before_they_have_arrived(hub, tmp_path):
+    hub.facts[NAME] = {"safetensors": {"parameters": {"F32": 1234}, "total": 1234}}
+    known = []
+    get(hub, tmp_path, examine=lambda folder: known.append(hub_module.planned_weights(folder)))
+    assert known == [1234]
+    assert hub_module.planned_weights(tmp_path) == 0

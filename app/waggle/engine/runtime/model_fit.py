@@ -1,7 +1,7 @@
 """Fits the chosen model to this computer: decides how it can be trained, before a download and when it is opened."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from waggle.core.errors import ModelError
@@ -10,10 +10,26 @@ from waggle.models import backend, memory_fit
 from waggle.models.memory_fit import DeviceCapacity, MemoryFit, Workload
 from waggle.models.shared import generic_config
 from waggle.models.shared.model_config import ModelConfig
+from waggle.models.shared.suggested_models import SuggestedModel, suggested_models
 from waggle.models.shared.training_mode import Method
 
 STARTER_ANSWER_TOKENS = 24  # the longest answer to the starter's questions has 22
 DEFAULT_ANSWER_TOKENS = 160  # other models think before they answer
+ROOMY_SHARE = 0.7  # of the free memory: a model that needs no more is offered at the first start
+FAST_ENOUGH = 400  # answers an hour of a model that is offered at the first start: some six rounds
+
+
+@dataclass(frozen=True)
+class FitVerdict:
+    """Whether a model fits, in one sentence and in numbers.
+
+    `roomy`: all of its weights are trained, and what that needs leaves memory for other programs.
+    """
+
+    sentence: str
+    fits: bool
+    roomy: bool = False
+    answers_an_hour: int = 0
 
 
 def measure_machine(chosen: Settings) -> DeviceCapacity:
@@ -57,10 +73,36 @@ def fit_sentence(machine: DeviceCapacity, chosen: Settings, folder: Path) -> str
         model = generic_config.read_any(folder)
     except ModelError:
         return ""
+    return verdict(machine, chosen, model).sentence
+
+
+def verdict(machine: DeviceCapacity, chosen: Settings, model: ModelConfig) -> FitVerdict:
+    """Whether and how a model fits."""
     try:
-        return fit_model(machine, model, chosen).sentence
+        fit = fit_model(machine, model, chosen)
     except ModelError as error:
-        return error.title
+        return FitVerdict(error.title, fits=False)
+    roomy = fit.fits and fit.training.method == "full" and fit.needs <= ROOMY_SHARE * fit.free
+    return FitVerdict(fit.sentence, fit.fits, roomy, fit.answers_an_hour)
+
+
+def too_large(machine: DeviceCapacity, weights: int) -> str:
+    """Why a model with so many weights can never fit, if it cannot: they alone need too much memory. Else empty."""
+    least = memory_fit.PROGRAM_BYTES + memory_fit.BYTES["bfloat16"] * weights
+    if least <= machine.free * memory_fit.USABLE_SHARE:
+        return ""
+    return f"This model does not fit: its weights alone need {least / 1e9:.1f} GB, and {machine.free / 1e9:.1f} GB are free."
+
+
+def suggestions(machine: DeviceCapacity, chosen: Settings) -> list[tuple[SuggestedModel, FitVerdict]]:
+    """The models that Waggle suggests, smallest first, each with whether it fits."""
+    return [(model, verdict(machine, chosen, model.configuration)) for model in suggested_models()]
+
+
+def first_choice(judged: Iterable[tuple[SuggestedModel, FitVerdict]]) -> SuggestedModel | None:
+    """The largest model that is offered at the first start: with room to spare, fast enough, and free for everybody."""
+    suits = [model for model, fit in judged if fit.roomy and fit.answers_an_hour >= FAST_ENOUGH and not model.gated]
+    return suits[-1] if suits else None
 
 
 def require_fit(folder: Path, chosen: Settings) -> None:

@@ -24,6 +24,7 @@ from waggle.models.shared import model_files, quantised
 from waggle.models.storage import checkpoint, hub_download, ownership, starters
 from waggle.protocol import events
 
+Report = Callable[[int, int, float | None], None]  # of a download: bytes that are here, all bytes, seconds that remain
 log = logging.getLogger(__name__)
 
 REPORT_SECONDS = 1.0  # between two reports of a download, which also come at every hundredth of it
@@ -47,29 +48,33 @@ async def find_model(
     chosen: ModelSettings, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event,
     examine: Callable[[Path], None] = lambda folder: None,
     *, checkpoints: Path | None = None, limit: Callable[[], float] = lambda: 0.0, patient: bool = False, commit: str = "",
+    report: Report | None = None,
 ) -> Path:  # fmt: skip
     """Find the model's folder, and download the model first if necessary. Raises ModelMissing, and Stopped once `stopped` is set.
 
     For `checkpoints` see `folder_of`. `examine` may refuse a model when only its configuration is here. `limit` returns the bytes
-    a second that are allowed now (0: no limit); `commit` is the revision to download (see `hub_download.fetch`). A pause suspends
-    the download. If the hub is away in the middle of a download, wait for it; before the first byte, wait only if `patient`.
+    a second that are allowed now (0: no limit); `commit` is the revision to download (see `hub_download.fetch`). `report` gets
+    the progress in the downloading thread; without it, the engine's start shows it. A closed gate suspends the download. If the
+    hub is away in the middle of a download, wait for it; before the first byte, wait only if `patient`.
     """
     try:
         if not chosen.name or is_here(chosen.name):
             return folder_of(chosen, checkpoints)
-        return await _download(chosen, publisher, gate, stopped, examine, limit=limit, patient=patient, commit=commit)
+        return await _download(
+            chosen, publisher, gate, stopped, examine, limit=limit, patient=patient, commit=commit, report=report
+        )
     except ModelError as error:
         raise ModelMissing(error.title, error.advice) from error
 
 
 async def _download(
     chosen: ModelSettings, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event, examine: Callable[[Path], None],
-    *, limit: Callable[[], float], patient: bool, commit: str,
+    *, limit: Callable[[], float], patient: bool, commit: str, report: Report | None,
 ) -> Path:  # fmt: skip
-    report = _Progress(chosen.name, publisher, gate, limit)
+    progress = _Progress(report or partial(report_start, publisher, chosen.name), gate, limit)
     warn = partial(_warn, publisher)
     fetch = partial(
-        hub_download.fetch, chosen.name, paths.models(), report, warn=warn, token=hub_token.stored_token, examine=examine,
+        hub_download.fetch, chosen.name, paths.models(), progress, warn=warn, token=hub_token.stored_token, examine=examine,
         commit=commit,
     )  # fmt: skip
     away = partial(_report_away, chosen.name, publisher, patient)
@@ -95,7 +100,7 @@ def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
         folder = Path(os.path.expanduser(chosen.folder))
     else:
         folder = starters.starter_of(checkpoints) if checkpoints else paths.starter()
-    if folder.suffix.lower() == ".gguf" and folder.is_file():
+    if folder.suffix.lower() == ".gguf" and not folder.is_dir():
         raise quantised.refuse_gguf(folder)
     for name in hub_download.missing({path.name for path in folder.iterdir()} if folder.is_dir() else set()):
         raise ModelError(
@@ -211,15 +216,13 @@ class _Progress:
 
     def __init__(
         self,
-        name: str,
-        publisher: EventPublisher,
+        report: Report,
         gate: PauseGate,
         limit: Callable[[], float],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._name = name
+        self._report = report
         self._clock = clock
-        self._publisher = publisher
         self._gate = gate
         self._limit = limit
         self._here: int | None = None
@@ -239,7 +242,7 @@ class _Progress:
         if now - self._reported[0] >= REPORT_SECONDS or (here - self._reported[1]) * 100 >= total:
             self._reported = (now, here)
             remaining = seconds_left(now - self._began[0], here - self._began[1], total - here)
-            self._publisher.publish_soon(events.Downloading(model=self._name, done=here, total=total, seconds_left=remaining))
+            self._report(here, total, remaining)
         self._hold()
         self._owed += max(0, here - (here if self._here is None else self._here))
         self._here = here
@@ -265,6 +268,11 @@ class _Progress:
         self._owed = max(0.0, self._owed - limit * (now - self._paid_at)) if limit else 0.0
         self._paid_at = now
         return min(MAX_REST_SECONDS, self._owed / limit) if self._owed else 0.0
+
+
+def report_start(publisher: EventPublisher, name: str, here: int, total: int, remaining: float | None) -> None:
+    """Publish the progress of a download that the engine's start waits for."""
+    publisher.publish_soon(events.Downloading(model=name, done=here, total=total, seconds_left=remaining))
 
 
 def seconds_left(elapsed: float, came: int, missing: int) -> float | None:

@@ -9,6 +9,7 @@ import shutil
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import assert_never
@@ -18,23 +19,35 @@ from msgspec import structs
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, ExportError, ModelError, VerifierError
+from waggle.core.model_reference import NAME
 from waggle.core.settings import ModelSettings, Settings, Value
-from waggle.engine.runtime import model_source
+from waggle.engine.runtime import model_check, model_fit, model_offers, model_source
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
 from waggle.engine.services import export as exporting
 from waggle.engine.services import training_choice
+from waggle.engine.services.choice_download import ChoiceDownload
 from waggle.engine.services.current_weights import CurrentWeights
 from waggle.engine.system.opening_note import OpeningNote
-from waggle.models.inspection import inspector
-from waggle.models.storage import checkpoint, export, hub_cache, hub_download
+from waggle.models.memory_fit import DeviceCapacity
+from waggle.models.storage import checkpoint, export, hub_cache, hub_download, hub_search
 from waggle.protocol import commands, events_models
 
 Restart = Callable[[str, Callable[[], object]], None]  # takes the reason, and how to undo the choice if it fails
 NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_MODEL, *NOT_CAUSED_BY_EITHER, VerifierError)  # of a choice before this start
-WHERE_TO_CHOOSE = "Choose another on the page Swarms, under Models."
+WHERE_TO_CHOOSE = "Choose another on the page Models."
 PROGRESS_STAYS = "What this model has learned is kept."
 Change = Callable[[Mapping[str, Value]], Callable[[], object]]  # changes settings; returns how to undo that
-FitSentence = Callable[[Path], str]  # see model_fit.fit_sentence
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What this computer can do. `known` returns None until it has been measured; `wait` measures it, in another thread."""
+
+    known: Callable[[], DeviceCapacity | None] = lambda: None
+    wait: Callable[[], DeviceCapacity] | None = None
+
+
+NOT_MEASURED = Measured()
 
 
 def undo_steps(home: paths.Home, chosen: ModelSettings, change: Change) -> list[UndoStep]:
@@ -87,21 +100,27 @@ class ModelService:
     """Obeys the commands about models."""
 
     def __init__(
-        self, home: paths.Home, chosen: Settings, change: Change, restart: Restart, fit_sentence: FitSentence = lambda _: "",
-        current: Callable[[], CurrentWeights | None] = lambda: None,
+        self, home: paths.Home, chosen: Settings, change: Change, restart: Restart, download: ChoiceDownload,
+        measured: Measured = NOT_MEASURED, current: Callable[[], CurrentWeights | None] = lambda: None,
     ) -> None:  # fmt: skip
-        """`fit_sentence` returns an empty string until this computer has been measured, `current` None until a model is open."""
+        """`current` returns None until a model is open."""
         self._home, self._change, self._restart, self._current = home, change, restart, current
+        self._settings, self._measured, self._download = chosen, measured, download
         self._chosen = self._next = _without_training_mode(chosen.model)  # the latter is for the next start
-        self._fit_sentence = fit_sentence
+        self._checking: ModelSettings | None = None  # the newest choice that is being checked
 
     async def obey(self, command: commands.ModelCommand) -> tuple[events_models.ModelEvent, ...]:
         """Obey, and return the events for the sender. Raises WaggleError for what cannot be done; then nothing has changed."""
         match command:
             case commands.ListModels():
                 return (await asyncio.to_thread(self._list),)
+            case commands.SearchModels():
+                return (await asyncio.to_thread(self._search, command.words),)
             case commands.ChooseModel():
                 await self._choose(ModelSettings(name=command.name, folder=command.folder))
+                return ()
+            case commands.CancelChoice():
+                self._download.cancel()
                 return ()
             case commands.DecideTraining():
                 noted = await asyncio.to_thread(training_choice.note, self._home, self._chosen, command.choice)
@@ -127,11 +146,17 @@ class ModelService:
         if self._chosen.name and self._chosen not in here:
             here.append(self._chosen)
         place = paths.models() if paths.models().is_dir() else self._home.root
+        machine = self._measured.known()
         return events_models.ModelList(
-            models=tuple(self._describe(model) for model in here), cache=str(paths.models()), free=shutil.disk_usage(place).free
+            models=tuple(self._describe(model, machine) for model in here), cache=str(paths.models()),
+            free=shutil.disk_usage(place).free, suggested=model_offers.suggested(machine, self._settings),
         )  # fmt: skip
 
-    def _describe(self, model: ModelSettings) -> events_models.ModelDetails:
+    def _search(self, words: str) -> events_models.HubResults:
+        models = hub_search.search(words)
+        return events_models.HubResults(words=words, models=model_offers.of_hub(models, self._measured.known()))
+
+    def _describe(self, model: ModelSettings, machine: DeviceCapacity | None) -> events_models.ModelDetails:
         finished, folder = True, Path(os.path.expanduser(model.folder)) if model.folder else paths.starter()
         if model.name:
             known = hub_download.model_of(model.name, paths.models())
@@ -148,13 +173,43 @@ class ModelService:
             finished=finished,
             active=model == self._chosen,
             rounds=0 if elsewhere else checkpoint.rounds(model_source.home_of(self._home, model).model.checkpoints),
-            fit=self._fit_sentence(folder),
+            fit=model_fit.fit_sentence(machine, self._settings, folder) if machine else "",
         )
 
     async def _choose(self, model: ModelSettings) -> None:
+        """Begin to download a model that is not here; else check it, and train it from now on."""
         if model == self._chosen == self._next:
             raise EngineError("This model is trained already.")
-        await asyncio.to_thread(_require_openable, model)
+        if model.name and not model_source.is_here(model.name):
+            commit = checkpoint.commit_of(model_source.home_of(self._home, model).model.checkpoints, model.name)
+            self._download.begin(model, commit)
+            return
+        await self.take(model)
+        self._download.dismiss(model)
+
+    async def take(self, model: ModelSettings) -> None:
+        """Check a model that is on this computer, and train it from now on. Raises WaggleError; then nothing has changed."""
+        self._checking = model
+        folder = model_source.folder_of(model)
+        if model != ModelSettings() and model != self._chosen:
+            await asyncio.to_thread(self._check, model_check.check_folder, folder)
+        if self._checking != model:
+            raise EngineError("Another model was chosen meanwhile.")
+        self._begin(model)
+
+    def examine(self, folder: Path) -> None:
+        """Raise ModelError if a model of which only the configuration is here cannot be trained. Not for the loop's thread."""
+        self._check(model_check.check_configuration, folder)
+
+    def _check(self, check: Callable[[Path, DeviceCapacity, Settings], None], folder: Path) -> None:
+        try:
+            machine = self._measured.known() or (self._measured.wait() if self._measured.wait else None)
+        except RuntimeError:  # the engine is restarting, and its next start checks the same
+            return
+        if machine is not None:
+            check(folder, machine, self._settings)
+
+    def _begin(self, model: ModelSettings) -> None:
         OpeningNote(self._home).forget_failure()
         self._write_record(None)
         back = self._change(_as_settings(model))
@@ -178,6 +233,8 @@ class ModelService:
     def _remove(self, name: str) -> None:
         if name == self._chosen.name:
             raise EngineError("This model is trained now.", "Choose another one first.")
+        if name == self._download.name:
+            raise EngineError("This model is being downloaded.", "Cancel the download first.")
         known = hub_download.model_of(name, paths.models())
         try:
             if known.unfinished.is_dir() and not hub_cache.drop(known.unfinished):
@@ -197,14 +254,6 @@ class ModelService:
         )
 
 
-def _require_openable(model: ModelSettings) -> None:
-    """Raise ModelError for a model on this computer that cannot be opened. The model of now is trained on meanwhile."""
-    if model.name and not model_source.is_here(model.name):
-        return  # it is inspected part by part, as it arrives
-    if model != ModelSettings():
-        inspector.inspect(model_source.folder_of(model))
-
-
 def _size(path: Path) -> int:
     try:
         status = path.stat()
@@ -219,7 +268,7 @@ def _downloaded_models(cache: Path) -> list[ModelSettings]:
     for folder in cache.glob("*/*"):
         if folder.is_dir():
             names.add(f"{folder.parent.name}/{folder.name.removeprefix(hub_cache.UNFINISHED)}")
-    return [ModelSettings(name=name) for name in sorted(names) if hub_download.NAME.fullmatch(name)]
+    return [ModelSettings(name=name) for name in sorted(names) if NAME.fullmatch(name)]
 
 
 def _display_name(chosen: ModelSettings) -> str:

@@ -15,10 +15,12 @@ from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.notices import is_on_screen
 from waggle.gui.application.tray import TrayIcon
 from waggle.gui.engine_client.engine_process import EngineProcess
+from waggle.gui.engine_client.first_model_process import FirstModelProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
-from waggle.gui.i18n.formatting import tr
+from waggle.gui.i18n.formatting import tr, tr_sentence
 from waggle.gui.pages.context import EngineHost, PageContext
+from waggle.gui.pages.models.model_words import choice_title
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.pages.welcome.page import WelcomePage
 from waggle.gui.pages.you.data_removal import RemovalScreen
@@ -28,7 +30,7 @@ from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.gui.widgets import system_tray
-from waggle.protocol.commands import AnyCommand
+from waggle.protocol.commands import AnyCommand, ChooseModel, new_id
 from waggle.protocol.state import State
 
 Source = EngineProcess | Replay
@@ -65,6 +67,8 @@ class Controller(QObject):
         self._window_state = window_state.read(home.window) if home is not None else window_state.WindowState()
         self._shown_state = State()
         self._invite = ""
+        self._first_model = FirstModelProcess(self)
+        self._model = ""  # the name of the model that was chosen at the first start, until an engine can be asked
         self._farewell: RemovalScreen | None = None
         self._asking = False
         self.settings_store, self.event_log = settings_store, EventLog(self)
@@ -101,7 +105,10 @@ class Controller(QObject):
         if first:
             welcome = WelcomePage(self._theme)
             welcome.invited.connect(self._remember_invite)
+            welcome.model_chosen.connect(self._remember_model)
             welcome.done.connect(self._finish_welcome)
+            self._first_model.offered.connect(welcome.offer_model)
+            self._first_model.start()
             self.window.cover(welcome)
             self.tray.show_questions()
         self.window.show()
@@ -165,6 +172,7 @@ class Controller(QObject):
             if self._farewell.over:
                 self.finished.emit()
             return
+        self._first_model.stop()
         self._save_window_state()
         self.window.show_shutdown()
         self._source.stop()
@@ -227,6 +235,7 @@ class Controller(QObject):
     def _finish_welcome(self, values: dict[str, Value]) -> None:
         """The questions were answered or skipped: never ask them again, and start the engine."""
         self._asking = False
+        self._first_model.stop()
         self.tray.show_state(self._shown_state)
         self.settings_store.set({"window.welcomed": True, **values})
         self.window.uncover()
@@ -234,6 +243,16 @@ class Controller(QObject):
 
     def _remember_invite(self, link: str) -> None:
         self._invite = link
+
+    def _remember_model(self, name: str) -> None:
+        self._model = name
+
+    def _download_model(self) -> None:
+        """Choose the model of the first start, now that an engine runs: it trains the starter until the model is here."""
+        name, self._model = self._model, ""
+        self.window.commanded.emit(ChooseModel(id=new_id(), name=name))
+        words = tr("%1 is being downloaded. Until it is here, you train the starter: see the page Models.")
+        self.window.notices.show(words.replace("%1", name), "gather")
 
     def _close_or_hide(self) -> None:
         """The window was closed: hide it in the tray if there is one, the setting says so and an engine runs; else shut down."""
@@ -297,6 +316,8 @@ class Controller(QObject):
         if self._shown_state.phase in GONE and before.phase not in GONE:
             self.window.pages.handle_refusal(tr("The engine ended before it answered."))
         self.settings_store.adopt(self._shown_state)
+        if self._model and self._shown_state.ready is not None:
+            self._download_model()
         if not self._asking:
             self.tray.show_state(self._shown_state)
         news = notifications.new_notices(before, self._shown_state) if not self.window.isActiveWindow() else []
@@ -306,12 +327,21 @@ class Controller(QObject):
                 self.tray.notify(notice.title, notice.words)
         if is_on_screen(self.window) or window_settings.notify_problems:
             self._say_warnings(before)
+            self._say_failed_choice(before)
 
     def _say_warnings(self, before: State) -> None:
         """Show new warnings on any page: a failed choice comes back as a warning, too."""
         for warned in reversed(notifications.recent_warnings(self._shown_state, self._store.now())):
             if warned not in before.warnings:
                 self.window.notices.show(notifications.warning_words(warned))
+
+    def _say_failed_choice(self, before: State) -> None:
+        """A download may fail long after the person left the page Models, which shows why."""
+        choice = self._shown_state.choice
+        if choice is None or choice.stage != "failed" or choice == before.choice or self.window.page == "models":
+            return
+        if self._store.now() - choice.at < notifications.RECENT:  # an older engine sends old ones, too
+            self.window.notices.show(f"{choice_title(choice)}: {tr_sentence(choice.title)}")
 
     def _show_refusal(self, title: str, advice: str, command: str) -> None:
         self.window.show_refusal(title, advice, command)

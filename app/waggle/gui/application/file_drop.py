@@ -1,27 +1,40 @@
-"""Files of questions that are dragged onto the window: an overlay while they are over it, and the paths when they are dropped."""
+"""Files of questions and models that are dragged onto the window: an overlay while they are over it, and what was dropped."""
+
+from collections.abc import Mapping
+from typing import Literal
 
 from PySide6.QtCore import QEvent, QObject, QRectF, Qt, QUrl, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
-from waggle.gui.i18n.formatting import tr
+from waggle.gui.i18n.formatting import later, tr
+from waggle.gui.state.dropped_model import dropped_model
 from waggle.gui.state.question_paths import ACCEPTED_FILES, has_known_ending, question_files
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import column, frame, row
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
 from waggle.gui.widgets.text import text
 
+DropKind = Literal["model", "questions", "nothing"]
+WORDS: Mapping[DropKind, tuple[str, str]] = {  # a title, and what happens next
+    "model": (later("Drop it to choose this model"), later("It is checked first. Until then you keep training the present one.")),
+    "questions": (later("Drop it to create a swarm"), later("Its questions are shown before anything starts.")),
+    "nothing": (later("This cannot be dropped here"), ACCEPTED_FILES),
+}
 MOST_URLS = 1000  # that are looked at while something is dragged: a whole disk may be
 
 
 class FileDrop(QObject):
     """Takes what is dropped anywhere on a window. `dropped` carries paths, and what to say about everything else.
 
+    `model_dropped` carries the path or address of a model instead.
+
     Files are taken from the window of the system, before a field under the mouse could take their names as text. Other links come
     here only if no widget takes them: an invite link may be dropped on its field.
     """
 
     dropped = Signal(object, str)
+    model_dropped = Signal(str)
 
     def __init__(self, window: QWidget, theme: Theme) -> None:
         super().__init__(window)
@@ -52,7 +65,11 @@ class FileDrop(QObject):
             case QEvent.Type.Drop if watched is self._taker and isinstance(event, QDropEvent):
                 self._end()
                 event.acceptProposedAction()
-                self.dropped.emit(*question_files(_local_paths(event)))
+                items = _items(event)
+                if model := dropped_model(items):
+                    self.model_dropped.emit(model)
+                else:
+                    self.dropped.emit(*question_files(items))
                 return True
         return False
 
@@ -65,11 +82,12 @@ class FileDrop(QObject):
     def _enter(self, watched: QObject, event: QDragEnterEvent) -> bool:
         urls = event.mimeData().urls()[:MOST_URLS]
         is_taken = bool(urls) and (watched is self._window or any(url.isLocalFile() for url in urls))
+        model = bool(dropped_model(_items(event)))
         if not (self.enabled and is_taken):
             return False
         self._taker = watched
         event.acceptProposedAction()
-        self._overlay.show_over(self._window, suits=any(map(_suits, urls)))
+        self._overlay.show_over(self._window, "model" if model else "questions" if any(map(_suits, urls)) else "nothing")
         return True
 
     def _end(self) -> None:
@@ -92,9 +110,10 @@ class DropOverlay(PaintedWidget):
         card = frame("card", column(icon, self._title, self._words, gap=10, margins=(36, 28, 36, 28)))
         self.setLayout(column(None, row(None, card, None), None))
 
-    def show_over(self, window: QWidget, *, suits: bool) -> None:
-        self._title.setText(tr("Drop it to create a swarm") if suits else tr("This cannot be dropped here"))
-        self._words.setText(tr("Its questions are shown before anything starts.") if suits else tr(ACCEPTED_FILES))
+    def show_over(self, window: QWidget, kind: DropKind) -> None:
+        title, words = WORDS[kind]
+        self._title.setText(tr(title))
+        self._words.setText(tr(words))
         self.setGeometry(window.rect())
         self.show()
         self.raise_()
@@ -109,7 +128,7 @@ def _suits(url: QUrl) -> bool:
     return url.isLocalFile() and has_known_ending(url.toLocalFile())
 
 
-def _local_paths(event: QDropEvent) -> list[str]:
+def _items(event: QDropEvent) -> list[str]:
     """What was dropped: the paths of files, and the links of everything else."""
     urls = event.mimeData().urls()[:MOST_URLS]
     return [url.toLocalFile() if url.isLocalFile() else url.toString() for url in urls]

@@ -66,6 +66,7 @@ class MainWindow(QWidget):
         context.settings.refused.connect(self.show_refusal)
         self.file_drop = FileDrop(self, context.theme)
         self.file_drop.dropped.connect(self.show_files)
+        self.file_drop.model_dropped.connect(self.show_model)
         self._host = context.engine.name
         self._add_keys()
         self.show_page("home")
@@ -171,6 +172,15 @@ class MainWindow(QWidget):
             self.activateWindow()
         else:
             self.notices.show(words)
+
+    def show_model(self, reference: str) -> None:
+        """Show the page Models with this folder, file or address of a model filled in; choosing it is left to the person."""
+        if self._host and "://" not in reference:
+            words = tr("Your engine runs on %1, which cannot see folders of this computer.")
+            self.notices.show(words.replace("%1", visible(self._host)))
+            return
+        self.show_page("models", reference)
+        self.activateWindow()
 
     def show_refusal(self, title: str, advice: str, command: str = "") -> None:
         """Show that the command with this id was refused."""

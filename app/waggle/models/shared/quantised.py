@@ -29,12 +29,12 @@ def require_plain(folder: Path, table: dict[str, Any]) -> None:
 
 def refuse_gguf(path: Path) -> ModelError:
     """The error for a GGUF file."""
-    return ModelError(f"{path.name} is a GGUF file: a quantised model to chat with.", advice(_from_gguf(path)))
+    return ModelError(f"{path.name} is a GGUF file, a form for chatting that cannot be trained.", advice(_from_gguf(path)))
 
 
 def made_from(folder: Path, table: dict[str, Any]) -> str:
     """The name of the model that a quantised one was made from; empty if neither its card nor config.json, `table`, names one."""
-    return _from_card(folder) or _name(table.get("_name_or_path"))
+    return _from_card(folder) or hub_name(table.get("_name_or_path"))
 
 
 def advice(name: str) -> str:
@@ -51,7 +51,7 @@ def _from_card(folder: Path) -> str:
         return ""
     front = card[3:].partition("\n---")[0] if card.startswith("---") else ""
     named = re.search(r"^base_model:[ \t]*(?:\n\s*-\s*)?[\"']?([^\s\"']+)", front, re.MULTILINE)
-    return _name(named[1]) if named else ""
+    return hub_name(named[1]) if named else ""
 
 
 def _from_gguf(path: Path) -> str:
@@ -60,7 +60,7 @@ def _from_gguf(path: Path) -> str:
             fields = dict(_fields(file))
     except (OSError, struct.error, UnicodeError):
         return ""
-    return next((name for label in DESCRIBED if (name := _name(fields.get(label, "").removeprefix(HUB)))), "")
+    return next((name for label in DESCRIBED if (name := hub_name(fields.get(label, "").removeprefix(HUB)))), "")
 
 
 def _fields(file: BinaryIO) -> Iterator[tuple[str, str]]:
@@ -86,6 +86,6 @@ def _text(file: BinaryIO) -> str:
     return file.read(length).decode()
 
 
-def _name(value: Any) -> str:
-    """The name of a model on the hub; empty for anything else, such as a path."""
+def hub_name(value: Any) -> str:
+    """The name of a model on the hub; empty for anything else that a stranger wrote, such as a path."""
     return value if isinstance(value, str) and len(value) <= 200 and NAME.fullmatch(value) else ""

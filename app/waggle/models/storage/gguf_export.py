@@ -173,17 +173,17 @@ def _splits(table: dict[str, Any]) -> str:
     """llama.cpp's name for the way in which a tokenizer splits texts into words. Raises ModelError if it has none."""
     splitter = table.get("pre_tokenizer") or {}
     steps = splitter.get("pretokenizers", [splitter])
-    found: list[str] = []
+    patterns: list[str] = []
     for step in steps:
         match step:
             case {"type": "Digits", "individual_digits": True}:
-                found.append("digits")
+                patterns.append("digits")
             case {"type": "Split", "pattern": {"Regex": str(pattern)}, "behavior": "Isolated"}:
-                found.append(pattern)
+                patterns.append(pattern)
             case {"type": "ByteLevel", "add_prefix_space": False, "use_regex": bool(by_words)}:
-                found += [GPT2] if by_words else []
+                patterns += [GPT2] if by_words else []
             case _:
-                found.append("another step")
-    if tuple(found) not in SPLITS:
+                patterns.append("another step")
+    if tuple(patterns) not in SPLITS:
         raise ModelError("Waggle does not know how GGUF calls the tokens of this model.", UNKNOWN_WORDS)
-    return SPLITS[tuple(found)]
+    return SPLITS[tuple(patterns)]

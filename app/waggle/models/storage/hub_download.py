@@ -24,8 +24,10 @@ import msgspec
 
 from waggle.core import paths, resumable_download
 from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
+from waggle.core.model_reference import NAME
 from waggle.models import tokenizer_conversion
 from waggle.models.inspection import inspector
+from waggle.models.shared import quantised
 from waggle.models.shared.weight_files import INDEX, LARGEST_HEADER, WEIGHTS
 from waggle.models.storage.hub_cache import UNFINISHED, lock_of
 
@@ -33,11 +35,10 @@ if TYPE_CHECKING:
     import httpx2
     from huggingface_hub import ModelInfo
 
-NAME = re.compile(r"([A-Za-z0-9][\w.-]*)/([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w.-]*))?", re.ASCII)
 CARD = "README.md"  # names the model that a quantised one was made from
 WORDS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 NEEDED = ("config.json", tokenizer_conversion.TOKENIZER)
-SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+SHARD = re.compile(r"model(?:\.safetensors)?-\d{5}-of-\d{5}\.safetensors")
 PLAN = "plan.json"
 FIRST_BYTES = 1 << 17  # of a weight file; most headers are shorter
 ROOM = 100_000_000  # bytes that stay free on the disk
@@ -60,6 +61,7 @@ class DownloadPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     commit: str
     files: tuple[HubFile, ...]
+    weights: Annotated[int, msgspec.Meta(ge=0)] = 0  # how many numbers, as the hub says; 0: it does not say
 
     @property
     def total(self) -> int:
@@ -98,6 +100,14 @@ def name_and_commit(name: str, cache: Path) -> str:
 def is_begun(name: str, cache: Path) -> bool:
     """Whether a download has started. Raises ModelError for a wrong name."""
     return (model_of(name, cache).unfinished / PLAN).is_file()
+
+
+def planned_weights(folder: Path) -> int:
+    """How many weights the model of a download has, before they have arrived; 0 if that is not known."""
+    try:
+        return msgspec.json.decode((folder / PLAN).read_bytes(), type=DownloadPlan).weights
+    except (OSError, *UNREADABLE):  # no download of ours
+        return 0
 
 
 def fetch(
@@ -314,6 +324,10 @@ def plan_of(info: "ModelInfo") -> DownloadPlan:
     shards = sorted(name for name in there if SHARD.fullmatch(name)) if INDEX in there else []
     weights = [WEIGHTS] if WEIGHTS in there else [INDEX, *shards] if shards else []
     if not weights:
+        if any(name.lower().endswith(".gguf") for name in there):
+            bases = getattr(info.card_data, "base_model", None)
+            base = quantised.hub_name(bases[0] if isinstance(bases, list) and bases else bases)
+            raise ModelError(f"{info.id} is in GGUF, a form for chatting that cannot be trained.", quantised.advice(base))
         pickled = any(name.endswith((".bin", ".pt", ".pth")) for name in there)
         why = "only as pickles, which can run any code on the computer that reads them" if pickled else "nowhere"
         raise ModelError(f"{info.id} has its weights {why}.", "Choose a model with .safetensors files.")
@@ -321,7 +335,12 @@ def plan_of(info: "ModelInfo") -> DownloadPlan:
         raise ModelError(f"{info.id} has no {name}.", "Choose a complete transformers model.")
     words = WORDS if tokenizer_conversion.TOKENIZER in there else (*WORDS, *tokenizer_conversion.FILES)
     names = [name for name in (CARD, *words) if name in there] + weights
-    return DownloadPlan(_require(info.sha, info.id), tuple(_file_of(there[name], info.id) for name in names))
+    return DownloadPlan(_require(info.sha, info.id), tuple(_file_of(there[name], info.id) for name in names), _weights_of(info))
+
+
+def _weights_of(info: "ModelInfo") -> int:
+    total = getattr(info.safetensors, "total", 0)
+    return total if isinstance(total, int) and 0 < total < 1 << 50 else 0  # more is a mistake
 
 
 def missing(names: set[str]) -> list[str]:

@@ -21,9 +21,9 @@ from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
+from waggle.gui.pages.models.page import ModelsPage
 from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.pages.swarms.join_view import PREVIEW
-from waggle.gui.pages.swarms.models import ModelCard, ModelsView, model_summary
 from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, SwarmsPage
 from waggle.gui.pages.swarms.playground.question import (
     AnswerRow,
@@ -50,7 +50,6 @@ from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events import ShownCompletion
-from waggle.protocol.events_models import ModelDetails, ModelExported, ModelList
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed, SnapshotAnswer
 from waggle.protocol.events_swarms import (
     EndedSwarm,
@@ -238,7 +237,6 @@ def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
 def test_each_view_has_its_own_title(page: Page) -> None:
     swarms = page[1]
     for part, title in (
-        ("models", "Models"),
         ("playground", "Try it"),
         ("race", "Race"),
         ("list", "Swarms"),
@@ -295,7 +293,7 @@ def test_what_was_typed_of_a_swarm_is_there_until_it_is_created_or_given_up(page
     form._specialties._model.item(0).setCheckState(Qt.CheckState.Checked)
     assert not swarms._new.isVisible(), "its word is that of the form's own button"
     qtbot.keyClick(form._name, Qt.Key.Key_Escape)
-    for leave in (lambda: None, swarms._join.click, partial(swarms._which.choose, 1)):
+    for leave in (lambda: None, swarms._join.click, partial(swarms._which.choose, 2)):
         leave()
         swarms.show_list()
         swarms._new.click()
@@ -307,7 +305,7 @@ def test_what_was_typed_of_a_swarm_is_there_until_it_is_created_or_given_up(page
     next(button for button in form.findChildren(Button) if button.text() == "Cancel").click()
     swarms._new.click()
     assert (form._name.text(), form._specialties.chosen()) == ("", [])
-    assert [type(command) for command in sent] == [commands.ListSwarms, commands.ListModels, commands.CreateSwarm]
+    assert [type(command) for command in sent] == [commands.ListSwarms, commands.CreateSwarm]
 
 
 def test_what_a_swarm_still_lacks_is_said(page: Page) -> None:
@@ -541,42 +539,6 @@ def test_a_code_has_whole_modules_and_three_corners() -> None:
     assert qr_code.modules("") == ()
 
 
-STARTER = ModelDetails(kind="starter", bytes=3_300_000, active=True, rounds=613)
-QWEN = ModelDetails(kind="hub", name="Qwen/Tiny", bytes=988_000_000)
-HALF = ModelDetails(kind="hub", name="Qwen/Half", bytes=400_000_000, finished=False)
-
-
-@pytest.fixture
-def models(page: Page) -> tuple[MainWindow, ModelsView, list[AnyCommand]]:
-    window, swarms, sent = page
-    swarms._which.choose(1)
-    tell(window, ModelList(models=(STARTER, QWEN, HALF), cache="/cache", free=50_000_000_000))
-    return window, swarms._models, sent
-
-
-Models = tuple[MainWindow, ModelsView, list[AnyCommand]]
-
-
-def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Models) -> None:
-    _, view, sent = models
-    assert isinstance(sent[-1], commands.ListModels)
-    assert model_summary(STARTER) == "Comes with Waggle, 3.3 MB; 613 rounds trained here"
-    assert "the download goes on" in model_summary(HALF)
-    assert view._storage.words() == "Models of the hub take 1.4 GB; 50.0 GB are free"
-
-
-def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
-    """Events do not take a card away from a person who is about to press its button or has focused it."""
-    window, view, _ = models
-    train = button_of(view, "Train this one")
-    train.setFocus()
-    tell(window, ModelList(models=(replace(STARTER, rounds=614), QWEN, HALF), cache="/cache", free=49_000_000_000))
-    assert button_of(view, "Train this one") is train
-    assert window.focusWidget() is train
-    assert "614 rounds trained here" in view._model_cards[0]._about.words()
-    assert view._storage.words().endswith("49.0 GB are free")
-
-
 def test_a_card_of_a_swarm_stays_while_members_come_and_go(page: Page) -> None:
     window, swarms, _ = page
     tell(window, KnownSwarms(swarms=(FIRST, OTHER)))
@@ -588,106 +550,7 @@ def test_a_card_of_a_swarm_stays_while_members_come_and_go(page: Page) -> None:
     assert swarms._list._active[0]._members._value.text() == "2, you included"
 
 
-def test_an_export_is_offered_once_something_is_saved(models: Models) -> None:
-    window, view, sent = models
-    fresh = ModelList(models=(replace(STARTER, rounds=0),), cache="/cache", free=50_000_000_000)
-    tell(window, fresh)
-    assert not button_of(view, "Export what was learned").isEnabled()
-    sent_before = len(sent)
-    tell(window, events.CheckpointSaved(round=8, bytes=1), events.TrafficMeasured(up=1.0, down=1.0))
-    window.redraw()
-    assert [type(command) for command in sent[sent_before:]] == [commands.ListModels]
-    tell(window, replace(fresh, models=(STARTER,)))
-    assert button_of(view, "Export what was learned").isEnabled()
-    window.pages.of(SwarmsPage)._which.choose(0)
-    tell(window, events.CheckpointSaved(round=9, bytes=1))
-    assert len(sent) == sent_before + 1, "while it is not seen nothing is asked"
-    window.pages.of(SwarmsPage)._which.choose(1)
-    assert [type(command) for command in sent[sent_before + 1 :]] == [commands.ListModels]
-
-
-def button_of(view: ModelsView, words: str) -> QPushButton:
-    cards = (view._cards.itemAt(place).widget() for place in range(view._cards.count()))
-    return next(button for card in cards for button in buttons(card) if button.text() == words)  # type: ignore[arg-type]
-
-
-def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> None:
-    window, view, sent = models
-    cards = view.findChildren(ModelCard)
-    next(card for card in cards if not card.isHidden() and "Qwen/Tiny" in buttons(card)[0].accessibleName()).chosen.emit(QWEN)
-    assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="Qwen/Tiny")
-    view._name.setText(" Qwen/Other ")
-    view._use.click()
-    assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="Qwen/Other")
-    window.show_refusal("no name is not the name of a model.", "", sent[-1].id)
-    assert view._message.text() == "no name is not the name of a model."
-    assert bool(window.status._notice._content[0]) == view._message.visibleRegion().isEmpty(), "once, where it is seen"
-    view._use_name()
-    window.show_page("home")
-    window.show_refusal("no name is not the name of a model.", "", sent[-1].id)
-    assert window.status._notice._content[0] == "no name is not the name of a model."
-
-
-def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(theme: Theme) -> None:
-    card = ModelCard(theme, replace(QWEN, fit="?"))
-    card.show_model(replace(QWEN, fit="Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory. Weights are many. More."), "", "")
-    assert card._fit.text() == "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory."
-    assert card._fit.toolTip() == "Weights are many. More."
-    card.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), "", "")
-    assert (card._fit.text(), card._fit.toolTip()) == ("This model does not fit: it needs 300.5 GB at the least.", "")
-
-
-def test_how_the_model_in_training_is_asked_stands_on_its_card(models: Models) -> None:
-    window, view, _ = models
-    assert [model_card._form.isVisible() for model_card in view._model_cards] == [True, False, False]
-    assert view._model_cards[0]._form.text() == "Asked the way it was trained."
-    choice = events.PromptFormChoice(form="chat_example", why="trial", readable=14, total=18)
-    tell(window, ready(charter=HERE, swarm="First light", prompt_form=choice))
-    words = "Asked as a chat with a worked example, because 14 of 18 answers could be read that way."
-    assert view._model_cards[0]._form.text() == words
-
-
-def test_a_model_is_removed_at_a_second_press_only_and_while_there_is_an_engine(models: Models, qtbot: QtBot) -> None:
-    window, view, sent = models
-    window.activateWindow()
-    screenshot_when_still(window)
-    remove, known = button_of(view, "Remove"), len(sent)
-    assert remove.accessibleName() == "Remove Qwen/Tiny from this computer"
-    qtbot.mouseClick(remove, Qt.MouseButton.LeftButton)
-    press_again(qtbot, remove)
-    assert (remove.text(), sent[known:]) == ("Remove 988 MB", [])
-    view._use.setFocus()
-    assert remove.text() == "Remove"
-    remove.click()
-    remove.click()
-    assert sent[known:] == [commands.RemoveModel(id=sent[-1].id, name="Qwen/Tiny")]
-    tell(window, events.PhaseChanged(phase="stopped", round=613))
-    assert (remove.isEnabled(), bool(remove.toolTip())) == (False, True)
-
-
-def test_what_was_learned_is_exported_and_said(models: Models) -> None:
-    window, view, sent = models
-    view.export("/tmp/mine")
-    assert sent[-1] == commands.ExportModel(id=sent[-1].id, path="/tmp/mine")
-    tell(window, ModelExported(path="/tmp/mine", rounds=600))
-    assert view._message.text() == "Written to /tmp/mine: 600 rounds of training."
-    for spoken, words in (
-        ("en", "Written to /tmp/%n: 1 round of training."),
-        ("de", "Nach /tmp/%n geschrieben: 1 Runde Training."),
-    ):
-        translator.use(spoken)
-        tell(window, ModelExported(path="/tmp/%n", rounds=1))
-        assert view._message.text() == words
-
-
-def test_a_download_shows_how_far_it_is(models: Models) -> None:
-    window, view, _ = models
-    tell(window, StartedAgain(reason="Going on with Qwen/Half."), events.Downloading(model="Qwen/Half", done=412, total=980))
-    assert (view._bar.value(), view._loading.isVisible()) == (420, True)
-    assert view._use.isEnabled(), "another choice ends the download"
-
-
-def buttons(widget: ModelCard) -> list[QPushButton]:
+def buttons(widget: QWidget) -> list[QPushButton]:
     return widget.findChildren(QPushButton)
 
 
@@ -704,7 +567,7 @@ Playground = tuple[MainWindow, QuestionView, list[AnyCommand]]
 @pytest.fixture
 def playground(page: Page) -> Playground:
     window, swarms, sent = page
-    swarms._which.choose(2)
+    swarms._which.choose(1)
     window.redraw()
     assert sent[-1] == commands.PoseQuestion(id=sent[-1].id, specialty="simple_fractions", number=7)
     tell(window, POSED)
@@ -792,7 +655,7 @@ def test_another_question_hides_the_answers_of_the_last(playground: Playground) 
 
 def test_a_question_that_is_refused_is_asked_for_again_by_a_person_or_of_another_engine(page: Page) -> None:
     window, swarms, sent = page
-    swarms._which.choose(2)
+    swarms._which.choose(1)
     window.redraw()
     view = swarms.playground.ask
     window.show_refusal("The judge does not answer.", "Try again.", sent[-1].id)
@@ -953,11 +816,11 @@ def test_whoever_looks_at_the_peers_can_invite_one(page: Page) -> None:
 
 def test_an_invitation_stands_below_the_tab_of_swarms(page: Page) -> None:
     window, swarms, _ = page
-    for other in (1, 2, 3):
+    for other in (1, 2):
         swarms._which.choose(other)
         window.show_page("peers")
         window.pages.of(PeersPage)._invite.click()
-        assert [part.isChecked() for part in swarms._which.parts()] == [True, False, False, False]  # type: ignore[attr-defined]
+        assert [part.isChecked() for part in swarms._which.parts()] == [True, False, False]  # type: ignore[attr-defined]
         assert swarms._join.isVisible()
         assert swarms._line.words().startswith("You take part in")
         swarms._which.choose(0)
@@ -1047,7 +910,7 @@ def test_the_tabs_stay_where_they_are_whatever_can_be_done_in_a_view(
     for size in ((1280, 800), (1024, 640), (900, 600)):
         window.resize(*size)
         positions = set()
-        for part in (None, "list", "models", "playground", "race"):
+        for part in (None, "list", "playground", "race"):
             swarms.show_part(part) if part else swarms.show_join()
             screenshot_when_still(window)
             positions.add(swarms._which.mapTo(swarms, QPoint()).toTuple())
@@ -1080,12 +943,12 @@ def test_files_of_a_person_are_looked_for_where_a_person_keeps_them(theme: Theme
 
 def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(window_told: TellWindow) -> None:
     window = window_told([ready(at=1.0)])  # without a home
-    window.show_page("swarms")
-    window.pages.of(SwarmsPage)._which.choose(1)
+    window.show_page("models")
     window.show_page("you")
     window.pages.of(YouPage)._open("backup")
     assert not window.pages.of(YouPage)._identity._choose.isVisible()
     assert window.pages.of(YouPage)._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
-    window.pages.of(SwarmsPage)._models._ask_where_to_export()
-    assert "waggle export" in window.pages.of(SwarmsPage)._models._message.text()
+    window.pages.of(ModelsPage)._ask_where_to_export()
+    assert "waggle export" in window.pages.of(ModelsPage)._message.text()
+    assert window.pages.of(ModelsPage)._field.folder.isHidden()
     assert window.findChildren(QFileDialog) == []

@@ -24,16 +24,18 @@ from waggle.gui.application.main import needs_welcome
 from waggle.gui.application.main_window import SMALLEST
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.engine_client.engine_process import EngineProcess
+from waggle.gui.engine_client.first_model_process import FirstModelProcess
 from waggle.gui.i18n import translator
 from waggle.gui.pages.swarms.page import SwarmsPage
-from waggle.gui.pages.welcome.page import STEPS, SWARM, WelcomePage
+from waggle.gui.pages.welcome.page import STEPS, SWARM, SwarmChoice, WelcomePage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import system_tray
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.network.messages import invite
-from waggle.protocol.commands import AnyCommand, ChooseSwarm, ReadInvite
+from waggle.protocol.commands import AnyCommand, ChooseModel, ChooseSwarm, ReadInvite
+from waggle.protocol.events_models import ModelOffer
 from waggle.tasks.charter import first_swarm
 
 FAKE = Path(__file__).parents[2] / "fake_engine.py"
@@ -136,6 +138,42 @@ def test_an_invite_is_looked_at_not_joined(started: Controller, qtbot: QtBot) ->
     assert started.window.pages.of(SwarmsPage).join_view._link.text() == "waggle://join?charter=ab"
     qtbot.waitUntil(lambda: is_previewing(started.window.pages.of(SwarmsPage)), timeout=20_000)
     assert not any(isinstance(command, ChooseSwarm) for command in commands)
+
+
+OFFER = ModelOffer(name="bees/small", title="Small", licence="Apache-2.0", bytes=273_000_000)
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_real_model_is_offered_and_downloaded_only_if_it_is_chosen(
+    started: Controller, qtbot: QtBot, tmp_path: Path, chosen: bool
+) -> None:
+    welcome, sent = welcome_of(started), list[AnyCommand]()
+    started.window.commanded.connect(sent.append)
+    assert welcome._trained.isHidden(), "not before this computer was measured"
+    welcome.offer_model(OFFER)
+    starter, real = welcome._trained.findChildren(SwarmChoice)
+    words = [label.text() for label in real.findChildren(QLabel)]
+    assert words == ["A real language model: 273 MB to download, Apache-2.0. The starter trains until it is here."]
+    if chosen:
+        real.chosen.emit()
+    assert (starter._button.isChecked(), real._button.isChecked()) == (not chosen, chosen)
+    for _ in STEPS[1:]:
+        welcome._next.click()
+    assert welcome._summary[0].text().startswith("Small is downloaded" if chosen else "A small model")
+    welcome._next.click()
+    qtbot.waitUntil(lambda: started._shown_state.ready is not None, timeout=20_000)
+    names = [command.name for command in sent if isinstance(command, ChooseModel)]
+    assert names == (["bees/small"] if chosen else [])
+    assert settings.read(tmp_path / "settings.toml").model.name == "", "the starter trains until the other model is here"
+
+
+def test_what_the_first_start_offers_is_measured_in_a_process(qtbot: QtBot) -> None:
+    process, offers = FirstModelProcess(), list[ModelOffer]()
+    process.offered.connect(offers.append)
+    process.start()
+    qtbot.waitUntil(lambda: not process._program.is_running, timeout=60_000)
+    assert all(offer.fits and not offer.gated for offer in offers), "none on a slow computer"
+    assert len(offers) <= 1
 
 
 def test_what_is_pasted_around_an_invite_is_left(started: Controller, qtbot: QtBot) -> None:

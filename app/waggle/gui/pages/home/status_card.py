@@ -257,7 +257,7 @@ class StatusCard(QFrame):
         if self._state.changed is not None and self._state.changed.fits:
             self._ask(DecideTraining(id=new_id(), choice="anew"))
         else:
-            self._context.requests.page.emit("swarms", "models")
+            self._context.requests.page.emit("models", "")
 
     def act(self) -> None:
         """Do what the main button says."""

@@ -1,1 +1,1 @@
-"""The page Swarms: joining, creating and inviting; models, the playground and the race."""
+"""The page Swarms: joining, creating and inviting; the playground and the race."""

@@ -1,4 +1,4 @@
-"""The page Swarms: the swarms you know, joining, creating and inviting; models, the playground and the race."""
+"""The page Swarms: the swarms you know, joining, creating and inviting; the playground and the race."""
 
 from collections.abc import Sequence
 
@@ -13,13 +13,11 @@ from waggle.gui.pages.page import Page
 from waggle.gui.pages.swarms.create_form import CreateSwarmForm
 from waggle.gui.pages.swarms.invite_view import InviteView
 from waggle.gui.pages.swarms.join_view import JoinView
-from waggle.gui.pages.swarms.models import ModelsView
 from waggle.gui.pages.swarms.playground.view import PlaygroundView
 from waggle.gui.pages.swarms.race import RaceView
 from waggle.gui.pages.swarms.swarm_list import SwarmList
 from waggle.gui.pages.swarms.swarm_preview import created_words
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
-from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.layout import column
 from waggle.gui.widgets.page_header import header_margins, title_row
 from waggle.gui.widgets.scroll_area import ScrollArea
@@ -27,8 +25,8 @@ from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol.commands import CreateSwarm, ForgetSwarm, ListSwarms, new_id
 from waggle.protocol.state import State
 
-LIST, JOIN, CREATE, INVITE, MODELS, TRY, RACE = range(7)
-TABS = {"list": LIST, "models": MODELS, "playground": TRY, "race": RACE}  # the race needs no engine
+LIST, JOIN, CREATE, INVITE, TRY, RACE = range(6)
+TABS = {"list": LIST, "playground": TRY, "race": RACE}  # the race needs no engine
 
 
 def why_no_switch(state: State) -> str:
@@ -64,9 +62,7 @@ class SwarmsPage(Page):
         self._invite_view.commanded.connect(self.commanded)
         self._invite_view.closed.connect(self.show_list)
         self._invite_view.notice_posted.connect(self.notice_posted)
-        self._models = ModelsView(theme, here=context.engine.home is not None)
-        self._models.commanded.connect(self.commanded)
-        self._names = (tr("Swarms"), tr("Models"), tr("Try it"), tr("Race"))
+        self._names = (tr("Swarms"), tr("Try it"), tr("Race"))
         self._which = SegmentedControl(theme, self._names, tr("What is shown"))
         self._which.chosen.connect(lambda index: self.show_part(list(TABS)[index]))
         self.playground = PlaygroundView(theme)
@@ -78,7 +74,7 @@ class SwarmsPage(Page):
         self._list.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=new_id(), charter=charter)))
         views = (
             ScrollArea(column(self._list)), self.join_view, ScrollArea(column((self._form, 1))),
-            ScrollArea(column(self._invite_view, None)), ScrollArea(column(self._models)), self.playground,
+            ScrollArea(column(self._invite_view, None)), self.playground,
             ScrollArea(column((self.race, 1))),
         )  # fmt: skip
         for view in views:
@@ -124,7 +120,6 @@ class SwarmsPage(Page):
             button.setEnabled(not why)
             button.setToolTip(why)
         self._show_actions()
-        self._models.show_state(state)
         self.playground.show_state(state)
         self._list.show_state(state, why_not, self._gap)
         self._line.say(self._headline(why_not))
@@ -154,15 +149,15 @@ class SwarmsPage(Page):
         if focused is not None and (focused in (self._new, self._ask_others) or self._views.isAncestorOf(focused)):
             self.setFocus()  # else Qt focuses the rail, and Space would leave the page
         self._views.setCurrentIndex(view)
-        self._top.rename(self._names[max(0, view - MODELS + 1)])
+        self._top.rename(self._names[max(0, view - TRY + 1)])
         self._show_actions()
 
     def _show_actions(self) -> None:
         view, alone = self._views.currentIndex(), self._state.reach == "solo"
         self._top.keep_place(self._names, self._join, self._new, *(() if alone else (self._ask_others,)))
         self._ask_others.setVisible(view == LIST and not alone)
-        self._join.setVisible(view < MODELS)
-        self._new.setVisible(view < MODELS and view != CREATE)
+        self._join.setVisible(view < TRY)
+        self._new.setVisible(view < TRY and view != CREATE)
 
     def show_list(self) -> None:
         self._turn_to(LIST)
@@ -177,10 +172,9 @@ class SwarmsPage(Page):
         self._form.take_over(before._form)
         self.playground.take_over(before.playground)
         self.race.take_over(before.race)
-        copy_drafts(self._models, before._models)
         view = before._views.currentIndex()
         self._turn_to(view)
-        self._which.mark(max(0, view - MODELS + 1))
+        self._which.mark(max(0, view - TRY + 1))
         self.join_view.take_over(before.join_view)
         self._invite_view.take_over(before._invite_view)
         self._creating = before._creating
@@ -199,7 +193,6 @@ class SwarmsPage(Page):
         self.show_state(self._state, 0.0)
 
     def show_replay(self, *, over: bool) -> None:
-        self._models.show_replay()
         self.playground.show_replay()
 
     def postpone(self, command: str) -> bool:
@@ -207,7 +200,7 @@ class SwarmsPage(Page):
 
     def handle_refusal(self, words: str, command: str) -> bool:
         """The command with this id, or (empty) every command, was refused; returns whether a visible view shows the reason."""
-        views = (self._models, self.playground, self.join_view, self._form)
+        views = (self.playground, self.join_view, self._form)
         in_view = [view.handle_refusal(words, command) for view in views]
         if self._creating and command in ("", self._creating):
             self._creating = ""
@@ -219,7 +212,7 @@ class SwarmsPage(Page):
         known_swarms = self._state.swarms
         if self._views.currentIndex() == RACE:
             return tr("Two practice swarms on this computer, one of which shares")
-        if self._views.currentIndex() >= MODELS:
+        if self._views.currentIndex() >= TRY:
             model = self._state.ready
             return tr("Your model is %1").replace("%1", one_line(model.model)) if model else tr("No model is loaded.")
         if self._state.phase == "preparing" and self._state.swarms is not None:

@@ -10,7 +10,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
 from waggle.core.settings import Value, profiles
-from waggle.gui.i18n.formatting import later, plural, tr, tr_sentence
+from waggle.gui.i18n.formatting import later, one_line, plural, size, tr, tr_sentence
 from waggle.gui.pages.welcome.waggle_dance import WaggleDance
 from waggle.gui.state import shortcuts
 from waggle.gui.state.invite_link import is_invite
@@ -23,6 +23,7 @@ from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, restyle, 
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import announce, say_in, text
+from waggle.protocol.events_models import ModelOffer
 
 STEPS = (later("What it does"), later("This computer"), later("Swarm"), later("Start"))
 SWARM = 2  # the index of the step
@@ -76,10 +77,14 @@ class StepIndicator(PaintedWidget):
 
 
 class WelcomePage(QWidget):
-    """`done` carries the chosen settings, empty if set-up was skipped; before it, `invited` carries an invite link to preview."""
+    """`done` carries the chosen settings, empty if set-up was skipped.
+
+    Before it, `invited` carries an invite link to preview, and `model_chosen` the name of a model of the hub to download.
+    """
 
     done = Signal(object)
     invited = Signal(str)
+    model_chosen = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -92,6 +97,8 @@ class WelcomePage(QWidget):
         self._link = TextField(theme, tr("Invite link"), tr("waggle://join?…"))
         self._refused = text(theme, "", "small", "bad", wrap=True)
         self._refused.hide()
+        self._offer: ModelOffer | None = None  # a real model that this computer can train well
+        self._trains_offer = False
         self._summary = [text(theme, "", "body", "soft", wrap=True) for _ in range(3)]
         self._art = WaggleDance(theme)
         self._art.setFixedWidth(380)
@@ -148,13 +155,46 @@ class WelcomePage(QWidget):
         well = frame("well", column(
             row(text(theme, tr("How much of it"), "strong"), None, self._profile), self._profile_words, gap=10,
             margins=(16, 14, 16, 14)))  # fmt: skip
+        self._trained = as_widget(column(gap=8))
+        self._trained.hide()  # until this computer was measured
         return _page(
-            theme, tr("This computer does it easily"),
+            theme, tr("This computer is fast enough"),
             tr("Found: %1. A graphics processor is used where there is one, and none is needed.").replace("%1", hardware),
-            well, frame("well", column(battery, margins=(16, 14, 16, 14))),
+            self._trained, well, frame("well", column(battery, margins=(16, 14, 16, 14))),
             text(theme, tr("Nothing starts with the computer by itself. All of this can be changed at any time."), "small",
                  "faint", wrap=True),
         )  # fmt: skip
+
+    def offer_model(self, offer: ModelOffer) -> None:
+        """Offer a real model beside the starter. Nothing is downloaded unless the person chooses it."""
+        self._offer = offer
+        theme, title = self._theme, one_line(offer.title)
+        facts = tr("A real language model: %1 to download, %2. The starter trains until it is here.")
+        starter = SwarmChoice(
+            theme, tr("Train the starter"), tr("A tiny model that comes with Waggle. Nothing to download."), "home"
+        )
+        real = SwarmChoice(
+            theme,
+            tr("Train %1").replace("%1", title),
+            facts.replace("%1", size(offer.bytes)).replace("%2", one_line(offer.licence)),
+            "models",
+        )
+        box = self._trained.layout()
+        assert box is not None
+        box.addWidget(text(theme, tr("What it trains"), "strong"))
+        for place, choice in enumerate((starter, real)):
+            choice.chosen.connect(self._model_chooser(place, (starter, real)))
+            box.addWidget(choice)
+        self._model_chooser(0, (starter, real))()
+        self._trained.show()
+
+    def _model_chooser(self, place: int, choices: Sequence["SwarmChoice"]) -> Callable[[], None]:
+        def choose() -> None:
+            self._trains_offer = place == 1
+            for each, choice in enumerate(choices):
+                choice.set_chosen(each == place)
+
+        return choose
 
     def _swarms(self) -> QWidget:
         theme = self._theme
@@ -239,6 +279,8 @@ class WelcomePage(QWidget):
             return
         if self._swarm_chosen == 2:
             self.invited.emit(self._link.text().strip())
+        if self._trains_offer and self._offer is not None:
+            self.model_chosen.emit(self._offer.name)
         self.done.emit(self.values())  # after `invited`: this starts the engine
 
     def _sum_up(self) -> None:
@@ -246,7 +288,9 @@ class WelcomePage(QWidget):
         power = tr("not on battery") if self._power.isChecked() else tr("also on battery")
         joins = (tr("With the swarm that comes with Waggle"), tr("On this computer only"),
                  tr("With the swarm that comes with Waggle, until you join the one you were invited to"))  # fmt: skip
-        self._summary[0].setText(tr("A small model practises in the background"))
+        real = tr("%1 is downloaded, and then practises in the background")
+        chosen = real.replace("%1", one_line(self._offer.title)) if self._trains_offer and self._offer else ""
+        self._summary[0].setText(chosen or tr("A small model practises in the background"))
         self._summary[1].setText(tr("Profile %1, %2").replace("%1", tr(profile)).replace("%2", power))
         self._summary[2].setText(joins[self._swarm_chosen])
 

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QApplication
 from gui.recorded import ready
 from waggle.core.settings import LearningSettings, Settings
 from waggle.gui.i18n import translator
-from waggle.gui.pages.swarms.prompt_form_words import FORM_WORDS, LEARNS_FORM, LEARNS_NO_FORM, prompt_form_words
+from waggle.gui.pages.models.prompt_form_words import FORM_WORDS, LEARNS_FORM, LEARNS_NO_FORM, prompt_form_words
 from waggle.protocol.events import PromptFormChoice
 from waggle.protocol.state import State
 from waggle.sapo.prompt_form import FORMS

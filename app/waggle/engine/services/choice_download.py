@@ -1,0 +1,138 @@
+"""The download of a chosen model, beside the training of the present one.
+
+That one is let go only once the new one is complete and checked, so a choice that fails costs nothing.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from waggle.core.errors import EngineError, Stopped, WaggleError
+from waggle.core.settings import ModelSettings
+from waggle.engine.runtime import model_source
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.pause_gate import PauseGate
+from waggle.protocol.events_models import ModelChoice
+
+UNEXPECTED = "The model could not be downloaded, for a reason that Waggle did not expect."
+REPORT = "Copy the report on the page Help and send it to us."
+
+
+class ModelTaker(Protocol):
+    """What a download needs of the service that chooses models. It is another one after each restart of the engine."""
+
+    def examine(self, folder: Path) -> None:
+        """Called in the downloading thread when the configuration has arrived. Raises ModelError to end the download."""
+
+    async def take(self, model: ModelSettings) -> None:
+        """Check a model that is complete, and train it from now on. Raises WaggleError; then nothing has changed."""
+
+
+@dataclass(frozen=True)
+class _Pending:
+    model: ModelSettings
+    gate: PauseGate = field(default_factory=lambda: PauseGate(lambda: None))  # a pause of training does not hold a download
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def stop(self) -> None:
+        self.stopped.set()
+        self.gate.stop()
+
+
+class ChoiceDownload:
+    """At most one download, which a restart of the engine within its process does not interrupt. Used on the engine's loop."""
+
+    def __init__(self, publisher: EventPublisher, limit: Callable[[], float] = lambda: 0.0) -> None:
+        """`limit` returns the bytes a second that are allowed now; 0: no limit."""
+        self._publisher, self._limit = publisher, limit
+        self._pending: _Pending | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._taker: asyncio.Future[ModelTaker] = asyncio.get_running_loop().create_future()
+
+    @property
+    def name(self) -> str:
+        """The name of the model that is being downloaded; empty: none."""
+        return self._pending.model.name if self._pending else ""
+
+    def attach(self, taker: ModelTaker) -> None:
+        """Hand what arrives to this service from now on."""
+        if self._taker.done():
+            self.detach()
+        self._taker.set_result(taker)
+
+    def detach(self) -> None:
+        """The engine restarts: what arrives waits for the next service."""
+        if self._taker.done():
+            self._taker = asyncio.get_running_loop().create_future()
+
+    def begin(self, model: ModelSettings, commit: str) -> None:
+        """Download a model of the hub, of this `commit` if it is not empty; another download under way is stopped."""
+        if self.name == model.name:
+            raise EngineError("This model is being downloaded already.")
+        self.cancel()
+        self._pending = _Pending(model)
+        self._publish(self._pending, ModelChoice(name=model.name, stage="downloading"))
+        task = asyncio.get_running_loop().create_task(self._run(self._pending, commit))
+        self._tasks.add(task)  # asyncio itself keeps a weak reference only
+        task.add_done_callback(self._tasks.discard)
+
+    def cancel(self) -> None:
+        """Stop the download under way, if there is one. What has arrived is kept."""
+        if (pending := self._pending) is not None:
+            self._settle(pending, ModelChoice(name=pending.model.name, stage="ended"))
+
+    def dismiss(self, model: ModelSettings) -> None:
+        """Another model was chosen in its place: stop the download, and forget an earlier failure."""
+        self.cancel()
+        if self._publisher.state.choice is not None:
+            self._publisher.publish(ModelChoice(name=model.name, folder=model.folder, stage="ended"))
+
+    async def _run(self, pending: _Pending, commit: str) -> None:
+        name = pending.model.name
+        ended = ModelChoice(name=name, stage="ended")
+        outcome = ModelChoice(name=name, stage="failed", title=UNEXPECTED, advice=REPORT)  # of errors that are no WaggleError
+        report = partial(self._report, pending, asyncio.get_running_loop())
+        try:
+            await model_source.find_model(
+                pending.model, self._publisher, pending.gate, pending.stopped, partial(self._examine, asyncio.get_running_loop()),
+                limit=self._limit, commit=commit, report=report,
+            )  # fmt: skip
+            self._publish(pending, ModelChoice(name=name, stage="checking"))
+            taker = await self._taker
+            if self._pending is pending:
+                await taker.take(pending.model)
+            outcome = ended
+        except Stopped:
+            outcome = ended
+        except WaggleError as error:
+            outcome = ModelChoice(name=name, stage="failed", title=error.title, advice=error.advice)
+        finally:
+            self._settle(pending, outcome)
+
+    def _examine(self, loop: asyncio.AbstractEventLoop, folder: Path) -> None:
+        """In the downloading thread."""
+        asyncio.run_coroutine_threadsafe(self._current_taker(), loop).result().examine(folder)
+
+    async def _current_taker(self) -> ModelTaker:
+        return await self._taker
+
+    def _report(
+        self, pending: _Pending, loop: asyncio.AbstractEventLoop, here: int, total: int, remaining: float | None
+    ) -> None:  # fmt: skip
+        """In the downloading thread."""
+        event = ModelChoice(name=pending.model.name, stage="downloading", done=here, total=total, seconds_left=remaining)
+        loop.call_soon_threadsafe(self._publish, pending, event)
+
+    def _publish(self, pending: _Pending, event: ModelChoice) -> None:
+        if self._pending is pending:
+            self._publisher.publish(event)
+
+    def _settle(self, pending: _Pending, outcome: ModelChoice) -> None:
+        """End a download, once."""
+        pending.stop()
+        if self._pending is pending:
+            self._publish(pending, outcome)
+            self._pending = None

@@ -1,0 +1,135 @@
+"""Cards of models: one that is on this computer, and one of the hub that can be chosen."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame
+
+from waggle.gui.i18n.formatting import one_line, size, tr, tr_sentence
+from waggle.gui.pages.models.model_words import model_name, model_summary, offer_size, offer_terms, offer_title
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.confirm_button import ConfirmLink
+from waggle.gui.widgets.layout import as_widget, column, row
+from waggle.gui.widgets.painted_widgets import Chip, Icon
+from waggle.gui.widgets.text import ElidedLabel, say_in, set_tip, text
+from waggle.protocol.events_models import ModelDetails, ModelOffer
+
+MARGINS = (20, 14, 20, 14)
+
+
+class ModelCard(QFrame):
+    """One model on this computer. `chosen` and `removed` carry it; the model in training offers an export instead."""
+
+    chosen = Signal(object)
+    removed = Signal(object)
+    export_wanted = Signal()
+
+    def __init__(self, theme: Theme, model: ModelDetails) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        title = model_name(model)
+        head = row((ElidedLabel(theme, title, "heading"), 0 if model.active else 1))
+        if model.active:
+            head.addWidget(Chip(theme, tr("Trained now"), "accent", "on"))
+            head.addStretch(1)
+        self._about, self._fit = ElidedLabel(theme, "", "small", "text_soft"), text(theme, "", "small", "soft", wrap=True)
+        self._form = text(theme, "", "small", "soft", wrap=True)
+        if model.active:
+            self._act = Button(theme, tr("Export what was learned"), small=True, icon="share")
+            self._act.clicked.connect(self.export_wanted)
+        else:
+            self._act = Button(theme, tr("Train this one") if model.finished else tr("Continue the download"), small=True)
+            self._act.setAccessibleName(tr("Train %1").replace("%1", title))
+            self._act.clicked.connect(lambda: self.chosen.emit(model))
+        words = column(head, self._about, self._fit, self._form, gap=5)
+        if model.active:  # the widest card, alone on its line
+            self.setLayout(row((words, 1), self._act, gap=20, margins=MARGINS))
+            return
+        acts = [self._act, *([self._remover(theme, model)] if model.kind == "hub" else [])]
+        self.setLayout(column(words, None, row(*acts, None, margins=(0, 4, 0, 0)), gap=5, margins=MARGINS))
+
+    def _remover(self, theme: Theme, model: ModelDetails) -> ConfirmLink:
+        name = tr("Remove %1 from this computer").replace("%1", model_name(model))
+        sure = tr("Remove %1").replace("%1", size(model.bytes))
+        button = ConfirmLink(theme, tr("Remove"), name, question=sure, question_name=f"{name}: {size(model.bytes)}")
+        button.confirmed.connect(lambda: self.removed.emit(model))
+        return button
+
+    def show_model(self, model: ModelDetails, form: str, why_not: str) -> None:
+        """Show the model's present state; `form`: how it is asked, in words; `why_not`: why no button can be pressed."""
+        say_in(self._form, form, "soft")
+        self._about.say(model_summary(model))
+        first, how = fit_parts(model.fit)
+        say_in(self._fit, first, "soft")
+        set_tip(self._fit, how)
+        for act in self.findChildren(Button):
+            act.setEnabled(not why_not and (model.rounds > 0 or not model.active))
+            act.setToolTip(why_not)
+
+
+class OfferCard(QFrame):
+    """A model of the hub: what it is, whether it fits here, and a button that downloads it. `chosen` carries its name."""
+
+    chosen = Signal(str)
+
+    def __init__(self, theme: Theme, offer: ModelOffer) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self.offer = offer
+        self._chip, self._fit = Chip(theme), text(theme, "", "small", "soft", wrap=True)
+        gated = as_widget(
+            row(Icon(theme, "lock", "text_soft", 14), (text(theme, tr("Needs a free account of the hub"), "small", "soft"), 1))
+        )
+        if not offer.gated:  # never show what has no parent yet: it would be a window
+            gated.hide()
+        set_tip(gated, tr("Accept its licence on huggingface.co, then store a token of your account with `waggle token`."))
+        good_at = text(theme, tr(offer.good_at), "body", wrap=True)
+        if not offer.good_at:
+            good_at.hide()
+        self._act = Button(theme, "", small=True)
+        self._act.clicked.connect(lambda: self.chosen.emit(offer.name))
+        head = as_widget(row((ElidedLabel(theme, offer_title(offer), "heading"), 1), self._chip))
+        head.setFixedHeight(theme.size["chip"])  # the names of neighbours are at the same height, with a chip or without one
+        lines = (
+            head,
+            ElidedLabel(theme, one_line(offer.name), "small", "text_faint"),
+            good_at,
+            ElidedLabel(theme, offer_size(offer), "small", "text_soft"),
+            ElidedLabel(theme, offer_terms(offer), "small", "text_soft"),
+            self._fit,
+            gated,
+            None,
+            row(self._act, None, margins=(0, 4, 0, 0)),
+        )
+        self.setLayout(column(*lines, gap=5, margins=MARGINS))
+
+    def show_offer(self, offer: ModelOffer, here: ModelDetails | None, coming: bool, why_not: str) -> None:
+        """Show its present state. `here`: the same model on this computer; `coming`: it is being downloaded or checked."""
+        first, how = fit_parts(offer.fit)
+        say_in(self._fit, first, "soft" if offer.fits is not False else "bad")
+        set_tip(self._fit, how)
+        active = here is not None and here.active
+        if active:
+            self._chip.say(tr("Trained now"), "accent", "on")
+        elif offer.fits is not None:
+            self._chip.say(*((tr("Fits"), "good", "check") if offer.fits else (tr("Too large"), "plain", "")))
+        self._chip.setVisible(active or offer.fits is not None)
+        self._act.setVisible(not active)
+        self._act.say(_act_words(here, coming=coming))
+        self._act.setAccessibleName(f"{_act_words(here, coming=coming)}: {offer_title(offer)}")
+        reason = why_not or (first if offer.fits is False else "")
+        self._act.setEnabled(not reason and not coming)
+        set_tip(self._act, reason)
+
+
+def _act_words(here: ModelDetails | None, *, coming: bool) -> str:
+    if coming:
+        return tr("On its way")
+    if here is None:
+        return tr("Download and train")
+    return tr("Train this one") if here.finished else tr("Continue the download")
+
+
+def fit_parts(fit: str) -> tuple[str, str]:
+    """Whether a model fits in one sentence, and how it would be trained."""
+    first, more, how = fit.partition(". ")
+    return tr_sentence(f"{first}." if more else first), tr_sentence(how)

@@ -1,0 +1,95 @@
+"""How far the choice of another model is: the download's progress, or why it failed."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QProgressBar
+
+from waggle.gui.i18n.formatting import tr
+from waggle.gui.pages.models.model_words import choice_progress, choice_title, unchanged_words
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.layout import as_widget, column, row
+from waggle.gui.widgets.painted_widgets import Icon
+from waggle.gui.widgets.text import ElidedLabel, say_in, text
+from waggle.protocol.events_models import ModelChoice
+from waggle.protocol.state import State
+
+
+class ChoiceCard(QFrame):
+    """Hidden while no choice is under way. `cancelled`: stop the download; `repeated` carries the choice that is tried again."""
+
+    cancelled = Signal()
+    repeated = Signal(object)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._choice: ModelChoice | None = None
+        self._dismissed: ModelChoice | None = None
+        self._sign, self._title = Icon(theme, "gather", "accent_text", 18), ElidedLabel(theme, "", "heading")
+        self._progress = text(theme, "", "small", "soft", wrap=True)
+        self._unchanged = text(theme, "", "small", "soft", wrap=True)
+        self._bar = QProgressBar()
+        self._bar.setTextVisible(False)
+        self._bar.setFixedHeight(8)
+        self._bar.setAccessibleName(tr("Download of the model"))
+        self._cancel = Button(theme, tr("Cancel"), small=True)
+        self._cancel.clicked.connect(self.cancelled)
+        self._retry = Button(theme, tr("Try again"), small=True)
+        self._retry.clicked.connect(lambda: self.repeated.emit(self._choice))
+        self._close = Button(theme, tr("Dismiss"), "link")
+        self._close.clicked.connect(self._dismiss)
+        self._failed = as_widget(row(self._retry, 4, self._close, None))
+        self.setLayout(
+            column(
+                row(self._sign, (self._title, 1), self._cancel),
+                self._progress,
+                self._bar,
+                self._unchanged,
+                self._failed,
+                gap=8,
+                margins=(20, 14, 20, 14),
+            )
+        )
+        self.hide()
+
+    def show_state(self, state: State, why_not: str) -> None:
+        choice = _choice_of(state)
+        self._choice = choice
+        self.setVisible(choice is not None and choice != self._dismissed)
+        if choice is None:
+            return
+        failed, starts = choice.stage == "failed", choice is not state.choice
+        self._sign.show_icon("warn" if failed else "gather", "bad" if failed else "accent_text")
+        self._title.say(choice_title(choice))
+        say_in(self._progress, choice_progress(choice), "text" if failed else "soft")
+        say_in(self._unchanged, _what_stays(state, failed=failed, starts=starts), "soft")
+        self._bar.setVisible(not failed)
+        self._bar.setRange(0, 1000 if choice.total and choice.stage == "downloading" else 0)
+        self._bar.setValue(round(1000 * choice.done / max(1, choice.total)))
+        self._cancel.setVisible(not failed and not starts)
+        self._failed.setVisible(failed)
+        self._retry.setEnabled(not why_not)
+        self._retry.setToolTip(why_not)
+
+    def _dismiss(self) -> None:
+        self._dismissed = self._choice
+        self.hide()
+
+
+def _choice_of(state: State) -> ModelChoice | None:
+    """The choice under way or failed; or the download that the engine's start waits for."""
+    coming = state.downloading if state.phase in ("preparing", "paused") else None
+    if state.choice is None and coming is not None:
+        return ModelChoice(
+            name=coming.model, stage="downloading", done=coming.done, total=coming.total, seconds_left=coming.seconds_left
+        )
+    return state.choice
+
+
+def _what_stays(state: State, *, failed: bool, starts: bool) -> str:
+    if starts:
+        return tr("The download continues where it stopped if it is interrupted.")
+    model = state.ready.model if state.ready else ""
+    if failed:
+        return tr("Nothing was lost: you are still training %1.").replace("%1", model) if model else ""
+    return unchanged_words(model)

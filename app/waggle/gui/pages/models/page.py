@@ -1,0 +1,277 @@
+"""The page Models: the model in training, others on this computer, suggestions, and a search of the hub."""
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from waggle.gui.i18n.formatting import one_line, tr, visible
+from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
+from waggle.gui.pages.context import PageContext
+from waggle.gui.pages.models.cards import ModelCard, OfferCard
+from waggle.gui.pages.models.choice_card import ChoiceCard
+from waggle.gui.pages.models.model_field import ModelField
+from waggle.gui.pages.models.model_words import exported_words, storage_words
+from waggle.gui.pages.models.prompt_form_words import prompt_form_words
+from waggle.gui.pages.page import Page
+from waggle.gui.widgets.card_grid import CardGrid
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.draft_text import copy_drafts
+from waggle.gui.widgets.file_dialogs import file_dialog
+from waggle.gui.widgets.layout import as_widget, card, column, empty, row
+from waggle.gui.widgets.page_header import header_margins, page_header
+from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, say_in, text
+from waggle.protocol.commands import (
+    AnyCommand,
+    CancelChoice,
+    ChooseModel,
+    ExportModel,
+    ListModels,
+    RemoveModel,
+    SearchModels,
+    new_id,
+)
+from waggle.protocol.events_models import HubResults, ModelDetails, ModelOffer
+from waggle.protocol.state import State
+
+LEAST = 330  # pixels of a card's width, at a text size of 100%
+
+
+class OfferSection(QWidget):
+    """A heading, a line below it, and cards of models of the hub. `choose` gets the name of one."""
+
+    def __init__(self, context: PageContext, choose: Callable[[str], object], *head: QWidget) -> None:
+        super().__init__()
+        theme = context.theme
+        self._theme, self._choose = theme, choose
+        self._title, self._line = text(theme, "", "heading"), text(theme, "", "small", "soft", wrap=True)
+        self._grid = CardGrid(theme.px(LEAST))
+        self._offers: tuple[str, ...] = ()
+        self.cards: list[OfferCard] = []
+        self.setLayout(column(row((self._title, 1), *head), self._line, 4, self._grid, gap=4))
+
+    def show_offers(self, title: str, line: str, offers: Sequence[ModelOffer]) -> None:
+        """Show these models. Cards stay while the models stay the same, so that a press is not lost."""
+        self._title.setText(title)
+        say_in(self._line, line, "soft")
+        names = tuple(offer.name for offer in offers)
+        if names != self._offers:
+            self._offers = names
+            self.cards = [OfferCard(self._theme, offer) for offer in offers]
+            for offer_card in self.cards:
+                offer_card.chosen.connect(self._choose)
+            self._grid.show_cards(self.cards)
+        self._grid.setVisible(bool(names))
+
+
+class ModelsPage(Page):
+    """Everything that is shown is in the State, except the words that a person typed, and what is waited for."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme, self._here = context.theme, context.engine.home is not None
+        self._state, self._recorded = State(), False
+        self._listed_for: object = None  # the engine and the saved round for which models were queried
+        self._sent = ""  # the id of the person's last command
+        self._search_id = ""  # of the search whose answer is awaited
+        self._results: HubResults | None = None
+        self._writing = False  # whether an export is being written
+        self._shapes: list[object] = []  # what decides which widgets the cards of models have
+        self._model_cards: list[ModelCard] = []
+        self._line = ElidedLabel(theme, role="small", tone="text_soft")
+        self._head = page_header(theme, tr("Models"), self._line)
+        self._choice = ChoiceCard(theme)
+        self._choice.cancelled.connect(lambda: self._send(CancelChoice(id=new_id())))
+        self._choice.repeated.connect(lambda choice: self._choose(choice.name, choice.folder))
+        self._message = text(theme, "", "body", wrap=True)
+        self._message_card = card(self._message)
+        self._waiting = text(theme, "", "body", "soft", wrap=True)
+        self._waiting_card = card(self._waiting)
+        self._active, self._others = column(), CardGrid(theme.px(LEAST))
+        self._others_part = as_widget(column(text(theme, tr("Also on this computer"), "heading"), self._others))
+        self._field = ModelField(theme, here=self._here)
+        self._field.searched.connect(self._search)
+        self._field.named.connect(self._choose)
+        self._field.folder.clicked.connect(self._ask_for_folder)
+        clear = Button(theme, tr("Clear the search"), "link")
+        clear.clicked.connect(self._clear_search)
+        self._hub = OfferSection(context, lambda name: self._choose(name, ""), clear)
+        self._suggested = OfferSection(context, lambda name: self._choose(name, ""))
+        self._storage = ElidedLabel(theme, role="small", tone="text_soft")
+        self._box = column(
+            self._choice, self._message_card, self._waiting_card, as_widget(self._active), self._field, self._hub,
+            self._others_part, self._suggested, self._storage, None,
+        )  # fmt: skip
+        self._scroll = ScrollArea(self._box)
+        self.setLayout(column(self._head, (self._scroll, 1), gap=0))
+        self._say("")
+        self.set_compact(False)
+
+    def arrange(self, edge: int, gap: int) -> None:
+        self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
+        self._scroll.set_edges(edge, 20 if self.compact else 24)
+        self._box.setSpacing(gap)
+
+    def show_state(self, state: State, now: float) -> None:
+        before, self._state = self._state, state
+        # choosing another model interrupts the start's download, and answers the question about a changed one
+        may_choose = state.phase == "preparing" and (state.downloading is not None or state.changed is not None)
+        why_not = tr(NO_MODEL) if self._recorded else "" if may_choose else why_unavailable(state)
+        if not why_not:
+            self._list()
+        if state.exported is not None and state.exported is not before.exported:
+            self._writing = False
+            self._say(exported_words(state.exported), "good")
+        self._line.say(
+            tr("You train %1").replace("%1", one_line(state.ready.model)) if state.ready else tr("No model is loaded.")
+        )
+        self._field.show_state(why_not)
+        self._choice.show_state(state, why_not)
+        self._draw_models(why_not)
+        self._draw_offers(why_not)
+
+    def show_part(self, part: str) -> None:
+        """Fill in a model that was dropped on the window; the person confirms it."""
+        self._field.show_reference(part)
+        self._scroll.ensureWidgetVisible(self._field)
+
+    def show_replay(self, *, over: bool) -> None:
+        """There is no engine to command."""
+        self._recorded = True
+        self.show_state(self._state, 0.0)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Query the models again: training may have changed them while the page was hidden."""
+        super().showEvent(event)
+        self._listed_for = None
+
+    def go_to_search(self) -> None:
+        self._field.edit.setFocus()
+        self._field.edit.selectAll()
+
+    def take_over(self, before: Page) -> None:
+        assert isinstance(before, ModelsPage)
+        copy_drafts(self._field, before._field)
+        self._state, self._results = before._state, before._results
+        self._sent, self._search_id, self._writing = before._sent, before._search_id, before._writing
+
+    def handle_refusal(self, words: str, command: str) -> bool:
+        if command == self._search_id if command else self._search_id:
+            self._search_id = ""
+            self._field.say(visible(words), "bad")
+            return is_in_view(self._field) and self._field.shows_message()
+        if not (command == self._sent if command else self._writing):
+            return False
+        self._sent, self._writing = "", False
+        self._say(visible(words), "bad")
+        return is_in_view(self._message)
+
+    @property
+    def _coming(self) -> str:
+        """The name of the model that is being downloaded or checked; empty: none."""
+        choice = self._state.choice
+        return choice.name if choice is not None and choice.stage != "failed" else ""
+
+    def _list(self) -> None:
+        """Query the models once for each engine, each saved round and each choice that has ended."""
+        about = (self._state.ready, self._state.changed, self._state.saved_round, self._state.choice is None)
+        if (about[0] or about[1]) is not None and about != self._listed_for:
+            self._listed_for = about
+            self.commanded.emit(ListModels(id=new_id()))
+
+    def _draw_models(self, why_not: str) -> None:
+        """Draw the models on this computer. Cards are reused while the models stay the same, so that a press is not lost."""
+        listing = self._state.models
+        self._waiting.setText(why_not or tr("Loading the models."))
+        self._waiting_card.setVisible(listing is None)
+        self._storage.setVisible(listing is not None)
+        models = sorted(listing.models, key=lambda model: not model.active) if listing else []
+        shapes: list[object] = [(model.kind, model.name, model.folder, model.active, model.finished) for model in models]
+        if shapes != self._shapes:
+            self._shapes = shapes
+            self._make_cards(models)
+        for model_card, model in zip(self._model_cards, models, strict=True):
+            why = why_not or (tr("It is being downloaded.") if model.name and model.name == self._coming else "")
+            model_card.show_model(model, prompt_form_words(self._state) if model.active else "", why)
+        if listing is not None:
+            self._storage.say(storage_words(listing.models, listing.free))
+
+    def _make_cards(self, models: Sequence[ModelDetails]) -> None:
+        empty(self._active)
+        self._model_cards = [ModelCard(self.theme, model) for model in models]
+        for model_card in self._model_cards:
+            model_card.chosen.connect(lambda chosen_model: self._choose(chosen_model.name, chosen_model.folder))
+            model_card.removed.connect(lambda chosen_model: self._send(RemoveModel(id=new_id(), name=chosen_model.name)))
+            model_card.export_wanted.connect(self._ask_where_to_export)
+        active = [each for each, model in zip(self._model_cards, models, strict=True) if model.active]
+        for model_card in active:
+            self._active.addWidget(model_card)
+        others = self._model_cards[len(active) :]
+        self._others.show_cards(others)
+        self._others_part.setVisible(bool(others))
+
+    def _draw_offers(self, why_not: str) -> None:
+        state = self._state
+        if self._search_id and state.hub_results is not None and state.hub_results is not self._results:
+            self._results, self._search_id = state.hub_results, ""
+            self._field.say("")
+        results = self._results
+        offers = results.models if results is not None else ()
+        if results is None:
+            self._hub.show_offers("", "", ())
+        else:
+            none = tr("The hub has no model for texts with such a name whose weights Waggle can read.")
+            title = tr("On the hub: %1").replace("%1", one_line(results.words))
+            self._hub.show_offers(title, "" if offers else none, offers)
+        self._hub.setVisible(results is not None)
+        here = {model.name: model for model in state.models.models if model.name} if state.models else {}
+        suggested = [offer for offer in (state.models.suggested if state.models else ()) if offer.name not in here]
+        line = tr("Small models that learn well. Waggle downloads nothing until you say so.")
+        self._suggested.show_offers(tr("Good models to begin with"), line, suggested)
+        self._suggested.setVisible(bool(suggested))
+        pairs = zip((*self._hub.cards, *self._suggested.cards), (*offers, *suggested), strict=True)
+        for offer_card, offer in pairs:
+            offer_card.show_offer(offer, here.get(offer.name), coming=offer.name == self._coming, why_not=why_not)
+
+    def _search(self, words: str) -> None:
+        command = SearchModels(id=new_id(), words=words)
+        self._search_id = command.id
+        self._field.say(tr("Searching the hub."))
+        self.commanded.emit(command)
+
+    def _clear_search(self) -> None:
+        self._results = None
+        self._field.edit.clear()
+        self.show_state(self._state, 0.0)
+        self._field.edit.setFocus()
+
+    def _choose(self, name: str, folder: str) -> None:
+        self._send(ChooseModel(id=new_id(), name=name, folder=folder))
+
+    def _send(self, command: AnyCommand) -> None:
+        self._say("")
+        self._sent = command.id
+        self.commanded.emit(command)
+
+    def _ask_for_folder(self) -> None:
+        dialog = file_dialog(self, tr("A transformers folder"), lambda path: self._choose("", path))
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.open()
+
+    def _ask_where_to_export(self) -> None:
+        if not self._here:
+            self._say(tr("On the computer that the engine runs on, `waggle export FOLDER` writes it."))
+            return
+        file_dialog(self, tr("Export to a new folder"), self.export, saves="waggle-model").open()
+
+    def export(self, path: str) -> None:
+        """Export what was learned to a new folder."""
+        self._send(ExportModel(id=new_id(), path=path))
+        self._writing = True
+        self._say(tr("Writing it as it is after the step in progress."))
+
+    def _say(self, words: str, tone: str = "text") -> None:
+        say_in(self._message, words, tone)
+        self._message_card.setVisible(bool(words))

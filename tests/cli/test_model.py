@@ -1,0 +1,90 @@
+"""Test `waggle model`: what it suggests, searches and chooses, with and without an engine."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
+
+from models.local_hub import local_hub
+from waggle.cli import main, model
+from waggle.cli.model_argument import model_of
+from waggle.core import paths, settings
+from waggle.core.settings import ModelSettings
+from waggle.models.memory_fit import DeviceCapacity
+from waggle.models.shared.suggested_models import suggested_models
+from waggle.protocol.events_models import read_first_model
+
+
+def run(home: Path, *words: str) -> int:
+    return main.main(["model", *words, "--home", str(home)])
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A usual laptop, whatever runs the test."""
+    laptop = DeviceCapacity(free=int(12e9), speeds={"float32": 1e11, "bfloat16": 2e11})
+    monkeypatch.setattr(model.model_fit, "measure_machine", lambda _: laptop)
+
+
+def test_all_suggested_models_are_listed_with_whether_they_fit(tmp_path, capsys, machine):
+    assert run(tmp_path, "list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == [suggested.name for suggested in suggested_models()]
+    assert "Fits: about " in lines[0]
+    assert "This model does not fit" in lines[-1]
+    assert sum("needs an account" in line for line in lines) == sum(suggested.gated for suggested in suggested_models())
+
+
+def test_the_first_model_is_one_line_that_the_window_reads(tmp_path, capsys, machine, monkeypatch):
+    assert run(tmp_path, "first") == 0
+    offer = read_first_model(capsys.readouterr().out.encode())
+    assert offer is not None
+    assert (offer.fits, offer.gated) == (True, False)
+    old = DeviceCapacity(free=int(2e9), speeds={"float32": 5e9, "bfloat16": 5e9})
+    monkeypatch.setattr(model.model_fit, "measure_machine", lambda _: old)
+    assert run(tmp_path, "first") == 0
+    assert read_first_model(capsys.readouterr().out.encode()) is None
+    assert read_first_model(b"a warning") is None
+
+
+def test_the_hub_is_searched(tmp_path, capsys, monkeypatch):
+    with local_hub() as hub:
+        hub.add("bees/tiny", paths.starter())
+        monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
+        assert run(tmp_path, "search", "bees") == 0
+        assert capsys.readouterr().out.startswith("bees/tiny:")
+        assert run(tmp_path, "search", "wasps") == 0
+        assert "no such model" in capsys.readouterr().out
+
+
+def test_without_an_engine_the_choice_is_for_the_next_one(tmp_path, capsys, monkeypatch):
+    folder = tmp_path / "mine"
+    shutil.copytree(paths.starter(), folder)
+    home = tmp_path / "home"
+    for words, chosen in (
+        (str(folder / "config.json"), ModelSettings(folder=str(folder))),
+        ("https://huggingface.co/Qwen/Qwen3-0.6B/tree/main", ModelSettings(name="Qwen/Qwen3-0.6B")),
+        ("starter", ModelSettings()),
+    ):
+        assert run(home, "choose", words) == 0
+        assert settings.read(home / "settings.toml").model == chosen
+    assert "The next engine trains the starter." in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path)
+    assert model_of("mine") == ModelSettings(folder=str(folder)), "a relative path"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("choose",), "needs a model behind it"),
+        (("search",), "needs words behind it"),
+        (("list", "more"), "needs nothing behind it"),
+        (("choose", "/nowhere"), "There is no model in /nowhere"),
+        (("choose", "x.gguf"), "is a GGUF file"),
+        (("cancel",), "No engine"),
+    ],
+)
+def test_what_cannot_be_done_is_said(tmp_path, capsys, words, says):
+    assert run(tmp_path, *words) != 0
+    assert says in capsys.readouterr().err

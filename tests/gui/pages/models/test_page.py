@@ -1,0 +1,353 @@
+"""The page Models: what is here, suggestions, the hub, and the choice of another model while the present one is trained."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from gui.pages.swarms.test_page import BEGUN, HERE, buttons, press_again, tell
+from gui.recorded import ready
+from waggle.core import paths
+from waggle.gui.application.main_window import MainWindow
+from waggle.gui.application.screenshot import screenshot_when_still
+from waggle.gui.i18n import translator
+from waggle.gui.pages.models.cards import ModelCard, OfferCard
+from waggle.gui.pages.models.model_words import choice_progress, choice_title, model_summary, offer_size, offer_terms
+from waggle.gui.pages.models.page import ModelsPage
+from waggle.gui.state.dropped_model import dropped_model
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.card_grid import CardGrid
+from waggle.protocol import commands, events
+from waggle.protocol.commands import AnyCommand
+from waggle.protocol.events_models import HubResults, ModelChoice, ModelDetails, ModelExported, ModelList, ModelOffer
+from waggle.protocol.events_swarms import StartedAgain
+
+TellWindow = Callable[..., MainWindow]
+STARTER = ModelDetails(kind="starter", bytes=3_300_000, active=True, rounds=613)
+QWEN = ModelDetails(kind="hub", name="Qwen/Tiny", bytes=988_000_000)
+HALF = ModelDetails(kind="hub", name="Qwen/Half", bytes=400_000_000, finished=False)
+SMALL = ModelOffer(
+    name="bees/small",
+    title="Small",
+    licence="Apache-2.0",
+    weights=135_000_000,
+    bytes=273_000_000,
+    good_at="The smallest one: it learns on almost any computer.",
+    fits=True,
+    fit="Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory. All weights are trained in float32.",
+)
+LARGE = ModelOffer(name="bees/large", title="Large", gated=True, fits=False, fit="This model does not fit: it needs 300.5 GB.")
+LISTED = ModelList(models=(STARTER, QWEN, HALF), cache="/cache", free=50_000_000_000, suggested=(SMALL, LARGE))
+
+
+@pytest.fixture
+def models(window_told: TellWindow) -> tuple[MainWindow, ModelsPage, list[AnyCommand]]:
+    window = window_told(BEGUN)
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    window.show_page("models")
+    tell(window, LISTED)
+    return window, window.pages.of(ModelsPage), sent
+
+
+Models = tuple[MainWindow, ModelsPage, list[AnyCommand]]
+
+
+def cards(page: ModelsPage, words: str) -> list[QWidget]:
+    """The cards of models on this computer that have a button with these words."""
+    return [card for card in page._model_cards if any(button.text() == words for button in buttons(card))]
+
+
+def button_of(page: ModelsPage, words: str) -> QPushButton:
+    return next(button for button in buttons(cards(page, words)[0]) if button.text() == words)
+
+
+def offer_card(page: ModelsPage, name: str) -> OfferCard:
+    return next(card for card in (*page._hub.cards, *page._suggested.cards) if card.offer.name == name)
+
+
+def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Models) -> None:
+    _, page, sent = models
+    assert isinstance(sent[-1], commands.ListModels)
+    assert model_summary(STARTER) == "Comes with Waggle, 3.3 MB; 613 rounds trained here"
+    assert model_summary(HALF) == "From the hub; not complete, 400 MB are here"
+    assert page._storage.words() == "Downloaded models take 1.4 GB; 50.0 GB are free"
+
+
+def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
+    """Events do not take a card away from a person who is about to press its button or has focused it."""
+    window, page, _ = models
+    train = button_of(page, "Train this one")
+    train.setFocus()
+    suggestion = page._suggested.cards[0]
+    tell(window, replace(LISTED, models=(replace(STARTER, rounds=614), QWEN, HALF), free=49_000_000_000))
+    assert button_of(page, "Train this one") is train
+    assert page._suggested.cards[0] is suggestion
+    assert window.focusWidget() is train
+    assert "614 rounds trained here" in page._model_cards[0]._about.words()
+    assert page._storage.words().endswith("49.0 GB are free")
+
+
+def test_an_export_is_offered_once_something_is_saved(models: Models) -> None:
+    window, page, sent = models
+    fresh = replace(LISTED, models=(replace(STARTER, rounds=0),))
+    tell(window, fresh)
+    assert not button_of(page, "Export what was learned").isEnabled()
+    sent_before = len(sent)
+    tell(window, events.CheckpointSaved(round=8, bytes=1), events.TrafficMeasured(up=1.0, down=1.0))
+    window.redraw()
+    assert [type(command) for command in sent[sent_before:]] == [commands.ListModels]
+    tell(window, replace(fresh, models=(STARTER,)))
+    assert button_of(page, "Export what was learned").isEnabled()
+    window.show_page("home")
+    tell(window, events.CheckpointSaved(round=9, bytes=1))
+    assert len(sent) == sent_before + 1, "while it is not seen nothing is asked"
+    window.show_page("models")
+    assert [type(command) for command in sent[sent_before + 1 :]] == [commands.ListModels]
+
+
+def test_a_model_is_chosen_by_its_card_a_suggestion_or_what_is_typed(models: Models) -> None:
+    window, page, sent = models
+    button_of(page, "Train this one").click()
+    assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="Qwen/Tiny")
+    button_of(page, "Continue the download").click()
+    assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="Qwen/Half")
+    buttons(offer_card(page, "bees/small"))[0].click()
+    assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="bees/small")
+    for typed, chosen in (
+        (" https://huggingface.co/Qwen/Other/tree/main ", {"name": "Qwen/Other"}),
+        ("/home/ada/model/config.json", {"folder": "/home/ada/model"}),
+    ):
+        page._field.edit.setText(typed)
+        assert page._field._act.text() == "Use this model"
+        page._field._act.click()
+        assert sent[-1] == commands.ChooseModel(id=sent[-1].id, **chosen)
+    window.show_refusal("There is no model in /home/ada/model: config.json is missing.", "", sent[-1].id)
+    assert page._message.text() == "There is no model in /home/ada/model: config.json is missing."
+    assert not window.status._notice._content[0], "once, where it is seen"
+    page._field._act.click()
+    window.show_page("home")
+    window.show_refusal("There is no model in /home/ada/model: config.json is missing.", "", sent[-1].id)
+    assert window.status._notice._content[0] == "There is no model in /home/ada/model: config.json is missing."
+
+
+def test_what_names_no_model_is_said_at_once_and_not_sent(models: Models) -> None:
+    _, page, sent = models
+    known = len(sent)
+    page._field.edit.setText("~/x.Q4_K_M.gguf")
+    page._field._act.click()
+    assert page._field.message().startswith("x.Q4_K_M.gguf is a GGUF file")
+    page._field.edit.setText("")
+    assert page._field.message() == ""
+    page._field._act.click()
+    assert len(sent) == known
+
+
+def test_the_hub_is_searched_and_its_results_are_shown_until_they_are_cleared(models: Models) -> None:
+    window, page, sent = models
+    page.go_to_search()
+    page._field.edit.setText("tiny bee")
+    assert page._field._act.text() == "Search"
+    page._field._act.click()
+    assert sent[-1] == commands.SearchModels(id=sent[-1].id, words="tiny bee")
+    assert page._field.message() == "Searching the hub."
+    assert not page._hub.isVisible()
+    hostile = "bees/tiny" + "-long" * 40
+    tell(window, HubResults(words="tiny bee", models=(ModelOffer(name=hostile, licence="<b>x</b>", downloads=7), LARGE)))
+    assert page._field.message() == ""
+    assert page._hub._title.text() == "On the hub: tiny bee"
+    assert offer_card(page, hostile).width() < page.width()
+    buttons(offer_card(page, hostile))[0].click()
+    assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name=hostile)
+    page._clear_search()
+    assert not page._hub.isVisible()
+    page._field.edit.setText("nothing")
+    page._field._act.click()
+    tell(window, HubResults(words="nothing", models=()))
+    assert page._hub._line.text().startswith("The hub has no model")
+    page._field._act.click()
+    window.show_refusal("The hub cannot be reached.", "Check the connection, then search again.", sent[-1].id)
+    assert page._field.message() == "The hub cannot be reached. Check the connection, then search again."
+
+
+def test_a_suggestion_says_whether_it_fits_what_it_needs_and_what_it_is_good_at(models: Models) -> None:
+    window, page, _ = models
+    small, large = offer_card(page, "bees/small"), offer_card(page, "bees/large")
+    assert (small._chip._content[0], large._chip._content[0]) == ("Fits", "Too large")
+    assert small._fit.text() == "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory."
+    assert (buttons(small)[0].isEnabled(), buttons(large)[0].isEnabled()) == (True, False)
+    assert buttons(large)[0].toolTip() == "This model does not fit: it needs 300.5 GB."
+    assert offer_size(SMALL).split("  ·  ") == ["135 million parameters", "273 MB to download"]
+    assert offer_terms(replace(SMALL, quantised=True, downloads=1200)).split("  ·  ") == [
+        "Apache-2.0",
+        "quantised",
+        "1,200 downloads",
+    ]
+    assert offer_size(replace(SMALL, weights=1_235_000_000)).startswith("1.2 billion parameters")
+    tell(window, replace(LISTED, models=(STARTER, replace(QWEN, name="bees/small"))))
+    assert [card.offer.name for card in page._suggested.cards] == ["bees/large"], "what is here is not suggested"
+    try:
+        translator.use("de")
+        card = OfferCard(small._chip.theme, SMALL)
+        words = [label.text() for label in card.findChildren(QLabel)]
+        assert "Das kleinste: Es lernt auf fast jedem Computer." in words
+    finally:
+        translator.use("en")
+
+
+def test_a_download_shows_how_far_it_is_and_is_cancelled(models: Models) -> None:
+    window, page, sent = models
+    choice = ModelChoice(name="bees/small", stage="downloading")
+    tell(window, choice)
+    assert page._choice.isVisible()
+    assert choice_title(choice) == "Asking the hub about small"
+    tell(window, coming := replace(choice, done=100_000_000, total=273_000_000, seconds_left=130.0))
+    assert page._choice._title.words() == "Downloading small"
+    assert choice_progress(coming) == "100 MB of 273 MB, about 2 min left"
+    assert page._choice._bar.value() == 366
+    assert page._choice._unchanged.text().startswith("You keep training ")
+    assert (buttons(offer_card(page, "bees/small"))[0].text(), buttons(offer_card(page, "bees/small"))[0].isEnabled()) == (
+        "On its way",
+        False,
+    )
+    tell(window, replace(coming, name="Qwen/Half"))
+    assert not button_of(page, "Continue the download").isEnabled()
+    tell(window, coming)
+    page._choice._cancel.click()
+    assert sent[-1] == commands.CancelChoice(id=sent[-1].id)
+    known = len(sent)
+    tell(window, replace(choice, stage="ended"))
+    assert not page._choice.isVisible()
+    assert [type(command) for command in sent[known:]] == [commands.ListModels], "part of it is here now"
+
+
+def test_a_download_that_the_start_waits_for_shows_how_far_it_is_too(models: Models) -> None:
+    window, page, _ = models
+    tell(window, StartedAgain(reason="Going on with Qwen/Half."), events.Downloading(model="Qwen/Half", done=412, total=980))
+    assert (page._choice._bar.value(), page._choice.isVisible(), page._choice._cancel.isVisible()) == (420, True, False)
+    assert page._field._act.isEnabled(), "another choice ends the download"
+
+
+def test_a_failed_choice_says_why_and_is_tried_again_or_dismissed(models: Models) -> None:
+    window, page, sent = models
+    failed = ModelChoice(
+        name="bees/small", stage="failed", title="The hub has lost a file of bees/small.", advice="Choose another revision of it."
+    )
+    tell(window, failed)
+    assert page._choice._title.words() == "small was not chosen"
+    assert page._choice._progress.text() == "The hub has lost a file of bees/small. Choose another revision of it."
+    assert page._choice._unchanged.text().startswith("Nothing was lost")
+    page._choice._retry.click()
+    assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="bees/small")
+    page._choice._close.click()
+    window.redraw()
+    assert not page._choice.isVisible()
+    tell(window, replace(failed, at=9.0))
+    assert page._choice.isVisible(), "it failed again"
+
+
+def test_a_choice_is_over_when_its_engine_is(models: Models) -> None:
+    window, page, _ = models
+    tell(window, ModelChoice(name="bees/small", stage="downloading"), StartedAgain(reason="Another swarm."))
+    assert page._choice.isVisible(), "a restart within the process goes on with it"
+    tell(window, events.EngineStopped(round=3))
+    assert not page._choice.isVisible()
+
+
+def test_a_folder_a_file_of_a_model_and_a_hub_address_are_recognised_when_they_are_dropped(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    shutil.copytree(paths.starter(), folder)
+    address = "https://huggingface.co/Qwen/Qwen3-0.6B"
+    for item in (str(folder), str(folder / "model.safetensors"), str(folder / "config.json"), "/x/y.gguf", address):
+        assert dropped_model([item]) == item
+    for other in (
+        ["/x/questions.jsonl"],
+        ["/x/photo.png"],
+        ["https://example.org/x"],
+        [],
+        [str(folder), str(folder)],
+        ["/" + "x" * 5000],
+    ):
+        assert dropped_model(other) == ""
+
+
+def test_what_was_dropped_is_filled_in_and_waits_for_the_person(models: Models) -> None:
+    window, page, sent = models
+    window.show_page("home")
+    known = len(sent)
+    window.file_drop.model_dropped.emit("/home/ada/model")
+    assert window.page == "models"
+    assert page._field.edit.text() == "/home/ada/model"
+    assert window.focusWidget() is page._field._act
+    assert not any(isinstance(command, commands.ChooseModel) for command in sent[known:])
+    page._field._act.click()
+    assert sent[-1] == commands.ChooseModel(id=sent[-1].id, folder="/home/ada/model")
+
+
+def test_cards_stand_in_as_many_columns_as_fit(theme: Theme, qtbot: QtBot) -> None:
+    grid = CardGrid(300)
+    qtbot.addWidget(grid)
+    members = [QWidget() for _ in range(4)]
+    grid.show_cards(members)
+    for width, columns in ((250, 1), (640, 2), (1000, 3), (2000, 3), (640, 2)):
+        grid.resize(width, 400)
+        grid._arrange()
+        places = [grid._box.getItemPosition(grid._box.indexOf(member))[:2] for member in members]  # type: ignore[index]
+        assert places == [(place // columns, place % columns) for place in range(4)]
+
+
+def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(theme: Theme) -> None:
+    card = ModelCard(theme, replace(QWEN, fit="?"))
+    card.show_model(replace(QWEN, fit="Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory. Weights are many. More."), "", "")
+    assert card._fit.text() == "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory."
+    assert card._fit.toolTip() == "Weights are many. More."
+    card.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), "", "")
+    assert (card._fit.text(), card._fit.toolTip()) == ("This model does not fit: it needs 300.5 GB at the least.", "")
+
+
+def test_how_the_model_in_training_is_asked_stands_on_its_card(models: Models) -> None:
+    window, page, _ = models
+    assert [model_card._form.isVisible() for model_card in page._model_cards] == [True, False, False]
+    assert page._model_cards[0]._form.text() == "Asked the way it was trained."
+    choice = events.PromptFormChoice(form="chat_example", why="trial", readable=14, total=18)
+    tell(window, ready(charter=HERE, swarm="First light", prompt_form=choice))
+    words = "Asked as a chat with a worked example, because 14 of 18 answers could be read that way."
+    assert page._model_cards[0]._form.text() == words
+
+
+def test_a_model_is_removed_at_a_second_press_only_and_while_there_is_an_engine(models: Models, qtbot: QtBot) -> None:
+    window, page, sent = models
+    window.activateWindow()
+    screenshot_when_still(window)
+    remove, known = button_of(page, "Remove"), len(sent)
+    assert remove.accessibleName() == "Remove Qwen/Tiny from this computer"
+    qtbot.mouseClick(remove, Qt.MouseButton.LeftButton)
+    press_again(qtbot, remove)
+    assert (remove.text(), sent[known:]) == ("Remove 988 MB", [])
+    page._field.edit.setFocus()
+    assert remove.text() == "Remove"
+    remove.click()
+    remove.click()
+    assert sent[known:] == [commands.RemoveModel(id=sent[-1].id, name="Qwen/Tiny")]
+    tell(window, events.PhaseChanged(phase="stopped", round=613))
+    assert (remove.isEnabled(), bool(remove.toolTip())) == (False, True)
+
+
+def test_what_was_learned_is_exported_and_said(models: Models) -> None:
+    window, page, sent = models
+    page.export("/tmp/mine")
+    assert sent[-1] == commands.ExportModel(id=sent[-1].id, path="/tmp/mine")
+    tell(window, ModelExported(path="/tmp/mine", rounds=600))
+    assert page._message.text() == "Written to /tmp/mine: 600 rounds of training."
+    for spoken, words in (
+        ("en", "Written to /tmp/%n: 1 round of training."),
+        ("de", "Nach /tmp/%n geschrieben: 1 Runde Training."),
+    ):
+        translator.use(spoken)
+        tell(window, ModelExported(path="/tmp/%n", rounds=1))
+        assert page._message.text() == words

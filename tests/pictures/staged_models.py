@@ -1,0 +1,163 @@
+"""Invented events for screenshots of the page Models in every state, with the models that Waggle really suggests.
+
+PYTHONPATH=app:tests python -m pictures.staged_models FOLDER [LANGUAGE ...]
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import shiboken6
+
+from pictures.matrix import example
+from pictures.screenshots import window_of
+from waggle.core import paths
+from waggle.core.settings import Settings
+from waggle.engine.runtime import model_offers
+from waggle.gui.application.main import application
+from waggle.gui.application.main_window import MainWindow
+from waggle.gui.application.screenshot import screenshot_when_still
+from waggle.gui.i18n import translator
+from waggle.gui.i18n.translator import Language
+from waggle.gui.pages.models.page import ModelsPage
+from waggle.gui.theme.theme import Theme, ThemeName
+from waggle.models.memory_fit import DeviceCapacity
+from waggle.protocol import events
+from waggle.protocol.events_models import HubResults, ModelChoice, ModelDetails, ModelList, ModelOffer
+from waggle.protocol.state import AnyEvent
+
+SIZES = ((1024, 600), (1440, 900), (2560, 1440))
+THEMES: tuple[ThemeName, ...] = ("light", "dark")
+LAPTOP = DeviceCapacity(free=int(9e9), speeds={"float32": 1.2e11, "bfloat16": 2.4e11})
+SMOLLM, QWEN, GEMMA = "HuggingFaceTB/SmolLM2-360M-Instruct", "Qwen/Qwen3-0.6B", "google/gemma-3-270m-it"
+IN_FLOAT32, IN_BFLOAT16 = "All weights are trained in float32.", "All weights are trained in bfloat16."
+STARTER = ModelDetails(
+    kind="starter",
+    bytes=5_800_000,
+    active=True,
+    rounds=217,
+    fit=f"Fits: about 380,000 answers an hour, 0.7 of 9.0 GB of memory. {IN_FLOAT32}",
+)
+TRAINED = ModelDetails(
+    kind="hub",
+    name="HuggingFaceTB/SmolLM2-135M-Instruct",
+    bytes=273_000_000,
+    rounds=41,
+    fit=f"Fits: about 2,600 answers an hour, 5.2 of 9.0 GB of memory. {IN_BFLOAT16}",
+)
+PARTIAL = ModelDetails(kind="hub", name="Qwen/Qwen2.5-0.5B-Instruct", bytes=412_000_000, finished=False)
+LONG = "a rather long name of a model that Ada trained herself"
+MINE = ModelDetails(kind="folder", folder=f"/home/ada/models/{LONG}", bytes=988_000_000)
+FRESH = ModelList(models=(STARTER,), cache="/cache", free=212_000_000_000, suggested=model_offers.suggested(LAPTOP, Settings()))
+USED = ModelList(models=(STARTER, TRAINED, PARTIAL, MINE), cache="/cache", free=62_800_000_000, suggested=FRESH.suggested)
+RESULTS = HubResults(words="qwen3", models=(
+    ModelOffer(name=QWEN, licence="apache-2.0", weights=751_632_384, bytes=1_503_264_768, downloads=9_412_330),
+    ModelOffer(name="Qwen/Qwen3-8B", licence="apache-2.0", weights=8_190_735_360, bytes=16_381_470_720, downloads=4_800_112,
+               fits=False, fit="This model does not fit: its weights alone need 17.0 GB, and 9.0 GB are free."),
+    ModelOffer(name="somebody/Qwen3-4B-with-a-name-that-is-longer-than-its-card-is-wide", weights=4_022_468_096,
+               bytes=8_044_936_192, gated=True, downloads=88),
+    ModelOffer(name="mlx-community/Qwen3-0.6B-4bit", licence="apache-2.0", weights=93_000_000, quantised=True, downloads=1),
+))  # fmt: skip
+
+
+def _failed(name: str, title: str, advice: str) -> ModelChoice:
+    return ModelChoice(name=name, stage="failed", title=title, advice=advice)
+
+
+AWAY = _failed(
+    SMOLLM,
+    f"The hub cannot be reached, and {SMOLLM} is not complete on this computer.",
+    "What has come is kept. Start again when there is a connection.",
+)
+GATED = _failed(
+    GEMMA,
+    f"{GEMMA} is given only to those who accepted its licence.",
+    f"Accept it on https://huggingface.co/{GEMMA}, then give Waggle a token of yours with `waggle token`.",
+)
+LARGE = _failed(
+    "Qwen/Qwen3-8B",
+    "This model does not fit: it needs 18.9 GB at the least, and 9.0 GB are free, of which 85% may be used.",
+    "Choose a smaller model, close other programs, or allow more: computer.memory_gb.",
+)
+UNKNOWN = _failed(
+    "somebody/odd",
+    "Waggle does not know models of type odd.",
+    "It knows the language models of transformers. Choose another model.",
+)
+
+
+def _typed(words: str) -> Callable[[ModelsPage], None]:
+    def type_in(page: ModelsPage) -> None:
+        page._field.edit.setText(words)
+        page._field._submit()
+
+    return type_in
+
+
+def _nothing(_page: ModelsPage) -> None:
+    pass
+
+
+STATES: Mapping[str, tuple[Sequence[AnyEvent], Callable[[ModelsPage], None], Sequence[AnyEvent]]] = {
+    "loading": ((), _nothing, ()),
+    "fresh": ((FRESH,), _nothing, ()),
+    "used": ((USED,), _nothing, ()),
+    "asking": ((FRESH, ModelChoice(name=SMOLLM, stage="downloading")), _nothing, ()),
+    "downloading": (
+        (USED, ModelChoice(name=SMOLLM, stage="downloading", done=212_000_000, total=727_000_000, seconds_left=190.0)),
+        _nothing,
+        (),
+    ),
+    "checking": ((FRESH, ModelChoice(name=SMOLLM, stage="checking")), _nothing, ()),
+    "away": ((FRESH, AWAY), _nothing, ()),
+    "gated": ((FRESH, GATED), _nothing, ()),
+    "large": ((FRESH, LARGE), _nothing, ()),
+    "unknown": ((FRESH, UNKNOWN), _nothing, ()),
+    "searching": ((FRESH,), _typed("qwen3"), ()),
+    "results": ((FRESH,), _typed("qwen3"), (RESULTS,)),
+    "none": ((FRESH,), _typed("bumblebee"), (HubResults(words="bumblebee", models=()),)),
+    "wrong": ((FRESH,), _typed("https://example.org/model"), ()),
+    "gguf": ((FRESH,), _typed("~/Downloads/Qwen3-0.6B-Q4_K_M.gguf"), ()),
+    "folder": ((FRESH,), lambda page: page.show_part("/home/ada/models/my model"), ()),
+    "off": ((USED, events.EngineStopped(round=217)), _nothing, ()),
+}
+
+
+def show_models(window: MainWindow, state: str) -> None:
+    """Show the page Models in this state."""
+    before, act, after = STATES[state]
+    window.show_page("models")
+    for event in before:
+        window._store.take(event)
+    window._store.flush()
+    act(window.pages.of(ModelsPage))
+    for event in after:
+        window._store.take(event)
+    window._store.flush()
+
+
+def main(arguments: Sequence[str]) -> int:
+    folder, languages = Path(arguments[0]), arguments[1:] or ("en", "de")
+    folder.mkdir(parents=True, exist_ok=True)
+    application()
+    theme = Theme("light")
+    for spoken in languages:
+        language: Language = spoken  # type: ignore[assignment]
+        translator.use(language)
+        for state in STATES:
+            theme.use("light")
+            window = window_of(theme, example(), replay=False, home=paths.Home(folder / "home"))
+            show_models(window, state)
+            for theme_name in THEMES:
+                theme.use(theme_name)
+                for width, height in SIZES:
+                    window.resize(width, height)
+                    path = folder / f"models-{state}-{theme_name}-{spoken}-{width}.png"
+                    screenshot_when_still(window).save(str(path))
+                    sys.stdout.write(f"{path}\n")
+            shiboken6.delete(window)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
