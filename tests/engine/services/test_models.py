@@ -311,7 +311,7 @@ async def test_a_model_that_cannot_be_opened_is_refused_before_the_one_of_now_is
     assert model_source.read_record(home) is None
 
 
-async def test_a_model_whose_opening_ended_the_engine_is_left_until_it_is_chosen_once_more(home, publisher):
+async def test_a_model_whose_opening_ended_the_engine_is_left_until_it_is_chosen_once_more(home, publisher, download):
     folder, note = usable("Qwen/Tiny"), OpeningNote(home)
     choices = LiveSettings(home.settings, ("model.name=Qwen/Tiny",), publisher)
     opening = note.opening(choices.now.model, folder)
@@ -321,17 +321,17 @@ async def test_a_model_whose_opening_ended_the_engine_is_left_until_it_is_chosen
     step.undo()
     assert choices.now.model == ModelSettings()
     assert step.advice(ModelMissing("It ended.")).endswith("What this model has learned is kept.")
-    service = ModelService(home, choices.now, choices.change, lambda reason, back: None)
+    service = ModelService(home, choices.now, choices.change, no_restart, download)
     await service.obey(commands.ChooseModel(id="1", name="Qwen/Tiny"))
     assert not note.has_failed(choices.now.model)
     assert undo_steps(home, choices.now.model, choices.change) == []
 
 
-async def test_a_model_whose_opening_ended_the_engine_is_left_for_the_one_before(home, publisher):
+async def test_a_model_whose_opening_ended_the_engine_is_left_for_the_one_before(home, publisher, download):
     choices = LiveSettings(home.settings, (), publisher)
     usable("Qwen/Good")
     choices.change({"model.name": "Qwen/Good"})
-    begun(home, choices)
+    begun(home, choices, download)
     choices.change({"model.name": "Qwen/Tiny"})
     opening = OpeningNote(home).opening(choices.now.model, usable("Qwen/Tiny"))
     opening.__enter__()

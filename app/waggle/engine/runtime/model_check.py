@@ -1,4 +1,4 @@
-"""Checks a model before it takes the place of the one in training: what is known before a download, then its whole folder."""
+"""Checks whether a model can be trained here, before it takes the place of the one in training."""
 
 from pathlib import Path
 
@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from waggle.core.settings import Settings
 from waggle.engine.runtime import model_fit
-from waggle.models.inspection import inspector
 from waggle.models.memory_fit import DeviceCapacity
 from waggle.models.shared import generic_config
 from waggle.models.shared.model_config import CountedConfig, ModelConfig
@@ -23,9 +22,3 @@ def configuration_of(folder: Path) -> ModelConfig:
 def check_configuration(folder: Path, machine: DeviceCapacity, chosen: Settings) -> None:
     """Raise ModelError if a model whose configuration was inspected cannot be trained here."""
     model_fit.fit_model(machine, configuration_of(folder), chosen)
-
-
-def check_folder(folder: Path, machine: DeviceCapacity, chosen: Settings) -> None:
-    """Raise ModelError if a folder has no complete model that can be opened and trained here. A child process reads its files."""
-    inspector.inspect(folder)
-    check_configuration(folder, machine, chosen)

@@ -28,6 +28,7 @@ from waggle.engine.services import training_choice
 from waggle.engine.services.choice_download import ChoiceDownload
 from waggle.engine.services.current_weights import CurrentWeights
 from waggle.engine.system.opening_note import OpeningNote
+from waggle.models.inspection import inspector
 from waggle.models.memory_fit import DeviceCapacity
 from waggle.models.storage import checkpoint, export, hub_cache, hub_download, hub_search
 from waggle.protocol import commands, events_models
@@ -192,22 +193,20 @@ class ModelService:
         self._checking = model
         folder = model_source.folder_of(model)
         if model != ModelSettings() and model != self._chosen:
-            await asyncio.to_thread(self._check, model_check.check_folder, folder)
+            await asyncio.to_thread(inspector.inspect, folder)
+            await asyncio.to_thread(self.examine, folder)
         if self._checking != model:
             raise EngineError("Another model was chosen meanwhile.")
         self._begin(model)
 
     def examine(self, folder: Path) -> None:
-        """Raise ModelError if a model of which only the configuration is here cannot be trained. Not for the loop's thread."""
-        self._check(model_check.check_configuration, folder)
-
-    def _check(self, check: Callable[[Path, DeviceCapacity, Settings], None], folder: Path) -> None:
+        """Raise ModelError if a model of which at least the configuration is here does not fit. Not for the loop's thread."""
         try:
             machine = self._measured.known() or (self._measured.wait() if self._measured.wait else None)
         except RuntimeError:  # the engine is restarting, and its next start checks the same
             return
         if machine is not None:
-            check(folder, machine, self._settings)
+            model_check.check_configuration(folder, machine, self._settings)
 
     def _begin(self, model: ModelSettings) -> None:
         OpeningNote(self._home).forget_failure()
