@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import importlib.util
-import os
 import platform
 import shutil
 import sys
@@ -16,6 +15,7 @@ from waggle.cli import ctl
 from waggle.cli.options import add_home
 from waggle.core import log, paths, settings
 from waggle.core.errors import WaggleError
+from waggle.core.machine import usable_cores
 from waggle.core.redaction import THIS_NODE, redact
 from waggle.engine.control import server
 from waggle.engine.runtime import model_source
@@ -111,7 +111,7 @@ def _program(_home: paths.Home) -> Finding:
     says = f"Waggle {waggle.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     packages = required_packages(sys.platform, platform.machine(), frozen=getattr(sys, "frozen", False))
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
-    says += f", {os.cpu_count()} cores" + (f"; not installed: {', '.join(missing)}" if missing else "")
+    says += f", {usable_cores()} cores" + (f"; not installed: {', '.join(missing)}" if missing else "")
     return Finding("program", not missing, says)
 
 
@@ -127,7 +127,7 @@ def _folder(home: paths.Home) -> Finding:
 
 def _settings(home: paths.Home) -> Finding:
     chosen = settings.read(home.settings)
-    return Finding("settings", True, f"profile {settings.profile_of(chosen, os.cpu_count() or 1)}")
+    return Finding("settings", True, f"profile {settings.profile_of(chosen, usable_cores())}")
 
 
 def _identity(home: paths.Home) -> Finding:

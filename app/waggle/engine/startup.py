@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, nullcontext, suppress
@@ -16,6 +15,7 @@ import msgspec
 import waggle
 from waggle.core import paths
 from waggle.core.errors import ModelError, ModelMissing, Stopped, plain
+from waggle.core.machine import usable_cores
 from waggle.core.peer_id import text_of
 from waggle.core.settings import ComputerSettings, ModelSettings, Settings
 from waggle.engine.command_handler import NodeServices
@@ -503,7 +503,7 @@ def _ready_event(
         device=opened.device,
         device_reason=opened.reason,
         threads=opened.threads,
-        cores=os.cpu_count() or 1,
+        cores=usable_cores(),
         round=prepared.progress.round,
         completions=prepared.progress.completions,
         group_size=prepared.plan.rules.group_size,

@@ -1,7 +1,6 @@
 """Open a policy on the best device, and say which and why. Importing this module imports no backend."""
 
 import gc
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Union
 
 from waggle.core import cuda_download
 from waggle.core.errors import ModelError
+from waggle.core.machine import usable_cores
 from waggle.models import memory_fit
 from waggle.models.shared import generic_config
 from waggle.models.shared.apple_silicon import is_apple_silicon
@@ -54,7 +54,7 @@ class DeviceChoice:
 
 def threads_for(chosen: int) -> int:
     """How many cores to use: `chosen`, or if that is 0 a quarter of them, so that the computer stays responsive."""
-    cores = os.cpu_count() or 1
+    cores = usable_cores()
     return min(chosen, cores) if chosen else max(1, cores // 4)
 
 

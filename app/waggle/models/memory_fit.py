@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from waggle.core.errors import ModelError
+from waggle.core.machine import available_memory
 from waggle.models.shared import quantised
 from waggle.models.shared.adaptive_batch import PASS_BYTES
 from waggle.models.shared.generic_config import GenericConfig
@@ -281,22 +282,16 @@ def measure(backend: str, device: str, threads: int) -> DeviceCapacity:
     if backend == "MLX":
         from waggle.models.mlx.memory import recommended_bytes
 
-        free = min(_free(), recommended_bytes() or _free())
+        free = min(available_memory(), recommended_bytes() or available_memory())
         return DeviceCapacity(free, {name: _speed(_mlx_product(name, device)) for name in BYTES}, backend, device)
     import torch
 
     from waggle.models.torch.memory import memory_errors
 
     torch.set_num_threads(threads)
-    free = _free() if device == "cpu" else _free_on(getattr(torch, device))
+    free = available_memory() if device == "cpu" else _free_on(getattr(torch, device))
     with memory_errors():
         return DeviceCapacity(free, {name: _speed(_torch_product(name, device)) for name in BYTES}, backend, device)
-
-
-def _free() -> int:
-    import psutil
-
-    return int(psutil.virtual_memory().available)
 
 
 def _free_on(card: Any) -> int:
@@ -306,7 +301,7 @@ def _free_on(card: Any) -> int:
     except RuntimeError:
         properties = card.get_device_properties()
         free = int(properties.total_memory) - int(card.memory_reserved())
-        return min(free, _free()) if getattr(properties, "is_integrated_gpu", True) else free
+        return min(free, available_memory()) if getattr(properties, "is_integrated_gpu", True) else free
 
 
 def _speed(multiply: Callable[[], float]) -> float:

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-import psutil
-
 from waggle.core.errors import EngineError, Stopped
+from waggle.core.machine import available_memory
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.shared import weight_files
 from waggle.models.storage import checkpoint
@@ -91,7 +90,7 @@ class CurrentWeights:
 
 
 def _copy(saved: CheckpointState, weights: Arrays) -> tuple[CheckpointState, Arrays]:
-    if sum(array.nbytes for array in weights.values()) > MEMORY_SHARE * psutil.virtual_memory().available:
+    if sum(array.nbytes for array in weights.values()) > MEMORY_SHARE * available_memory():
         raise CurrentWeightsError(NO_ROOM)
     try:
         return saved, {name: array.copy() for name, array in weights.items()}

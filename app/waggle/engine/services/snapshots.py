@@ -9,10 +9,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import psutil
-
 from waggle.core import paths
 from waggle.core.errors import EngineError
+from waggle.core.machine import available_memory
 from waggle.core.settings import ComputerSettings
 from waggle.engine.services.current_weights import NO_ROOM, CurrentWeights, CurrentWeightsError
 from waggle.engine.storage import snapshot_archive
@@ -116,7 +115,7 @@ class Snapshots:
         if weights > MAX_WEIGHT_BYTES:
             raise EngineError("This model is too large to be loaded a second time.", "Its answers are on the page Live.")
         numbers = generic_config.read_any(self.folder).number_of_weights
-        free, cap_gb = psutil.virtual_memory().available, self.computer().memory_gb
+        free, cap_gb = available_memory(), self.computer().memory_gb
         allowed = cap_gb * GB - memory_used() if cap_gb else math.inf
         needs = {
             training: models * COPIES_WHILE_LOADING * BYTES[training.stored_precision] * numbers for training in self.trainings

@@ -1,14 +1,13 @@
 """The page Welcome: set-up at the first start in four steps (what Waggle does, this computer, the swarm, start)."""
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 
-import psutil
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
+from waggle.core.machine import total_memory, usable_cores
 from waggle.core.settings import Value, profiles
 from waggle.gui.i18n.formatting import later, one_line, plural, size, tr, tr_sentence
 from waggle.gui.pages.welcome.waggle_dance import WaggleDance
@@ -144,8 +143,8 @@ class WelcomePage(QWidget):
         )  # fmt: skip
 
     def _computer(self) -> QWidget:
-        theme, cores = self._theme, os.cpu_count() or 1
-        memory = round(psutil.virtual_memory().total / 2**30)
+        theme, cores = self._theme, usable_cores()
+        memory = round(total_memory() / 2**30)
         hardware = plural(cores, "%n core", "%n cores") + tr(" and %1 GB of memory").replace("%1", str(memory))
         self._profile_words = text(theme, tr(PROFILE_WORDS["quiet"]), "body", "soft", wrap=True)
         self._profile.chosen.connect(lambda place: self._profile_words.setText(tr(list(PROFILE_WORDS.values())[place])))
@@ -296,7 +295,7 @@ class WelcomePage(QWidget):
 
     def values(self) -> dict[str, Value]:
         """The choices made so far, as settings."""
-        chosen = dict(profiles(os.cpu_count() or 1)[list(PROFILES)[self._profile.index]])
+        chosen = dict(profiles(usable_cores())[list(PROFILES)[self._profile.index]])
         chosen["when.only_on_power"] = self._power.isChecked()
         chosen["swarm.solo"] = self._swarm_chosen == 1
         return chosen

@@ -1,10 +1,9 @@
 """The usage profile: how much of this computer is used, as Quiet, Balanced or Full."""
 
-import os
-
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
+from waggle.core.machine import usable_cores
 from waggle.core.settings import Settings, profile_of, profiles
 from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.theme.theme import Theme
@@ -40,7 +39,7 @@ class UsageProfile(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._cores = os.cpu_count() or 1
+        self._cores = usable_cores()
         self._segments = SegmentedControl(theme, [tr(words) for words in PROFILES.values()], tr("Use of this computer"))
         for name, part in zip(PROFILES, self._segments.parts(), strict=True):
             set_tip(part, tr(PROFILE_WORDS[name]))
