@@ -9,7 +9,7 @@ from gui.conftest import TellWindow
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.home.status_card import StatusCard
-from waggle.gui.pages.swarms.models import ModelsView
+from waggle.gui.pages.models.page import ModelsPage
 from waggle.gui.state.notifications import new_notices
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, DecideTraining, ListModels
@@ -53,9 +53,10 @@ def test_what_cannot_be_kept_offers_to_begin_anew_or_another_model(window_told: 
     window, card, sent = asking(window_told, replace(CHANGED, fits=False))
     assert buttons(card) == ["Choose another model", "Begin anew"]
     card._second.click()
-    assert (window.page, decisions(sent)) == ("swarms", [])
-    models = window.findChild(ModelsView)
-    assert (models.isVisible(), models._use.isEnabled()) == (True, True), "the engine takes a choice while it waits"
+    assert (window.page, decisions(sent)) == ("models", [])
+    models = window.pages.of(ModelsPage)
+    models._field.edit.setText("Qwen/Tiny")
+    assert (models.isVisible(), models._field._act.isEnabled()) == (True, True), "the engine takes a choice while it waits"
     assert any(isinstance(command, ListModels) for command in sent)
     card._main.click()
     assert decisions(sent) == ["anew"]
