@@ -77,7 +77,7 @@ CELLS: dict[str, Cell] = {  # the most important first
     "memory-lora": LORA,
     "paper-lean": PAPER,
     "paper-lora": replace(PAPER, method="lora"),
-    "cuda": Cell(NO_GENRL, questions=8, longest=256, precision="bfloat16", device="cuda"),
+    "cuda": Cell(("waggle", "generic", "trl"), questions=8, longest=256, precision="bfloat16", device="cuda"),
 }
 EQUAL = "equal"  # not a round: compares loss and gradients with those of TRL
 

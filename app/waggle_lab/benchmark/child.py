@@ -12,7 +12,7 @@ from waggle_lab.benchmark import cells
 from waggle_lab.benchmark.cells import CELLS, EQUAL, STARTER, Cell
 from waggle_lab.benchmark.clock import Measurement, peak_gib
 
-PACKAGES = {"trl": ("trl",), "genrl": ("gensyn-genrl",), "waggle": ()}
+PACKAGES = {"trl": ("trl",), "genrl": ("gensyn-genrl",), "waggle": (), "generic": ()}
 
 
 def main(name: str, side: str) -> None:
@@ -38,7 +38,7 @@ def main(name: str, side: str) -> None:
 
 
 def _measure(side: str, cell: Cell, folder: Path) -> Measurement:
-    """Call `measure` of the side's module: `waggle`, `trl` or `genrl`."""
+    """Call `measure` of the side's module: `waggle`, `generic`, `trl` or `genrl`."""
     measurement: Measurement = importlib.import_module(f"waggle_lab.benchmark.{side}").measure(cell, folder)
     return measurement
 

@@ -21,7 +21,7 @@ from waggle_lab.argument_types import whole
 from waggle_lab.benchmark import report
 from waggle_lab.benchmark.cells import CELLS, EQUAL
 
-MODULES = {"waggle": "waggle", "trl": "trl", "genrl": "genrl"}
+MODULES = {"waggle": "waggle", "generic": "transformers", "trl": "trl", "genrl": "genrl"}
 NOT_BY_DEFAULT = ("cuda", "paper-lean", "paper-lora")  # they take hours of one core, or need a GPU
 DEFAULT_CELLS = ",".join([EQUAL, *(name for name in CELLS if name not in NOT_BY_DEFAULT)])
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from waggle.models.torch.base_policy import BasePolicy
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.batch import Floats, Ids, SamplingParams, StepParams, TrainingGroup
@@ -39,9 +40,9 @@ class Pauses:
         self.longest, self._last = max(self.longest, now - self._last), now
 
 
-def measure(cell: Cell, folder: Path) -> Measurement:
+def measure(cell: Cell, folder: Path, open_policy: Callable[..., BasePolicy] = TorchPolicy) -> Measurement:
     """Time the rounds of a cell, after a short round that is not timed."""
-    policy, pauses = TorchPolicy(folder, device=cell.device, training=cell.training), Pauses()
+    policy, pauses = open_policy(folder, device=cell.device, training=cell.training), Pauses()
     phases, system = Phases(clock_of(cell.device)), Phases(system_seconds)
     policy._gradient = phases.timed("update", system.timed(SYSTEM, policy._gradient))  # type: ignore[method-assign]
     watched = _watched_weight(policy)
@@ -58,7 +59,7 @@ def measure(cell: Cell, folder: Path) -> Measurement:
     return Measurement(rounds, moved, {"pause_ms": 1000 * pauses.longest})
 
 
-def _watched_weight(policy: TorchPolicy) -> torch.Tensor:
+def _watched_weight(policy: BasePolicy) -> torch.Tensor:
     """A weight that every step moves. Of an adapter that is B: B starts as zeros, so the first step does not move A."""
     return next(parameter for name, parameter in policy._parameters.items() if "q_proj" in name and "lora_A" not in name)
 
@@ -71,18 +72,18 @@ def _with_remaining_phases(seconds: dict[str, float]) -> dict[str, float]:
     return seconds
 
 
-def _play(cell: Cell, policy: TorchPolicy, phases: Phases, pauses: Pauses) -> None:
-    vocabulary = policy._model.configuration.vocab_size
-    prompts = [np.array(ids, np.int32) for ids in cells.prompts(cell, vocabulary)]
+def _play(cell: Cell, policy: BasePolicy, phases: Phases, pauses: Pauses) -> None:
+    prompts = [np.array(ids, np.int32) for ids in cells.prompts(cell, policy._model.configuration.vocab_size)]  # type: ignore[attr-defined]
     noise = uniforms(0, "sample", 0, cell.questions, cell.group_size, cell.longest)
     pauses.begin()
-    untimed_rows = policy._rows
-    policy._rows = partial(TimedRows, np.array(cells.lengths(cell)).ravel(), phases, untimed_rows)
+    untimed_batch = policy._decoding_batch
+    lengths = np.array(cells.lengths(cell)).ravel()
+    policy._decoding_batch = partial(TimedRows, lengths, phases, policy._device, untimed_batch)  # type: ignore[method-assign]
     with phases.of("sample"):
         groups = policy.sample(prompts, noise, SamplingParams(max_new=cell.longest, stops=(STOP,), pause_point=pauses.point))
     if policy._batch_size.rows is not None:
         raise MemoryError("Memory ran short and completions were written in parts, so nothing was measured.")
-    policy._rows = untimed_rows
+    policy._decoding_batch = untimed_batch  # type: ignore[method-assign]
     pauses.point()
     if not cell.learns:
         return
@@ -108,10 +109,12 @@ def lessons(cell: Cell, prompts: Sequence[Ids], completions: Sequence[tuple[Ids,
 class TimedRows:
     """Rows of a sampling pass, timed, that end at their given lengths; a model with random weights would not end by itself."""
 
-    def __init__(self, lengths: NDArray[np.int64], phases: Phases, untimed_rows: Callable[..., Any], *arguments: Any) -> None:
-        self._lengths, self._phases, self._column = lengths, phases, 0
+    def __init__(
+        self, lengths: NDArray[np.int64], phases: Phases, device: torch.device, untimed_batch: Callable[..., Any], *arguments: Any
+    ) -> None:
+        self._lengths, self._phases, self._device, self._column = lengths, phases, device, 0
         with phases.of("prefill"):
-            self._rows = untimed_rows(*arguments)
+            self._rows = untimed_batch(*arguments)
         self.drop_below = self._rows.drop_below
 
     def pick(self, noise: Floats) -> tuple[NDArray[np.int64], Floats]:
@@ -120,7 +123,7 @@ class TimedRows:
             self._column += 1
             tokens[tokens == STOP] = 2
             tokens[self._lengths == self._column] = STOP
-            self._rows._picked = torch.from_numpy(tokens).to(self._rows._device)
+            self._rows._picked = torch.from_numpy(tokens).to(self._device)
         return tokens, scores
 
     def keep(self, rows: NDArray[np.int64]) -> None:
