@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes resources/cuda.json: the wheels of the CUDA pack (torch and bitsandbytes) with their checksums, as pip resolves them.
 
-python3 packaging/cuda_list.py FOLDER     downloads the wheels into FOLDER (2.5 GB) to measure their unpacked size
+python3 packaging/cuda_list.py FOLDER     downloads the wheels into FOLDER (2.6 GB) to measure their unpacked size
 
 Run it on Linux, with the Python version that the release workflow freezes, each time packaging/lock.txt gets a new torch or
 bitsandbytes.

@@ -201,9 +201,17 @@ def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: Tra
     head = LOGIT_BYTES * scores + (size * model.vocab_size * model.hidden_size if way.stored_precision != way.precision else 0)
     caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
     answers = -(-work.questions // way.parts) * work.group_size
-    answering = size * ((0 if packed_bytes(model) else count) + caches * answers) + 12 * model.vocab_size * answers
+    copies = size * count if _copies_for_decoding(model, machine, way) else 0
+    answering = copies + size * caches * answers + 12 * model.vocab_size * answers
     program = PROGRAM_BYTES + (TRANSFORMERS_BYTES if isinstance(model, GenericConfig) or way.method == "qlora" else 0)
     return program + weights + moments + max(answering, gradient + copied + _activations(model, machine, work, way) + head)
+
+
+def _copies_for_decoding(model: ModelConfig, machine: DeviceCapacity, way: TrainingMode) -> bool:
+    """Whether the weights are there a second time while answers are written: see models/torch/linear.py."""
+    if isinstance(model, CountedConfig) or way.method == "qlora":
+        return isinstance(model, MlxLmConfig) and not model.packed_bytes
+    return machine.device == "cpu" or machine.backend == "MLX" or way.stored_precision != way.precision
 
 
 def _activations(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> int:

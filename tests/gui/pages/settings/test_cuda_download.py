@@ -37,8 +37,8 @@ def view(theme: Theme, qtbot: QtBot, tmp_path: Path) -> Callable[..., CudaCard]:
 
 def test_it_says_what_it_takes_before_anything_comes(view: Callable[..., CudaCard]) -> None:
     cuda = view()
-    assert cuda.act.text() == "Download 2.5 GB"
-    assert cuda._more.text().startswith("4.0 GB on the disk.")
+    assert cuda.act.text() == "Download 2.6 GB"
+    assert cuda._more.text().startswith("4.1 GB on the disk.")
     assert cuda.is_offered == cuda_download.DRIVER.exists()
 
 
@@ -65,7 +65,7 @@ def test_what_went_wrong_is_said(view: Callable[..., CudaCard], qtbot: QtBot) ->
     with qtbot.waitSignal(cuda.program.ended, timeout=20_000):
         cuda.act.click()
     assert cuda._problem.text() == "The package index cannot be reached."
-    assert cuda.act.text() == "Download 2.5 GB"
+    assert cuda.act.text() == "Download 2.6 GB"
 
 
 def test_once_it_is_here_it_can_only_be_removed(view: Callable[..., CudaCard], qtbot: QtBot, tmp_path: Path) -> None:
