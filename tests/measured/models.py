@@ -15,10 +15,13 @@ mlx_kinds  the same checkpoints through mlx-lm, as on Apple Silicon, here on the
         `mlx_kinds_equal_logp`, with the same names, reasons and ways
 speed   one round of the same random Llama (the shape of SmolLM2-135M unless said otherwise) on the fast path and on the
         generic one, in one thread, alternating: `generic_over_fast`, the ratio of their medians
+memory  the peak of a process that opens a model and plays a round (4 x 8 answers of 32 tokens after 150), against what is
+        foretold for it, in 8 cases (random models of the shape of SmolLM2-135M and of Qwen2.5-0.5B): `foretold_error_max`
 """
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 import time
@@ -35,25 +38,101 @@ sys.path[:1] = [
 ]  # not this folder, whose models.py is no package
 FILE = Path(__file__).with_suffix(".json")
 EQUAL = 1e-4  # of a log-prob
+LLAMA = {
+    "model_type": "llama", "vocab_size": 49_152, "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30,
+    "num_attention_heads": 9, "num_key_value_heads": 3, "tie_word_embeddings": True, "eos_token_id": 0,
+}  # fmt: skip
+QWEN = {
+    "model_type": "qwen2", "vocab_size": 151_936, "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24,
+    "num_attention_heads": 14, "num_key_value_heads": 2, "tie_word_embeddings": True, "eos_token_id": 0,
+}  # fmt: skip
+SHAPES = {"135M": LLAMA, "0.5B": QWEN}
+CASES = {  # path, shape, what is trained, precision, whether activations are computed again
+    "135M full": ("fast", "135M", "full", "float32", False),
+    "135M lean": ("fast", "135M", "lean", "bfloat16", True),
+    "135M lora": ("fast", "135M", "lora", "bfloat16", False),
+    "135M full, generic": ("generic", "135M", "full", "float32", False),
+    "135M lora, generic": ("generic", "135M", "lora", "bfloat16", False),
+    "135M 4 bits": ("generic", "135M", "qlora", "bfloat16", False),
+    "0.5B lora": ("fast", "0.5B", "lora", "bfloat16", True),
+    "0.5B lean": ("fast", "0.5B", "lean", "bfloat16", True),
+}
 QUESTIONS, GROUP, TOKENS, PROMPT, REPEATS = 4, 8, 16, 40, 3
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("part", choices=("kinds", "mlx_kinds", "speed"))
+    parser.add_argument("part", choices=("kinds", "mlx_kinds", "speed", "memory"))
+    parser.add_argument("--case", help="measure one case of `memory` in this process")
     parser.add_argument("--hidden", type=int, default=576)
     parser.add_argument("--layers", type=int, default=30)
     parser.add_argument("--vocabulary", type=int, default=49_152)
     options = parser.parse_args()
+    if options.case:
+        print(json.dumps(measure_peak(*CASES[options.case])))
+        return 0
     figures_file.require_clean_tree()
-    if options.part == "speed":
-        measured = measure_speed(options)
-    else:
-        measured = measure_kinds() if options.part == "kinds" else measure_mlx_kinds()
+    parts = {"kinds": measure_kinds, "mlx_kinds": measure_mlx_kinds, "memory": measure_memory}
+    measured = measure_speed(options) if options.part == "speed" else parts[options.part]()
     figures = json.loads(FILE.read_text())["figures"] if FILE.exists() else {}
     figures[options.part] = measured | {"commit": figures_file.source_commit()}
     figures_file.write(Path(__file__).resolve(), figures)
     return 0
+
+
+def measure_memory() -> dict[str, object]:
+    cases = {}
+    for case in CASES:
+        command = [sys.executable, str(Path(__file__).resolve()), "memory", "--case", case]
+        line = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1]
+        cases[case] = json.loads(line)
+        print(case, line, flush=True)
+    return {"foretold_error_max": max(abs(float(each["error"])) for each in cases.values()), "cases": cases}
+
+
+def measure_peak(path: str, shape: str, method: str, precision: str, recompute: bool) -> dict[str, float]:
+    """What is foretold for a round, and the peak of this process after it, in GB."""
+    import resource
+
+    import numpy as np
+    import torch
+    from safetensors.torch import save_file
+
+    from waggle.models import backend, memory_fit
+    from waggle.models.memory_fit import DeviceCapacity, Workload
+    from waggle.models.shared import generic_config, model_config
+    from waggle.models.shared.training_mode import TrainingMode
+    from waggle.rl.batch import SamplingParams, StepParams, TrainingGroup, nothing
+    from waggle.rl.random_streams import uniforms
+
+    work = Workload(questions=4, groups=4, group_size=8, longest=32)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, noise = Path(temporary), np.random.default_rng(0)
+        (folder / "config.json").write_text(json.dumps(SHAPES[shape]))
+        weights = model_config.read(folder).weights()
+        save_file(
+            {name: torch.zeros(size, dtype=torch.bfloat16) + 0.01 for name, size in weights.items()}, folder / "model.safetensors"
+        )
+        configuration = generic_config.read(folder) if path == "generic" else model_config.read(folder)
+        training = TrainingMode(method, precision, recompute)
+        machine = DeviceCapacity(1 << 40, {"float32": 1e11, "bfloat16": 1e11})
+        foretold = memory_fit._bytes(configuration, machine, work, training)
+        open_here = backend.open_generic if path == "generic" else backend.open_fast
+        policy = open_here(folder, backend.DeviceChoice("torch", "cpu", ""), 1, training, nothing)
+        for weight in policy._parameters.values():  # or all answers would be alike, and the loss 0
+            weight.data.add_(torch.randn_like(weight.data[:1]) * 0.01)
+        prompts = [noise.integers(2, 40_000, work.prompt).astype(np.int32) for _ in range(work.questions)]
+        params = SamplingParams(max_new=work.longest, stops=(-1,))
+        rows = policy.sample(prompts, uniforms(0, "sample", 0, work.questions, work.group_size, work.longest), params)
+        groups = []
+        for prompt, row in zip(prompts, rows, strict=True):
+            completions = tuple(each.tokens for each in row)
+            count = sum(map(len, completions))
+            advantage = np.linspace(-1, 1, count).astype(np.float32)
+            groups.append(TrainingGroup(prompt, completions, advantage, np.full(count, 0.25 / count, np.float32)))
+        assert policy.step(groups, StepParams(learning_rate=1e-6)).applied
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"foretold_gb": round(foretold / 1e9, 2), "peak_gb": round(peak / 1e9, 2), "error": round(foretold / peak - 1, 3)}
 
 
 def measure_kinds() -> dict[str, object]:
