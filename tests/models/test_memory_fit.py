@@ -267,3 +267,9 @@ def test_layers_in_4_bits_are_the_last_resort_of_a_card_and_never_of_a_cpu(half_
         memory_fit.choose(half_a_billion, cpu, long)
     chosen = memory_fit.choose(half_a_billion, cpu, long, method="qlora")
     assert chosen.training.method == "qlora"
+
+
+def test_mlx_has_no_layers_in_4_bits_of_its_own_making(half_a_billion):
+    mlx = DeviceCapacity(64 * GB, NEW, "MLX", "metal")
+    with pytest.raises(ModelError, match="MLX does not put"):
+        memory_fit.choose(half_a_billion, mlx, WORK, method="qlora")

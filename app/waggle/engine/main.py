@@ -52,6 +52,7 @@ from waggle.protocol.events_identity import Day
 from waggle.protocol.events_swarms import StartedAgain
 
 SENSOR_SECONDS = 2.0
+MEASURE_SECONDS = 20.0  # to wait for the policy thread, which a pause may hold
 HANDOVER_SECONDS = 60.0  # an engine that is still loading its model notices late that its window is gone
 HANDOVER_POLL_SECONDS = 0.2
 CRASH_CHARACTERS = 8000  # of a traceback, from its end: it goes into one event
@@ -247,7 +248,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
                 home, chosen, live_settings.change, partial(lifecycle.restart, unrelated=NOT_CAUSED_BY_MODEL), process.download,
                 models.Measured(
                     lambda: prepared.machine if (prepared := node()) else None,
-                    lambda: policy_thread.submit(model_fit.measure_machine, chosen).result(),
+                    lambda: policy_thread.submit(model_fit.measure_machine, chosen).result(MEASURE_SECONDS),
                 ),
                 lambda: prepared.current if (prepared := node()) else None,
             ),

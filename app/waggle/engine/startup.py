@@ -144,8 +144,8 @@ async def prepare_node(
 
     _publish_part(publisher, 3)
     base = await asyncio.to_thread(ownership.base_of, home.model.checkpoints, folder)
+    who = await asyncio.to_thread(identity_of_model.read, folder)  # before a replay, which may take long
     saved, checkpoint_round = await _restore(home, opened, base, policy_thread, publisher, gate, computer)
-    who = await asyncio.to_thread(identity_of_model.read, folder)
     _report_other_speech(home, saved, who, publisher)
 
     _publish_part(publisher, 4)

@@ -87,6 +87,8 @@ def open_policy(
     configuration = generic_config.read_any(folder, mlx=device == "mlx" or None)
     tokenizer = load_tokenizer(folder, rows=configuration.vocab_size)  # MLX checks no bounds: larger ids may crash
     policy: TorchPolicy | GenericPolicy | MlxPolicy | MlxLmPolicy
+    if training and training.method == "qlora" and (choice := choose_device(device)).backend == "MLX":
+        memory_fit.require_method(configuration, choice.backend, training.method)
     if isinstance(configuration, MlxLmConfig) and (choice := choose_device(device)).backend == "MLX":
         policy = open_mlx_lm(folder, training or TrainingMode(), short)
     elif isinstance(configuration, GenericConfig | MlxLmConfig) or (training and training.method == "qlora"):

@@ -108,9 +108,11 @@ def choose(
 ) -> MemoryFit:
     """The best training mode that fits. Keeps what a person chose, even if it does not fit; otherwise raises ModelError."""
     require_backend(model, machine.backend)
+    require_method(model, machine.backend, method)
     ways = list(_ways(precision or fast_precision(model, machine), machine))
     if packed_bytes(model):  # of a quantised model only adapters can be trained
         ways = [way for way in ways if way.method == "lora"]
+        method = "lora" if method == "qlora" else method
     ways = [way for way in ways if method in (None, way.method)]
     ways = [way for way in ways if precision in (None, way.precision)] or [
         TrainingMode(method or "lora", precision or "bfloat16", recompute=method == "qlora")
@@ -136,6 +138,15 @@ def require_backend(model: ModelConfig, backend: str) -> None:
     if isinstance(model, MlxLmConfig) and model.packed_bytes and backend != "MLX":
         raise ModelError(
             "Models that were quantised for MLX are trained on Macs with Apple Silicon only.", quantised.advice(model.made_from)
+        )
+
+
+def require_method(model: ModelConfig, backend: str, method: Method | None) -> None:
+    """Raise ModelError for layers in 4 bits on MLX, which has them only where the model came with them."""
+    if method == "qlora" and backend == "MLX" and not packed_bytes(model):
+        raise ModelError(
+            "MLX does not put the layers of a model in 4 bits.",
+            "Choose the model in MLX's 4-bit form, or set model.training to lora.",
         )
 
 

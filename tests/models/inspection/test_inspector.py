@@ -259,3 +259,14 @@ def test_honest_tokenizers_pass(tmp_path, kind):
     put(tmp_path, kind)
     assert growth.growth_of((tmp_path / "tokenizer.json").read_bytes()) < 20
     assert checks.words_within(tmp_path, rows=1 << 20).stops == tokenizer.load(tmp_path).stops
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "gemma3", "lfm2"])
+def test_other_kinds_of_the_generic_path_are_inspected_too(kind, tmp_path):
+    """Their modules import more of torch, which asks for a folder for temporary files."""
+    make_kind(kind, tmp_path, vocab_size=STARTER_TOKENS)
+    for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json"):
+        shutil.copy(paths.starter() / name, tmp_path)
+    report = inspector.inspect(tmp_path)
+    assert report.configuration.generic
+    assert report.weights.parameters == pytest.approx(report.configuration.parameters, rel=0.02)

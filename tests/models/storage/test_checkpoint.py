@@ -237,3 +237,14 @@ def test_checkpoints_of_a_newer_waggle_are_refused_in_words_and_left_alone(polic
         with pytest.raises(CheckpointError, match="newer Waggle"):
             refused()
     assert sorted(path.name for path in root.iterdir()) == ["r00000001", "r00000002", "r00000003"]
+
+
+def test_arrays_with_the_names_of_another_library_are_refused_and_stay(policy, root):
+    """Or they would count as damaged, and the training would begin anew."""
+    save(root, policy, replace(state(1), library="mlx-lm"))
+    policy.library = "transformers"
+    with pytest.raises(CheckpointError, match="trained by mlx-lm"):
+        load_newest(root, policy, "b")
+    assert [path.name for path in root.iterdir()] == ["r00000001"]
+    policy.library = "mlx-lm"
+    assert load_newest(root, policy, "b")[0].round == 1

@@ -54,6 +54,8 @@ def fit_model(
     method, precision = chosen.model.training, chosen.model.precision
     if settled == "lean" and machine.backend == "MLX":  # MLX has no lean training: continue with full training
         settled = "full"
+    if settled == "qlora" and machine.backend == "MLX":  # nor layers in 4 bits: the adapters go on over whole ones
+        settled = "lora"
 
     def fit_for(method: Method | None) -> MemoryFit:
         return memory_fit.choose(

@@ -27,8 +27,11 @@ class ModelTaker(Protocol):
     def examine(self, folder: Path) -> None:
         """Called in the downloading thread when the configuration has arrived. Raises ModelError to end the download."""
 
-    async def take(self, model: ModelSettings) -> None:
-        """Check a model that is complete, and train it from now on. Raises WaggleError; then nothing has changed."""
+    async def check(self, model: ModelSettings) -> None:
+        """Check a model that is complete. Raises WaggleError if it cannot be trained."""
+
+    def begin(self, model: ModelSettings) -> None:
+        """Train a model that was checked, from now on. Raises WaggleError; then nothing has changed."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +104,7 @@ class ChoiceDownload:
                 limit=self._limit, commit=commit, report=report,
             )  # fmt: skip
             self._publish(pending, ModelChoice(name=name, stage="checking"))
-            taker = await self._taker
-            if self._pending is pending:
-                await taker.take(pending.model)
+            await self._take(pending)
             outcome = ended
         except Stopped:
             outcome = ended
@@ -111,6 +112,15 @@ class ChoiceDownload:
             outcome = ModelChoice(name=name, stage="failed", title=error.title, advice=error.advice)
         finally:
             self._settle(pending, outcome)
+
+    async def _take(self, pending: _Pending) -> None:
+        """Check the model and train it from now on, by the service that is there then: the engine may restart meanwhile."""
+        while self._pending is pending:
+            taker = await self._taker
+            await taker.check(pending.model)
+            if self._pending is pending and self._taker.done() and self._taker.result() is taker:
+                taker.begin(pending.model)
+                return
 
     def _examine(self, loop: asyncio.AbstractEventLoop, folder: Path) -> None:
         """In the downloading thread."""

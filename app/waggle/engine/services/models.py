@@ -124,9 +124,7 @@ class ModelService:
                 self._download.cancel()
                 return ()
             case commands.DecideTraining():
-                noted = await asyncio.to_thread(training_choice.note, self._home, self._chosen, command.choice)
-                how = "Beginning anew" if command.choice == "anew" else "Going on"
-                self._restart(f"{how} with {_display_name(self._chosen)}.", partial(noted.unlink, missing_ok=True))
+                await self._decide(command.choice)
                 return ()
             case commands.RemoveModel():
                 await asyncio.to_thread(self._remove, command.name)
@@ -177,6 +175,17 @@ class ModelService:
             fit=model_fit.fit_sentence(machine, self._settings, folder) if machine else "",
         )
 
+    async def _decide(self, choice: commands.TrainingChoice) -> None:
+        how = "Beginning anew" if choice == "anew" else "Going on"
+        try:
+            noted = await asyncio.to_thread(training_choice.note, self._home, self._chosen, choice)
+        except training_choice.NothingToDecideError:
+            if self._current() is not None:  # it is trained
+                raise
+            self._restart(f"Going on with {_display_name(self._chosen)}.", lambda: None)  # the old files are back
+            return
+        self._restart(f"{how} with {_display_name(self._chosen)}.", partial(noted.unlink, missing_ok=True))
+
     async def _choose(self, model: ModelSettings) -> None:
         """Begin to download a model that is not here; else check it, and train it from now on."""
         if model == self._chosen == self._next:
@@ -185,11 +194,12 @@ class ModelService:
             commit = checkpoint.commit_of(model_source.home_of(self._home, model).model.checkpoints, model.name)
             self._download.begin(model, commit)
             return
-        await self.take(model)
+        await self.check(model)
+        self.begin(model)
         self._download.dismiss(model)
 
-    async def take(self, model: ModelSettings) -> None:
-        """Check a model that is on this computer, and train it from now on. Raises WaggleError; then nothing has changed."""
+    async def check(self, model: ModelSettings) -> None:
+        """Check a model that is here. Raises WaggleError if it cannot be trained, or if another was chosen meanwhile."""
         self._checking = model
         folder = model_source.folder_of(model)
         if model != ModelSettings() and model != self._chosen:
@@ -197,18 +207,18 @@ class ModelService:
             await asyncio.to_thread(self.examine, folder)
         if self._checking != model:
             raise EngineError("Another model was chosen meanwhile.")
-        self._begin(model)
 
     def examine(self, folder: Path) -> None:
         """Raise ModelError if a model of which at least the configuration is here does not fit. Not for the loop's thread."""
         try:
             machine = self._measured.known() or (self._measured.wait() if self._measured.wait else None)
-        except RuntimeError:  # the engine is restarting, and its next start checks the same
+        except (RuntimeError, TimeoutError):  # the engine is restarting, or stands still; its next start checks the same
             return
         if machine is not None:
             model_check.check_configuration(folder, machine, self._settings)
 
-    def _begin(self, model: ModelSettings) -> None:
+    def begin(self, model: ModelSettings) -> None:
+        """Train a model that was checked, from now on."""
         OpeningNote(self._home).forget_failure()
         self._write_record(None)
         back = self._change(_as_settings(model))

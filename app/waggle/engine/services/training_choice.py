@@ -10,6 +10,10 @@ from waggle.models.storage import ownership
 from waggle.protocol.commands import TrainingChoice
 
 
+class NothingToDecideError(EngineError):
+    """The chosen model is the one that was trained here."""
+
+
 def note(home: paths.Home, chosen: ModelSettings, choice: TrainingChoice) -> Path:
     """Write the answer down for the next start; return the file, without which the question is open again.
 
@@ -20,7 +24,7 @@ def note(home: paths.Home, chosen: ModelSettings, choice: TrainingChoice) -> Pat
     model = model_source.folder_of(chosen, checkpoints)
     other = ownership.other_model(checkpoints, model)
     if other is None:
-        raise EngineError("There is nothing to decide.", "The chosen model is the one that was trained here.")
+        raise NothingToDecideError("There is nothing to decide.", "The chosen model is the one that was trained here.")
     if choice == "keep" and not other.fits:
         raise EngineError("The old training cannot continue with these files.", "Begin anew, or choose another model.")
     try:

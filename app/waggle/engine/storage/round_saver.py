@@ -164,7 +164,8 @@ class RoundSaver:
 
     def _described(self, saved: CheckpointState) -> CheckpointState:
         """The state with how it was trained."""
-        return replace(saved, method=self.policy.training.method, optimizer=self.policy.training.optimizer)
+        training = self.policy.training
+        return replace(saved, method=training.method, optimizer=training.optimizer, library=checkpoint.library_of(self.policy))
 
     def flush(self) -> None:
         """Write a checkpoint if rounds are in the journal only, unless the policy has taken a further step.

@@ -23,6 +23,8 @@ from waggle.rl.batch import Ids, SamplingParams, TokenizedGroup, nothing
 class GenericPolicy(BasePolicy):
     """A model of transformers with its optimizer. Create and use it in one thread."""
 
+    library = "transformers"  # whose names its weights have
+
     def __init__(
         self,
         folder: Path,

@@ -8,6 +8,7 @@ does), and its memory and time are bounded. If the system runs out of memory all
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -67,6 +68,7 @@ def main() -> None:
     sys.dont_write_bytecode = True
     hardening.be_killed_first()
     hardening.set_deadline(SECONDS)
+    tempfile.gettempdir()  # torch's imports ask for it; it is found by writing, and remembered
     hardening.write_no_files()
     hardening.limit_growth(GROWTH_BYTES)
     if sys.platform == "win32":

@@ -81,7 +81,7 @@ class BaseMlxPolicy(ABC):
         _limit_memory()
         with memory_errors():
             self._model = self._open_model(folder)
-            lora = self.training.method == "lora"
+            lora = self.training.is_adapted
             self._frozen: Weights = self._model.loaded if lora else {}
             self._trained: Weights = self._model.first_adapters() if lora else self._model.loaded
             self._model.loaded = {}

@@ -45,7 +45,7 @@ class MlxLmModel:
     def __init__(self, folder: Path, training: TrainingMode) -> None:
         table = mlx_lm_config.known_table(folder)
         self.configuration = mlx_lm_config.read(folder)
-        if mlx_lm_config.is_packed(table) and training.method != "lora":
+        if mlx_lm_config.is_packed(table) and not training.is_adapted:
             raise ModelError("A quantised model is trained with adapters only.", "Set model.training to lora, or to auto.")
         self.precision: mx.Dtype = getattr(mx, training.precision)  # of products and activations
         self.recompute = training.recompute
@@ -54,7 +54,7 @@ class MlxLmModel:
         self._wide = getattr(self._network, "cast_predicate", lambda _: True)  # false for weights that stay in fp32
         self.loaded = self._computed(network.weights, getattr(mx, training.stored_precision))
         self._backbone, layers = _backbone_of(self._network)
-        adapted = adapters.inject(self._network, layers) if training.method == "lora" else {}
+        adapted = adapters.inject(self._network, layers) if training.is_adapted else {}
         names = {path: adapter_name(path, network.in_files) for path in adapted}
         # By name of an adapted layer: its inputs and outputs.
         self._adapted = {names[path]: (each.lora_a.shape[0], each.lora_b.shape[1]) for path, each in adapted.items()}

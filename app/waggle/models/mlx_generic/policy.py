@@ -25,6 +25,7 @@ class MlxLmPolicy(BaseMlxPolicy):
     """
 
     _model: MlxLmModel
+    library = "mlx-lm"
 
     def __init__(self, folder: Path, *, training: TrainingMode | None = None, short: Callable[[str], None] = nothing) -> None:
         await_this_thread_at_exit()

@@ -69,6 +69,7 @@ class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
     learned: int = 0  # external groups that it was trained on
     mix: dict[str, float] = {}  # see QuestionMix
     identity: ModelIdentity | None = None
+    library: str = ""  # whose names its arrays have, where the fast path did not train it: "transformers" or "mlx-lm"
 
 
 class _FormatOnly(msgspec.Struct, frozen=True):
@@ -221,7 +222,8 @@ def load_newest(
     aside: list[DamagedState] = []
     unsound = False
     for unfinished in root.glob(".writing-[0-9]*"):
-        shutil.rmtree(unfinished, ignore_errors=True)
+        if not unfinished.name.startswith(f".writing-{os.getpid()}-"):  # those of this process may be in the making
+            shutil.rmtree(unfinished, ignore_errors=True)
     for folder in folders(root):
         _require_understood(folder)
         try:
@@ -231,6 +233,7 @@ def load_newest(
             continue
         _require_ours(folder, saved, base)
         _require_method(folder, saved.method, policy.training.method)
+        _require_library(folder, saved.library, library_of(policy))
         try:
             policy.restore(*_arrays(folder, saved, policy.training.optimizer), saved.step)
         except MemoryShort:  # the checkpoint is not to blame
@@ -321,6 +324,20 @@ def _require_method(folder: Path, saved: Method, expected: Method) -> None:
         raise CheckpointError(
             f"The saved state in {folder} was trained as {saved}, not as {expected}.",
             f'Set model.training = "{saved}" to go on from it, or begin anew in a folder of its own with --home.',
+        )
+
+
+def library_of(policy: object) -> str:
+    """The library that computes a policy, whose names its arrays have; empty for the fast path."""
+    return str(getattr(policy, "library", ""))
+
+
+def _require_library(folder: Path, saved: str, expected: str) -> None:
+    """Raise CheckpointError for arrays with the names of another library. They stay: going back continues from them."""
+    if saved != expected and saved and expected:
+        raise CheckpointError(
+            f"The saved state in {folder} was trained by {saved}, which names its weights in another way than {expected}.",
+            "Set computer.device back to go on from it, or begin anew in a folder of its own with --home.",
         )
 
 

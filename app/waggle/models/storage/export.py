@@ -92,12 +92,13 @@ def require_free(folder: Path) -> None:
 def _write_model(trained: ExportSource, folder: Path) -> None:
     """Write the weights, and the configuration with their precision."""
     configuration = generic_config.read_any(trained.base)
-    if isinstance(configuration, MlxLmConfig):
+    library = trained.saved.library or ("mlx-lm" if isinstance(configuration, MlxLmConfig) else "")
+    if library == "mlx-lm":
         from waggle.models.storage import mlx_export
 
         mlx_export.write_model(trained.base, trained.checkpoint, folder, adapted=trained.saved.method in ADAPTED)
         return
-    if isinstance(configuration, GenericConfig):
+    if library == "transformers" or isinstance(configuration, GenericConfig):
         from waggle.models.storage import generic_export
 
         generic_export.write_model(trained.base, trained.checkpoint, folder, adapted=trained.saved.method in ADAPTED)

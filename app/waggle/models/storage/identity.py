@@ -27,7 +27,7 @@ from waggle.models.shared.weight_files import StoredArray
 
 PIECES, PIECE = 8, 1 << 15  # bytes of a large array that are read
 DIGITS = 32  # of a hash, in hex
-LARGEST_VOCABULARY = 1 << 27  # bytes of a tokenizer.json that is decoded; of a larger one, all bytes count
+LARGEST_VOCABULARY = 48 << 20  # bytes of a tokenizer.json that is decoded; of a larger one, all bytes count
 CACHE_SIZE = 64  # files of models on this computer
 
 Stamp = tuple[str, int, int]  # path, size and time of the last change in ns
