@@ -98,13 +98,16 @@ def measure_peak(path: str, shape: str, method: str, precision: str, recompute: 
     import torch
     from safetensors.torch import save_file
 
+    import waggle.engine.main  # noqa: F401 - what is foretold includes the engine's libraries
     from waggle.models import backend, memory_fit
     from waggle.models.memory_fit import DeviceCapacity, Workload
     from waggle.models.shared import generic_config, model_config
     from waggle.models.shared.training_mode import TrainingMode
+    from waggle.network.transport.hivemind.patches import load_hivemind
     from waggle.rl.batch import SamplingParams, StepParams, TrainingGroup, nothing
     from waggle.rl.random_streams import uniforms
 
+    load_hivemind()
     work = Workload(questions=4, groups=4, group_size=8, longest=32)
     with tempfile.TemporaryDirectory() as temporary:
         folder, noise = Path(temporary), np.random.default_rng(0)

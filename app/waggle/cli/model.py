@@ -93,6 +93,9 @@ def _choose(home: paths.Home, model: ModelSettings) -> int:
             reported = words
             _print(words)
         time.sleep(POLL_SECONDS)
+    now = settings.read(home.settings).model
+    if (now.name, now.folder) != (model.name, model.folder):
+        raise ModelError("The choice was cancelled, or another one took its place.", "What has arrived is kept.")
     return _print("Chosen.")
 
 
