@@ -208,7 +208,8 @@ def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: Tra
     copied = 0 if way.stored_precision == way.precision else size * _layers(model)  # weights in the precision of the products
     if way.recompute and machine.backend != "MLX":
         copied //= model.num_hidden_layers
-    scores = min(way.logits_at_once, model.vocab_size * work.answers * work.longest)
+    completions, together = _pass(model, work, way)
+    scores = min(way.logits_at_once, model.vocab_size * together * completions * work.longest)  # of the tokens of one pass
     head = LOGIT_BYTES * scores + (size * model.vocab_size * model.hidden_size if way.stored_precision != way.precision else 0)
     caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
     answers = -(-work.questions // way.parts) * work.group_size
