@@ -1,9 +1,11 @@
 """A real engine that downloads its model by name from a local hub."""
 
+import shutil
 from pathlib import Path
 
 from end_to_end.programs import Engine, Program, running
 from models.local_hub import Hub, local_hub, no_hub
+from models.storage.test_ownership import retrain
 from waggle.core import paths
 from waggle.core.resumable_download import PIECE
 from waggle.models.storage.hub_cache import remove
@@ -73,7 +75,9 @@ def test_an_engine_whose_hub_is_away_at_its_start_waits_for_it_and_another_model
 
 def test_a_chosen_model_is_downloaded_while_the_present_one_trains_and_a_kill_in_the_middle_costs_nothing(tmp_path):
     with local_hub() as hub:
-        hub.add(NAME, paths.starter())
+        other = Path(shutil.copytree(paths.starter(), tmp_path / "other"))
+        retrain(other)  # or it would be the starter, whose training goes on
+        hub.add(NAME, other)
         hub.hold[WEIGHTS] = 4 * PIECE
         environment = {"HF_ENDPOINT": hub.endpoint, "XDG_CACHE_HOME": str(tmp_path / "cache")}
         with running(Engine(tmp_path / "home", "swarm.solo=true", environment=environment)) as engine:
