@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
+from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
 
 from waggle.models.torch.policy import TorchPolicy
 
@@ -14,6 +14,7 @@ LLAMA3 = {
 }  # fmt: skip
 KINDS = {
     "llama": (LlamaConfig, {}),
+    "mistral": (MistralConfig, {"sliding_window": None}),
     "qwen2": (Qwen2Config, {}),
     "qwen3": (Qwen3Config, {}),
     "llama3 rope": (LlamaConfig, {"rope_parameters": LLAMA3}),

@@ -11,7 +11,7 @@ from waggle.rl.batch import TokenizedGroup
 pytest.importorskip("mlx_lm")
 from waggle.models.mlx.policy import MlxPolicy
 
-KINDS = ("biases", "llama", "llama3 rope", "qwen2", "qwen3", "untied", "wide heads")
+KINDS = ("biases", "llama", "llama3 rope", "mistral", "qwen2", "qwen3", "untied", "wide heads")
 PROGRAM = """
 import json, sys
 from pathlib import Path

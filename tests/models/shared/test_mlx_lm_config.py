@@ -19,7 +19,7 @@ from waggle.models.shared.model_config import ModelConfig
 
 @pytest.fixture(scope="module")
 def mistral(tmp_path_factory) -> Path:
-    return make_kind("mistral", tmp_path_factory.mktemp("model"))
+    return make_kind("mistral window", tmp_path_factory.mktemp("model"))
 
 
 def changed(folder: Path, place: Path, **settings: object) -> Path:

@@ -25,7 +25,7 @@ from waggle.models.torch import optimizers
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import StepParams, TokenizedGroup, TrainingGroup
 
-KINDS = ("llama", "qwen2", "qwen3")
+KINDS = ("llama", "mistral", "qwen2", "qwen3")
 WAYS = [TrainingMode(method, precision) for method in ("full", "lean", "lora") for precision in ("float32", "bfloat16")]  # type: ignore[arg-type]
 NO_STEP = StepParams(learning_rate=0.0)
 

@@ -32,7 +32,7 @@ def make_folder(kind: str, folder: Path, words: str = LLAMA3, *, tied: bool = Tr
     return folder
 
 
-@pytest.mark.parametrize("kind", ["llama", "qwen2"])
+@pytest.mark.parametrize("kind", ["llama", "mistral", "qwen2"])
 @pytest.mark.parametrize("tied", [True, False])
 def test_a_file_is_read_as_the_same_model(tmp_path, kind, tied):
     folder = make_folder(kind, tmp_path / "model", tied=tied)
@@ -94,7 +94,8 @@ def test_a_model_with_other_tokens_is_refused(tmp_path, words):
 
 def test_a_model_of_another_kind_is_refused(tmp_path):
     make_kind("gpt2", tmp_path)
-    assert gguf_export.refusal(tmp_path) == "Waggle writes GGUF files of llama, qwen2, qwen3, and this model is of type gpt2."
+    expected = "Waggle writes GGUF files of llama, mistral, qwen2, qwen3, and this model is of type gpt2."
+    assert gguf_export.refusal(tmp_path) == expected
 
 
 def test_the_starter_is_refused():

@@ -1,4 +1,4 @@
-"""A model's configuration for the fast path: config.json of Llama, Qwen2 and Qwen3.
+"""A model's configuration for the fast path: config.json of Llama, Mistral, Qwen2 and Qwen3.
 
 Raises `NotOnFastPathError` for what the backends would compute wrongly; `generic_config` reads those that transformers computes.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from waggle.core.errors import ModelError
 from waggle.models.shared import model_files, quantised
 
-ARCHITECTURES = ("llama", "qwen2", "qwen3")  # their parity with transformers is tested
+ARCHITECTURES = ("llama", "mistral", "qwen2", "qwen3")  # their parity with transformers is tested
 ROPES = ("default", "linear", "llama3")
 QWEN2_BIASES = ("q_proj", "k_proj", "v_proj")  # whatever attention_bias says
 EMBEDDING, NORM, HEAD = "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"
@@ -101,7 +101,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def _biased(self) -> Iterator[str]:
         """The linear layers with a bias."""
-        attention = ("q_proj", "k_proj", "v_proj", "o_proj") if self.attention_bias else ()
+        has_biases = self.attention_bias and self.model_type != "mistral"
+        attention = ("q_proj", "k_proj", "v_proj", "o_proj") if has_biases else ()
         yield from (f"self_attn.{name}" for name in (QWEN2_BIASES if self.model_type == "qwen2" else attention))
         if self.mlp_bias and self.model_type == "llama":
             yield from (f"mlp.{name}" for name in ("gate_proj", "up_proj", "down_proj"))
@@ -205,8 +206,8 @@ def table_in(path: Path) -> dict[str, Any]:
 def _complete(raw: dict[str, Any]) -> dict[str, Any]:
     """Fill in the defaults of transformers for fields that older files omit."""
     present = {name: value for name, value in raw.items() if value is not None}
-    heads = present.get("num_attention_heads", 0)
-    length = present.get("max_position_embeddings", 2048 if present["model_type"] == "llama" else 32_768)
+    heads, kind = present.get("num_attention_heads", 0), present["model_type"]
+    length = present.get("max_position_embeddings", {"llama": 2048, "mistral": 131_072}.get(kind, 32_768))
     rope = {
         "rope_theta": present.get("rope_theta", 10_000.0),
         "original_max_position_embeddings": length,
@@ -215,14 +216,13 @@ def _complete(raw: dict[str, Any]) -> dict[str, Any]:
         ),  # of both, the old name: the other is passed over
         **{name: present[name] for name in ("original_max_position_embeddings",) if name in present},
     }
-    kind = rope.get("rope_type", rope.get("type", "default"))
     return {
         "max_position_embeddings": length,
-        "num_key_value_heads": heads,
-        "head_dim": 128 if present["model_type"] == "qwen3" else present.get("hidden_size", 0) // max(1, heads),
+        "num_key_value_heads": 8 if kind == "mistral" else heads,
+        "head_dim": 128 if kind == "qwen3" else present.get("hidden_size", 0) // max(1, heads),
         "dtype": present.get("torch_dtype", "float32"),
         **present,
-        "rope": {**{name: value for name, value in rope.items() if value is not None}, "rope_type": kind},
+        "rope": {"rope_type": rope.get("type", "default"), **{name: value for name, value in rope.items() if value is not None}},
     }
 
 
@@ -233,6 +233,8 @@ def _check(folder: Path, configuration: ModelConfig, raw: dict[str, Any]) -> Non
         raise NotOnFastPathError(f"Waggle does not know {configuration.rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
     windows = raw.get("use_sliding_window") and raw.get("sliding_window")
     some = bool(windows) and (raw.get("max_window_layers") or 28) < configuration.num_hidden_layers
+    if raw["model_type"] == "mistral":
+        some = raw.get("sliding_window", 4096) is not None  # which transformers assumes
     if "sliding_attention" in (raw.get("layer_types") or ()) or (some and not raw.get("layer_types")):
         raise NotOnFastPathError("Waggle does not know sliding attention.", "Choose a model without it.")
     if configuration.hidden_act != "silu":

@@ -28,6 +28,7 @@ FILE_TYPES = {"F32": 0, "F16": 1, "BF16": 32}  # "mostly" in that precision
 UNKNOWN_WORDS = "Export without the GGUF file."
 NORMAL, CONTROL, USER_DEFINED, UNUSED = 1, 3, 4, 5  # kinds of tokens
 PERMUTED = ("q_proj", "k_proj")
+AS_LLAMA = ("llama", "mistral")  # kinds that are written as llama
 GPT2 = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 LLAMA3 = (
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*"
@@ -58,7 +59,7 @@ def write(folder: Path, path: Path, name: str) -> None:
         raise ExportError("GGUF files need the package gguf, which is not installed.", "Install Waggle again.") from error
     shape = model_config.read(folder)
     arrays = weight_files.of_model(folder, shape.weights())
-    writer = GGUFWriter(path, shape.model_type)
+    writer = GGUFWriter(path, _architecture(shape))
     _describe(writer, shape, name, FILE_TYPES[arrays[model_config.EMBEDDING].precision])
     _add_tokens(writer, folder, shape.vocab_size)
     tensors = list(_tensors(shape, arrays))
@@ -84,6 +85,10 @@ class _Tensor:
     precision: str  # in the terms of safetensors, which are also ggml's
     shape: tuple[int, ...]
     read: Callable[[], NDArray[Any]]
+
+
+def _architecture(shape: ModelConfig) -> str:
+    return "llama" if shape.model_type in AS_LLAMA else shape.model_type
 
 
 def _describe(writer: Any, shape: ModelConfig, name: str, file_type: int) -> None:
@@ -112,7 +117,7 @@ def _tensors(shape: ModelConfig, arrays: Mapping[str, StoredArray]) -> Iterator[
     """Raises ExportError."""
     from gguf import MODEL_ARCH_NAMES, get_tensor_name_map
 
-    architecture = next(number for number, label in MODEL_ARCH_NAMES.items() if label == shape.model_type)
+    architecture = next(number for number, label in MODEL_ARCH_NAMES.items() if label == _architecture(shape))
     names = get_tensor_name_map(architecture, shape.num_hidden_layers)
     if shape.rope.rope_type == "llama3":  # by how much each frequency is divided
         factors = (shape.plain_frequencies() / shape.frequencies()).astype(np.float32)
@@ -128,7 +133,7 @@ def _tensors(shape: ModelConfig, arrays: Mapping[str, StoredArray]) -> Iterator[
 def _numbers(shape: ModelConfig, name: str, stored: StoredArray) -> NDArray[Any]:
     numbers = stored.read()
     module = name.split(".")[-2]
-    if shape.model_type == "llama" and module in PERMUTED:
+    if shape.model_type in AS_LLAMA and module in PERMUTED:
         heads = shape.num_attention_heads if module == "q_proj" else shape.num_key_value_heads
         halves = numbers.reshape(heads, 2, shape.head_dim // 2, *numbers.shape[1:])
         numbers = np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(numbers.shape)
