@@ -227,7 +227,7 @@ def bytes_file(folder: Path, name: str, content: bytes) -> Path:
 
 
 HOSTILE = {
-    "gzip.csv": (gzip.compress(b"0" * 1_000_000), "is compressed. Unpack it first."),
+    "gzip.csv": (gzip.compress(b"0" * 1_000_000, mtime=0), "is compressed. Unpack it first."),
     "zstd.csv": (b"\x28\xb5\x2f\xfd" + b"\0" * 99, "is compressed. Unpack it first."),
     "zip.csv": (b"PK\x03\x04" + b"\0" * 99, "is a spreadsheet or an archive. Save the table as CSV (UTF-8)."),
     "line.jsonl": (b'{"question": "' + b"a" * 10_000_000 + b'", "answer": 1}', "line 1: it is longer than 1 MiB."),
