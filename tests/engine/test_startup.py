@@ -21,7 +21,7 @@ from waggle.core.settings import ComputerSettings, LearningSettings, ModelSettin
 from waggle.engine.runtime import model_fit
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.engine.startup import FORM_PAY, TRYING_FORMS, LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
+from waggle.engine.startup import FORM_PAY, LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
 from waggle.engine.storage import round_saver
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.models import memory_fit
@@ -210,6 +210,12 @@ def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, t
     assert lengths == [128, 24, 128]
 
 
+def trying(published):
+    """What was published while the forms were tried, and whether that may take long."""
+    preparing = [event for event in published if isinstance(event, Preparing)]
+    return [(event.part, event.long) for event in preparing if event.part.startswith("Trying how to ask")]
+
+
 @pytest.mark.usefixtures("lent")
 async def test_another_model_than_the_starter_is_tried_once_and_asked_in_the_form_of_most_readable_answers(tmp_path):
     folder = shutil.copytree(paths.starter(), tmp_path / "model")
@@ -221,14 +227,14 @@ async def test_another_model_than_the_starter_is_tried_once_and_asked_in_the_for
     assert (choice.why, choice.total) == ("trial", 18), "two questions of each of nine specialties"
     assert choice.readable > 0
     assert first.node.form.name == choice.form == "example_opened", "with the tag opened, it has only to close it"
-    assert [event.long for event in published if isinstance(event, Preparing) and event.part == TRYING_FORMS] == [True]
+    assert trying(published) == [(f"Trying how to ask this model: {done} of 3 ways", True) for done in range(3)]
     assert first.plan.rules.form_pay == FORM_PAY
 
     restarted = await prepared(home, learning, model=model)
     published = recorded(home)[len(published) :]
     assert next(event for event in published if isinstance(event, Ready)).prompt_form == choice
     assert restarted.node.form == first.node.form
-    assert not [event for event in published if isinstance(event, Preparing) and event.part == TRYING_FORMS]
+    assert not trying(published)
 
     chosen = await prepared(
         home, LearningSettings(held_out_questions=1, form_pay="off"), model=replace(model, prompt_form="plain")
