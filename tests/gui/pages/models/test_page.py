@@ -251,6 +251,27 @@ def test_a_failed_choice_says_why_and_is_tried_again_or_dismissed(models: Models
     assert page._choice.isVisible(), "it failed again"
 
 
+def test_why_a_choice_failed_stays_beside_the_model_which_does_not_claim_to_fit(models: Models) -> None:
+    window, page, sent = models
+    title = "This model does not fit: it needs 18.9 GB at the least, and 9.0 GB are free."
+    tell(window, coming := ModelChoice(name="bees/small", stage="checking"))
+    known = len(sent)
+    tell(window, replace(coming, stage="failed", title=title))
+    assert [type(command) for command in sent[known:]] == [commands.ListModels], "it is on this computer now"
+    page._choice._close.click()
+    offer = offer_card(page, "bees/small")
+    assert (offer._fit.text(), offer._chip.isVisible()) == (title, False)
+    assert (buttons(offer)[0].text(), buttons(offer)[0].isEnabled()) == ("Try again", True)
+    here = ModelDetails(kind="hub", name="bees/small", bytes=273_000_000, fit=SMALL.fit)
+    tell(window, replace(LISTED, models=(STARTER, here, QWEN)))
+    assert page._model_cards[1]._fit.text() == title
+    button_of(page, "Try again").click()
+    assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="bees/small")
+    assert button_of(page, "Train this one") in buttons(page._model_cards[2]), "the other one is as before"
+    tell(window, replace(coming, stage="ended"))
+    assert page._model_cards[1]._fit.text().startswith("Fits: about 40")
+
+
 def test_a_choice_is_over_when_its_engine_is(models: Models) -> None:
     window, page, _ = models
     tell(window, ModelChoice(name="bees/small", stage="downloading"), StartedAgain(reason="Another swarm."))
