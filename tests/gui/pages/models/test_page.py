@@ -79,6 +79,15 @@ def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Mod
     assert page._storage.words() == "Downloaded models take 1.4 GB; 50.0 GB are free"
 
 
+def test_before_the_models_are_listed_no_heading_stands_over_nothing(window_told: TellWindow) -> None:
+    window = window_told(BEGUN)
+    window.show_page("models")
+    page = window.pages.of(ModelsPage)
+    assert (page._others_part.isVisible(), page._waiting_card.isVisible()) == (False, True)
+    tell(window, LISTED)
+    assert (page._others_part.isVisible(), page._waiting_card.isVisible()) == (True, False)
+
+
 def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
     """Events do not take a card away from a person who is about to press its button or has focused it."""
     window, page, _ = models

@@ -91,6 +91,7 @@ class ModelsPage(Page):
         self._waiting_card = card(self._waiting)
         self._active, self._others = column(), CardGrid(theme.px(LEAST))
         self._others_part = as_widget(column(text(theme, tr("Also on this computer"), "heading"), self._others))
+        self._others_part.hide()
         self._field = ModelField(theme, here=self._here)
         self._field.searched.connect(self._search)
         self._field.named.connect(self._choose)
