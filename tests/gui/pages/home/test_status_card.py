@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 from gui.conftest import TellWindow
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.home.page import HomePage
-from waggle.gui.pages.home.status_card import StatusCard
+from waggle.gui.pages.home.status_card import StatusCard, progress_words
 from waggle.gui.pages.models.page import ModelsPage
 from waggle.gui.state.notifications import new_notices
 from waggle.protocol import events
@@ -40,6 +40,7 @@ def test_both_answers_have_a_button_and_go_out_once(press: str, choice: str, win
     window, card, sent = asking(window_told, CHANGED)
     assert card._says.text() == "mine is no longer the model that was trained here"
     assert "120 rounds" in card._detail.text()
+    assert progress_words(window._store.state) == ("", 0, 0), "nothing moves"
     assert buttons(card) == ["Begin anew", "Keep the old one"]
     getattr(card, press).click()
     getattr(card, press).click()
