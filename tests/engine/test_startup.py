@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from transformers import AutoModelForCausalLM, Qwen3Config
 
 from end_to_end.programs import children_named
+from engine.test_resume import LEARNED_MIX
 from waggle.core import paths
 from waggle.core.errors import ModelError, SettingsError
 from waggle.core.settings import ComputerSettings, LearningSettings, ModelSettings, Settings, SwarmSettings
@@ -27,6 +28,8 @@ from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.models import memory_fit
 from waggle.models.shared import model_config
 from waggle.models.shared.training_mode import TrainingMode
+from waggle.models.storage import checkpoint
+from waggle.models.storage.checkpoint import CheckpointState
 from waggle.protocol import json_lines
 from waggle.protocol.events import Preparing, PromptFormChoice, Ready
 from waggle.rl.update_rules import rule, table
@@ -208,6 +211,18 @@ def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, t
         for max_new in (0, 24, 512)
     ]
     assert lengths == [128, 24, 128]
+
+
+@pytest.mark.usefixtures("lent")
+@pytest.mark.parametrize("same_swarm", [True, False])
+async def test_which_questions_taught_most_is_remembered_in_the_same_swarm_only(tmp_path, same_swarm):
+    first = await prepared(tmp_path, LearningSettings(held_out_questions=1))
+    charter = first.node.charter.digest.hex() if same_swarm else "ab" * 32
+    saved = CheckpointState(round=1, step=0, epoch=1, charter=charter, base=first.plan.base, mix=LEARNED_MIX)
+    checkpoint.save(paths.Home(tmp_path).model.checkpoints, first.opened.policy, saved)
+    continued = await prepared(tmp_path, LearningSettings(held_out_questions=1))
+    assert continued.progress.round == 1
+    assert (continued.node.mix.state == LEARNED_MIX) is same_swarm
 
 
 def trying(published):
