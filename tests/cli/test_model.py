@@ -13,7 +13,8 @@ from waggle.core import paths, settings
 from waggle.core.settings import ModelSettings
 from waggle.models.memory_fit import DeviceCapacity
 from waggle.models.shared.suggested_models import suggested_models
-from waggle.protocol.events_models import read_first_model
+from waggle.models.storage import hub_cache
+from waggle.protocol.events_models import ModelDetails, read_first_model
 
 
 def run(home: Path, *words: str) -> int:
@@ -27,13 +28,36 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model.model_fit, "measure_machine", lambda _: laptop)
 
 
-def test_all_suggested_models_are_listed_with_whether_they_fit(tmp_path, capsys, machine):
-    assert run(tmp_path, "list") == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_models_on_this_computer_and_suggested_ones_are_listed_with_whether_they_fit(tmp_path, capsys, machine, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert run(tmp_path / "home", "list") == 0
+    present, suggestions = capsys.readouterr().out.split("\n\nSuggested:\n")
+    assert present.startswith("On this computer:\nstarter: chosen, 3 MB. Fits: about ")
+    lines = suggestions.splitlines()
     assert [line.partition(":")[0] for line in lines] == [suggested.name for suggested in suggested_models()]
     assert "Fits: about " in lines[0]
     assert "This model does not fit" in lines[-1]
     assert sum("needs an account" in line for line in lines) == sum(suggested.gated for suggested in suggested_models())
+
+
+def test_what_is_on_this_computer_is_not_suggested(tmp_path, capsys, machine, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    name = suggested_models()[0].name
+    shutil.copytree(paths.starter(), paths.models() / name)
+    unfinished = paths.models() / "bees" / f"{hub_cache.UNFINISHED}half"
+    unfinished.mkdir(parents=True)
+    (unfinished / "model.safetensors").write_bytes(bytes(2_000_000))
+    assert run(tmp_path, "list", "--set", f"model.name={name}") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("starter: 3 MB. Fits: about ")
+    assert lines[2].startswith(f"{name}: chosen, 3 MB. Fits: about ")
+    assert lines[3] == "bees/half: 2 MB, not complete."
+    assert not any(line.startswith(name) for line in lines[4:])
+
+
+def test_a_trained_model_is_listed_with_its_rounds():
+    details = ModelDetails(kind="folder", folder="/home/ada/mine", bytes=4_000_000, rounds=1, fit="Fits.")
+    assert model.model_line(details) == "/home/ada/mine: 4 MB, 1 round trained here. Fits."
 
 
 def test_the_first_model_is_one_line_that_the_window_reads(tmp_path, capsys, machine, monkeypatch):

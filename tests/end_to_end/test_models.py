@@ -19,7 +19,9 @@ SECRET = "a word that nobody else has: zyzzyva"
 ALONE = ("swarm.solo=true",)
 
 
-def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_and_a_goodbye_removes_all(tmp_path, monkeypatch):
+def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_and_a_goodbye_removes_all(
+    tmp_path, monkeypatch, capsys
+):
     other = tmp_path / "another"
     shutil.copytree(paths.starter(), other)
     retrain(other)
@@ -43,6 +45,9 @@ def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_a
         engine.command(commands.ChooseModel, name="nobody/nothing")
         failed = engine.wait(ModelChoice, 120, lambda event: event.stage == "failed", start)
         assert "The hub cannot be reached" in failed.title
+        capsys.readouterr()
+        assert main.main(["model", "cancel", "--home", str(tmp_path / "home")]) == 0
+        assert capsys.readouterr().out == "No model is being downloaded.\n"
         (tmp_path / "broken").mkdir()
         (tmp_path / "broken/config.json").write_text("{}")
         assert isinstance(engine.command(commands.ChooseModel, folder=str(tmp_path / "broken")), events.CommandRefused)

@@ -15,18 +15,21 @@ from msgspec.structs import replace
 from transformers import AutoModelForCausalLM, Qwen3Config
 
 from end_to_end.programs import children_named
+from engine.test_resume import LEARNED_MIX
 from waggle.core import paths
 from waggle.core.errors import ModelError, SettingsError
 from waggle.core.settings import ComputerSettings, LearningSettings, ModelSettings, Settings, SwarmSettings
 from waggle.engine.runtime import model_fit
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.engine.startup import FORM_PAY, TRYING_FORMS, LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
+from waggle.engine.startup import FORM_PAY, LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
 from waggle.engine.storage import round_saver
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.models import memory_fit
 from waggle.models.shared import model_config
 from waggle.models.shared.training_mode import TrainingMode
+from waggle.models.storage import checkpoint
+from waggle.models.storage.checkpoint import CheckpointState
 from waggle.protocol import json_lines
 from waggle.protocol.events import Preparing, PromptFormChoice, Ready
 from waggle.rl.update_rules import rule, table
@@ -211,6 +214,24 @@ def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, t
 
 
 @pytest.mark.usefixtures("lent")
+@pytest.mark.parametrize("same_swarm", [True, False])
+async def test_which_questions_taught_most_is_remembered_in_the_same_swarm_only(tmp_path, same_swarm):
+    first = await prepared(tmp_path, LearningSettings(held_out_questions=1))
+    charter = first.node.charter.digest.hex() if same_swarm else "ab" * 32
+    saved = CheckpointState(round=1, step=0, epoch=1, charter=charter, base=first.plan.base, mix=LEARNED_MIX)
+    checkpoint.save(paths.Home(tmp_path).model.checkpoints, first.opened.policy, saved)
+    continued = await prepared(tmp_path, LearningSettings(held_out_questions=1))
+    assert continued.progress.round == 1
+    assert (continued.node.mix.state == LEARNED_MIX) is same_swarm
+
+
+def trying(published):
+    """What was published while the forms were tried, and whether that may take long."""
+    preparing = [event for event in published if isinstance(event, Preparing)]
+    return [(event.part, event.long) for event in preparing if event.part.startswith("Trying how to ask")]
+
+
+@pytest.mark.usefixtures("lent")
 async def test_another_model_than_the_starter_is_tried_once_and_asked_in_the_form_of_most_readable_answers(tmp_path):
     folder = shutil.copytree(paths.starter(), tmp_path / "model")
     learning, model = LearningSettings(held_out_questions=1), ModelSettings(folder=str(folder))
@@ -221,14 +242,14 @@ async def test_another_model_than_the_starter_is_tried_once_and_asked_in_the_for
     assert (choice.why, choice.total) == ("trial", 18), "two questions of each of nine specialties"
     assert choice.readable > 0
     assert first.node.form.name == choice.form == "example_opened", "with the tag opened, it has only to close it"
-    assert [event.long for event in published if isinstance(event, Preparing) and event.part == TRYING_FORMS] == [True]
+    assert trying(published) == [(f"Trying how to ask this model: {done} of 3 ways", True) for done in range(3)]
     assert first.plan.rules.form_pay == FORM_PAY
 
     restarted = await prepared(home, learning, model=model)
     published = recorded(home)[len(published) :]
     assert next(event for event in published if isinstance(event, Ready)).prompt_form == choice
     assert restarted.node.form == first.node.form
-    assert not [event for event in published if isinstance(event, Preparing) and event.part == TRYING_FORMS]
+    assert not trying(published)
 
     chosen = await prepared(
         home, LearningSettings(held_out_questions=1, form_pay="off"), model=replace(model, prompt_form="plain")

@@ -106,6 +106,17 @@ class Numberless(FakePolicy):
         return replace(super().step(batches, params), loss=float("inf"), gradient_norm=float("nan"))
 
 
+class Overflowing(FakePolicy):
+    """A policy whose step is not finite and so left out, except that of the third round."""
+
+    def step(self, batches, params):
+        metrics = super().step(batches, params)
+        if len(self.learned) == 3:
+            return metrics
+        self.steps -= 1
+        return replace(metrics, applied=False)
+
+
 def contribute(
     folder: Path, me, questions, *, first: int = 0, rounds: int = 3, completions: int = 0, seconds=time.perf_counter, rules=RULES
 ) -> Recording:
@@ -335,6 +346,20 @@ def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, v
     ).run()  # fmt: skip
     assert blockers == [refused, refused, None]
     assert [event.summary.round for event in sent if isinstance(event, events.RoundCompleted)] == [1]
+
+
+def test_a_step_that_is_not_finite_teaches_nothing_and_the_first_in_a_row_is_warned_of(tmp_path, verifier):
+    me = replace(node(verifier, pool=[external(number) for number in range(20)]), policy=Overflowing(LINES))
+    recording = contribute(tmp_path, me, (), rounds=4)
+    updates, completed = recording.of(events.PolicyUpdated), recording.of(events.RoundCompleted)
+    assert [update.left_out for update in updates] == ["not_finite", "not_finite", "", "not_finite"]
+    assert [update.step for update in updates] == [0, 0, 1, 1]
+    assert [any(map(any, (lesson.effects for lesson in update.lessons))) for update in updates] == [False, False, True, False]
+    assert [event.summary.left_out for event in completed] == [True, True, False, True]
+    assert [event.summary.taught > 0 for event in completed] == [False, False, True, False]
+    assert [warned.title for warned in recording.of(events.Warned)] == [
+        f"Round {number} taught something that is no number." for number in (0, 3)
+    ]
 
 
 def test_while_a_full_disk_refuses_a_round_the_weights_of_now_are_refused_in_words(tmp_path, verifier):

@@ -36,7 +36,7 @@ OTHER = events.PeerInfo(id="o", name="O", connection="gone", refusal="runs Waggl
 DOWNLOADING = events.Downloading(model="q", done=412_000_000, total=980_000_000, seconds_left=355.0)
 LOADING = events.Preparing(part="Loading the model", done=1, parts=4)
 CHANGED = ModelChanged(model="mine", rounds=120, fits=True, is_whole=True)
-ANOTHER = "is another model than the one that was trained here."
+ANOTHER = "is no longer the model that was trained here."
 RELEARNING = events.Preparing(
     part="Learning again what came after the last checkpoint: 3 of 40 rounds", done=3, parts=5, long=True
 )

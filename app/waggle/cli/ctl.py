@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.verb == "stop":
         return _say("Stopping. Everything is kept.")
     if arguments.verb in get_args(TrainingChoice):
-        return _say("The engine restarts. `waggle ctl status` shows how it goes on.")
+        return _say("The engine is restarting. `waggle ctl status` shows its progress.")
     if arguments.verb in ("peers", *CHOICES):
         return _say(list_peers(status(home), time.time()))
     return _say(describe(status(home), time.time()))

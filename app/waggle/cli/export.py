@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
             count = exported.rounds
             sys.stdout.write(f"Written to {folder}: {count} round{'s' if count != 1 else ''} of training.\n")
             if exported.gguf:
-                sys.stdout.write(f"{exported.gguf} there is for llama.cpp, Ollama, LM Studio and others.\n")
+                sys.stdout.write(f"{exported.gguf} in it is for llama.cpp, Ollama, LM Studio and others.\n")
             elif exported.no_gguf:
                 sys.stdout.write(f"Without a GGUF file: {exported.no_gguf}\n")
         if exported.not_now:

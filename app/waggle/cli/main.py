@@ -21,7 +21,7 @@ COMMANDS = {  # -> what `waggle --help` says about it
     "swarm": "create a swarm, also from your own questions; preview these; join a swarm; write an invite",
     "export": "write the trained model as a transformers folder, or push it to the hub",
     "token": "store your token of the model hub in the keychain of this computer",
-    "model": "list models that fit this computer, search the hub, choose one to train",
+    "model": "list models here and suggested ones, search the hub, choose one to train",
     "fit": "say whether a model can be trained on this computer, how, and how fast",
     "selftest": "play three rounds alone with the starter, to see whether this computer can take part",
     "doctor": "check everything, and print a report without names of people, keys or addresses",

@@ -1,4 +1,4 @@
-"""`waggle model`: list the models that Waggle suggests and whether they fit here, search the hub, choose a model to train."""
+"""`waggle model`: list the models on this computer and those that Waggle suggests, search the hub, choose a model to train."""
 
 import argparse
 import sys
@@ -14,9 +14,10 @@ from waggle.core.errors import EngineError, ModelError
 from waggle.core.settings import ModelSettings
 from waggle.engine.control import server
 from waggle.engine.runtime import model_fit, model_offers, model_source
+from waggle.engine.services.model_list import list_models
 from waggle.models.storage import hub_search
 from waggle.protocol import commands
-from waggle.protocol.events_models import ModelChoice, ModelOffer
+from waggle.protocol.events_models import ModelChoice, ModelDetails, ModelOffer
 from waggle.protocol.state import State
 
 VERBS = ("list", "first", "search", "choose", "cancel")
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise EngineError(f"`waggle model {arguments.verb}` {needs} behind it.", "`waggle model --help` explains it.")
     match arguments.verb:
         case "list":
-            return _list(settings.read(home.settings, tuple(arguments.set)))
+            return _list(home, settings.read(home.settings, tuple(arguments.set)))
         case "first":
             return _first(settings.read(home.settings, tuple(arguments.set)))
         case "search":
@@ -52,8 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         case "choose":
             return _choose(home, ModelSettings() if arguments.what == "starter" else model_of(arguments.what))
         case _:
-            ctl.ask(home, commands.CancelChoice(id=commands.new_id()))
-            return _print("Stopped. What has arrived is kept.")
+            return _cancel(home)
 
 
 def offer_line(offer: ModelOffer) -> str:
@@ -68,8 +68,22 @@ def offer_line(offer: ModelOffer) -> str:
     return f"{offer.name}: {', '.join(filter(None, facts))}. {offer.good_at} {offer.fit}".strip()
 
 
-def _list(chosen: settings.Settings) -> int:
-    return _print(*map(offer_line, model_offers.suggested(model_fit.measure_machine(chosen), chosen)))
+def model_line(model: ModelDetails) -> str:
+    """A model on this computer in one line."""
+    facts = (
+        "chosen" if model.active else "",
+        f"{model.bytes / 1e6:,.0f} MB" if model.bytes else "",
+        "" if model.finished else "not complete",
+        f"{model.rounds} round{'' if model.rounds == 1 else 's'} trained here" if model.rounds else "",
+    )
+    return f"{model.name or model.folder or 'starter'}: {', '.join(filter(None, facts))}. {model.fit}".strip()
+
+
+def _list(home: paths.Home, chosen: settings.Settings) -> int:
+    listed = list_models(home, chosen, model_fit.measure_machine(chosen))
+    here = {model.name for model in listed.models}
+    suggested = [offer_line(offer) for offer in listed.suggested if offer.name not in here]
+    return _print("On this computer:", *map(model_line, listed.models), "", "Suggested:", *suggested)
 
 
 def _first(chosen: settings.Settings) -> int:
@@ -97,6 +111,14 @@ def _choose(home: paths.Home, model: ModelSettings) -> int:
     if (now.name, now.folder) != (model.name, model.folder):
         raise ModelError("The choice was cancelled, or another one took its place.", "What has arrived is kept.")
     return _print("Chosen.")
+
+
+def _cancel(home: paths.Home) -> int:
+    choice = ctl.status(home).choice
+    if choice is None or choice.stage == "failed":
+        return _print("No model is being downloaded.")
+    ctl.ask(home, commands.CancelChoice(id=commands.new_id()))
+    return _print("Stopped. What has arrived is kept.")
 
 
 def _require_possible(model: ModelSettings) -> None:

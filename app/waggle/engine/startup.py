@@ -60,7 +60,6 @@ from waggle.tasks.sandbox.verifier import Verifier
 First = TypeVar("First")
 Second = TypeVar("Second")
 FORM_PAY = 0.25  # a little above the span of rewards that counts as crumbs
-TRYING_FORMS = "Trying how to ask this model"
 STARTER_NOTE = "The starter knows many answers but hardly ever writes them in the answer tag. It learns that first."
 
 
@@ -166,11 +165,13 @@ async def prepare_node(
     rules = _round_settings(chosen, charter, generic_config.read_any(folder), fit.training.method, is_starter=is_starter)
     form = form_choice.settled_form(chosen.model.prompt_form, is_starter, node, home.model.prompt_form)
     if form is None:
-        publisher.publish(events.Preparing(part=TRYING_FORMS, done=4, parts=len(PARTS), long=True))
         form = await asyncio.get_running_loop().run_in_executor(
             policy_thread,
-            lambda: form_choice.try_form(node, rules, _trial_questions(verifier, charter), home.model.prompt_form, gate),
-        )
+            lambda: form_choice.try_form(
+                node, rules, _trial_questions(verifier, charter), home.model.prompt_form, gate,
+                partial(_publish_trial, publisher),
+            ),
+        )  # fmt: skip
     node = replace(node, form=form_choice.form_of(form))
     current = CurrentWeights(gate, opened.policy, lambda: saver.newest)
     snapshots = await asyncio.get_running_loop().run_in_executor(
@@ -534,6 +535,11 @@ def _publish_short(publisher: EventPublisher, what: str) -> None:
 def _publish_replay(publisher: EventPublisher, done: int, total: int) -> None:
     part = f"Learning again what came after the last checkpoint: {done} of {total} rounds"
     publisher.publish_soon(events.Preparing(part=part, done=3, parts=len(PARTS), long=True))
+
+
+def _publish_trial(publisher: EventPublisher, done: int, total: int) -> None:
+    part = f"Trying how to ask this model: {done} of {total} ways"
+    publisher.publish_soon(events.Preparing(part=part, done=4, parts=len(PARTS), long=True))
 
 
 def _publish_part(publisher: EventPublisher, number: int) -> None:

@@ -155,7 +155,7 @@ def _changed_model_sentence(event: ModelChanged) -> Sentence:
     else:
         rest = "Begin anew, or keep what the old one learned, which is then added to the new weights. Neither training is lost."
     return Sentence(
-        word="Waiting for you", says=f"{event.model} is another model than the one that was trained here.",
+        word="Waiting for you", says=f"{event.model} is no longer the model that was trained here.",
         detail=f"{rounds} {rest}", tone="plain", sign="warn", action="choose_training",
     )  # fmt: skip
 

@@ -23,11 +23,17 @@ class FormTrial:
 
 
 def try_forms(
-    node: Node, rules: RoundSettings, questions: Sequence[Question], *, pause_point: Callable[[], None] = nothing
-) -> list[FormTrial]:
-    """Let the policy answer each question once in every form that it can be asked in."""
-    trials = []
-    for place, form in enumerate(forms_for(node.tokenizer)):
+    node: Node, rules: RoundSettings, questions: Sequence[Question], *, pause_point: Callable[[], None] = nothing,
+    report: Callable[[int, int], None] = nothing,
+) -> list[FormTrial]:  # fmt: skip
+    """Let the policy answer each question once in every form that it can be asked in.
+
+    `report` gets the number of forms that were tried, before each of them, and how many there are.
+    """
+    trials: list[FormTrial] = []
+    forms = forms_for(node.tokenizer)
+    for place, form in enumerate(forms):
+        report(place, len(forms))
         node_with_form = replace(node, form=form)
         items = sample_completions(place, node_with_form, rules, questions, purpose="form", pause_point=pause_point)
         verdicts = node.verifier.judge(items)

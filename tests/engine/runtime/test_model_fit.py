@@ -32,6 +32,17 @@ def test_what_was_trained_whole_goes_on_with_less_memory_where_that_is_short(tmp
         assert fit_model(DeviceCapacity(free * GB, machine.speeds, "MLX"), model, Settings(), settled).training.method == "full"
 
 
+@pytest.mark.parametrize(("settled", "on_a_mac"), [("qlora", "lora"), ("lean", "full")])
+def test_what_mlx_cannot_train_continues_there_by_the_nearest_method(tmp_path, settled, on_a_mac):
+    (tmp_path / "config.json").write_text(json.dumps(SHAPES["Qwen2.5-0.5B"]))
+    model, speeds = model_config.read(tmp_path), {"float32": 1e11, "bfloat16": 2e11}
+    methods = [
+        fit_model(DeviceCapacity(24 * GB, speeds, backend), model, Settings(), settled).training.method
+        for backend in ("MLX", "torch")
+    ]
+    assert methods == [on_a_mac, settled]
+
+
 def _judged(number: int, **fit: object) -> tuple[SuggestedModel, model_fit.FitVerdict]:
     usual = {"sentence": "", "fits": True, "roomy": True, "answers_an_hour": 1000}
     return suggested_models()[number], model_fit.FitVerdict(**{**usual, **fit})

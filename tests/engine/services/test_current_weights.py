@@ -20,6 +20,7 @@ from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.services import current_weights
 from waggle.engine.services.current_weights import CurrentWeights, CurrentWeightsError
 from waggle.engine.services.snapshots import Snapshots
+from waggle.engine.storage import snapshot_archive
 from waggle.models.backend import open_policy
 from waggle.models.shared import weight_files
 from waggle.models.shared.training_mode import TrainingMode
@@ -179,6 +180,8 @@ def test_the_newest_checkpoint_answers_where_now_cannot_and_that_is_said(trainer
     trainer.play()
     snapshots = Snapshots(home, paths.starter(), "cpu", current=trainer.current)
     assert [snapshot.rounds for snapshot in snapshots.answering(1).snapshots] == [0, 4], "the next checkpoint replaces the newest"
+    snapshot_archive.archive_newest(home.model.checkpoints, home.model.snapshots)
+    assert [snapshot.rounds for snapshot in snapshots.answering(1).snapshots] == [0, 2, 4], "but what is archived stays"
     monkeypatch.setattr(current_weights, "MEMORY_SHARE", 0.0)
     answering = snapshots.answering(1)
     assert [snapshot.rounds for snapshot in answering.snapshots] == [0, 2]

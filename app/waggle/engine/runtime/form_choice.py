@@ -8,6 +8,7 @@ import msgspec
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE
 from waggle.protocol.events import PromptFormChoice
+from waggle.rl.batch import nothing
 from waggle.sapo.form_trial import best_form, try_forms
 from waggle.sapo.prompt_form import FORMS, PLAIN, PromptForm, forms_for
 from waggle.sapo.stages import Node, RoundSettings
@@ -41,11 +42,14 @@ def settled_form(setting: str, is_starter: bool, node: Node, file: Path) -> Prom
 
 
 def try_form(
-    node: Node, rules: RoundSettings, questions: Sequence[Question], file: Path, pause_point: Callable[[], None]
-) -> PromptFormChoice:
-    """Try every form. Store the best one for the next start, unless no answer could be read. Runs in the policy thread; raises
-    Stopped."""
-    trials = try_forms(node, rules, questions, pause_point=pause_point)
+    node: Node, rules: RoundSettings, questions: Sequence[Question], file: Path, pause_point: Callable[[], None],
+    report: Callable[[int, int], None] = nothing,
+) -> PromptFormChoice:  # fmt: skip
+    """Try every form, and store the best one for the next start, unless no answer could be read.
+
+    For `report` see `try_forms`. Runs in the policy thread; raises Stopped.
+    """
+    trials = try_forms(node, rules, questions, pause_point=pause_point, report=report)
     form = best_form(trials)
     trial = next(trial for trial in trials if trial.form is form)
     if trial.readable:

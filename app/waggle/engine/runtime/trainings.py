@@ -20,7 +20,7 @@ def root_for(home: paths.Home, place: Path | None, model: Path) -> Path | None:
 
 
 def root_anew(home: paths.Home, model: Path) -> Path:
-    """The folder for a training of this model that begins beside that of another one. Raises ModelError."""
+    """The folder for a new training of this model, if another model's training has its place. Raises ModelError."""
     who = identity.read(model)
     return home.root / "models" / f"{who.numbers[:16]}-{who.words[:8]}"
 

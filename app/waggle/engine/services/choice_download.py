@@ -114,7 +114,7 @@ class ChoiceDownload:
             self._settle(pending, outcome)
 
     async def _take(self, pending: _Pending) -> None:
-        """Check the model and train it from now on, by the service that is there then: the engine may restart meanwhile."""
+        """Check the model, then train it. If the engine restarted during the check, its new service checks it once more."""
         while self._pending is pending:
             taker = await self._taker
             await taker.check(pending.model)

@@ -23,9 +23,9 @@ def newest_trained(home: paths.Home, chosen: settings.ModelSettings) -> export.E
 def trained_now(
     home: paths.Home, chosen: settings.ModelSettings, current: CurrentWeights | None
 ) -> Iterator[tuple[export.ExportSource, str]]:
-    """The trained state of now and an empty text, or the newest saved state and why it is not that of now. Raises WaggleError.
+    """The newest trained state, and why it is only the newest saved one; that text is empty if it is the present one.
 
-    `current` is None while the engine starts.
+    `current` is None while the engine starts. Raises WaggleError.
     """
     saved = newest_trained(home, chosen)
     with ExitStack() as stack:

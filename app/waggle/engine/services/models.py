@@ -4,9 +4,6 @@ The training of a home's first model is stored in the home itself, that of other
 """
 
 import asyncio
-import os
-import shutil
-import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,14 +16,14 @@ from msgspec import structs
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, ExportError, ModelError, VerifierError
-from waggle.core.model_reference import NAME
 from waggle.core.settings import ModelSettings, Settings, Value
-from waggle.engine.runtime import model_check, model_fit, model_offers, model_source
+from waggle.engine.runtime import model_check, model_offers, model_source
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
 from waggle.engine.services import export as exporting
 from waggle.engine.services import training_choice
 from waggle.engine.services.choice_download import ChoiceDownload
 from waggle.engine.services.current_weights import CurrentWeights
+from waggle.engine.services.model_list import list_models
 from waggle.engine.system.opening_note import OpeningNote
 from waggle.models.inspection import inspector
 from waggle.models.memory_fit import DeviceCapacity
@@ -140,40 +137,11 @@ class ModelService:
             self._write_record(self._chosen)
 
     def _list(self) -> events_models.ModelList:
-        chosen = [ModelSettings(), *([self._chosen] if self._chosen.folder else [])]
-        here = [*chosen, *_downloaded_models(paths.models())]
-        if self._chosen.name and self._chosen not in here:
-            here.append(self._chosen)
-        place = paths.models() if paths.models().is_dir() else self._home.root
-        machine = self._measured.known()
-        return events_models.ModelList(
-            models=tuple(self._describe(model, machine) for model in here), cache=str(paths.models()),
-            free=shutil.disk_usage(place).free, suggested=model_offers.suggested(machine, self._settings),
-        )  # fmt: skip
+        return list_models(self._home, self._settings, self._measured.known())
 
     def _search(self, words: str) -> events_models.HubResults:
         models = hub_search.search(words)
         return events_models.HubResults(words=words, models=model_offers.of_hub(models, self._measured.known()))
-
-    def _describe(self, model: ModelSettings, machine: DeviceCapacity | None) -> events_models.ModelDetails:
-        finished, folder = True, Path(os.path.expanduser(model.folder)) if model.folder else paths.starter()
-        if model.name:
-            known = hub_download.model_of(model.name, paths.models())
-            finished = known.folder.is_dir()
-            folder = known.folder if finished else known.unfinished
-        elsewhere = (
-            model_source.read_record(self._home) is None and model != self._chosen
-        )  # no model was ever chosen here, so no other has training
-        return events_models.ModelDetails(
-            kind="hub" if model.name else "folder" if model.folder else "starter",
-            name=model.name,
-            folder=model.folder,
-            bytes=sum(map(_size, folder.glob("*"))),
-            finished=finished,
-            active=model == self._chosen,
-            rounds=0 if elsewhere else checkpoint.rounds(model_source.home_of(self._home, model).model.checkpoints),
-            fit=model_fit.fit_sentence(machine, self._settings, folder) if machine else "",
-        )
 
     async def _decide(self, choice: commands.TrainingChoice) -> None:
         how = "Beginning anew" if choice == "anew" else "Going on"
@@ -261,23 +229,6 @@ class ModelService:
         return events_models.ModelExported(
             path=str(folder), rounds=trained.saved.round, not_now=not_now, gguf=written.gguf, no_gguf=written.no_gguf
         )
-
-
-def _size(path: Path) -> int:
-    try:
-        status = path.stat()
-    except OSError:  # a download moves its files while they are counted
-        return 0
-    return status.st_size if stat.S_ISREG(status.st_mode) else 0
-
-
-def _downloaded_models(cache: Path) -> list[ModelSettings]:
-    """The models of the hub on this computer, complete or not."""
-    names = set()
-    for folder in cache.glob("*/*"):
-        if folder.is_dir():
-            names.add(f"{folder.parent.name}/{folder.name.removeprefix(hub_cache.UNFINISHED)}")
-    return [ModelSettings(name=name) for name in sorted(names) if NAME.fullmatch(name)]
 
 
 def _display_name(chosen: ModelSettings) -> str:

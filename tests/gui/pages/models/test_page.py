@@ -79,6 +79,15 @@ def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Mod
     assert page._storage.words() == "Downloaded models take 1.4 GB; 50.0 GB are free"
 
 
+def test_before_the_models_are_listed_no_heading_stands_over_nothing(window_told: TellWindow) -> None:
+    window = window_told(BEGUN)
+    window.show_page("models")
+    page = window.pages.of(ModelsPage)
+    assert (page._others_part.isVisible(), page._waiting_card.isVisible()) == (False, True)
+    tell(window, LISTED)
+    assert (page._others_part.isVisible(), page._waiting_card.isVisible()) == (True, False)
+
+
 def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
     """Events do not take a card away from a person who is about to press its button or has focused it."""
     window, page, _ = models
@@ -249,6 +258,27 @@ def test_a_failed_choice_says_why_and_is_tried_again_or_dismissed(models: Models
     assert not page._choice.isVisible()
     tell(window, replace(failed, at=9.0))
     assert page._choice.isVisible(), "it failed again"
+
+
+def test_why_a_choice_failed_stays_beside_the_model_which_does_not_claim_to_fit(models: Models) -> None:
+    window, page, sent = models
+    title = "This model does not fit: it needs 18.9 GB at the least, and 9.0 GB are free."
+    tell(window, coming := ModelChoice(name="bees/small", stage="checking"))
+    known = len(sent)
+    tell(window, replace(coming, stage="failed", title=title))
+    assert [type(command) for command in sent[known:]] == [commands.ListModels], "it is on this computer now"
+    page._choice._close.click()
+    offer = offer_card(page, "bees/small")
+    assert (offer._fit.text(), offer._chip.isVisible()) == (title, False)
+    assert (buttons(offer)[0].text(), buttons(offer)[0].isEnabled()) == ("Try again", True)
+    here = ModelDetails(kind="hub", name="bees/small", bytes=273_000_000, fit=SMALL.fit)
+    tell(window, replace(LISTED, models=(STARTER, here, QWEN)))
+    assert page._model_cards[1]._fit.text() == title
+    button_of(page, "Try again").click()
+    assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="bees/small")
+    assert button_of(page, "Train this one") in buttons(page._model_cards[2]), "the other one is as before"
+    tell(window, replace(coming, stage="ended"))
+    assert page._model_cards[1]._fit.text().startswith("Fits: about 40")
 
 
 def test_a_choice_is_over_when_its_engine_is(models: Models) -> None:

@@ -35,6 +35,8 @@ STAGE_ACTIVITIES = {"draw": later("Picking"), "answer": later("Answering"), "jud
 
 def progress_words(state: State) -> tuple[str, int, int]:
     """Progress of the round or of the start-up: words, cells filled, cells in all (0: nothing to show)."""
+    if state.changed is not None:  # nothing moves until the person decides
+        return "", 0, 0
     if state.phase == "preparing" and state.preparing is not None:
         part = state.preparing
         words = tr("Step %1 of %2").replace("%1", str(min(part.done + 1, part.parts))).replace("%2", str(part.parts))
@@ -249,12 +251,17 @@ class StatusCard(QFrame):
     def _training_choice(self) -> tuple[tuple[str, str], tuple[str, str]]:
         """The words and icons of both buttons while a person has to decide about a changed model."""
         anew = (tr("Begin anew"), "")
-        if self._state.changed is not None and self._state.changed.fits:
+        if self._may_keep:
             return (tr("Keep the old one"), ""), anew
         return anew, (tr("Choose another model"), "")
 
+    @property
+    def _may_keep(self) -> bool:
+        """Whether the old training can continue with the files of the changed model."""
+        return self._state.changed is not None and self._state.changed.fits
+
     def _decide_otherwise(self) -> None:
-        if self._state.changed is not None and self._state.changed.fits:
+        if self._may_keep:
             self._ask(DecideTraining(id=new_id(), choice="anew"))
         else:
             self._context.requests.page.emit("models", "")
@@ -274,8 +281,7 @@ class StatusCard(QFrame):
             case "resume":
                 self._ask(Resume(id=new_id()))
             case "choose_training":
-                fits = self._state.changed is not None and self._state.changed.fits
-                self._ask(DecideTraining(id=new_id(), choice="keep" if fits else "anew"))
+                self._ask(DecideTraining(id=new_id(), choice="keep" if self._may_keep else "anew"))
             case "copy_report":
                 self._copy_report()
             case "none":

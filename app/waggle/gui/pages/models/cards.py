@@ -37,7 +37,7 @@ class ModelCard(QFrame):
             self._act = Button(theme, tr("Export what was learned"), small=True, icon="share")
             self._act.clicked.connect(self.export_wanted)
         else:
-            self._act = Button(theme, tr("Train this one") if model.finished else tr("Continue the download"), small=True)
+            self._act = Button(theme, _act_words(model), small=True)
             self._act.setAccessibleName(tr("Train %1").replace("%1", title))
             self._act.clicked.connect(lambda: self.chosen.emit(model))
         words = column(head, self._about, self._fit, self._form, gap=5)
@@ -54,13 +54,18 @@ class ModelCard(QFrame):
         button.confirmed.connect(lambda: self.removed.emit(model))
         return button
 
-    def show_model(self, model: ModelDetails, form: str, why_not: str) -> None:
-        """Show the model's present state; `form`: how it is asked, in words; `why_not`: why no button can be pressed."""
+    def show_model(self, model: ModelDetails, form: str, why_not: str, failure: str = "") -> None:
+        """Show the model's present state.
+
+        `form`: how it is asked, in words; `why_not`: why no button can be pressed; `failure`: why its last choice failed.
+        """
         say_in(self._form, form, "soft")
         self._about.say(model_summary(model))
-        first, how = fit_parts(model.fit)
-        say_in(self._fit, first, "soft")
+        first, how = (failure, "") if failure else fit_parts(model.fit)
+        say_in(self._fit, first, "bad" if failure else "soft")
         set_tip(self._fit, how)
+        if not model.active:
+            self._act.say(_act_words(model, failed=bool(failure)))
         for act in self.findChildren(Button):
             act.setEnabled(not why_not and (model.rounds > 0 or not model.active))
             act.setToolTip(why_not)
@@ -102,28 +107,36 @@ class OfferCard(QFrame):
         )
         self.setLayout(column(*lines, gap=5, margins=MARGINS))
 
-    def show_offer(self, offer: ModelOffer, here: ModelDetails | None, coming: bool, why_not: str) -> None:
-        """Show its present state. `here`: the same model on this computer; `coming`: it is being downloaded or checked."""
-        first, how = fit_parts(offer.fit)
-        say_in(self._fit, first, "soft" if offer.fits is not False else "bad")
+    def show_offer(self, offer: ModelOffer, here: ModelDetails | None, coming: bool, why_not: str, failure: str = "") -> None:
+        """Show its present state. `here`: the same model on this computer; `coming`: it is being downloaded or checked.
+
+        `failure`: why its last choice failed, which counts for more than the forecast whether it fits.
+        """
+        fits = None if failure else offer.fits
+        first, how = (failure, "") if failure else fit_parts(offer.fit)
+        say_in(self._fit, first, "bad" if failure or fits is False else "soft")
         set_tip(self._fit, how)
         active = here is not None and here.active
         if active:
             self._chip.say(tr("Trained now"), "accent", "on")
-        elif offer.fits is not None:
-            self._chip.say(*((tr("Fits"), "good", "check") if offer.fits else (tr("Too large"), "plain", "")))
-        self._chip.setVisible(active or offer.fits is not None)
+        elif fits is not None:
+            self._chip.say(*((tr("Fits"), "good", "check") if fits else (tr("Too large"), "plain", "")))
+        self._chip.setVisible(active or fits is not None)
         self._act.setVisible(not active)
-        self._act.say(_act_words(here, coming=coming))
-        self._act.setAccessibleName(f"{_act_words(here, coming=coming)}: {offer_title(offer)}")
-        reason = why_not or (first if offer.fits is False else "")
+        words = _act_words(here, coming=coming, failed=bool(failure))
+        self._act.say(words)
+        self._act.setAccessibleName(f"{words}: {offer_title(offer)}")
+        reason = why_not or (first if fits is False else "")
         self._act.setEnabled(not reason and not coming)
         set_tip(self._act, reason)
 
 
-def _act_words(here: ModelDetails | None, *, coming: bool) -> str:
+def _act_words(here: ModelDetails | None, *, coming: bool = False, failed: bool = False) -> str:
+    """What the button does with a model that is `here`, wholly or in part, or on the hub only."""
     if coming:
         return tr("On its way")
+    if failed:
+        return tr("Try again")
     if here is None:
         return tr("Download and train")
     return tr("Train this one") if here.finished else tr("Continue the download")

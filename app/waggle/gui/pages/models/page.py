@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from waggle.gui.i18n.formatting import one_line, tr, visible
+from waggle.gui.i18n.formatting import one_line, tr, tr_sentence, visible
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.models.cards import ModelCard, OfferCard
@@ -91,6 +91,7 @@ class ModelsPage(Page):
         self._waiting_card = card(self._waiting)
         self._active, self._others = column(), CardGrid(theme.px(LEAST))
         self._others_part = as_widget(column(text(theme, tr("Also on this computer"), "heading"), self._others))
+        self._others_part.hide()
         self._field = ModelField(theme, here=self._here)
         self._field.searched.connect(self._search)
         self._field.named.connect(self._choose)
@@ -174,9 +175,15 @@ class ModelsPage(Page):
         choice = self._state.choice
         return choice.name if choice is not None and choice.stage != "failed" else ""
 
+    def _failure(self, name: str) -> str:
+        """Why the last choice of this model of the hub failed; empty if it did not."""
+        choice = self._state.choice
+        failed = choice is not None and choice.stage == "failed" and choice.name == name != ""
+        return visible(tr_sentence(choice.title)) if choice is not None and failed else ""
+
     def _list(self) -> None:
-        """Query the models once for each engine, each saved round and each choice that has ended."""
-        about = (self._state.ready, self._state.changed, self._state.saved_round, self._state.choice is None)
+        """Query the models once for each engine, each saved round and each choice that has ended or failed."""
+        about = (self._state.ready, self._state.changed, self._state.saved_round, self._coming)
         if (about[0] or about[1]) is not None and about != self._listed_for:
             self._listed_for = about
             self.commanded.emit(ListModels(id=new_id()))
@@ -194,7 +201,7 @@ class ModelsPage(Page):
             self._make_cards(models)
         for model_card, model in zip(self._model_cards, models, strict=True):
             why = why_not or (tr("It is being downloaded.") if model.name and model.name == self._coming else "")
-            model_card.show_model(model, prompt_form_words(self._state) if model.active else "", why)
+            model_card.show_model(model, prompt_form_words(self._state) if model.active else "", why, self._failure(model.name))
         if listing is not None:
             self._storage.say(storage_words(listing.models, listing.free))
 
@@ -233,7 +240,8 @@ class ModelsPage(Page):
         self._suggested.setVisible(bool(suggested))
         pairs = zip((*self._hub.cards, *self._suggested.cards), (*offers, *suggested), strict=True)
         for offer_card, offer in pairs:
-            offer_card.show_offer(offer, here.get(offer.name), coming=offer.name == self._coming, why_not=why_not)
+            coming, failure = offer.name == self._coming, self._failure(offer.name)
+            offer_card.show_offer(offer, here.get(offer.name), coming=coming, why_not=why_not, failure=failure)
 
     def _search(self, words: str) -> None:
         command = SearchModels(id=new_id(), words=words)
