@@ -15,7 +15,7 @@ from waggle.models.shared import quantised
 from waggle.models.shared.adaptive_batch import PASS_BYTES
 from waggle.models.shared.generic_config import GenericConfig
 from waggle.models.shared.lora import RANK
-from waggle.models.shared.mlx_lm_config import MlxLmConfig
+from waggle.models.shared.mlx_lm.config import MlxLmConfig
 from waggle.models.shared.model_config import CountedConfig, ModelConfig
 from waggle.models.shared.training_mode import ADAPTED, Method, Precision, TrainingMode
 

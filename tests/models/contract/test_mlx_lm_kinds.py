@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 from models.contract.groups import batches, error, gradient, prompts, reference, sample, true_gradient, true_logprobs
 from models.tiny_kinds import WINDOW, make_kind
 from waggle.core.errors import ModelError, Stopped
-from waggle.models.shared import mlx_lm_config
+from waggle.models.shared.mlx_lm import config as mlx_lm_config
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint, mlx_export
 from waggle.rl.batch import SamplingParams, StepParams, TokenizedGroup

@@ -16,7 +16,7 @@ from waggle.models.mlx.model import Weights
 from waggle.models.mlx_generic.decoding import CACHINGS, Caching, MlxLmDecodingBatch
 from waggle.models.mlx_generic.layout import LAYOUTS, Layout, hidden_states, targets_of
 from waggle.models.mlx_generic.model import MlxLmModel
-from waggle.models.shared.mlx_lm_model import REFUSALS
+from waggle.models.shared.mlx_lm.model import REFUSALS
 from waggle.models.shared.model_config import ANOTHER
 from waggle.rl.batch import Floats, Ids, SamplingParams, TokenizedGroup
 

@@ -12,9 +12,10 @@ import msgspec
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import mlx_lm_config, model_config, quantised, weight_files
+from waggle.models.shared import model_config, quantised, weight_files
 from waggle.models.shared.apple_silicon import is_apple_silicon
-from waggle.models.shared.mlx_lm_settings import NotInMlxLmError
+from waggle.models.shared.mlx_lm import config as mlx_lm_config
+from waggle.models.shared.mlx_lm.settings import NotInMlxLmError
 from waggle.models.shared.model_config import CountedConfig, ModelConfig, NotOnFastPathError
 
 # Settings of a stranger's config.json that choose code or outputs. The numbers of the model do not depend on them.

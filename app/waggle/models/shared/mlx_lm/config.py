@@ -12,8 +12,10 @@ import msgspec
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import mlx_lm_modules, mlx_lm_settings, model_config, quantised, weight_files
-from waggle.models.shared.mlx_lm_settings import NotInMlxLmError
+from waggle.models.shared import model_config, quantised, weight_files
+from waggle.models.shared.mlx_lm import modules as mlx_lm_modules
+from waggle.models.shared.mlx_lm import settings as mlx_lm_settings
+from waggle.models.shared.mlx_lm.settings import NotInMlxLmError
 from waggle.models.shared.model_config import ANOTHER, CountedConfig
 
 MOST_OF_A_KIND = 1 << 14  # layers, heads, experts, groups: settings that begin with "num_"

@@ -18,15 +18,13 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import (
-    mlx_lm_config,
-    mlx_lm_corrections,
-    mlx_lm_modules,
-    mlx_lm_settings,
-    mlx_lm_weights,
-    weight_files,
-)
-from waggle.models.shared.mlx_lm_config import Quantization
+from waggle.models.shared import weight_files
+from waggle.models.shared.mlx_lm import config as mlx_lm_config
+from waggle.models.shared.mlx_lm import corrections as mlx_lm_corrections
+from waggle.models.shared.mlx_lm import modules as mlx_lm_modules
+from waggle.models.shared.mlx_lm import settings as mlx_lm_settings
+from waggle.models.shared.mlx_lm import weights as mlx_lm_weights
+from waggle.models.shared.mlx_lm.config import Quantization
 from waggle.models.shared.model_config import ANOTHER, EMBEDDING, HEAD
 from waggle.models.shared.weight_files import PACKED, STORED, is_bits
 
