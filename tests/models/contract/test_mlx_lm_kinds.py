@@ -22,6 +22,7 @@ from waggle.rl.random_streams import uniforms
 pytest.importorskip("mlx_lm")
 import mlx.core as mx
 
+from waggle.models.mlx_generic import self_check
 from waggle.models.mlx_generic.policy import MlxLmPolicy
 
 # By kind: how its prompts are cached. All of them run a prompt once, before its completions.
@@ -78,6 +79,19 @@ def assert_equal(ours, theirs, tolerance: float) -> None:
 def test_the_self_check_finds_the_fastest_ways(folders, kind):
     ways = MlxLmPolicy(folders[kind]).ways
     assert (ways.layout, ways.caching) == ("shared", CACHING[kind])
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("text", [0, 1])
+def test_a_way_that_gives_no_numbers_for_any_text_is_not_used(folders, monkeypatch, precision, text):
+    compute, count = self_check.hidden_states, iter(range(2))
+
+    def hidden_states(model, weights, group, layout):
+        states = compute(model, weights, group, layout)
+        return states * mx.nan if layout == "shared" and next(count) == text else states
+
+    monkeypatch.setattr(self_check, "hidden_states", hidden_states)
+    assert MlxLmPolicy(folders["olmo2"], training=TrainingMode(method="lora", precision=precision)).ways.layout == "rows"
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
