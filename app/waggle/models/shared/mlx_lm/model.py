@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
 from waggle.models.shared import weight_files
+from waggle.models.shared.error_text import first_line
 from waggle.models.shared.mlx_lm import config as mlx_lm_config
 from waggle.models.shared.mlx_lm import corrections as mlx_lm_corrections
 from waggle.models.shared.mlx_lm import modules as mlx_lm_modules
@@ -61,7 +62,7 @@ def load(folder: Path) -> Network:
         _quantize(module, table, weights)
         in_files = _names_in_files(sanitize, stored)
     except REFUSALS as error:
-        raise ModelError(f"The model in {folder} cannot be opened: {_first_line(error)}.", ANOTHER) from error
+        raise ModelError(f"The model in {folder} cannot be opened: {first_line(error)}.", ANOTHER) from error
     _require_complete(folder, module, weights)
     _require_tied(folder, stored, weights)
     module.eval()
@@ -86,7 +87,7 @@ def build(folder: Path, table: Mapping[str, Any], stored: Mapping[str, Any]) -> 
     except ModelError:
         raise
     except REFUSALS as error:
-        raise ModelError(f"The model in {folder} cannot be opened: {_first_line(error)}.", ANOTHER) from error
+        raise ModelError(f"The model in {folder} cannot be opened: {first_line(error)}.", ANOTHER) from error
 
 
 def stored_arrays(folder: Path) -> Arrays:
@@ -199,7 +200,3 @@ def _require_tied(folder: Path, stored: Mapping[str, mx.array], weights: Mapping
     same = [other for name, other in stored.items() if name != HEAD and other.shape == head.shape]
     if (same or EMBEDDING in stored) and not any(bool(np.array(mx.array_equal(head, other))) for other in same):
         raise ModelError(f"The model in {folder} cannot be read: its head is not its embedding, as it says.", ANOTHER)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
