@@ -14,12 +14,12 @@ import mlx.core as mx
 import numpy as np
 from mlx.nn.layers.quantized import quantize
 from mlx.utils import tree_flatten
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
 from waggle.models.shared import weight_files
 from waggle.models.shared.error_text import first_line
+from waggle.models.shared.mlx_arrays import as_mlx
 from waggle.models.shared.mlx_lm import config as mlx_lm_config
 from waggle.models.shared.mlx_lm import corrections as mlx_lm_corrections
 from waggle.models.shared.mlx_lm import modules as mlx_lm_modules
@@ -27,7 +27,7 @@ from waggle.models.shared.mlx_lm import settings as mlx_lm_settings
 from waggle.models.shared.mlx_lm import weights as mlx_lm_weights
 from waggle.models.shared.mlx_lm.config import Quantization
 from waggle.models.shared.model_config import ANOTHER, EMBEDDING, HEAD
-from waggle.models.shared.weight_files import PACKED, STORED, is_bits
+from waggle.models.shared.weight_files import PACKED, STORED
 
 COPY_AGAIN = "Copy or download it again."
 Arrays = dict[str, mx.array]
@@ -122,11 +122,6 @@ def _names_in_files(sanitize: Callable[[Mapping[str, mx.array]], Arrays], stored
     mx.eval(corners)
     numbers = {name: (int(np.array(first)), int(np.array(last))) for name, (first, last) in corners.items()}
     return {name: names[first] for name, (first, last) in numbers.items() if first == last}
-
-
-def as_mlx(values: NDArray[Any]) -> mx.array:
-    """An array of MLX; bits of bfloat16 become bfloat16."""
-    return mx.array(values).view(mx.bfloat16) if is_bits(values) else mx.array(values)
 
 
 def dequantized(module: Any, weights: Mapping[str, mx.array]) -> Arrays:
