@@ -10,7 +10,7 @@ from models.contract import kinds
 from models.contract.groups import error, gradient, prompts, reference, sample, true_gradient
 from models.contract.kinds import PARAMS, groups
 from models.tiny_kinds import make_kind
-from waggle.core.errors import ModelError
+from waggle.core.errors import ExportError, ModelError
 from waggle.models.shared.mlx_lm import config as mlx_lm_config
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint, mlx_export
@@ -20,6 +20,7 @@ import mlx.core as mx
 
 from waggle.models.mlx_generic import self_check
 from waggle.models.mlx_generic.policy import MlxLmPolicy
+from waggle.models.shared.mlx_lm.model import Network
 
 # By kind: how its prompts are cached. All of them run a prompt once, before its completions.
 CACHING = {
@@ -148,8 +149,22 @@ def test_adapters_have_the_names_and_the_beginning_that_they_have_on_torch(folde
     theirs = GenericPolicy(folders[kind], training=TrainingMode("lora")).state()[0]
     shared = ours.keys() & theirs.keys()
     assert len(shared) >= 0.9 * len(theirs), theirs.keys() - ours.keys()
+    assert not any(".gate." in name or ".router." in name for name in ours), "no router of a mixture"
     for name in shared:
         np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
+
+
+@pytest.mark.parametrize(("scale", "is_exported"), [(1.0, True), (-1.0, True), (2.0, False), (0.5, False)])
+def test_a_change_that_would_have_another_length_in_the_files_is_not_exported(scale, is_exported):
+    """The transpose is the inverse only if `sanitize` moves numbers about, or changes their signs."""
+    stored, change = {"in.file": mx.ones((2, 3))}, mx.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    network = Network(None, {}, {}, lambda arrays: {"in.module": scale * arrays["in.file"].T})
+    if not is_exported:
+        with pytest.raises(ExportError, match="another form"):
+            mlx_export._in_files(network, stored, {"in.module": change.T})
+        return
+    ((_, back),) = mlx_export._in_files(network, stored, {"in.module": change.T}).values()
+    np.testing.assert_array_equal(np.array(back), scale * np.array(change))
 
 
 def test_an_optimizer_step_keeps_no_second_copy_of_the_weights(folders, kind):
