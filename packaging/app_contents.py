@@ -28,7 +28,7 @@ NOWHERE = (
 # Most models are computed by transformers on torch, which a Mac's app does not have, and their adapters by peft.
 GENERIC = ("transformers", "peft", "accelerate")
 
-# Of mlx-lm, Waggle uses its model modules and LoRA layers; the rest needs transformers (models/shared/mlx_lm_modules.py).
+# Of mlx-lm, Waggle uses its model modules and LoRA layers; the rest needs transformers (models/shared/mlx_lm/modules.py).
 MLX_LM_PROGRAMS = ("mlx_lm.convert", "mlx_lm.generate", "mlx_lm.utils", "mlx_lm.tokenizer_utils", "mlx_lm.tuner.trainer",
                    "mlx_lm.tuner.utils", "mlx_lm.tuner.datasets", "mlx_lm.server", "mlx_lm.models.olmo")  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Adds mlx-lm's model modules and LoRA layers, which Waggle imports by name (models/shared/mlx_lm_modules.py).
+"""Adds mlx-lm's model modules and LoRA layers, which Waggle imports by name (models/shared/mlx_lm/modules.py).
 
 What the package itself imports is excluded (app_contents.MLX_LM_PROGRAMS): Waggle never runs its `__init__`.
 """

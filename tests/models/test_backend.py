@@ -115,7 +115,7 @@ def test_a_model_of_mlx_lm_uses_mlx_where_it_was_chosen(mistral):
 
 
 def test_a_model_that_mlx_lm_does_not_know_uses_torch_though_mlx_was_chosen(mistral, monkeypatch):
-    monkeypatch.setattr("waggle.models.shared.mlx_lm_modules.is_known", lambda kind: False)
+    monkeypatch.setattr("waggle.models.shared.mlx_lm.modules.is_known", lambda kind: False)
     assert open_policy(mistral, device="mlx", threads=1).backend == "torch"
 
 

@@ -69,3 +69,25 @@ def test_a_model_without_finite_numbers_is_refused(
     with pytest.raises(ModelError, match="The model's answers are no numbers") as caught:
         open_policy(folder, device=device, threads=1, training=training)
     assert "choose another model" in caught.value.advice
+
+
+class Measured:
+    """A policy with these log-probs."""
+
+    training = TrainingMode()
+
+    def __init__(self, bad: float | None, place: int) -> None:
+        self._bad, self._place = bad, place
+
+    def logprobs(self, texts, temperature):
+        logp = np.full(sum(map(len, texts[0].completions)), -2.0, np.float32)
+        if self._bad is not None:
+            logp[self._place] = self._bad
+        return [logp]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0, 7, -1])
+def test_a_single_log_prob_that_is_no_number_is_enough(bad, place):
+    assert has_pulse(Measured(None, place))
+    assert not has_pulse(Measured(bad, place))

@@ -16,7 +16,7 @@ HOOKS = Path(app_contents.__file__).parent / "hooks"
 PROGRAM = """
 import importlib, sys
 import check_exclusions
-from waggle.models.shared import mlx_lm_modules
+from waggle.models.shared.mlx_lm import modules as mlx_lm_modules
 
 check_exclusions.leave_out("torch", *sys.argv[1].split(","))
 for name in sys.argv[2].split(","):
@@ -37,7 +37,7 @@ def hidden() -> list[str]:
 
 
 def test_every_model_module_that_the_hook_adds_works_without_the_rest(hidden):
-    from waggle.models.shared.mlx_lm_modules import NO_MODELS
+    from waggle.models.shared.mlx_lm.modules import NO_MODELS
 
     models = [name.rpartition(".")[2] for name in hidden if name.startswith("mlx_lm.models.")]
     kinds = sorted(set(models) - NO_MODELS)

@@ -73,6 +73,16 @@ def test_where_sampling_and_learning_disagree_all_are_measured():
     assert all((batch.old_logp == -1.0).all() for step in steps for batch in step)
 
 
+def test_the_group_with_the_least_likely_token_is_compared():
+    """The first one, of whose tokens the policy is sure, would hide that sampling and learning disagree."""
+    policy = Measured()
+    sure = -1.0 - TOLERANCE / 2
+    steps = minibatches([group(0, sure), group(1, -1.2), group(2, sure)], 2, policy, 1.0)
+    assert policy.texts[0] == 1
+    assert sorted(policy.texts) == [0, 1, 2]
+    assert all((batch.old_logp == -1.0).all() for step in steps for batch in step)
+
+
 def sampled_groups(policy: TorchPolicy, *, own: int = 4, length: int = 12) -> list[TrainingGroup]:
     """Groups of four completions that the policy sampled, and two with text of others."""
     noise = np.random.default_rng(0)

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from waggle.core.errors import CharterError, QuestionsTooLong, Stopped
+from waggle.rl.update_rules import dapo
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer, plain_prompter
 from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.round import draw, play
 from waggle.sapo.sharing.gated import Gated
+from waggle.sapo.sharing.plain import Plain
 from waggle.sapo.stages import BOUNDED, UNBOUNDED, Drawn, Gathered, Judged, Learned, Node, RoundSettings, Shared
 from waggle.sapo.training_groups import encode_external
 from waggle.tasks.charter import Specialty, first_swarm
@@ -320,3 +322,40 @@ def test_groups_are_as_large_as_the_charter_lets_travel():
     narrow = msgspec.structs.replace(CHARTER, group_size_min=2, group_size_max=4)
     wide = msgspec.structs.replace(CHARTER, group_size_min=12, group_size_max=16)
     assert [RoundSettings(group_size=8).under(charter).group_size for charter in (narrow, CHARTER, wide)] == [4, 8, 12]
+
+
+class Recorder(FakePolicy):
+    """A policy that records the learning rate of each step, and leaves out the steps with these numbers."""
+
+    def __init__(self, lines, *, refused: tuple[int, ...] = ()) -> None:
+        super().__init__(lines)
+        self.rates: list[float] = []
+        self._refused = refused
+
+    def step(self, batches, params):
+        self.rates.append(params.learning_rate)
+        metrics = super().step(batches, params)
+        return dataclasses.replace(metrics, loss=float(self.steps), applied=self.steps - 1 not in self._refused)
+
+
+@pytest.mark.parametrize(("refused", "applied"), [((), True), ((1,), False), ((0, 1, 2), False)])
+def test_each_step_of_a_round_has_its_own_learning_rate_and_the_round_their_means(verifier, refused, applied):
+    rules = dataclasses.replace(RULES, updates=3, warmup_steps=10, learning_rate=1e-3, local=0, external=4)
+    me = dataclasses.replace(node(verifier, pool=[external(i) for i in range(4)]), policy=Recorder(LINES, refused=refused))
+    *_, learned = play(0, 100, me, rules)
+    assert me.policy.rates == pytest.approx([1e-4, 2e-4, 3e-4])
+    assert learned.learning_rate == me.policy.rates[-1]
+    assert learned.metrics is not None
+    assert (learned.metrics.loss, learned.metrics.applied) == (2.0, applied)
+
+
+def test_dapo_shares_its_weight_among_the_tokens_of_groups_that_teach(verifier):
+    """So own groups that teach nothing do not make a lesson weaker: here four of them are in the training set, too."""
+    me = node(verifier, lines=("just words",), pool=[external(i) for i in range(4)])
+    me = dataclasses.replace(me, sharing=Plain())
+    *_, learned = play(0, 100, me, dataclasses.replace(RULES, rule=dapo.RULE))
+    assert len(learned.lessons) == 8
+    ((first, *others),) = me.policy.learned
+    tokens = 4 * 4 * (len("<answer>1</answer>") + 1)
+    assert len(others) == 3
+    assert first.weight == pytest.approx(1 / tokens)

@@ -14,7 +14,7 @@ from waggle.models import memory_fit
 from waggle.models.shared import generic_config
 from waggle.models.shared.apple_silicon import is_apple_silicon
 from waggle.models.shared.generic_config import GenericConfig
-from waggle.models.shared.mlx_lm_config import MlxLmConfig
+from waggle.models.shared.mlx_lm.config import MlxLmConfig
 from waggle.models.shared.pulse import require_pulse
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.tokenizer import Tokenizer

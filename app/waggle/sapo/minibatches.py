@@ -36,14 +36,16 @@ def minibatches(batches: Sequence[TrainingGroup], updates: int, policy: Policy, 
 def _with_old_logp(batches: Sequence[TrainingGroup], policy: Policy, temperature: float) -> list[TrainingGroup]:
     """The batches with log-probs of the policy as it is now.
 
-    Those from sampling are kept if the first group shows that the policy gives the same when it learns.
+    Those from sampling are kept if the policy gives the same when it learns. The group with the least likely token shows that:
+    where a policy is sure of each token, rounding hardly changes a log-prob.
     """
     sampled = {i: batch.old_logp for i, batch in enumerate(batches) if batch.old_logp is not None}
-    first = list(sampled)[:1]
-    to_measure = first + [i for i in range(len(batches)) if i not in sampled]
+    least_likely = sorted(sampled, key=lambda i: float(sampled[i].min()))
+    compared = least_likely[:1]
+    to_measure = compared + [i for i in range(len(batches)) if i not in sampled]
     old = sampled | _measured(batches, to_measure, policy, temperature)
-    if any(np.abs(old[i] - sampled[i]).max() > TOLERANCE for i in first):
-        old |= _measured(batches, list(sampled)[1:], policy, temperature)
+    if any(np.abs(old[i] - sampled[i]).max() > TOLERANCE for i in compared):
+        old |= _measured(batches, least_likely[1:], policy, temperature)
     return [replace(batch, old_logp=old[i]) for i, batch in enumerate(batches)]
 
 

@@ -32,7 +32,7 @@ def work(folder, out):
     opened = open_policy(folder, device=device, threads=1, training=training)
     policy, prompt = opened.policy, opened.tokenizer.encode("What is 1 + 1?")
     (row,) = policy.sample([prompt], np.full((2, 4), 0.5, np.float32), SamplingParams(max_new=4, stops=opened.tokenizer.stops))
-    tokens = tuple(one.tokens for one in row)
+    tokens = tuple(completion.tokens for completion in row)
     count = sum(map(len, tokens))
     batch = TrainingGroup(prompt, tokens, np.ones(count, np.float32), np.full(count, 0.1, np.float32))
     policy.step([batch], StepParams(learning_rate=1e-4))

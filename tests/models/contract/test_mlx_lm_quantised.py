@@ -20,7 +20,9 @@ from waggle.core.errors import ModelError
 from waggle.models import memory_fit
 from waggle.models.memory_fit import DeviceCapacity, Workload
 from waggle.models.mlx_generic.policy import MlxLmPolicy
-from waggle.models.shared import generic_config, mlx_lm_config, mlx_lm_model
+from waggle.models.shared import generic_config
+from waggle.models.shared.mlx_lm import config as mlx_lm_config
+from waggle.models.shared.mlx_lm import model as mlx_lm_model
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint, export
 from waggle.rl.batch import StepParams

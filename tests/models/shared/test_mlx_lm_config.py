@@ -10,10 +10,12 @@ pytest.importorskip("mlx_lm")
 from models.tiny_kinds import WINDOW, make_kind
 from waggle.core.errors import ModelError
 from waggle.models.mlx_generic.policy import MlxLmPolicy
-from waggle.models.shared import generic_config, mlx_lm_config, mlx_lm_modules
+from waggle.models.shared import generic_config
 from waggle.models.shared.generic_config import GenericConfig
-from waggle.models.shared.mlx_lm_config import MlxLmConfig
-from waggle.models.shared.mlx_lm_settings import NotInMlxLmError
+from waggle.models.shared.mlx_lm import config as mlx_lm_config
+from waggle.models.shared.mlx_lm import modules as mlx_lm_modules
+from waggle.models.shared.mlx_lm.config import MlxLmConfig
+from waggle.models.shared.mlx_lm.settings import NotInMlxLmError
 from waggle.models.shared.model_config import ModelConfig
 
 

@@ -30,7 +30,7 @@ import torch
 import waggle.models.torch.policy
 tensor = torch.ones(4 << 20)
 for piece in re.split(r"\\n(?=[0-9a-f]+-[0-9a-f]+ )", open("/proc/self/smaps").read()):
-    first, last = (int(one, 16) for one in piece.split(" ", 1)[0].split("-"))
+    first, last = (int(end, 16) for end in piece.split(" ", 1)[0].split("-"))
     if first <= tensor.data_ptr() < last:
         print(re.search("VmFlags:(.*)", piece)[1])
 """

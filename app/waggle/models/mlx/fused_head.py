@@ -18,7 +18,7 @@ def logits(normed: mx.array, head: mx.array, temperature: float) -> mx.array:
 
 def logprobs(normed: mx.array, head: mx.array, targets: mx.array, temperature: float, *, frozen: bool) -> mx.array:
     """Log-probs (N,) of tokens from the normed states that predict them. A `frozen` head (V, D) gets no gradient."""
-    parts = list(_parts(len(targets), len(head)))
+    parts = list(parts_of(len(targets), len(head)))
 
     def forward(normed: mx.array, head: mx.array) -> mx.array:
         chunks: list[mx.array] = []
@@ -69,7 +69,8 @@ def _down(logits: mx.array, targets: mx.array, pull: mx.array) -> mx.array:
     return down.at[mx.arange(len(targets)), targets].add(pull)
 
 
-def _parts(rows: int, vocabulary: int) -> Iterator[slice]:
+def parts_of(rows: int, vocabulary: int) -> Iterator[slice]:
+    """The rows whose logits are in memory together."""
     size = max(1, HEAD_ELEMENTS // vocabulary)
     for first in range(0, rows, size):
         yield slice(first, min(rows, first + size))

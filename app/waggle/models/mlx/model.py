@@ -8,17 +8,16 @@ process's limit of open files.
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import mlx.core as mx
-from numpy.typing import NDArray
 
 from waggle.models.mlx import fused_head
 from waggle.models.mlx.memory import memory_errors
 from waggle.models.shared import lora, model_config
+from waggle.models.shared.mlx_arrays import as_mlx
 from waggle.models.shared.model_config import EMBEDDING, HEAD, NORM, ModelConfig
 from waggle.models.shared.training_mode import TrainingMode
-from waggle.models.shared.weight_files import is_bits, read_model
+from waggle.models.shared.weight_files import read_model
 
 Weights = dict[str, mx.array]
 Attend = Callable[[int, mx.array, mx.array, mx.array], mx.array]
@@ -148,11 +147,6 @@ def _load(folder: Path, shape: ModelConfig, precision: mx.Dtype) -> Weights:
     weights: Weights = {}
     for name, weight in read_model(folder, shape.weights()):
         with memory_errors():
-            weights[name] = _array(weight).astype(precision)
+            weights[name] = as_mlx(weight).astype(precision)
             mx.eval(weights[name])
     return weights
-
-
-def _array(values: NDArray[Any]) -> mx.array:
-    """An array of MLX; bits of bfloat16 (`is_bits`) become bfloat16."""
-    return mx.array(values).view(mx.bfloat16) if is_bits(values) else mx.array(values)

@@ -10,8 +10,8 @@ from mlx.nn.layers.quantized import QuantizedLinear
 from mlx.utils import tree_unflatten
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import mlx_lm_modules
 from waggle.models.shared.lora import RANK, SCALE
+from waggle.models.shared.mlx_lm import modules as mlx_lm_modules
 
 READ_DIRECTLY = ("prediction_coefs", "correction_coefs")  # layers whose weights Gemma 3n reads past any adapter
 ROUTERS = ("gate", "router")  # of mixtures of experts; in transformers they are no linear layers

@@ -9,7 +9,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from waggle.models.shared import mlx_lm_modules
+from waggle.models.shared.mlx_lm import modules as mlx_lm_modules
 
 Caches = list[Any]  # one for each layer that has one
 

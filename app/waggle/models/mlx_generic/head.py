@@ -3,12 +3,12 @@
 See `models/mlx/fused_head.py`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mlx.core as mx
 
-from waggle.models.mlx.fused_head import HEAD_ELEMENTS, likely
+from waggle.models.mlx.fused_head import likely, parts_of
 
 Head = Callable[[list[mx.array], mx.array], mx.array]  # (the head's weights, hidden states (n, D)) -> logits (n, V) in fp32
 
@@ -17,7 +17,7 @@ def logprobs(
     head: Head, weights: Sequence[mx.array], normed: mx.array, targets: mx.array, temperature: float, vocabulary: int
 ) -> mx.array:
     """Log-probs (N,) of tokens from the states (N, D) that predict them. Gradients flow to the states and to `weights`."""
-    parts = list(_parts(len(targets), vocabulary))
+    parts = list(parts_of(len(targets), vocabulary))
 
     def some_logprobs(weights: list[mx.array], some: mx.array, rows: slice) -> mx.array:
         logits = head(weights, some)
@@ -50,9 +50,3 @@ def logprobs(
     function.vjp(pulls if weights else lambda primals, pull, _: pulls(primals, pull, _)[0])
     logp: mx.array = function(normed, *weights)
     return logp
-
-
-def _parts(rows: int, vocabulary: int) -> Iterator[slice]:
-    size = max(1, HEAD_ELEMENTS // vocabulary)
-    for first in range(0, rows, size):
-        yield slice(first, min(rows, first + size))

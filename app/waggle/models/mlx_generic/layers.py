@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import mlx.core as mx
 
 from waggle.models.mlx_generic.caches import arrays_of, caches_in, with_arrays
-from waggle.models.shared import mlx_lm_modules
+from waggle.models.shared.mlx_lm import modules as mlx_lm_modules
 
 
 class LayerOwner(Protocol):

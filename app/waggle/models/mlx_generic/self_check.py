@@ -8,23 +8,28 @@ from dataclasses import dataclass
 
 import mlx.core as mx
 import numpy as np
-from numpy.typing import NDArray
 
-from waggle.core.errors import ModelError
 from waggle.models.mlx.fused_head import likely
 from waggle.models.mlx.model import Weights
 from waggle.models.mlx_generic.decoding import CACHINGS, Caching, MlxLmDecodingBatch
 from waggle.models.mlx_generic.layout import LAYOUTS, Layout, hidden_states, targets_of
 from waggle.models.mlx_generic.model import MlxLmModel
-from waggle.models.shared.mlx_lm_model import REFUSALS
-from waggle.models.shared.model_config import ANOTHER
-from waggle.rl.batch import Floats, Ids, SamplingParams, TokenizedGroup
+from waggle.models.shared.mlx_lm.model import REFUSALS
+from waggle.models.shared.self_check import (
+    EXACT,
+    WINDOW,
+    fastest,
+    forced_tokens,
+    is_equal,
+    require_causal,
+    short_texts,
+    shortened,
+    spread_of,
+)
+from waggle.rl.batch import Floats, SamplingParams, TokenizedGroup
 
-# Of a log-prob. Rounding to bfloat16 alone moves it by some hundredths, and Metal adds in no fixed order.
-EXACT, ON_METAL, ROUNDED = 1e-4, 5e-3, 0.1
-PROMPTS = (20, 13)  # tokens of each
-COMPLETIONS = ((5, 7, 3), (1, 4, 2))
-WINDOW = 6  # tokens, of a model with sliding windows
+ON_METAL = 5e-3  # in float32: the largest error of a log-prob. Metal adds in no fixed order
+COMPLETIONS = ((5, 7, 3), (1, 4, 2))  # tokens of those of each prompt
 
 
 @dataclass(frozen=True)
@@ -37,39 +42,28 @@ class Ways:
 
 def fastest_ways(model: MlxLmModel, weights: Weights) -> Ways:
     """The fastest ways that give right log-probs. Raises ModelError for a model that does not write from left to right."""
-    noise = np.random.default_rng(0)
-    texts = [
-        TokenizedGroup(_tokens(noise, model, length), tuple(_tokens(noise, model, count) for count in counts))
-        for length, counts in zip(PROMPTS, COMPLETIONS, strict=True)
-    ]
-    tolerance = ROUNDED if model.precision != mx.float32 else ON_METAL if mx.default_device() == mx.gpu else EXACT
+    texts = short_texts(model.configuration.vocab_size, COMPLETIONS)
+    exact = None if model.precision != mx.float32 else ON_METAL if mx.default_device() == mx.gpu else EXACT
     with model.window(WINDOW):
-        expected = [_logprobs(model, weights, text, "row") for text in texts]
-        _require_causal(model, weights, texts[0], expected[0], tolerance)
+        by_text = [_logprobs(model, weights, text, "row") for text in texts]
+        require_causal(by_text[0], _logprobs(model, weights, shortened(texts[0]), "row"), exact)
+        expected = np.concatenate(by_text)
 
-        def agrees(compute: Callable[[], list[Floats]]) -> bool:
+        def agrees(compute: Callable[[], Floats]) -> bool:
             try:
-                computed = compute()
+                return is_equal(compute(), expected, spread_of(expected), exact)
             except (*REFUSALS, RuntimeError) as error:  # the module does not take these arguments
                 if "alloc" in str(error):
                     raise
                 return False
-            return max(float(np.abs(a - b).max()) for a, b in zip(computed, expected, strict=True)) <= tolerance
 
         def learns(layout: Layout) -> bool:
-            return agrees(lambda: [_logprobs(model, weights, text, layout) for text in texts])
+            return agrees(lambda: np.concatenate([_logprobs(model, weights, text, layout) for text in texts]))
 
         def decodes(caching: Caching) -> bool:
             return agrees(lambda: _decoded(model, weights, texts, caching))
 
-        return Ways(
-            next(layout for layout in LAYOUTS if layout == LAYOUTS[-1] or learns(layout)),
-            next(caching for caching in CACHINGS if caching == CACHINGS[-1] or decodes(caching)),
-        )
-
-
-def _tokens(noise: np.random.Generator, model: MlxLmModel, count: int) -> Ids:
-    return noise.integers(0, model.configuration.vocab_size, count).astype(np.int32)
+        return Ways(fastest(LAYOUTS, learns), fastest(CACHINGS, decodes))
 
 
 def _logprobs(model: MlxLmModel, weights: Weights, text: TokenizedGroup, layout: Layout) -> Floats:
@@ -78,32 +72,18 @@ def _logprobs(model: MlxLmModel, weights: Weights, text: TokenizedGroup, layout:
     return np.array(likely(logits, targets_of([text]).targets), np.float32)
 
 
-def _decoded(model: MlxLmModel, weights: Weights, texts: list[TokenizedGroup], caching: Caching) -> list[Floats]:
+def _decoded(model: MlxLmModel, weights: Weights, texts: list[TokenizedGroup], caching: Caching) -> Floats:
     """The same log-probs from decoding these completions token by token."""
-    rows = [tokens for text in texts for tokens in text.completions]
-    longest, group_size = max(map(len, rows)), len(texts[0].completions)
-    forced: NDArray[np.int64] = np.zeros((len(rows), longest), np.int64)
-    for row, tokens in zip(forced, rows, strict=True):
-        row[: len(tokens)] = tokens
+    forced, there = forced_tokens(texts)
+    longest = forced.shape[1]
     params = SamplingParams(max_new=longest, stops=(-1,))
-    batch = MlxLmDecodingBatch(model, weights, caching, [text.prompt for text in texts], group_size, params)
+    prompts = [text.prompt for text in texts]
+    batch = MlxLmDecodingBatch(model, weights, caching, prompts, len(texts[0].completions), params)
     columns = []
     for column in range(longest):
-        scores = mx.array(batch.logits())
-        columns.append(np.array(likely(scores, mx.array(forced[:, column].astype(np.int32)))))
+        columns.append(np.array(likely(mx.array(batch.logits()), mx.array(forced[:, column].astype(np.int32)))))
         if column + 1 < longest:
             batch.force(forced[:, column].copy())
             batch.advance(column)
-    values = np.stack(columns, 1)  # (rows, longest)
-    flat = [values[i, : len(tokens)] for i, tokens in enumerate(rows)]
-    return [np.concatenate(flat[i * group_size : (i + 1) * group_size]) for i in range(len(texts))]
-
-
-def _require_causal(model: MlxLmModel, weights: Weights, text: TokenizedGroup, expected: Floats, tolerance: float) -> None:
-    """Raise ModelError if a later token changes what a model says before it, or if it says no numbers."""
-    first = text.completions[0]
-    short = _logprobs(model, weights, TokenizedGroup(text.prompt, (first[:-2],)), "row")
-    if not np.isfinite(expected).all():
-        raise ModelError("The model's answers are no numbers.", "Copy or download it again, or choose another model.")
-    if float(np.abs(short - expected[: len(short)]).max()) > tolerance:
-        raise ModelError("The model does not write from left to right.", ANOTHER)
+    values: Floats = np.stack(columns, 1)[there]  # (rows, longest) -> (N,)
+    return values

@@ -12,10 +12,13 @@ import msgspec
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import mlx_lm_config, model_config, quantised, weight_files
+from waggle.models.shared import model_config, quantised, weight_files
 from waggle.models.shared.apple_silicon import is_apple_silicon
-from waggle.models.shared.mlx_lm_settings import NotInMlxLmError
-from waggle.models.shared.model_config import CountedConfig, ModelConfig, NotOnFastPathError
+from waggle.models.shared.counted_config import CountedConfig, Settings, estimated_weights, number
+from waggle.models.shared.error_text import first_line
+from waggle.models.shared.mlx_lm import config as mlx_lm_config
+from waggle.models.shared.mlx_lm.settings import NotInMlxLmError
+from waggle.models.shared.model_config import ModelConfig, NotOnFastPathError
 
 # Settings of a stranger's config.json that choose code or outputs. The numbers of the model do not depend on them.
 IGNORED = frozenset(
@@ -24,7 +27,6 @@ IGNORED = frozenset(
      "output_router_logits", "return_dict", "use_return_dict", "use_cache", "torchscript", "pruned_heads", "custom_pipelines",
      "distributed_config", "tp_plan")
 )  # fmt: skip
-EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 
 
 class GenericConfig(CountedConfig, frozen=True, kw_only=True):
@@ -34,7 +36,8 @@ class GenericConfig(CountedConfig, frozen=True, kw_only=True):
 def read_any(folder: Path, *, mlx: bool | None = None) -> ModelConfig:
     """The configuration of a model for the fast path, or else for mlx-lm, or else for transformers. Raises ModelError.
 
-    `mlx` says whether MLX computes; by default it does on Apple Silicon. What mlx-lm quantised is read in any case.
+    `mlx` says whether MLX computes; by default it does on Apple Silicon. A model that mlx-lm quantised is read for mlx-lm
+    everywhere.
     """
     if mlx_lm_config.is_packed(model_config.table_of(folder)):
         return mlx_lm_config.read(folder)
@@ -55,30 +58,34 @@ def read(folder: Path) -> GenericConfig:
     """The configuration of a model that transformers knows. Raises ModelError."""
     whole = transformers_config(folder)
     config = whole.get_text_config()
+
+    def settings(name: str) -> Any:
+        return getattr(config, name, None)  # transformers knows a setting by several names
+
     try:
-        heads = _number(config, "num_attention_heads", "num_heads", default=1)
-        width = _number(config, "hidden_size")
-        inner = _number(config, "intermediate_size", "ffn_dim", "block_ff_dim", "n_inner", default=4 * width)
-        inner = max(inner, _number(config, "moe_intermediate_size", default=0))
+        heads = number(settings, "num_attention_heads", "num_heads", default=1)
+        width = number(settings, "hidden_size")
+        inner = number(settings, "intermediate_size", "ffn_dim", "block_ff_dim", "n_inner", default=4 * width)
+        inner = max(inner, number(settings, "moe_intermediate_size", default=0))
         fields = {
             "model_type": str(config.model_type),
-            "vocab_size": _number(config, "vocab_size"),
+            "vocab_size": number(settings, "vocab_size"),
             "hidden_size": width,
             "intermediate_size": inner,
-            "num_hidden_layers": _number(config, "num_hidden_layers"),
+            "num_hidden_layers": number(settings, "num_hidden_layers"),
             "num_attention_heads": heads,
-            "num_key_value_heads": _number(config, "num_key_value_heads", "num_kv_heads", default=heads),
-            "head_dim": _number(config, "head_dim", default=max(1, width // max(1, heads))),
+            "num_key_value_heads": number(settings, "num_key_value_heads", "num_kv_heads", default=heads),
+            "head_dim": number(settings, "head_dim", default=max(1, width // max(1, heads))),
             "tie_word_embeddings": bool(getattr(config, "tie_word_embeddings", False)),
-            "max_position_embeddings": _number(
-                config, "max_position_embeddings", "max_sequence_length", "context_length", "seq_length", default=2048
+            "max_position_embeddings": number(
+                settings, "max_position_embeddings", "max_sequence_length", "context_length", "seq_length", default=2048
             ),
             "counted": 1,
         }
         configuration = msgspec.convert(fields, GenericConfig)
+        return msgspec.structs.replace(configuration, counted=_count(folder, configuration, settings))
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
-    return msgspec.structs.replace(configuration, counted=_count(folder, configuration, config))
 
 
 def transformers_config(folder: Path) -> Any:
@@ -101,11 +108,7 @@ def transformers_config(folder: Path) -> Any:
     try:
         return CONFIG_MAPPING[kind].from_dict(_clean(table))
     except Exception as error:  # whatever its checks of a stranger's values raise
-        raise ModelError(f"The model in {folder} cannot be read: {_first_line(error)}.", "Copy or download it again.") from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise ModelError(f"The model in {folder} cannot be read: {first_line(error)}.", "Copy or download it again.") from error
 
 
 def _clean(value: Any) -> Any:
@@ -119,27 +122,10 @@ def _clean(value: Any) -> Any:
     return {name: _clean(part) for name, part in value.items() if name not in IGNORED}
 
 
-def _number(config: Any, *names: str, default: int | None = None) -> int:
-    """The first of these settings that is there; the largest, if there is one for each layer."""
-    for name in names:
-        value: Any = getattr(config, name, None)
-        if isinstance(value, list | tuple) and value:
-            value = max(value)
-        if value is not None:
-            return int(value)
-    if default is None:
-        raise ValueError(f"{names[0]} is missing")
-    return default
-
-
-def _count(folder: Path, shape: ModelConfig, config: Any) -> int:
+def _count(folder: Path, shape: ModelConfig, settings: Settings) -> int:
     """The weights in the files, or about as many as the configuration says."""
     try:
         arrays = weight_files.arrays_by_name(folder)
         return max(1, sum(math.prod(array.shape) for array in arrays.values()))
     except (ModelError, OSError, SafetensorError):  # not downloaded yet; or opening the model says what is wrong
-        experts = max(1, _number(config, *EXPERTS, default=1))
-        inner = _number(config, "moe_intermediate_size", default=shape.intermediate_size) * experts
-        attention = shape.head_dim * (2 * shape.num_attention_heads + 2 * shape.num_key_value_heads)
-        layers = shape.num_hidden_layers * shape.hidden_size * (attention + 3 * max(inner, shape.intermediate_size))
-        return layers + shape.vocab_size * shape.hidden_size * (1 if shape.tie_word_embeddings else 2)
+        return estimated_weights(shape, settings)

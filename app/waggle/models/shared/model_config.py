@@ -126,22 +126,6 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
         return plain.astype(np.float32)
 
 
-class CountedConfig(ModelConfig, frozen=True, kw_only=True):
-    """A model of another library. `counted` is the number of weights: from the headers of the weight files, or about that before
-    they are downloaded.
-    """
-
-    counted: int
-
-    @property
-    def number_of_weights(self) -> int:
-        return self.counted
-
-    def bytes_per_layer(self, size: int) -> int:
-        """See `ModelConfig`. Libraries keep more than the fast path: norms in fp32, and queries before their rotation."""
-        return size * (14 * self.hidden_size + 3 * self.intermediate_size)
-
-
 def read(folder: Path) -> ModelConfig:
     """Read config.json of a folder. Raises ModelError if it is missing, malformed, or would be computed wrongly."""
     raw = table_of(folder)

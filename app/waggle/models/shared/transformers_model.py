@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 
 from waggle.core.errors import MemoryShort, ModelError
 from waggle.models.shared import weight_files
+from waggle.models.shared.error_text import first_line
 from waggle.models.shared.generic_config import transformers_config
 from waggle.models.shared.model_config import ANOTHER
 from waggle.models.shared.weight_files import STORED, StoredArray, is_bits
@@ -37,7 +38,7 @@ def load(folder: Path, precision: torch.dtype) -> Any:
     except (torch.OutOfMemoryError, MemoryError, MemoryShort, RuntimeError):
         raise
     except Exception as error:  # a stranger's numbers, in any of transformers' models
-        raise ModelError(f"The model in {folder} cannot be opened: {_first_line(error)}.", ANOTHER) from error
+        raise ModelError(f"The model in {folder} cannot be opened: {first_line(error)}.", ANOTHER) from error
     _require_complete(folder, model, report, arrays)
     _require_tied(folder, model, stored)
     return model.eval()
@@ -61,7 +62,7 @@ def require_complete(folder: Path, arrays: Mapping[str, StoredArray]) -> None:
     except RuntimeError as error:  # weights that transformers joins to one, such as experts: some are missing
         raise ModelError(f"The weights of the model in {folder} are not those that its config.json says.", COPY_AGAIN) from error
     except Exception as error:  # a stranger's numbers, in any of transformers' models
-        raise ModelError(f"The model in {folder} cannot be opened: {_first_line(error)}.", ANOTHER) from error
+        raise ModelError(f"The model in {folder} cannot be opened: {first_line(error)}.", ANOTHER) from error
     _require_complete(folder, model, report, arrays)
 
 
@@ -112,7 +113,3 @@ def _require_tied(folder: Path, model: Any, stored: Mapping[str, torch.Tensor]) 
     for name, other in tied.items():  # transformers itself would keep both
         if name in stored and other in stored and not torch.equal(stored[name], stored[other]):
             raise ModelError(f"The model in {folder} cannot be read: its head is not its embedding, as it says.", ANOTHER)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

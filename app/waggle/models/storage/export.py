@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from waggle.core.errors import ExportError
 from waggle.models.shared import generic_config, lora, model_config, weight_files
 from waggle.models.shared.generic_config import GenericConfig
-from waggle.models.shared.mlx_lm_config import MlxLmConfig
+from waggle.models.shared.mlx_lm.config import MlxLmConfig
 from waggle.models.shared.training_mode import ADAPTED
 from waggle.models.storage import adapter_export, gguf_export
 from waggle.models.storage.checkpoint import ADAPTERS, CheckpointState

@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import ExportError
-from waggle.models.shared import lora, mlx_lm_config, mlx_lm_model, weight_files
-from waggle.models.shared.mlx_lm_model import Arrays, Network
+from waggle.models.shared import lora, weight_files
+from waggle.models.shared.mlx_lm import config as mlx_lm_config
+from waggle.models.shared.mlx_lm import model as mlx_lm_model
+from waggle.models.shared.mlx_lm.model import Arrays, Network
 from waggle.models.shared.model_config import HEAD
 from waggle.models.storage.checkpoint import ADAPTERS
 from waggle.rl.random_streams import generator

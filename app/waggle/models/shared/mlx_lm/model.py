@@ -14,21 +14,20 @@ import mlx.core as mx
 import numpy as np
 from mlx.nn.layers.quantized import quantize
 from mlx.utils import tree_flatten
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import (
-    mlx_lm_config,
-    mlx_lm_corrections,
-    mlx_lm_modules,
-    mlx_lm_settings,
-    mlx_lm_weights,
-    weight_files,
-)
-from waggle.models.shared.mlx_lm_config import Quantization
+from waggle.models.shared import weight_files
+from waggle.models.shared.error_text import first_line
+from waggle.models.shared.mlx_arrays import as_mlx
+from waggle.models.shared.mlx_lm import config as mlx_lm_config
+from waggle.models.shared.mlx_lm import corrections as mlx_lm_corrections
+from waggle.models.shared.mlx_lm import modules as mlx_lm_modules
+from waggle.models.shared.mlx_lm import settings as mlx_lm_settings
+from waggle.models.shared.mlx_lm import weights as mlx_lm_weights
+from waggle.models.shared.mlx_lm.config import Quantization
 from waggle.models.shared.model_config import ANOTHER, EMBEDDING, HEAD
-from waggle.models.shared.weight_files import PACKED, STORED, is_bits
+from waggle.models.shared.weight_files import PACKED, STORED
 
 COPY_AGAIN = "Copy or download it again."
 Arrays = dict[str, mx.array]
@@ -63,7 +62,7 @@ def load(folder: Path) -> Network:
         _quantize(module, table, weights)
         in_files = _names_in_files(sanitize, stored)
     except REFUSALS as error:
-        raise ModelError(f"The model in {folder} cannot be opened: {_first_line(error)}.", ANOTHER) from error
+        raise ModelError(f"The model in {folder} cannot be opened: {first_line(error)}.", ANOTHER) from error
     _require_complete(folder, module, weights)
     _require_tied(folder, stored, weights)
     module.eval()
@@ -88,7 +87,7 @@ def build(folder: Path, table: Mapping[str, Any], stored: Mapping[str, Any]) -> 
     except ModelError:
         raise
     except REFUSALS as error:
-        raise ModelError(f"The model in {folder} cannot be opened: {_first_line(error)}.", ANOTHER) from error
+        raise ModelError(f"The model in {folder} cannot be opened: {first_line(error)}.", ANOTHER) from error
 
 
 def stored_arrays(folder: Path) -> Arrays:
@@ -123,11 +122,6 @@ def _names_in_files(sanitize: Callable[[Mapping[str, mx.array]], Arrays], stored
     mx.eval(corners)
     numbers = {name: (int(np.array(first)), int(np.array(last))) for name, (first, last) in corners.items()}
     return {name: names[first] for name, (first, last) in numbers.items() if first == last}
-
-
-def as_mlx(values: NDArray[Any]) -> mx.array:
-    """An array of MLX; bits of bfloat16 become bfloat16."""
-    return mx.array(values).view(mx.bfloat16) if is_bits(values) else mx.array(values)
 
 
 def dequantized(module: Any, weights: Mapping[str, mx.array]) -> Arrays:
@@ -201,7 +195,3 @@ def _require_tied(folder: Path, stored: Mapping[str, mx.array], weights: Mapping
     same = [other for name, other in stored.items() if name != HEAD and other.shape == head.shape]
     if (same or EMBEDDING in stored) and not any(bool(np.array(mx.array_equal(head, other))) for other in same):
         raise ModelError(f"The model in {folder} cannot be read: its head is not its embedding, as it says.", ANOTHER)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -7,7 +7,7 @@ from typing import Any
 import mlx.core as mx
 from mlx.nn.layers.activations import gelu_approx
 
-from waggle.models.shared import mlx_lm_modules
+from waggle.models.shared.mlx_lm import modules as mlx_lm_modules
 
 
 def correct(kind: str, module: Any, settings: Mapping[str, Any]) -> None:

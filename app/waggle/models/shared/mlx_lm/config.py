@@ -12,13 +12,15 @@ import msgspec
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import mlx_lm_modules, mlx_lm_settings, model_config, quantised, weight_files
-from waggle.models.shared.mlx_lm_settings import NotInMlxLmError
-from waggle.models.shared.model_config import ANOTHER, CountedConfig
+from waggle.models.shared import model_config, quantised, weight_files
+from waggle.models.shared.counted_config import CountedConfig, estimated_weights, number
+from waggle.models.shared.mlx_lm import modules as mlx_lm_modules
+from waggle.models.shared.mlx_lm import settings as mlx_lm_settings
+from waggle.models.shared.mlx_lm.settings import NotInMlxLmError
+from waggle.models.shared.model_config import ANOTHER
 
 MOST_OF_A_KIND = 1 << 14  # layers, heads, experts, groups: settings that begin with "num_"
 LARGEST = 1 << 48  # of any number; some models name a context without end
-EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
 GROUPS, BITS = (16, 32, 64, 128), (2, 3, 4, 5, 6, 8)
 PRECISIONS = {"F32": 4, "F16": 2, "BF16": 2, "U32": 4, "U8": 1}
 
@@ -70,26 +72,26 @@ def read(folder: Path) -> MlxLmConfig:
     text = table["text_config"] if isinstance(table.get("text_config"), dict) else table
     numbers = {**table, **text}
     try:
-        heads = _number(numbers, "num_attention_heads", "n_head", "num_heads", "n_heads", default=1)
-        width = _number(numbers, "hidden_size", "n_embd", "d_model", "dim", "model_dim")
-        inner = _number(numbers, "intermediate_size", "n_inner", "block_ff_dim", "ffn_dim", default=4 * width)
+        heads = number(numbers.get, "num_attention_heads", "n_head", "num_heads", "n_heads", default=1)
+        width = number(numbers.get, "hidden_size", "n_embd", "d_model", "dim", "model_dim")
+        inner = number(numbers.get, "intermediate_size", "n_inner", "block_ff_dim", "ffn_dim", default=4 * width)
         fields = {
             "model_type": str(table["model_type"]),
-            "vocab_size": _number(numbers, "vocab_size"),
+            "vocab_size": number(numbers.get, "vocab_size"),
             "hidden_size": width,
-            "intermediate_size": max(inner, _number(numbers, "moe_intermediate_size", default=0)),
-            "num_hidden_layers": _number(numbers, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+            "intermediate_size": max(inner, number(numbers.get, "moe_intermediate_size", default=0)),
+            "num_hidden_layers": number(numbers.get, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
             "num_attention_heads": heads,
-            "num_key_value_heads": _number(numbers, "num_key_value_heads", default=heads),
-            "head_dim": _number(numbers, "head_dim", default=max(1, width // max(1, heads))),
+            "num_key_value_heads": number(numbers.get, "num_key_value_heads", default=heads),
+            "head_dim": number(numbers.get, "head_dim", default=max(1, width // max(1, heads))),
             "tie_word_embeddings": bool(numbers.get("tie_word_embeddings", False)),
             "max_position_embeddings": min(1 << 24, _context(table, numbers)),
             "counted": 1,
         }
         configuration = msgspec.convert(fields, MlxLmConfig)
+        counted, packed = _count(folder, configuration, numbers)
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
-    counted, packed = _count(folder, configuration, numbers)
     if not is_packed(table):
         packed = 0
     return msgspec.structs.replace(
@@ -138,23 +140,10 @@ def _unbounded(value: Any, name: str = "") -> str:
     return ""
 
 
-def _number(table: Mapping[str, Any], *names: str, default: int | None = None) -> int:
-    """The first of these settings that is there; the largest, if there is one for each layer."""
-    for name in names:
-        value: Any = table.get(name)
-        if isinstance(value, list) and value:
-            value = max(value)
-        if value is not None:
-            return int(value)
-    if default is None:
-        raise ValueError(f"{names[0]} is missing")
-    return default
-
-
 def _context(table: Mapping[str, Any], numbers: Mapping[str, Any]) -> int:
     """The longest text; where a module would pass over sliding windows that Waggle does not put in, it ends with the window."""
-    context = _number(
-        numbers, "max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "seq_length", default=2048
+    context = number(
+        numbers.get, "max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "seq_length", default=2048
     )
     window = numbers.get("sliding_window")
     is_heeded = mlx_lm_settings.heeds_windows(str(table["model_type"])) or bool(mlx_lm_settings.windows(numbers))
@@ -166,11 +155,7 @@ def _count(folder: Path, shape: CountedConfig, numbers: Mapping[str, Any]) -> tu
     try:
         arrays = weight_files.arrays_by_name(folder)
     except (ModelError, OSError, SafetensorError):  # not downloaded yet; or opening the model says what is wrong
-        experts = max(1, _number(numbers, *EXPERTS, default=1))
-        inner = _number(numbers, "moe_intermediate_size", default=shape.intermediate_size) * experts
-        attention = shape.head_dim * (2 * shape.num_attention_heads + 2 * shape.num_key_value_heads)
-        layers = shape.num_hidden_layers * shape.hidden_size * (attention + 3 * max(inner, shape.intermediate_size))
-        count = layers + shape.vocab_size * shape.hidden_size * (1 if shape.tie_word_embeddings else 2)
+        count = estimated_weights(shape, numbers.get)
         usual, _ = quantization(numbers)
         return count, int(count * (usual.bits + 32 / usual.group_size) / 8) if usual else 4 * count
     usual, others = quantization(numbers)
