@@ -87,17 +87,17 @@ def open_policy(
     configuration = generic_config.read_any(folder, mlx=device == "mlx" or None)
     tokenizer = load_tokenizer(folder, rows=configuration.vocab_size)  # MLX checks no bounds: larger ids may crash
     policy: TorchPolicy | GenericPolicy | MlxPolicy | MlxLmPolicy
-    if training and training.method == "qlora" and (choice := choose_device(device)).backend == "MLX":
-        memory_fit.require_method(configuration, choice.backend, training.method)
-    if isinstance(configuration, MlxLmConfig) and (choice := choose_device(device)).backend == "MLX":
-        policy = open_mlx_lm(folder, training or TrainingMode(), short)
-    elif isinstance(configuration, GenericConfig | MlxLmConfig) or (training and training.method == "qlora"):
-        choice = choose_torch_device(device, configuration.model_type)
+    training, choice = training or TrainingMode(), choose_device(device)
+    memory_fit.require_method(configuration, choice.backend, training.method)
+    if isinstance(configuration, MlxLmConfig) and choice.backend == "MLX":
+        policy = open_mlx_lm(folder, training, short)
+    elif isinstance(configuration, GenericConfig | MlxLmConfig) or training.method == "qlora":
+        if choice.backend == "MLX":  # which has no module for this model
+            choice = choose_torch_device(device, configuration.model_type)
         memory_fit.require_backend(configuration, choice.backend)
-        policy = open_generic(folder, choice, threads, training or TrainingMode(), short)
+        policy = open_generic(folder, choice, threads, training, short)
     else:
-        choice = choose_device(device)
-        policy = open_fast(folder, choice, threads, training or TrainingMode(), short)
+        policy = open_fast(folder, choice, threads, training, short)
     require_pulse(policy)
     return OpenedPolicy(
         policy=policy, tokenizer=tokenizer, backend=choice.backend, device=choice.device, reason=choice.reason,

@@ -222,8 +222,10 @@ def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: Tra
 
 def _copies_for_decoding(model: ModelConfig, machine: DeviceCapacity, way: TrainingMode) -> bool:
     """Whether the weights are there a second time while answers are written: see models/torch/linear.py."""
-    if isinstance(model, CountedConfig) or way.method == "qlora":
-        return isinstance(model, MlxLmConfig) and not model.packed_bytes
+    if isinstance(model, MlxLmConfig):
+        return not model.packed_bytes
+    if isinstance(model, GenericConfig) or way.method == "qlora":
+        return False
     return machine.device == "cpu" or machine.backend == "MLX" or way.stored_precision != way.precision
 
 
