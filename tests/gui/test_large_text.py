@@ -195,6 +195,11 @@ def short_of_room(within: QWidget) -> list[tuple[str, int, int]]:
     return [(widget.accessibleName(), widget.height(), needed) for widget, needed in high if widget.height() < needed]
 
 
+def has_room(within: QWidget) -> bool:
+    """Whether nothing is cut. To be waited for: what is scrolled out of sight may settle after the picture."""
+    return not short_of_room(within)
+
+
 def overlapping(within: QWidget) -> list[tuple[QWidget, QWidget]]:
     pairs = []
     for parent in (within, *within.findChildren(QWidget)):
@@ -206,7 +211,9 @@ def overlapping(within: QWidget) -> list[tuple[QWidget, QWidget]]:
 
 @pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", [100, 150, 200])
-def test_no_view_of_swarms_is_cut(window_told: TellWindow, story: list[AnyEvent], theme: Theme, percent: int) -> None:
+def test_no_view_of_swarms_is_cut(
+    window_told: TellWindow, story: list[AnyEvent], theme: Theme, percent: int, qtbot: QtBot
+) -> None:
     theme.set_text(percent)
     window: MainWindow = window_told(story, *SMALLEST)
     window.show_page("swarms")
@@ -218,7 +225,7 @@ def test_no_view_of_swarms_is_cut(window_told: TellWindow, story: list[AnyEvent]
         for area in areas:
             inner = area.widget()
             assert max(inner.width(), inner.minimumSizeHint().width()) <= area.viewport().width(), view
-            assert not short_of_room(inner), view
+            qtbot.waitUntil(partial(has_room, inner))
             assert not overlapping(inner), view
         whole = [segments for segments in window.pages.of(SwarmsPage).findChildren(SegmentedControl) if segments.isVisible()]
         assert all(segments.width() >= segments.sizeHint().width() for segments in whole), view
@@ -355,7 +362,7 @@ def test_a_step_says_its_title_whole_or_leaves_it_to_the_tooltip(
 @pytest.mark.parametrize("percent", [100, 150, 200])
 @pytest.mark.parametrize("state", ["used", "results", "downloading", "gated", "none"])
 def test_no_state_of_models_is_cut(
-    window_told: TellWindow, story: list[AnyEvent], theme: Theme, percent: int, state: str
+    window_told: TellWindow, story: list[AnyEvent], theme: Theme, percent: int, state: str, qtbot: QtBot
 ) -> None:
     theme.set_text(percent)
     window: MainWindow = window_told(story, *SMALLEST)
@@ -364,5 +371,5 @@ def test_no_state_of_models_is_cut(
     (area,) = (area for area in window.pages["models"].findChildren(QScrollArea) if area.isVisible())
     inner = area.widget()
     assert max(inner.width(), inner.minimumSizeHint().width()) <= area.viewport().width()
-    assert not short_of_room(inner)
+    qtbot.waitUntil(partial(has_room, inner))
     assert not overlapping(inner)
