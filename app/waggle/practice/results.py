@@ -49,6 +49,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     external_share: tuple[float, ...]  # (R / BIN,) external part of the pull on the weights
     external_age: tuple[float, ...] = ()  # (R / BIN,) rounds since external groups were written; empty: not recorded
     entropy: tuple[float, ...]  # (R / BIN,) nats per token generated
+    length: tuple[float, ...] = ()  # (R / BIN,) tokens per completion; empty: not recorded
     form_paid: tuple[float, ...] = ()  # (R / BIN,) share of own groups that teach only by form pay; empty: not recorded
     measured_at: tuple[int, ...]  # (P,) rounds played before; the first is 0, the last is R
     held_out: tuple[tuple[float, ...], ...]  # (N, P) pass@1 of each node's own policy

@@ -15,6 +15,7 @@ import numpy as np
 
 from waggle.core.errors import LabError
 from waggle.models.backend import open_policy
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.network.exchange.verification import strict_verdict
 from waggle.network.messages.rollout_record import shareable
 from waggle.practice.results import Key, Run
@@ -24,6 +25,7 @@ from waggle.rl.advantage import teaches
 from waggle.rl.update_rules.interface import Rule
 from waggle.sapo import evaluation, first_success, stages
 from waggle.sapo import round as sapo
+from waggle.sapo.prompt_form import PLAIN, PromptForm
 from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at
@@ -32,6 +34,11 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 TICK_SECONDS = 6.0  # of simulated time, so that groups age in the pool as in a real swarm
 SHARE_MEMORY = 0.9  # of the moving mean of how many own groups teach
+
+
+def plain_form(node: stages.Node, rules: stages.RoundSettings) -> PromptForm:
+    """How the starter is asked."""
+    return PLAIN
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,9 @@ class Setup:
     specialties: tuple[tuple[str, ...], ...] = ((),)  # node i asks about specialties[i % len]; empty: all
     updates: tuple[Rule, ...] = ()  # node i learns by updates[i % len]; empty: by the rule of `rules`
     device: str = "cpu"
+    training: tuple[TrainingMode, ...] = (TrainingMode(),)  # node i trains by training[i % len]
+    rate_scales: tuple[float, ...] = (1.0,)  # node i learns at the rate of `rules` times rate_scales[i % len]
+    form: Callable[[stages.Node, stages.RoundSettings], PromptForm] = plain_form  # in which a node's model is asked
 
 
 @dataclass
@@ -98,7 +108,8 @@ class Trial:
 
     def _player(self, i: int) -> _Player:
         setup = self._setup
-        opened = open_policy(setup.folders[i], device=setup.device, threads=1)
+        training = setup.training[i % len(setup.training)]
+        opened = open_policy(setup.folders[i], device=setup.device, threads=1, training=training)
         node = stages.Node(
             policy=opened.policy,
             tokenizer=opened.tokenizer,
@@ -111,7 +122,7 @@ class Trial:
             sharing=setup.sharing(),
             specialties=setup.specialties[i % len(setup.specialties)],
         )
-        return _Player(node, first_success.FirstSuccessTracker())
+        return _Player(replace(node, form=setup.form(node, setup.rules)), first_success.FirstSuccessTracker())
 
     def run(self) -> Iterator[int]:
         """Play all rounds; yields the number of finished ticks after each tick."""
@@ -158,7 +169,9 @@ class Trial:
 
     def _rules_of(self, i: int) -> stages.RoundSettings:
         setup = self._setup
-        return replace(setup.rules, rule=setup.updates[i % len(setup.updates)]) if setup.updates else setup.rules
+        rate = setup.rules.learning_rate * setup.rate_scales[i % len(setup.rate_scales)]
+        rule = setup.updates[i % len(setup.updates)] if setup.updates else setup.rules.rule
+        return replace(setup.rules, rule=rule, learning_rate=rate)
 
     def _shareable_groups(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
         """The groups as they may travel; those that had to be changed are judged again, as a reader would."""

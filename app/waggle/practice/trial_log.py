@@ -28,6 +28,7 @@ class TrialLog:
         self._share = np.full((count, rounds), MISSING)
         self._age = np.zeros((rounds, 2))  # (sum over others' groups that were trained on, their number)
         self._entropy = np.full((count, rounds), MISSING)
+        self._tokens = np.zeros((rounds, 2))  # (generated, completions)
         self._form_paid = np.full((count, rounds), MISSING)
         self._measured_at: list[int] = []
         self._scores: list[Sequence[Score]] = []
@@ -47,6 +48,7 @@ class TrialLog:
         self._share[member, tick] = learned.external_share
         self._age[tick] += (sum(ages), len(ages))
         self._entropy[member, tick] = judged.entropy
+        self._tokens[tick] += (judged.tokens, len(rewards))
         self._form_paid[member, tick] = np.mean(
             [teaches(group.lesson_rewards) and not teaches(group.rewards) for group in judged.groups]
         )
@@ -94,6 +96,7 @@ class TrialLog:
             external_share=_round_all(_fill_gaps(_bin_means(_mean(self._share, 0)))),
             external_age=_round_all(_fill_gaps(_ratio(self._age))),
             entropy=_round_all(_fill_gaps(_bin_means(_mean(self._entropy, 0)))),
+            length=_round_all(_fill_gaps(_ratio(self._tokens))),
             form_paid=_round_all(_fill_gaps(_bin_means(_mean(self._form_paid, 0)))),
             measured_at=tuple(self._measured_at),
             held_out=tuple(

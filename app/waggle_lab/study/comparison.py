@@ -18,6 +18,15 @@ EVEN = "4/4"  # the best mixture in the paper
 DEFAULT = "default"  # the configuration of the app
 CONFIGURATIONS = (ALONE, FILTERED, "6/2", EVEN, "2/6", DEFAULT)
 FLOORED = f"8/0:plain:grpo:crumbs={CRUMB_SPAN}"  # alone, with the default's crumb span: the remaining difference is sharing
+OPTION_LABELS = {  # in the order in which a label has them
+    "crumbs": "crumbs {}",
+    "questions": "{} drawn",
+    "form": "{} for the form",
+    "updates": "{} steps a round",
+    "prompt": "asked by {}",
+    "temperature": "temperature {}",
+    "rate": "rate {}",
+}
 BASELINES = (ALONE, FILTERED, FLOORED, EVEN)  # what the default is compared with
 
 
@@ -137,9 +146,8 @@ def configuration_label(configuration: str) -> str:
     """4/4:adaptive:grpo:crumbs=0.2:questions=8 as "4/4 adaptive, crumbs 0.2, 8 drawn", without the usual parts."""
     ratio, *parts = configuration.split(":")
     words = [part for part in parts if "=" not in part and part not in ("plain", "grpo")]
-    extras = [part.replace("=", " ") for part in parts if part.startswith("crumbs=")]
-    extras += [f"{part.removeprefix('questions=')} drawn" for part in parts if part.startswith("questions=")]
-    extras += [f"{part.removeprefix('form=')} for the form" for part in parts if part.startswith("form=")]
+    options = dict(part.split("=") for part in parts if "=" in part)
+    extras = [text.format(options[name]) for name, text in OPTION_LABELS.items() if name in options]
     return ", ".join([" ".join([ratio, *words]), *extras])
 
 

@@ -5,16 +5,19 @@ that no reported run uses, before the first reported run.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
 from waggle.core.errors import LabError
+from waggle.models.shared.training_mode import Method
 from waggle.practice.results import Book, Key, Run
 from waggle.practice.simulated_swarm import Weather
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.update_rules import rule
 from waggle.rl.update_rules.interface import Rule
+from waggle.sapo.prompt_form import FORMS
 from waggle.sapo.sharing import strategy
 from waggle.sapo.stages import BOUNDED, UNBOUNDED, Bounds, RoundSettings
 from waggle_lab.study.comparison import ALONE, CONFIGURATIONS, DEFAULT, FILTERED, FLOORED, arms, best_rate
@@ -29,11 +32,26 @@ BOUNDS_OF_DEFAULTS = {  # the default, and the default without some of its bound
     "default-without-balance": Bounds(one_sided=False),
 }
 MAX_GROUPS = 64  # in a training set
-CONFIGURATION_PATTERN = re.compile(
-    r"^(\d+)/(\d+)(?::([a-z_]\w*))?(?::([a-z_]\w*(?:\+[a-z_]\w*)*))?(?::crumbs=(\d+(?:\.\d+)?))?(?::questions=(\d+))?$"
-)
-FORM_PAY_OPTION = re.compile(r":form=(0\.\d+)$")
-UPDATES_OPTION = re.compile(r":updates=([2-4])$")
+CONFIGURATION_PATTERN = re.compile(r"^(\d+)/(\d+)(?::([a-z_]\w*))?(?::([a-z_]\w*(?:\+[a-z_]\w*)*))?$")
+
+
+class Option(NamedTuple):
+    """What `:NAME=VALUE` behind a configuration's name sets: a field of `Configuration`."""
+
+    field: str
+    pattern: str  # of the value
+    read: Callable[[str], Any]
+
+
+NAME_OPTIONS = {
+    "crumbs": Option("crumb_span", r"\d+(\.\d+)?", float),
+    "questions": Option("questions", r"[1-9]\d?", int),
+    "form": Option("form_pay", r"0\.\d+", float),
+    "updates": Option("updates", r"[2-4]", int),
+    "prompt": Option("prompt_form", "|".join(FORMS), str),
+    "temperature": Option("temperature", r"[0-2]\.\d+", float),
+    "rate": Option("learning_rate", r"\d(\.\d+)?e-\d", float),
+}
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +68,9 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     bounds: Bounds = UNBOUNDED  # as in the paper: peers are trusted
     form_pay: float = 0.0  # 0 as in the paper: only right answers are paid
     updates: int = 1  # optimizer steps a round
+    prompt_form: str = ""  # how models of one's own are asked; empty: as the app would
+    temperature: float = 1.0  # of a node's own groups
+    learning_rate: float = 0.0  # 0: one of the study's
 
     @property
     def update_rules(self) -> tuple[Rule, ...]:
@@ -67,51 +88,58 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
             bounds=self.bounds,
             form_pay=self.form_pay,
             updates=self.updates,
+            temperature=self.temperature,
         )
 
 
 def configuration(name: str) -> Configuration:
-    """Read a name: a key of BOUNDS_OF_DEFAULTS, `8/0-filtered`, or I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N].
+    """Read a name: a key of BOUNDS_OF_DEFAULTS, `8/0-filtered`, or I/J[:strategy[:rule[+rule]]]; behind it, NAME_OPTIONS.
 
-    For example 4/4:gated:dapo, or 4/4:gated:grpo+ppo, where every second node uses PPO. Behind any of them, `:form=X` pays X for
-    an answer in its tags (see `JudgedGroup.form_pay`), and `:updates=N` takes N optimizer steps a round. Raises LabError or
-    SettingsError.
+    For example 4/4:gated:dapo, or 4/4:gated:grpo+ppo:crumbs=0.2, where every second node uses PPO. `:form=X` pays X for an answer
+    in its tags (see `JudgedGroup.form_pay`), `:updates=N` takes N optimizer steps a round. Raises LabError or SettingsError.
     """
-    if option := UPDATES_OPTION.search(name):
-        one_step = configuration(name[: option.start()])
-        if one_step.updates > 1:
-            raise LabError(f"{name} says twice how many steps a round has.", "Leave one :updates= out.")
-        return msgspec.structs.replace(one_step, name=name, updates=int(option[1]))
-    if option := FORM_PAY_OPTION.search(name):
-        unpaid = configuration(name[: option.start()])
-        if unpaid.form_pay:
-            raise LabError(f"{name} pays twice for the form.", "Leave one :form= out.")
-        return msgspec.structs.replace(unpaid, name=name, form_pay=float(option[1]))
-    if name in BOUNDS_OF_DEFAULTS:
+    base, *options = re.split(r":(?=\w+=)", name)
+    changes: dict[str, Any] = {}
+    for text in options:
+        key, _, value = text.partition("=")
+        option = NAME_OPTIONS.get(key)
+        if option is None or not re.fullmatch(option.pattern, value):
+            raise _no_configuration(name)
+        if option.field in changes:
+            raise LabError(f"{name} says {key} twice.", "Leave one of them out.")
+        changes[option.field] = option.read(value)
+    if not 1 <= changes.get("questions", 1) <= MAX_GROUPS:
+        raise _no_configuration(name)
+    return msgspec.structs.replace(_without_options(base, name), name=name, **changes)
+
+
+def _without_options(base: str, name: str) -> Configuration:
+    if base in BOUNDS_OF_DEFAULTS:
         defaults = RoundSettings()
         return Configuration(
             name=name, local=defaults.local, external=defaults.external, questions=defaults.questions, strategy="adaptive",
-            rule=defaults.rule.name, crumb_span=defaults.crumb_span, bounds=BOUNDS_OF_DEFAULTS[name],
+            rule=defaults.rule.name, crumb_span=defaults.crumb_span, bounds=BOUNDS_OF_DEFAULTS[base],
         )  # fmt: skip
-    if name == FILTERED:
+    if base == FILTERED:
         return Configuration(
             name=name, local=8, external=0, questions=8, most_questions=24, strategy="filtered", crumb_span=CRUMB_SPAN
         )
-    match = CONFIGURATION_PATTERN.match(name)
-    questions = int(match[6] or match[1]) if match else 0
-    if not match or int(match[1]) < 1 or int(match[1]) + int(match[2]) > MAX_GROUPS or not 1 <= questions <= MAX_GROUPS:
-        raise LabError(
-            f"{name} is not a configuration.", "For example: 8/0, 4/4, 4/4:gated, 4/4:gated:dapo:crumbs=0.2:questions=8, default."
-        )
-    local, external = int(match[1]), int(match[2])
+    match = CONFIGURATION_PATTERN.match(base)
+    if not match or int(match[1]) < 1 or int(match[1]) + int(match[2]) > MAX_GROUPS:
+        raise _no_configuration(name)
     return Configuration(
         name=name,
-        local=local,
-        external=external,
-        questions=questions,
+        local=int(match[1]),
+        external=int(match[2]),
+        questions=int(match[1]),
         strategy=strategy(match[3] or "plain").name,
         rule="+".join(rule(name).name for name in (match[4] or "grpo").split("+")),
-        crumb_span=float(match[5] or 0.0),
+    )
+
+
+def _no_configuration(name: str) -> LabError:
+    return LabError(
+        f"{name} is not a configuration.", "For example: 8/0, 4/4, 4/4:gated, 4/4:gated:dapo:crumbs=0.2:questions=8, default."
     )
 
 
@@ -123,6 +151,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     seeds: Mapping[str, tuple[int, ...]]
     models: str = ""  # the setting of `setting_models` that has the models; empty: this setting
     folders: tuple[str, ...] = ()  # use these model folders instead: node i starts from folders[i % len(folders)]
+    methods: tuple[Method, ...] = ("full",)  # node i trains by methods[i % len(methods)]
     specialties_per_node: int = msgspec.field(default=0, name="asked")  # how many a node asks about; 0: all of the charter's
 
 
@@ -139,6 +168,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     held_out: int = 16  # questions of each specialty, for every point of a held-out curve
     final_held_out: int = 32  # questions of each specialty, for the score at the end
     measure_every: int = 25  # rounds
+    device: str = "cpu"
 
     @property
     def configurations(self) -> dict[str, Configuration]:
@@ -154,7 +184,9 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 yield from unfinished
                 if unfinished:
                     continue
-                rate = best_rate(arms([book[key] for key in sweep])) if sweep else self.rates[0]
+                rate = (
+                    best_rate(arms([book[key] for key in sweep])) if sweep else configuration(name).learning_rate or self.rates[0]
+                )
                 yield from (key for seed in seeds if (key := self._key(part, name, seed, rate)) not in book)
 
     def total(self) -> int:
@@ -169,7 +201,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return sum(key.rounds for key in sweep) + sum(key.rounds for key in reported if key not in swept)
 
     def _sweep(self, part: Part, name: str) -> list[Key]:
-        if len(self.rates) == 1:
+        if len(self.rates) == 1 or configuration(name).learning_rate:
             return []
         return [
             Key(setting=part.setting, configuration=name, seed=SWEEP_SEED, learning_rate=rate, rounds=SWEEP_ROUNDS, split="dev")

@@ -24,6 +24,7 @@ from waggle.core import paths
 from waggle.core.errors import LabError
 from waggle.models import memory_fit
 from waggle.models.shared import model_config
+from waggle.models.shared.training_mode import OPTIMIZERS, Method
 from waggle.models.storage.checkpoint import base_of
 from waggle.network.exchange.pool import CAPACITY
 from waggle.practice.results import Book, Key, Run
@@ -31,10 +32,12 @@ from waggle.practice.simulated_swarm import Weather
 from waggle.sapo.stages import RoundSettings
 from waggle_lab.starter_model.setting_models import SETTINGS
 from waggle_lab.study import plan, report
+from waggle_lab.study.comparison import CONFIGURATIONS
 from waggle_lab.study.plan import Study
 from waggle_lab.study.worker import charter_of, play, prepare, start_worker
 
 Number = TypeVar("Number", int, float)
+CONFIGURATIONS_BY_DEFAULT = "8/0,4/4,default"
 PRESETS = {"paper": plan.paper, "options": plan.options}
 # By default glibc returns large blocks to the system at once and maps them again in small pages: a fifth of a small model's time.
 ALLOCATOR_SETTINGS = {
@@ -52,8 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settings", default="sparse", help="sparse, identical, diversified, heterogeneous; several with commas")
     parser.add_argument(
         "--configurations",
-        default="8/0,4/4,default",
-        help="default, 8/0-filtered, I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N]; behind each, [:form=X][:updates=N]",
+        default=CONFIGURATIONS_BY_DEFAULT,
+        help="default, 8/0-filtered or I/J[:strategy[:rule[+rule]]]; behind each, options: "
+        + ", ".join(f":{name}=" for name in plan.NAME_OPTIONS),
     )
     parser.add_argument("--strategy", default="", help="sharing strategy of every I/J that names none")
     parser.add_argument("--rounds", type=int, default=200, help="rounds of each run")
@@ -61,12 +65,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rates",
         default="",
-        help="learning rates (default: the app's rate for the models); with several, each configuration gets its best",
+        help="learning rates of the first model; those of others are in proportion (default: the app's). With several, each "
+        "configuration gets its best",
     )
     parser.add_argument("--nodes", type=int, default=8, help="in each swarm")
     parser.add_argument("--asked", type=int, default=0, help="how many specialties each node asks about (default: all)")
     parser.add_argument("--charter", default="", help="a charter file")
-    parser.add_argument("--starters", default="", help="model folders instead of a setting's; several with commas")
+    parser.add_argument(
+        "--starters",
+        default="",
+        help="model folders instead of a setting's, each with =METHOD behind it or not; several with commas",
+    )
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where models compute (default: %(default)s)")
+    parser.add_argument("--measure-every", type=int, default=25, help="rounds between held-out scores (default: %(default)s)")
     parser.add_argument(
         "--longest", type=int, default=RoundSettings().max_new, help="maximum tokens of a completion (default: %(default)s)"
     )
@@ -140,6 +151,8 @@ def study_of(arguments: argparse.Namespace) -> Study:
     """The study that the arguments describe; raises LabError."""
     if arguments.jobs < 1:
         raise LabError("A study needs at least one job.")
+    if arguments.paper and arguments.starters:
+        arguments = _paper_with_models(arguments)
     for name, make_study in PRESETS.items():
         if getattr(arguments, name):
             _refuse_others(arguments, name)
@@ -148,10 +161,7 @@ def study_of(arguments: argparse.Namespace) -> Study:
     seed_numbers = tuple(dict.fromkeys(_numbers("--seeds", arguments.seeds, int)))
     seeds = dict.fromkeys(names, seed_numbers)
     _refuse_duplicates(seeds)
-    folders = tuple(folder for folder in arguments.starters.split(",") if folder)
-    for folder in folders:
-        if not (Path(os.path.expanduser(folder)) / "config.json").is_file():
-            raise LabError(f"There is no model in {folder}.", "--starters takes transformers folders.")
+    folders, methods = _starters(arguments.starters)
     settings = ["own"] if folders else list(dict.fromkeys(arguments.settings.split(",")))
     if unknown := set(settings) - {"own", *SETTINGS}:
         raise LabError(f"There is no setting {unknown.pop()}.", f"Choose from {', '.join(SETTINGS)}.")
@@ -160,13 +170,18 @@ def study_of(arguments: argparse.Namespace) -> Study:
     specialties = len(charter_of(arguments.charter).specialties)
     if not 0 <= arguments.asked <= specialties:
         raise LabError(f"A node cannot ask about {arguments.asked} specialties.", f"The charter has {specialties}.")
-    rates = _numbers("--rates", arguments.rates or repr(_default_rate(folders)), float)
+    rates = _numbers("--rates", arguments.rates or repr(_default_rate(folders, methods)), float)
     if not all(0 < rate <= 1e-1 for rate in rates):
         raise LabError(f"--rates {arguments.rates} are not learning rates.", "For example: --rates 2.5e-4,5e-4,1e-3")
     return Study(
         parts=tuple(
             plan.Part(
-                setting=setting, rounds=arguments.rounds, seeds=seeds, folders=folders, specialties_per_node=arguments.asked
+                setting=setting,
+                rounds=arguments.rounds,
+                seeds=seeds,
+                folders=folders,
+                methods=methods,
+                specialties_per_node=arguments.asked,
             )
             for setting in settings
         ),
@@ -175,6 +190,8 @@ def study_of(arguments: argparse.Namespace) -> Study:
         nodes=arguments.nodes,
         charter=arguments.charter,
         longest=arguments.longest,
+        device=arguments.device,
+        measure_every=arguments.measure_every,
         weather=Weather(
             delay=arguments.delay,
             loss=arguments.loss,
@@ -194,17 +211,44 @@ def _numbers(option: str, text: str, kind: Callable[[str], Number]) -> tuple[Num
 
 def _with_strategy(name: str, strategy: str) -> str:
     """Add the strategy to an I/J that names none; I/0 shares nothing, so it stays as it is."""
-    match = plan.CONFIGURATION_PATTERN.match(plan.FORM_PAY_OPTION.sub("", name))
-    if not strategy or not match or match[3] or not int(match[2]):
+    ratio = name.split(":")[0]
+    match = plan.CONFIGURATION_PATTERN.match(ratio)
+    names_one = name.removeprefix(ratio).startswith(":") and "=" not in name.split(":")[1]
+    if not strategy or not match or not int(match[2]) or names_one:
         return name
-    ratio = f"{match[1]}/{match[2]}"
     return f"{ratio}:{strategy}{name.removeprefix(ratio)}"
 
 
-def _default_rate(folders: Sequence[str]) -> float:
-    """The app's learning rate for the largest of these models, or for the starter."""
-    models = [model_config.read(Path(os.path.expanduser(folder))) for folder in folders]
-    return min((memory_fit.rate_for(model, "full") for model in models), default=RoundSettings().learning_rate)
+def _paper_with_models(arguments: argparse.Namespace) -> argparse.Namespace:
+    """`--paper --starters FOLDER`: the paper's configurations, and everything else as the options say."""
+    if arguments.configurations != CONFIGURATIONS_BY_DEFAULT:
+        raise LabError("--paper and --configurations do not go together.", "--paper decides which configurations are played.")
+    changed = argparse.Namespace(**vars(arguments))
+    changed.paper, changed.configurations = False, ",".join(CONFIGURATIONS)
+    return changed
+
+
+def _starters(text: str) -> tuple[tuple[str, ...], tuple[Method, ...]]:
+    """The folders of `--starters`, and how each model is trained; raises LabError."""
+    folders: list[str] = []
+    methods: list[Method] = []
+    for word in filter(None, text.split(",")):
+        folder, _, name = word.partition("=")
+        method = next((method for method in OPTIMIZERS if method == (name or "full")), None)
+        if method is None:
+            raise LabError(f"A model cannot be trained by {name}.", f"Choose from {', '.join(OPTIMIZERS)}.")
+        if not (Path(os.path.expanduser(folder)) / "config.json").is_file():
+            raise LabError(f"There is no model in {folder}.", "--starters takes transformers folders.")
+        folders.append(folder)
+        methods.append(method)
+    return tuple(folders), tuple(methods) or ("full",)
+
+
+def _default_rate(folders: Sequence[str], methods: Sequence[Method]) -> float:
+    """The app's learning rate for the first of these models, to which the others' are relative; without models, the starter's."""
+    if not folders:
+        return RoundSettings().learning_rate
+    return memory_fit.rate_for(model_config.read(Path(os.path.expanduser(folders[0]))), methods[0])
 
 
 def _refuse_duplicates(names: Iterable[str]) -> None:

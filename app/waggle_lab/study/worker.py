@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,16 @@ import torch
 
 from waggle.core import paths
 from waggle.core.errors import LabError
+from waggle.engine.runtime.form_choice import QUESTIONS as FORM_QUESTIONS
+from waggle.models import memory_fit
 from waggle.models.shared import model_config
+from waggle.models.shared.training_mode import Precision, TrainingMode
 from waggle.practice.results import Key, Run
 from waggle.practice.trial import Setup, Trial
+from waggle.sapo.form_trial import best_form, try_forms
+from waggle.sapo.prompt_form import FORMS, PLAIN, PromptForm
 from waggle.sapo.sharing import strategy
+from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.charter import read as read_charter
 from waggle.tasks.piece_store import PieceStore
@@ -31,8 +37,11 @@ from waggle_lab.study import plan
 from waggle_lab.study.plan import Part, Study
 
 PROGRESS_EVERY = 5  # rounds
+STARTER = "starter"
+PRECISIONS: dict[str, Precision] = {"cuda": "bfloat16"}  # as the app chooses there; elsewhere runs repeat to the bit in float32
 
 _ticks: Any = None
+_tried_forms: dict[str, PromptForm] = {}  # by model
 
 
 class PreparedStudy(msgspec.Struct, frozen=True):
@@ -94,10 +103,13 @@ def _setup(study: Study, part: Part, key: Key, folders: tuple[str, ...], charter
     specialties_by_node = [
         tuple(datasets[(i + offset) % len(datasets)] for offset in range(part.specialties_per_node)) for i in range(study.nodes)
     ]
+    methods = [part.methods[i % len(part.methods)] for i in range(study.nodes)]
     model_names = tuple(
-        "starter" if folder == str(paths.starter()) else setting_models.model_name(Path(folder)) for folder in folders
+        STARTER if folder == str(paths.starter()) else setting_models.model_name(Path(folder)) for folder in folders
     )
-    context = min(model_config.read(Path(folder)).max_position_embeddings for folder in folders)
+    models = [model_config.read(Path(folder)) for folder in folders]
+    app_rates = [memory_fit.rate_for(model, method) for model, method in zip(models, methods, strict=True)]
+    context = min(model.max_position_embeddings for model in models)
     rules = replace(configuration.rules(key.learning_rate), max_new=study.longest, context=context)
     return Setup(
         folders=tuple(map(Path, folders)),
@@ -112,7 +124,24 @@ def _setup(study: Study, part: Part, key: Key, folders: tuple[str, ...], charter
         weather=study.weather,
         specialties=tuple(specialties_by_node) if part.specialties_per_node else ((),),
         updates=configuration.update_rules,
+        device=study.device,
+        training=tuple(TrainingMode(method, precision=PRECISIONS.get(study.device, "float32")) for method in methods),
+        rate_scales=tuple(rate / app_rates[0] for rate in app_rates),
+        form=partial(_form, study, part, configuration.prompt_form),
     )
+
+
+def _form(study: Study, part: Part, name: str, node: Node, rules: RoundSettings) -> PromptForm:
+    """How a node's model is asked: a starter or a model of a setting plainly, others as `name` says or the app would choose."""
+    if node.model == STARTER or not part.folders:
+        return PLAIN
+    possible = {form.name: form for form in FORMS.values() if not form.chat or node.tokenizer.has_chat_template}
+    if name in possible:
+        return possible[name]
+    if node.model not in _tried_forms:
+        questions = _reserved(study.charter, "dev", max(1, FORM_QUESTIONS // len(node.charter.specialties)))
+        _tried_forms[node.model] = best_form(try_forms(node, rules, questions))
+    return _tried_forms[node.model]
 
 
 @cache

@@ -76,6 +76,10 @@ def test_strategy_rule_and_crumbs_may_be_named():
         "4/4:updates=1",
         "4/4:updates=5",
         "4/4:updates=2:updates=2",
+        "4/4:prompt=magic",
+        "4/4:temperature=3.5",
+        "4/4:rate=fast",
+        "4/4:magic=1",
     ],
 )
 def test_what_is_no_configuration_is_refused_with_a_sentence(wrong):
@@ -94,6 +98,27 @@ def test_any_configuration_may_take_several_steps_a_round():
     assert several.rules(1e-4).updates == 4
     assert configuration("default").rules(1e-4).updates == 1
     assert configuration("default").rules(1e-4).form_pay == 0.0
+
+
+def test_any_configuration_may_say_how_models_are_asked_and_how_fast_they_learn():
+    changed = configuration("default:prompt=chat_example:temperature=0.7:rate=3e-5")
+    assert (changed.prompt_form, changed.temperature, changed.learning_rate) == ("chat_example", 0.7, 3e-5)
+    assert changed.rules(3e-5).temperature == 0.7
+    assert configuration("default").prompt_form == "", "as the app would choose"
+
+
+def test_the_order_of_the_options_does_not_matter():
+    names = ("4/4:gated:form=0.25:updates=2:crumbs=0.2", "4/4:gated:crumbs=0.2:updates=2:form=0.25")
+    first, second = ({**dataclasses.asdict(configuration(name).rules(1e-4))} for name in names)
+    assert first == second
+
+
+def test_a_configuration_with_a_rate_of_its_own_is_played_at_it_and_not_swept(tmp_path):
+    parts = (Part(setting="sparse", rounds=200, seeds={"8/0:rate=3e-5": (1,), "8/0": (1,)}),)
+    missing = list(Study(parts=parts).missing(Book(tmp_path / "runs.jsonl", Run)))
+    own = [(key.seed, key.learning_rate, key.rounds) for key in missing if key.configuration == "8/0:rate=3e-5"]
+    assert own == [(1, 3e-5, 200)]
+    assert {key.seed for key in missing if key.configuration == "8/0"} == {plan.SWEEP_SEED}
 
 
 def test_a_strategy_may_have_digits_in_its_name(monkeypatch):

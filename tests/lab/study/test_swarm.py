@@ -1,5 +1,6 @@
 """Test `waggle-lab swarm` as a person runs it: a small study, really interrupted, continued, reported."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -15,11 +16,13 @@ import pytest
 from practice.test_results import run
 from waggle.core import paths
 from waggle.core.errors import LabError, SettingsError
-from waggle.practice.results import Book, Run
+from waggle.practice.results import Book, Key, Run
+from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks import charter as charters
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.benchmark import cells
 from waggle_lab.study import worker
+from waggle_lab.study.comparison import CONFIGURATIONS
 from waggle_lab.study.swarm import _public_options, open_book, study_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -239,14 +242,58 @@ def test_a_strategy_named_once_holds_for_every_ratio_that_names_none():
     assert {configuration.strategy for configuration in more.values()} == {"gated"}
 
 
-def test_models_of_ones_own_learn_as_fast_as_the_app_would_let_the_largest(tmp_path):
+def test_models_of_ones_own_learn_as_fast_as_the_app_would_let_the_first(tmp_path):
     large = tmp_path / "large"
     large.mkdir()
     large.joinpath("config.json").write_text((cells.folder_of(cells.HALF) / "config.json").read_text())
-    (rate,) = parsed("--starters", f"{paths.starter()},{large}").rates
-    assert rate == pytest.approx(1e-6, rel=0.05)
+    assert parsed("--starters", f"{large},{paths.starter()}").rates == (pytest.approx(1e-6, rel=0.05),)
+    assert parsed("--starters", f"{large}=lora").rates == (pytest.approx(2e-5, rel=0.05),)
     assert parsed("--starters", str(paths.starter()), "--rates", "3e-4").rates == (3e-4,)
     assert parsed().rates == (5e-4,)
+
+
+def test_the_papers_table_is_played_with_models_of_ones_own():
+    study = parsed("--paper", "--starters", f"{paths.starter()}=lora,{paths.starter()}", "--rounds", "100", "--nodes", "4")
+    (part,) = study.parts
+    assert tuple(part.seeds) == CONFIGURATIONS
+    assert (part.setting, part.rounds, study.nodes, part.methods) == ("own", 100, 4, ("lora", "full"))
+    with pytest.raises(LabError, match="do not go together"):
+        parsed("--paper", "--starters", str(paths.starter()), "--configurations", "8/0")
+
+
+def test_each_model_learns_by_its_own_method_and_at_a_rate_in_proportion(tmp_path):
+    study = parsed("--starters", f"{paths.starter()}=lora,{paths.starter()}", "--nodes", "2", "--rates", "1e-4")
+    (part,) = study.parts
+    key = Key(setting="own", configuration="8/0", seed=1, learning_rate=1e-4, rounds=1, split="dev")
+    setup = worker._setup(study, part, key, part.folders, worker.charter_of(""))
+    assert [training.method for training in setup.training] == ["lora", "full"]
+    assert setup.rate_scales == (1.0, 1.0), "the starter learns at the same rate with adapters"
+
+
+def test_a_chat_model_is_asked_as_the_configuration_says_and_the_starter_plainly(verifier):
+    study = parsed("--starters", str(paths.starter()))
+    (part,) = study.parts
+
+    class Chats:
+        has_chat_template = True
+
+    class Plain:
+        has_chat_template = False
+
+    chats = Node(
+        policy=None,
+        tokenizer=Chats(),
+        swarm=None,
+        verifier=verifier,
+        charter=charters.first_swarm(),
+        origin=b"",
+        seed=1,
+        model="m",
+    )
+    assert worker._form(study, part, "chat_example", chats, RoundSettings()).name == "chat_example"
+    plain = dataclasses.replace(chats, tokenizer=Plain())
+    assert worker._form(study, part, "example", plain, RoundSettings()).name == "example"
+    assert worker._form(study, part, "chat", dataclasses.replace(plain, model="starter"), RoundSettings()).name == "plain"
 
 
 def test_a_charter_or_a_model_that_was_changed_makes_another_study(tmp_path):
