@@ -248,7 +248,7 @@ def test_a_filtered_control_asks_for_more_while_few_groups_teach(setup, verifier
     assert set(run.completions) == {3 * 12 * 4}, "the starter is hardly ever right: three times the questions"
 
 
-@pytest.mark.parametrize("name", ["own_probability", "capability", "replay", "filtered"])
+@pytest.mark.parametrize("name", ["own_probability", "capability", "replay", "filtered", "success_gated"])
 def test_strategies_play_from_the_first_round_on_when_there_is_nothing_from_others_yet(setup, verifier, name):
     run, _ = played(replace(setup, sharing=strategy(name).make), verifier, rounds=4)
     assert len(run.reward) == 4
