@@ -53,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--configurations",
         default="8/0,4/4,default",
-        help="default, 8/0-filtered, I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N]; behind each, [:form=X][:updates=N]",
+        help="default, 8/0-filtered, published, I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N]; "
+        "behind each, [:form=X][:updates=N]",
     )
     parser.add_argument("--strategy", default="", help="sharing strategy of every I/J that names none")
     parser.add_argument("--rounds", type=int, default=200, help="rounds of each run")
@@ -144,7 +145,7 @@ def study_of(arguments: argparse.Namespace) -> Study:
         if getattr(arguments, name):
             _refuse_others(arguments, name)
             return make_study()
-    names = [_with_strategy(name, arguments.strategy) for name in arguments.configurations.split(",")]
+    names = [_with_strategy(name, arguments.strategy) for name in plan.names_in(arguments.configurations)]
     seed_numbers = tuple(dict.fromkeys(_numbers("--seeds", arguments.seeds, int)))
     seeds = dict.fromkeys(names, seed_numbers)
     _refuse_duplicates(seeds)
