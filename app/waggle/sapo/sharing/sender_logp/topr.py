@@ -3,8 +3,8 @@
     A'_i = A_i                                            where A_i >= 0
     A'_i = A_i min(1, pi_own(y_i) / pi_sender(y_i))       where A_i < 0
 with the probabilities of the whole completion y_i, at each of its tokens: the paper's tapered gradient with the range [0, 1] for
-failures (section 3). Its reward, which may have a baseline, is the advantage here. So a failure that this policy has stopped
-writing is pushed down no further, and a success is learned however unlikely it is.
+failures (equations 7 and 8). Its reward, which may have a baseline, is the advantage here. So a failure that this policy has
+stopped writing is pushed down no further, and a success is learned however unlikely it is.
 
 Different here: the weight is set once, before the first step of a round, where the paper takes it again at each step, and the
 update rule's clip acts in further steps, where the paper has none. Without the sender's log-prob the weight is 1, and the
