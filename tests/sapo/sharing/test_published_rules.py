@@ -225,8 +225,8 @@ def test_success_gated_takes_only_groups_of_levels_in_which_the_node_has_no_succ
     pool += [judged(mixed, number=20, dataset="never asked"), judged((0.5, WRONG, WRONG), number=21)]
     training = instance.choose(offer(mine, pool, external=3))
     assert len(training.external) == 3
-    taken = instance.choose(offer(mine, pool, external=10)).external
-    assert {group.group.id.number for group in taken} == {0, 2, 4, 6, 20}
+    external = instance.choose(offer(mine, pool, external=10)).external
+    assert {group.group.id.number for group in external} == {0, 2, 4, 6, 20}
     assert len(instance.choose(offer(mine, pool[1:8:2])).local) == 7, "own groups take the places that closed gates leave"
 
 
