@@ -25,7 +25,7 @@ from waggle.sapo.interfaces import Policy, Tokenizer
 from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.sharing import strategy
 from waggle.sapo.sharing.gated import Gated
-from waggle.sapo.sharing.interface import Candidates, TrainingSet
+from waggle.sapo.sharing.interface import Candidates, PeerGroup, TrainingSet
 from waggle.sapo.sharing.plain import Plain
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import EPOCH_SECONDS, Question, QuestionId, QuestionKey, epoch_at, split_of
@@ -248,10 +248,38 @@ def test_a_filtered_control_asks_for_more_while_few_groups_teach(setup, verifier
     assert set(run.completions) == {3 * 12 * 4}, "the starter is hardly ever right: three times the questions"
 
 
-@pytest.mark.parametrize("name", ["own_probability", "capability", "replay", "filtered"])
+@pytest.mark.parametrize("name", ["own_probability", "capability", "replay", "filtered", "success_gated"])
 def test_strategies_play_from_the_first_round_on_when_there_is_nothing_from_others_yet(setup, verifier, name):
     run, _ = played(replace(setup, sharing=strategy(name).make), verifier, rounds=4)
     assert len(run.reward) == 4
+
+
+class Watched:
+    """A strategy that notes the peers' groups that it weighs."""
+
+    def __init__(self, name: str, peers: list[PeerGroup]) -> None:
+        self._strategy, self._peers = strategy(name).make(), peers
+
+    def temper(self, peer: PeerGroup) -> Floats:
+        self._peers.append(peer)
+        return self._strategy.temper(peer)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._strategy, name)
+
+
+@pytest.mark.parametrize("name", ["f_tis", "off_policy_mask", "topr", "luffy"])
+def test_published_rules_get_the_log_probs_that_they_need_and_learn_in_several_steps(setup, verifier, name):
+    peers = list[PeerGroup]()
+    rules = replace(RULES, updates=2)
+    trial = teaching(replace(setup, rules=rules, sharing=lambda: Watched(name, peers)), verifier, rounds=4)
+    list(trial.run())
+    assert max(trial.result(0.0, "here").external_share) > 0
+    assert all(peer.logp is not None for peer in peers)
+    assert all(completion.logp is not None for peer in peers for completion in peer.group.group.completions)
+    ratios = np.concatenate([peer.log_ratios for peer in peers])
+    assert ratios.any(), "no two nodes are equal after their first steps"
+    assert np.isfinite(ratios).all()
 
 
 def test_a_rule_with_a_critic_plays_too(setup, verifier):

@@ -258,6 +258,29 @@ CONTENDERS = (
 )
 
 
+# Published rules for learning from others' rollouts beside our own, and the node alone with as many and with twice the questions.
+# `--configurations published` stands for these.
+PUBLISHED = "published"
+PUBLISHED_RULES = (
+    *("8/0:plain:grpo:crumbs=0.2", "8/0:filtered:grpo:crumbs=0.2:questions=16"),
+    *(f"4/4:{name}:grpo{CRUMB_FLOOR_AND_SURPLUS}" for name in ("plain", "gated", "adaptive", "own_probability", "replay")),
+    *(f"4/4:{name}:grpo{CRUMB_FLOOR_AND_SURPLUS}" for name in ("luffy", "success_gated")),
+    *(
+        f"4/4:{name}:grpo{CRUMB_FLOOR_AND_SURPLUS}"
+        for name in ("truncated_importance", "capability", "f_tis", "off_policy_mask", "topr")
+    ),
+)
+
+
+def names_in(listed: str) -> list[str]:
+    """The names between commas. `published` stands for all of PUBLISHED_RULES, and `published:updates=4` for them with it."""
+    names = list[str]()
+    for name in listed.split(","):
+        word, colon, options = name.partition(":")
+        names += [f"{rule}{colon}{options}" for rule in PUBLISHED_RULES] if word == PUBLISHED else [name]
+    return names
+
+
 def options() -> Study:
     """The study that chooses the defaults: every strategy and update rule, on dev questions and unreported seeds."""
     sparse, dense = dict.fromkeys(OPTIONS, (101, 102)), dict.fromkeys(CONTENDERS, (101,))

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--configurations",
         default=CONFIGURATIONS_BY_DEFAULT,
-        help="default, 8/0-filtered or I/J[:strategy[:rule[+rule]]]; behind each, options: "
+        help="default, 8/0-filtered, published or I/J[:strategy[:rule[+rule]]]; behind each, options: "
         + ", ".join(f":{name}=" for name in plan.NAME_OPTIONS),
     )
     parser.add_argument("--strategy", default="", help="sharing strategy of every I/J that names none")
@@ -157,7 +157,7 @@ def study_of(arguments: argparse.Namespace) -> Study:
         if getattr(arguments, name):
             _refuse_others(arguments, name)
             return make_study()
-    names = [_with_strategy(name, arguments.strategy) for name in arguments.configurations.split(",")]
+    names = [_with_strategy(name, arguments.strategy) for name in plan.names_in(arguments.configurations)]
     seed_numbers = tuple(dict.fromkeys(_numbers("--seeds", arguments.seeds, int)))
     seeds = dict.fromkeys(names, seed_numbers)
     _refuse_duplicates(seeds)

@@ -21,7 +21,7 @@ from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks import charter as charters
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.benchmark import cells
-from waggle_lab.study import worker
+from waggle_lab.study import plan, worker
 from waggle_lab.study.comparison import CONFIGURATIONS
 from waggle_lab.study.swarm import _public_options, open_book, study_of
 
@@ -240,6 +240,18 @@ def test_a_strategy_named_once_holds_for_every_ratio_that_names_none():
     more = parsed("--configurations", "4/4:crumbs=0.2,4/4:questions=8", "--strategy", "gated").configurations
     assert list(more) == ["4/4:gated:crumbs=0.2", "4/4:gated:questions=8"]
     assert {configuration.strategy for configuration in more.values()} == {"gated"}
+
+
+def test_one_word_stands_for_every_published_rule_and_the_controls():
+    study = parsed("--configurations", "default,published,published:updates=4")
+    rules = study.configurations
+    assert len(rules) == 1 + 2 * len(plan.PUBLISHED_RULES)
+    published = [rules[name] for name in plan.PUBLISHED_RULES]
+    assert {each.strategy for each in published} >= {"capability", "f_tis", "success_gated", "off_policy_mask", "topr", "luffy"}
+    assert {each.crumb_span for each in published} == {0.2}
+    assert {each.questions for each in published if each.external} == {8}, "as many questions as the lone control"
+    assert [(each.questions, each.local, each.external) for each in published[:2]] == [(8, 8, 0), (16, 8, 0)]
+    assert {rules[f"{name}:updates=4"].updates for name in plan.PUBLISHED_RULES} == {4}
 
 
 def test_models_of_ones_own_learn_as_fast_as_the_app_would_let_the_first(tmp_path):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from waggle.rl.advantage import teaches
 from waggle.rl.batch import Floats
@@ -49,6 +50,15 @@ class PeerGroup:
     advantage: Floats  # (N,) by the update rule
     logp: Floats | None  # (N,) under the node's own policy, if the strategy needs it
 
+    @property
+    def log_ratios(self) -> NDArray[np.float64]:
+        """(G,) nats: the log-prob of each whole completion here minus that at its sender; 0 where one of them is unknown."""
+        theirs = [completion.logp for completion in self.group.group.completions]
+        if self.logp is None:
+            return np.zeros(len(theirs))
+        own = [float(part.sum()) for part in np.split(self.logp, np.cumsum(self.lengths)[:-1])]
+        return np.array([0.0 if b is None else a - b for a, b in zip(own, theirs, strict=True)])
+
 
 class SharingStrategy(Protocol):
     """One strategy. Each node has an instance of its own, so it may have a memory.
@@ -67,7 +77,12 @@ class SharingStrategy(Protocol):
         ...
 
     def temper(self, peer: PeerGroup) -> Floats:
-        """The advantages (N,) that are trained on instead of `peer.advantage`."""
+        """The advantages (N,) that are trained on instead of `peer.advantage`.
+
+        A published rule that changes the loss of a token returns the advantage that has the same gradient: -d(loss) / d(log pi).
+        That is exact in the first step of a round. In further steps (`learning.updates`) it stays what it was before the first,
+        and the update rule's ratio and clip act on top of it.
+        """
         ...
 
 

@@ -71,6 +71,8 @@ STRATEGY_NAMES = {
     "guard": later("Collapse guard"),
     "own_probability": later("By own probability"),
     "filtered": later("Useful groups"),
+    "luffy": later("Unlikely words count more"),
+    "success_gated": later("Where own answers fail"),
 }
 
 

@@ -3,9 +3,9 @@
 With omega = own capability / the peer's (within .1 and 10) and s = (pi_own / pi_peer)^(1 / length), tokens of completion i get
     A_i * s^(1 + alpha) / omega  where 1 - delta <= s <= 1, else 0;   A_i = (r_i - omega * mean r) / std r
 Equations 5, 6 and 56 to 59; where the baseline is above 1, the own capability replaces it, as in the authors' code. Different
-here: local groups have the update rule's advantage and clip, because nodes draw different questions; the clip does not tighten,
-because a round is one step; no KL. Capability is the mean reward of the last groups *that teach*, as judged here: a pool holds
-no others. Lengths are in own tokens. Without the sender's log-prob s is 1.
+here: local groups have the update rule's advantage and clip, because nodes draw different questions; the clip does not tighten
+from step to step, because weights are set once a round; no KL. Capability is the mean reward of the last groups *that teach*, as
+judged here: a pool holds no others. Lengths are in own tokens. Without the sender's log-prob s is 1.
 """
 
 from collections import defaultdict, deque
@@ -54,12 +54,7 @@ class Capability(Plain):
 
 def closeness(peer: PeerGroup) -> Floats:
     """s of each completion, (G,); 0 where the clip cuts it."""
-    own = [0.0] * len(peer.lengths) if peer.logp is None else np.add.reduceat(peer.logp, np.cumsum([0, *peer.lengths[:-1]]))
-    theirs = [
-        logp if completion.logp is None else completion.logp
-        for completion, logp in zip(peer.group.group.completions, own, strict=True)
-    ]
-    s = np.exp(np.clip((np.asarray(own) - theirs) / peer.lengths, -FURTHEST, FURTHEST))
+    s = np.exp(np.clip(peer.log_ratios / peer.lengths, -FURTHEST, FURTHEST))
     return np.where((s >= 1 - DELTA - EDGE) & (s <= 1 + EDGE), s, 0.0).astype(np.float32)
 
 

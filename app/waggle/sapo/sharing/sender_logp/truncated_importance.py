@@ -18,12 +18,7 @@ class TruncatedImportance(Plain):
     needs_logp = True
 
     def temper(self, peer: PeerGroup) -> Floats:
-        if peer.logp is None:
-            return peer.advantage
-        own = [float(part.sum()) for part in np.split(peer.logp, np.cumsum(peer.lengths)[:-1])]
-        theirs = [completion.logp for completion in peer.group.group.completions]
-        ratios = [1.0 if b is None else float(np.exp(min(0.0, a - b))) for a, b in zip(own, theirs, strict=True)]
-        return peer.advantage * per_token(ratios, peer.lengths)
+        return peer.advantage * per_token(np.exp(np.minimum(0.0, peer.log_ratios)), peer.lengths)
 
 
 def make() -> SharingStrategy:
