@@ -258,8 +258,8 @@ def test_models_of_ones_own_learn_as_fast_as_the_app_would_let_the_first(tmp_pat
     large = tmp_path / "large"
     large.mkdir()
     large.joinpath("config.json").write_text((cells.folder_of(cells.HALF) / "config.json").read_text())
-    assert parsed("--starters", f"{large},{paths.starter()}").rates == (pytest.approx(1e-6, rel=0.05),)
-    assert parsed("--starters", f"{large}=lora").rates == (pytest.approx(2e-5, rel=0.05),)
+    assert parsed("--starters", f"{large},{paths.starter()}").rates == (pytest.approx(3.5e-6, rel=0.05),)
+    assert parsed("--starters", f"{large}=lora").rates == (pytest.approx(7e-5, rel=0.05),)
     assert parsed("--starters", str(paths.starter()), "--rates", "3e-4").rates == (3e-4,)
     assert parsed().rates == (5e-4,)
 
