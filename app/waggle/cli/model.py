@@ -126,16 +126,19 @@ def _require_possible(model: ModelSettings) -> None:
     if model.name:
         model_source.is_here(model.name)
     else:
-        model_source.folder_of(model)
+        model_source.require_here(model)
 
 
 def _under_way(state: State, model: ModelSettings) -> ModelChoice | None:
-    return state.choice if state.choice is not None and state.choice.name == model.name else None
+    choice = state.choice
+    return choice if choice is not None and (choice.name, choice.folder) == (model.name, model.folder) else None
 
 
 def _progress(choice: ModelChoice) -> str:
     if choice.stage == "checking":
         return "Checking it."
+    if choice.stage == "converting":
+        return f"Converting: {100 * choice.done // max(1, choice.total)}%"
     return f"Downloading: {100 * choice.done // choice.total}%" if choice.total else "Asking the hub."
 
 
