@@ -54,7 +54,8 @@ def of_kind(architecture: str, kind: str, folder: Path, fields: Mapping[str, Any
     for name, weight in model.named_parameters():
         names = (name, name.removeprefix(f"{model.base_model_prefix}."), name.replace("linear_attn.dt_bias", "linear_attn.dt_proj.bias"))
         label = next(label for each in names if (label := labels.get_name(each, (".weight", ".bias"))))
-        writer.add_tensor(label, _numbers(label, tuple(weight.shape), noise))
+        is_turned = architecture == "gpt2" and label.endswith(".weight") and weight.ndim == 2 and label.startswith("blk.")
+        writer.add_tensor(label, _numbers(label, tuple(weight.T.shape if is_turned else weight.shape), noise))
     return _write(writer, path)
 
 
@@ -85,6 +86,15 @@ def _write(writer: GGUFWriter, path: Path) -> Path:
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def of_transformers(path: Path, *, rounded: bool = False) -> Any:
+    """transformers' own reading of a file, in float32; with its weights `rounded` to bfloat16, as Waggle converts blocks."""
+    model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
+    with torch.no_grad():
+        for weight in model.parameters() if rounded else ():
+            weight.copy_(weight.bfloat16().float())
+    return model
 
 
 def logprobs(model: Any) -> torch.Tensor:

@@ -20,7 +20,7 @@ KINDS = {
     "lfm2": "lfm2", "qwen35": "qwen3_5_text",
 }  # fmt: skip
 ROPE_FACTORS = "rope_freqs.weight"  # of Llama 3: by how much each frequency is divided
-LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192.0}  # of all its versions
+LLAMA3: Mapping[str, Any] = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}  # of all its versions
 SPLIT = "split.count"
 PASSED_OVER = frozenset(
     ("vocab_size", "tensor_data_layout", "context_length", "block_count", "rope.scaling.original_context_length",
@@ -149,7 +149,7 @@ class _RecordedFields(dict[str, Any]):
 def _scaled_rope(header: Header, table: dict[str, Any], factors: np.ndarray[Any, Any]) -> dict[str, Any]:
     """Llama 3's settings that give these factors. Raises UnreadableError if none do."""
     theta = float(table.pop("rope_theta", 10_000.0))
-    scaled = LLAMA3 | {"rope_type": "llama3", "rope_theta": theta, "factor": round(float(factors.max()), 3)}
+    scaled = {**LLAMA3, "rope_type": "llama3", "rope_theta": theta, "factor": round(float(factors.max()), 3)}
     width = 2 * factors.size
     plain = np.asarray(1.0 / theta ** (np.arange(0, width, 2, dtype=np.float32) / np.float32(width)), np.float32)
     expected = plain / scale_llama3(RopeConfig(**scaled), plain)

@@ -142,7 +142,7 @@ def read(path: Path, weight: Weight) -> Iterator[NDArray[Any]]:
         return
     whole = np.concatenate(list(_rows(path, weight.source))).reshape(weight.source.shape)
     transformed = weight.transform(whole)
-    if transformed.size != math.prod(weight.shape):
+    if transformed.shape != weight.shape:
         raise UnreadableError(f"it has a tensor {weight.source.name[:80]} of a shape that does not fit the others")
     yield from np.array_split(_rounded(transformed, weight.precision).reshape(-1), -(-transformed.size // PIECE))
 

@@ -15,6 +15,11 @@ AS_GPT2 = ("gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4")  # te
 DIGITS_FIRST = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")  # the same, after each digit
 WHOLE_WORDS = ("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "tekken")  # need no merges
 STOPS = ("eos", "eot", "eom")  # ends of a text, a turn and a message
+# A file names fewer stop tokens than models have; programs to chat in know these by their text, too.
+STOPS_BY_TEXT = frozenset(
+    ("<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<turn|>", "<|endoftext|>", "<|end_of_text|>", "<|eom_id|>", "<EOT>",
+     "_<EOT>", "<end_of_utterance>")
+)  # fmt: skip
 NAMED = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
 
 
@@ -27,17 +32,14 @@ def files(header: Header) -> dict[str, str]:
     template = header.fields.get("tokenizer.chat_template")
     if isinstance(template, str) and template:
         settings["chat_template"] = template
-    stops = sorted({id_ for name in STOPS if (id_ := _id(header, name, words)) is not None}, key=_first_of(header))
+    stops = {id_ for name in STOPS if (id_ := _id(header, name, words)) is not None}
+    stops |= {id_ for id_, kind in enumerate(kinds) if kind == CONTROL and words[id_] in STOPS_BY_TEXT}
+    ordered = sorted(stops, key=lambda id_: (id_ != header.fields.get("tokenizer.ggml.eos_token_id"), id_))
     return {
         "tokenizer.json": _tokenizer(header, words, kinds),
         "tokenizer_config.json": json.dumps(settings),
-        "generation_config.json": json.dumps({"eos_token_id": stops} if stops else {}),
+        "generation_config.json": json.dumps({"eos_token_id": ordered} if stops else {}),
     }
-
-
-def _first_of(header: Header) -> Any:
-    """The end of a text comes first of all stop tokens."""
-    return lambda id_: (id_ != header.fields.get("tokenizer.ggml.eos_token_id"), id_)
 
 
 def _field(header: Header, name: str) -> list[Any]:
@@ -68,7 +70,7 @@ def _byte_level(header: Header, words: list[str], kinds: list[int]) -> dict[str,
         raise UnreadableError("it has damaged merges")
     special = {id_: kind == CONTROL for id_, kind in enumerate(kinds) if kind in (CONTROL, USER_DEFINED)}
     added = [_added(id_, words[id_], is_special=special[id_]) for id_ in special]
-    unused = {id_ for id_, kind in enumerate(kinds) if kind == UNUSED} | special.keys()
+    unused = {id_ for id_, kind in enumerate(kinds) if kind == UNUSED}
     return {
         "version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "normalizer": None,
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": _splitter(header)},
