@@ -15,6 +15,7 @@ from waggle.core.settings import ModelSettings
 from waggle.engine.control import server
 from waggle.engine.runtime import model_fit, model_offers, model_source
 from waggle.engine.services.model_list import list_models
+from waggle.engine.system.opening_note import OpeningNote
 from waggle.models.storage import hub_search
 from waggle.protocol import commands
 from waggle.protocol.events_models import ModelChoice, ModelDetails, ModelOffer
@@ -96,6 +97,7 @@ def _first(chosen: settings.Settings) -> int:
 def _choose(home: paths.Home, model: ModelSettings) -> int:
     if not server.is_running(home):
         _require_possible(model)
+        OpeningNote(home).forget_failure()
         settings.change(home.settings, {"model.name": model.name or None, "model.folder": model.folder or None})
         return _print(f"The next engine trains {model.name or model.folder or 'the starter'}.")
     ctl.ask(home, commands.ChooseModel(id=commands.new_id(), name=model.name, folder=model.folder))
