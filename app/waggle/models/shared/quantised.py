@@ -18,24 +18,22 @@ CARD_BYTES, TEXT_BYTES, FIELDS = 1 << 16, 1 << 12, 200  # the most that are read
 HUB = "https://huggingface.co/"
 GGUF_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # bytes of a number by its type
 GGUF_TEXT = 8
-PACKAGES = {"gptq": ("GPTQ", "gptqmodel"), "awq": ("AWQ", "gptqmodel")}  # that transformers opens these with
+NEED_PACKAGE = {"gptq": "GPTQ", "awq": "AWQ"}  # transformers opens both with the package gptqmodel
 DESCRIBED = ("general.base_model.0.repo_url", "general.source.huggingface.repository", "general.repo_url", "general.source.url")
 
 
 def require_plain(folder: Path, table: dict[str, Any]) -> None:
     """Raise ModelError if config.json, whose content is `table`, is of a quantised model."""
-    if table.get("quantization_config") or table.get("quantization"):
-        raise ModelError(_refusal(table), advice(made_from(folder, table)))
-
-
-def _refusal(table: dict[str, Any]) -> str:
-    """Why a quantised model is refused. `table` is the content of a stranger's config.json."""
+    if not (table.get("quantization_config") or table.get("quantization")):
+        return
     settings = table.get("quantization_config")
     method = settings.get("quant_method") if isinstance(settings, dict) else None
-    package = PACKAGES.get(method) if isinstance(method, str) else None
-    if package is None:
-        return "Waggle does not train quantised models."
-    return f"This model was quantised with {package[0]}. Opening it needs the package {package[1]}, which Waggle does not include."
+    if isinstance(method, str) and method in NEED_PACKAGE:
+        raise ModelError(
+            f"This model was quantised with {NEED_PACKAGE[method]}. Opening it needs gptqmodel, which Waggle does not include.",
+            advice(made_from(folder, table)),
+        )
+    raise ModelError("Waggle does not train quantised models.", advice(made_from(folder, table)))
 
 
 def refuse_gguf(path: Path, why: str) -> ModelError:
