@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM
 from models.tiny_kinds import make_kind
 
 WORDS = 97  # of the tiny kinds
+TYPES = {str: GGUFValueType.STRING, int: GGUFValueType.UINT32, bool: GGUFValueType.BOOL, float: GGUFValueType.FLOAT32}
 
 
 def quantised(source: Path, path: Path, kind: str, **changed: Any) -> Path:
@@ -25,7 +26,7 @@ def quantised(source: Path, path: Path, kind: str, **changed: Any) -> Path:
         if value is not None and not name.startswith("GGUF.") and name != "general.architecture":
             writer.add_key_value(name, value, field.types[0], field.types[-1] if len(field.types) > 1 else None)
     for name, value in changed.items():
-        writer.add_key_value(name, value, {str: GGUFValueType.STRING, int: GGUFValueType.UINT32}.get(type(value), GGUFValueType.FLOAT32))
+        writer.add_key_value(name, value, TYPES[type(value)])
     to = GGMLQuantizationType[kind]
     for tensor in reader.tensors:
         numbers = tensor.data.astype(np.float32).reshape(tuple(reversed(tensor.shape.tolist())))
@@ -45,14 +46,17 @@ def of_kind(architecture: str, kind: str, folder: Path, fields: Mapping[str, Any
     path = folder / f"{architecture}.gguf"
     writer = GGUFWriter(path, architecture)
     for name, value in fields.items():
-        kind_of = {str: GGUFValueType.STRING, int: GGUFValueType.UINT32, bool: GGUFValueType.BOOL, float: GGUFValueType.FLOAT32}
         if isinstance(value, list):
             writer.add_array(f"{architecture}.{name}", value)
         else:
-            writer.add_key_value(f"{architecture}.{name}", value, kind_of[type(value)])
+            writer.add_key_value(f"{architecture}.{name}", value, TYPES[type(value)])
     add_letters(writer)
     for name, weight in model.named_parameters():
-        names = (name, name.removeprefix(f"{model.base_model_prefix}."), name.replace("linear_attn.dt_bias", "linear_attn.dt_proj.bias"))
+        names = (
+            name,
+            name.removeprefix(f"{model.base_model_prefix}."),
+            name.replace("linear_attn.dt_bias", "linear_attn.dt_proj.bias"),
+        )
         label = next(label for each in names if (label := labels.get_name(each, (".weight", ".bias"))))
         is_turned = architecture == "gpt2" and label.endswith(".weight") and weight.ndim == 2 and label.startswith("blk.")
         writer.add_tensor(label, _numbers(label, tuple(weight.T.shape if is_turned else weight.shape), noise))

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _folder_of(model: str | None) -> Iterator[Path]:
-    """The folder of a model on this computer. Of a model of the hub or a GGUF file, one for a moment without the weights' content."""
+    """The folder of a model on this computer. One of the hub or of a GGUF file is there for a moment, without its weights."""
     named = model_of(model) if model else ModelSettings()
     if not named.name and (file := model_source.unconverted(named)) is not None:
         with tempfile.TemporaryDirectory(prefix="waggle-fit-") as scratch:

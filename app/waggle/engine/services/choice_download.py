@@ -82,10 +82,11 @@ class ChoiceDownload:
             self._taker = asyncio.get_running_loop().create_future()
 
     def begin(self, model: ModelSettings, commit: str) -> None:
-        """Download a model of the hub, of this `commit` if it is not empty, or convert a GGUF file; what is under way is stopped."""
+        """Download a model of the hub (of this `commit` if it is not empty) or convert a GGUF file. Another choice ends."""
         if self._pending is not None and self._pending.model == model:
-            words = "downloaded" if model.name else "converted"
-            raise EngineError(f"This model is being {words} already.")
+            raise EngineError(
+                "This model is being downloaded already." if model.name else "This model is being converted already."
+            )
         self.cancel()
         self._pending = _Pending(model)
         self._publish(self._pending, _choice(model, _stage_of(model)))

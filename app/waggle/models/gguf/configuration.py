@@ -20,7 +20,8 @@ KINDS = {
     "lfm2": "lfm2", "qwen35": "qwen3_5_text",
 }  # fmt: skip
 ROPE_FACTORS = "rope_freqs.weight"  # of Llama 3: by how much each frequency is divided
-LLAMA3: Mapping[str, Any] = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}  # of all its versions
+# Of all versions of Llama 3.
+LLAMA3: Mapping[str, Any] = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 SPLIT = "split.count"
 PASSED_OVER = frozenset(
     ("vocab_size", "tensor_data_layout", "context_length", "block_count", "rope.scaling.original_context_length",
@@ -104,8 +105,8 @@ def _table(header: Header) -> tuple[dict[str, Any], set[str]]:
     names = tuple(header.tensors)
     if header.architecture in GGUF_CONFIG_ARCHS:  # these functions take the length of a vocabulary for the list of its words
         counted = {name: len(value) if _is_words(value) else value for name, value in header.fields.items()}
-        seen = _RecordedFields(counted)
-        return get_gguf_config(seen, names), {name.removeprefix(own) for name in seen.read}
+        fields = _RecordedFields(counted)
+        return get_gguf_config(fields, names), {name.removeprefix(own) for name in fields.read}
     mapping = GGUF_CONFIG_MAPPING[header.architecture]
     read = {new: header.fields[own + old] for old, new in mapping.items() if new and own + old in header.fields}
     read["tie_word_embeddings"] = "output.weight" not in header.tensors

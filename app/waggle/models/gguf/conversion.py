@@ -42,7 +42,7 @@ def is_gguf(path: Path) -> bool:
 
 
 def file_in(folder: Path) -> Path | None:
-    """The GGUF file of a folder that has no model in another form; None if there is none. Raises ModelError if there are several."""
+    """The GGUF file of a folder that has no model in another form, if there is one. Raises ModelError if there are several."""
     if not folder.is_dir() or (folder / "config.json").exists():
         return None
     files = sorted(path for path in folder.iterdir() if is_gguf(path) and not path.name.lower().startswith(BESIDE))
@@ -206,5 +206,3 @@ def _nonsense(path: Path) -> ModelError:
 
 def _interrupted(path: Path, why: str) -> ModelError:
     return ModelError(f"{path.name} cannot be converted now: {why}.", "Try again later.")
-
-

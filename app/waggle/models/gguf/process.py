@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -36,9 +37,10 @@ class _Conversion:
     def __init__(self) -> None:
         self._path = Path()
         self._weights: dict[str, Weight] = {}
-        self._name, self._pieces = "", iter(())  # of the weight that is being sent
+        self._name = ""  # of the weight that is being sent, and its pieces
+        self._pieces: Iterator[bytes] = iter(())
 
-    def open(self, path: Path) -> tuple[Header, object]:
+    def open(self, path: Path) -> tuple[Header, Any]:
         """Read the header with bounded memory, then import libraries and give up everything but reading."""
         self._path = path
         hardening.limit_growth(GROWTH_BYTES)

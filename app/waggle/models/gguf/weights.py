@@ -90,7 +90,9 @@ def _by_processor(architecture: str, tensors: list[Tensor], config: Any, model: 
 
         def transform(numbers: NDArray[np.float32], label: str = tensor.name) -> NDArray[Any]:
             direct: dict[str, Any] = {}  # some processors put their result there
-            result = processor.process(weights=numbers, name=label, tensor_key_mapping=names, parsed_parameters={"tensors": direct})
+            result = processor.process(
+                weights=numbers, name=label, tensor_key_mapping=names, parsed_parameters={"tensors": direct}
+            )
             return np.asarray(next(iter(direct.values())).numpy() if direct else result.weights)
 
         yield tensor, names.get(tensor.name, ""), transform
@@ -109,9 +111,7 @@ def _labels(architecture: str, layers: int, model: Any) -> dict[str, str]:
     return names
 
 
-def _by_operations(
-    architecture: str, tensors: list[Tensor], config: Any, _model: Any
-) -> Iterator[tuple[Tensor, str, Transform]]:
+def _by_operations(architecture: str, tensors: list[Tensor], config: Any, _model: Any) -> Iterator[tuple[Tensor, str, Transform]]:
     import torch
     from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
     from transformers.integrations.gguf import get_gguf_conversion_mapping
@@ -125,9 +125,11 @@ def _by_operations(
         if name.startswith(SKIPPED):
             continue
 
-        def transform(numbers: NDArray[np.float32], name: str = name, rule: Any = by_pattern.get(pattern)) -> NDArray[Any]:
+        operations = by_pattern[pattern].operations if pattern in by_pattern else ()
+
+        def transform(numbers: NDArray[np.float32], name: str = name, operations: Any = operations) -> NDArray[Any]:
             value = torch.from_numpy(numbers)
-            for operation in rule.operations if rule else ():
+            for operation in operations:
                 (value,) = operation.convert({name: value}, [name], [name]).values()
             return np.asarray(value.numpy())
 

@@ -13,7 +13,8 @@ from waggle.models.gguf.header import Header, UnreadableError
 CONTROL, USER_DEFINED, UNUSED = 3, 4, 5  # kinds of tokens
 AS_GPT2 = ("gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4")  # texts are split as GPT-2 does
 DIGITS_FIRST = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")  # the same, after each digit
-WHOLE_WORDS = ("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "tekken")  # need no merges
+# Words of the vocabulary need no merges.
+WHOLE_WORDS = ("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "tekken")
 STOPS = ("eos", "eot", "eom")  # ends of a text, a turn and a message
 # A file names fewer stop tokens than models have; programs to chat in know these by their text, too.
 STOPS_BY_TEXT = frozenset(
@@ -111,8 +112,8 @@ def _of_transformers(header: Header) -> str:
 
     names = GGUF_TOKENIZER_MAPPING["tokenizer"]
     table = {new: header.fields[f"tokenizer.{old}"] for old, new in names.items() if f"tokenizer.{old}" in header.fields}
-    if table.get("tokenizer_type") not in ("llama",):
-        raise UnreadableError(f"it has a tokenizer of type {str(table.get('tokenizer_type'))[:40]}, which Waggle does not convert")
+    if (kind := table.get("tokenizer_type")) != "llama":
+        raise UnreadableError(f"it has a tokenizer of type {str(kind)[:40]}, which Waggle does not convert")
     tokenizer, _ = convert_gguf_tokenizer(header.architecture, table)
     return str(tokenizer.to_str())
 
