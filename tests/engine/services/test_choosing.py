@@ -90,7 +90,7 @@ class Engine:
 
     async def until(self, fits: Callable[[ModelChoice], bool]) -> ModelChoice:
         """The first event that fits, published from the beginning on."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 self.news.clear()
                 for event in self.published:
