@@ -6,7 +6,7 @@ import sys
 from waggle.cli.main import main
 from waggle.core import cuda_download
 
-INSPECTION = ["inspect-model"]  # see paths.module_command
+INSPECTION, GGUF = ["inspect-model"], ["read-gguf"]  # see paths.module_command
 
 if __name__ == "__main__":
     multiprocessing.freeze_support()
@@ -14,5 +14,9 @@ if __name__ == "__main__":
         from waggle.models.inspection.process import main as inspect
 
         sys.exit(inspect())
+    if sys.argv[1:] == GGUF:
+        from waggle.models.gguf.process import main as read_gguf
+
+        sys.exit(read_gguf())
     cuda_download.use()
     sys.exit(main())

@@ -93,7 +93,7 @@ def test_what_is_here_and_cannot_be_opened_does_not_fit(tmp_path, folder, capsys
     (tmp_path / "bees.gguf").write_bytes(b"GGUF")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     for model, says in (
-        (tmp_path / "bees.gguf", "is a GGUF file"),
+        (tmp_path / "bees.gguf", "bees.gguf cannot be opened: it is incomplete."),
         (folder, "as pickles"),
         (tmp_path / "none", "There is no model in"),
     ):

@@ -105,7 +105,7 @@ def test_without_an_engine_the_choice_is_for_the_next_one(tmp_path, capsys, monk
         (("search",), "needs words behind it"),
         (("list", "more"), "needs nothing behind it"),
         (("choose", "/nowhere"), "There is no model in /nowhere"),
-        (("choose", "x.gguf"), "is a GGUF file"),
+        (("choose", "x.gguf"), "x.gguf cannot be read: No such file"),
         (("cancel",), "No engine"),
     ],
 )

@@ -61,6 +61,7 @@ def test_an_installed_app_has_an_executable_for_each_process(monkeypatch):
         os.path.join("opt", "waggle-console.exe"),
         "inspect-model",
     ]
+    assert paths.module_command("waggle.models.gguf.process") == [os.path.join("opt", "waggle-console.exe"), "read-gguf"]
     assert paths.module_command("waggle.tasks.sandbox.verifier_process") == [os.path.join("opt", "waggle-verifier.exe")]
     assert paths.module_command("waggle.tasks.sandbox.template_process") == [
         os.path.join("opt", "waggle-verifier.exe"),

@@ -63,7 +63,7 @@ REFUSED = [
     ("https://huggingface.co/spaces/Qwen/Chat", "not of a model"),
     ("https://huggingface.co/../..", "not of a model"),
     (f"https://huggingface.co/{QWEN}/tree/refs%2Fpr%2F3", "proposed change"),
-    ("https://huggingface.co/bartowski/Qwen-GGUF/blob/main/qwen-q4.gguf", "qwen-q4.gguf is a GGUF file"),
+    ("https://huggingface.co/bartowski/Qwen-GGUF/blob/main/qwen-q4.gguf", "does not download the GGUF file qwen-q4.gguf"),
 ]
 
 

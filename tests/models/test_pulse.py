@@ -12,6 +12,7 @@ from waggle.core import paths
 from waggle.core.errors import ModelError
 from waggle.models.backend import open_policy
 from waggle.models.shared import weight_files
+from waggle.models.shared.finite_rows import EXPONENTS, require_finite
 from waggle.models.shared.pulse import has_pulse
 from waggle.models.shared.training_mode import TrainingMode
 
@@ -91,3 +92,18 @@ class Measured:
 def test_a_single_log_prob_that_is_no_number_is_enough(bad, place):
     assert has_pulse(Measured(None, place))
     assert not has_pulse(Measured(bad, place))
+
+
+@pytest.mark.parametrize("precision", ["F32", "BF16", "F16"])
+def test_a_row_of_an_embedding_that_no_log_prob_shows_is_found(tmp_path, precision):
+    folder = make_kind("llama", tmp_path, vocab_size=97)
+    arrays = {name: weight_files.round_to(array, precision, np.random.default_rng(0)) for name, array in
+              weight_files.load(folder / "model.safetensors").items()}  # fmt: skip
+    assert "lm_head.weight" in arrays, "a head of its own"
+    weight_files.save(arrays, folder / "model.safetensors")
+    require_finite(folder, 97)
+    bits = arrays[EMBEDDING].view(f"u{arrays[EMBEDDING].itemsize}")
+    bits[-1, 0] = EXPONENTS[precision] + 1  # NaN
+    weight_files.save(arrays, folder / "model.safetensors")
+    with pytest.raises(ModelError, match="words that are no numbers"):
+        require_finite(folder, 97)

@@ -12,6 +12,7 @@ from waggle.cli.options import add_home, add_settings
 from waggle.core import hub_token, paths, settings
 from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import model_fit, model_source
+from waggle.models.gguf import conversion
 from waggle.models.inspection import inspector
 from waggle.models.shared import generic_config
 from waggle.models.storage import hub_download
@@ -41,8 +42,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _folder_of(model: str | None) -> Iterator[Path]:
-    """The folder of a model on this computer, or one for a moment of a model of the hub, without the content of its weights."""
+    """The folder of a model on this computer. One of the hub or of a GGUF file is there for a moment, without its weights."""
     named = model_of(model) if model else ModelSettings()
+    if not named.name and (file := model_source.unconverted(named)) is not None:
+        with tempfile.TemporaryDirectory(prefix="waggle-fit-") as scratch:
+            conversion.write_headers(file, Path(scratch))
+            yield Path(scratch)
+        return
     if not named.name:
         yield model_source.folder_of(named)
         return

@@ -15,6 +15,7 @@ from waggle.core.settings import ModelSettings
 from waggle.engine.control import server
 from waggle.engine.runtime import model_fit, model_offers, model_source
 from waggle.engine.services.model_list import list_models
+from waggle.engine.system.opening_note import OpeningNote
 from waggle.models.storage import hub_search
 from waggle.protocol import commands
 from waggle.protocol.events_models import ModelChoice, ModelDetails, ModelOffer
@@ -96,6 +97,7 @@ def _first(chosen: settings.Settings) -> int:
 def _choose(home: paths.Home, model: ModelSettings) -> int:
     if not server.is_running(home):
         _require_possible(model)
+        OpeningNote(home).forget_failure()
         settings.change(home.settings, {"model.name": model.name or None, "model.folder": model.folder or None})
         return _print(f"The next engine trains {model.name or model.folder or 'the starter'}.")
     ctl.ask(home, commands.ChooseModel(id=commands.new_id(), name=model.name, folder=model.folder))
@@ -126,16 +128,19 @@ def _require_possible(model: ModelSettings) -> None:
     if model.name:
         model_source.is_here(model.name)
     else:
-        model_source.folder_of(model)
+        model_source.require_here(model)
 
 
 def _under_way(state: State, model: ModelSettings) -> ModelChoice | None:
-    return state.choice if state.choice is not None and state.choice.name == model.name else None
+    choice = state.choice
+    return choice if choice is not None and (choice.name, choice.folder) == (model.name, model.folder) else None
 
 
 def _progress(choice: ModelChoice) -> str:
     if choice.stage == "checking":
         return "Checking it."
+    if choice.stage == "converting":
+        return f"Converting: {100 * choice.done // max(1, choice.total)}%"
     return f"Downloading: {100 * choice.done // choice.total}%" if choice.total else "Asking the hub."
 
 

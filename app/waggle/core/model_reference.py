@@ -83,7 +83,7 @@ def _of_name(name: str) -> ModelSettings:
 
 
 def _of_path(path: str) -> ModelSettings:
-    """A folder; of a file, the folder that it is in. A GGUF file stays itself: what opens it says what it was made from."""
+    """A folder; of a file, the folder that it is in. A GGUF file is a whole model, and stays itself."""
     kind = PureWindowsPath if "\\" in path or re.match(r"[A-Za-z]:", path) else PurePosixPath
     is_within = is_model_file(path) and not path.lower().endswith(".gguf")  # a GGUF file is a whole model
     return ModelSettings(folder=str(kind(path).parent if is_within else kind(path)))
@@ -102,6 +102,6 @@ def _path_of_url(url: str) -> str:
 
 def _gguf_error(file: str) -> ModelError:
     return ModelError(
-        f"{file} is a GGUF file, a form for chatting that cannot be trained.",
-        "Choose the model that it was made from: its page on the hub names it.",
+        f"Waggle does not download the GGUF file {file}.",
+        "Download it and choose the file, or better the model that it was made from: its page on the hub names it.",
     )

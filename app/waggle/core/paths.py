@@ -270,6 +270,7 @@ def module_command(module: str) -> list[str]:
     name, *rest = {
         # On other systems than Linux, the window's executable has no standard streams.
         "waggle": [here.stem if sys.platform == "linux" else "waggle-console"],
+        "waggle.models.gguf.process": [here.stem if sys.platform == "linux" else "waggle-console", "read-gguf"],
         "waggle.models.inspection.process": [here.stem if sys.platform == "linux" else "waggle-console", "inspect-model"],
         "waggle.tasks.sandbox.verifier_process": ["waggle-verifier"],
         "waggle.tasks.sandbox.template_process": ["waggle-verifier", "template"],

@@ -13,6 +13,7 @@ from waggle.core.machine import usable_cores
 from waggle.models import memory_fit
 from waggle.models.shared import generic_config
 from waggle.models.shared.apple_silicon import is_apple_silicon
+from waggle.models.shared.finite_rows import require_finite
 from waggle.models.shared.generic_config import GenericConfig
 from waggle.models.shared.mlx_lm.config import MlxLmConfig
 from waggle.models.shared.pulse import require_pulse
@@ -99,6 +100,7 @@ def open_policy(
     else:
         policy = open_fast(folder, choice, threads, training, short)
     require_pulse(policy)
+    require_finite(folder, configuration.vocab_size)
     return OpenedPolicy(
         policy=policy, tokenizer=tokenizer, backend=choice.backend, device=choice.device, reason=choice.reason,
         threads=threads if choice.backend == "torch" else 1,

@@ -7,7 +7,7 @@ import msgspec
 from waggle.protocol.events import Count, Event
 
 Kind = Literal["starter", "hub", "folder"]
-Stage = Literal["downloading", "checking", "failed", "ended"]
+Stage = Literal["downloading", "converting", "checking", "failed", "ended"]
 
 
 class ModelDetails(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class ModelChoice(Event, frozen=True, kw_only=True, tag=True):
     name: str = ""
     folder: str = ""
     stage: Stage
-    done: Count = 0  # bytes that have arrived
+    done: Count = 0  # bytes that have arrived, or that are converted
     total: Count = 0  # 0: not known yet
     seconds_left: float | None = None
     title: str = ""

@@ -6,21 +6,31 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from huggingface_hub import constants
 from msgspec.structs import replace
 
+from models import tokenizer_shelf
+from models.gguf_files import of_transformers, quantised
 from models.local_hub import Hub, local_hub, no_hub
+from models.tiny_kinds import make_kind
 from waggle.core import hub_token, paths, resumable_download
 from waggle.core.errors import EngineError, ModelError
 from waggle.core.resumable_download import PIECE
-from waggle.core.settings import Settings
+from waggle.core.settings import ModelSettings, Settings
+from waggle.engine.runtime import model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.services.choice_download import UNEXPECTED, ChoiceDownload
 from waggle.engine.services.models import Measured, ModelService
+from waggle.models.backend import open_policy
 from waggle.models.memory_fit import DeviceCapacity
+from waggle.models.shared.training_mode import TrainingMode
+from waggle.models.storage import gguf_export
 from waggle.protocol import commands
 from waggle.protocol.events_models import HubResults, ModelChoice, ModelList
+from waggle.rl.batch import TokenizedGroup
 
 NAME, WEIGHTS = "bees/tiny", "model.safetensors"
 BIG = {"model_type": "qwen2", "hidden_size": 8192, "num_hidden_layers": 80, "intermediate_size": 29568,
@@ -80,7 +90,7 @@ class Engine:
 
     async def until(self, fits: Callable[[ModelChoice], bool]) -> ModelChoice:
         """The first event that fits, published from the beginning on."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 self.news.clear()
                 for event in self.published:
@@ -259,3 +269,50 @@ async def test_an_error_that_nobody_expected_is_a_failure_too_and_is_raised(
         await task
     assert (await engine.until(ended)).title == UNEXPECTED
     assert engine.restarts == engine.changes == []
+
+
+async def test_a_chosen_gguf_file_is_converted_while_the_present_model_is_trained(engine: Engine, tmp_path: Path) -> None:
+    file = a_gguf_file(tmp_path)
+    await engine.choose(folder=str(file))
+    assert (engine.published[0].folder, engine.published[0].stage) == (str(file), "converting")
+    with pytest.raises(EngineError, match="being converted already"):
+        await engine.choose(folder=str(file))
+    assert engine.restarts == engine.changes == []
+    async with asyncio.timeout(300):
+        await asyncio.shield(next(iter(engine.download._tasks)))
+    assert [event.stage for event in engine.published][-2:] == ["checking", "ended"], engine.published[-1]
+    assert engine.changes == [{"model.name": None, "model.folder": str(file)}]
+    assert engine.restarts == [f"Going on with {file.name}."]
+    folder = model_source.folder_of(ModelSettings(folder=str(file)))
+    assert folder.name == file.stem
+    opened = open_policy(folder, device="cpu", threads=1, training=TrainingMode("full", "float32"))
+    text = opened.tokenizer.conversation(["What is 2 + 3?"]).ids
+    group = TokenizedGroup(text[:-4].astype(np.int32), (text[-4:].astype(np.int32),))
+    ours = opened.policy.logprobs([group], 1.0)[0]
+    with torch.no_grad():
+        logits = of_transformers(file, rounded=True)(torch.tensor([text.tolist()])).logits[0].log_softmax(-1)
+    theirs = [float(logits[place - 1, int(text[place])]) for place in range(len(text) - 4, len(text))]
+    np.testing.assert_allclose(np.ravel(ours)[-4:], theirs, atol=1e-4)
+
+
+async def test_a_gguf_file_that_cannot_be_converted_costs_nothing(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "x.gguf").write_bytes(b"GGUF" + b"\xff" * 200)
+    await engine.choose(folder=str(tmp_path / "x.gguf"))
+    async with asyncio.timeout(300):
+        await asyncio.shield(next(iter(engine.download._tasks)))
+    assert engine.published[-1].stage == "failed"
+    assert engine.published[-1].title.startswith("x.gguf cannot be opened: it is of version 4294967295 of GGUF")
+    assert engine.restarts == engine.changes == []
+
+
+def a_gguf_file(folder: Path) -> Path:
+    """A small random Qwen2 with a chat template, in blocks of 8 bits."""
+    source = folder / "source"
+    source.mkdir()
+    tokenizer_shelf.put(source, "byte level")
+    rows = len(tokenizer_shelf.of_transformers(source))
+    stops = (source / "generation_config.json").read_bytes()
+    make_kind("qwen2", source, vocab_size=rows)
+    (source / "generation_config.json").write_bytes(stops)
+    gguf_export.write(source, folder / "plain.gguf", "model")
+    return quantised(folder / "plain.gguf", folder / "small.Q8_0.gguf", "Q8_0")

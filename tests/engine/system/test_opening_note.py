@@ -1,5 +1,6 @@
 """What is being opened is written down first: a death in the middle counts as failure, an orderly end and an error do not."""
 
+import json
 import shutil
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from waggle.core import paths
 from waggle.core.errors import ModelMissing
 from waggle.core.settings import ModelSettings
+from waggle.engine.system import opening_note
 from waggle.engine.system.opening_note import OpeningNote
 
 UNFINISHED = []
@@ -82,6 +84,46 @@ def test_an_engine_that_was_asked_to_end_and_is_killed_as_that_takes_long_blames
     OpeningNote(home).end()
     OpeningNote(home).start(retry=False)
     assert not OpeningNote(home).has_failed(A)
+
+
+def test_after_a_power_cut_a_model_is_opened_once_more_and_fails_the_second_time(home, folder, monkeypatch):
+    for boot, has_failed in (("second", False), ("third", True)):
+        die_while_opening(home, A, folder)
+        monkeypatch.setattr(opening_note, "boot_id", lambda boot=boot: boot)
+        OpeningNote(home).start(retry=False)
+        assert OpeningNote(home).has_failed(A) == has_failed, "twice is no chance"
+
+
+def test_after_a_power_cut_a_death_counts(home, folder, monkeypatch):
+    monkeypatch.setattr(opening_note, "boot_id", lambda: "first")
+    die_while_opening(home, A, folder)
+    monkeypatch.setattr(opening_note, "boot_id", lambda: "second")
+    OpeningNote(home).start(retry=False)
+    die_while_opening(home, A, folder)
+    OpeningNote(home).start(retry=False)
+    assert OpeningNote(home).has_failed(A)
+
+
+def test_a_power_cut_is_forgotten_once_the_model_was_opened(home, folder, monkeypatch):
+    for boot in ("first", "second", "third"):
+        monkeypatch.setattr(opening_note, "boot_id", lambda boot=boot: boot)
+        OpeningNote(home).start(retry=False)
+        assert not OpeningNote(home).has_failed(A)
+        with OpeningNote(home).opening(A, folder):
+            pass
+        die_while_opening(home, A, folder)
+
+
+def test_the_present_start_of_the_computer_stays_the_same():
+    assert opening_note.boot_id() == opening_note.boot_id() != ""
+
+
+def test_a_note_of_an_earlier_version_counts_as_failure(home, folder):
+    die_while_opening(home, A, folder)
+    path = home.root / "opening.json"
+    path.write_text(json.dumps({"opening": json.loads(path.read_bytes())["opening"]}))
+    OpeningNote(home).start(retry=False)
+    assert OpeningNote(home).has_failed(A)
 
 
 def test_a_damaged_note_says_nothing(home, folder):

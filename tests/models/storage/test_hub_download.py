@@ -378,9 +378,7 @@ def test_a_network_that_leads_in_circles_is_named(hub, tmp_path):
 
 def test_a_model_in_gguf_names_what_to_choose_instead(hub, tmp_path):
     hub.repositories["bees/tiny-GGUF"] = {"tiny.Q4_K_M.gguf": b"GGUF", "README.md": b""}
-    assert (
-        refused(hub, tmp_path, "bees/tiny-GGUF").title == "bees/tiny-GGUF is in GGUF, a form for chatting that cannot be trained."
-    )
+    assert refused(hub, tmp_path, "bees/tiny-GGUF").title == "bees/tiny-GGUF has GGUF files only, of which Waggle downloads none."
 
 
 def test_shards_named_after_the_whole_file_are_downloaded_too(hub, tmp_path):

@@ -15,12 +15,13 @@ from pathlib import Path
 import msgspec
 
 from waggle.core import hub_token, paths
-from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError, ModelMissing, Stopped
+from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError, ModelMissing, Stopped, plain
 from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import trainings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.models.shared import model_files, quantised
+from waggle.models.gguf import conversion
+from waggle.models.shared import model_files
 from waggle.models.storage import checkpoint, hub_download, ownership, starters
 from waggle.protocol import events
 
@@ -50,14 +51,20 @@ async def find_model(
     *, checkpoints: Path | None = None, limit: Callable[[], float] = lambda: 0.0, patient: bool = False, commit: str = "",
     report: Report | None = None,
 ) -> Path:  # fmt: skip
-    """Find the model's folder, and download the model first if necessary. Raises ModelMissing, and Stopped once `stopped` is set.
+    """Find the model's folder, and download or convert the model first if necessary.
+
+    Raises ModelMissing, and Stopped once `stopped` is set.
 
     For `checkpoints` see `folder_of`. `examine` may refuse a model when only its configuration is here. `limit` returns the bytes
     a second that are allowed now (0: no limit); `commit` is the revision to download (see `hub_download.fetch`). `report` gets
-    the progress in the downloading thread; without it, the engine's start shows it. A closed gate suspends the download. If the
+    the progress in the working thread; without it, the engine's start shows it. A closed gate suspends the download. If the
     hub is away in the middle of a download, wait for it; before the first byte, wait only if `patient`.
     """
     try:
+        if (file := unconverted(chosen)) is not None:
+            show = report or partial(_report_conversion, publisher, file.name)
+            show(0, 0, None)
+            return await _unless_stopped(partial(conversion.convert, file, _ConversionProgress(show, gate), examine), stopped)
         if not chosen.name or is_here(chosen.name):
             return folder_of(chosen, checkpoints)
         return await _download(
@@ -78,13 +85,18 @@ async def _download(
         commit=commit,
     )  # fmt: skip
     away = partial(_report_away, chosen.name, publisher, patient)
-    fetched = _start_thread(partial(_fetch_with_retries, chosen.name, gate, fetch, away))
+    return await _unless_stopped(partial(_fetch_with_retries, chosen.name, gate, fetch, away), stopped)
+
+
+async def _unless_stopped(work: Callable[[], Path], stopped: asyncio.Event) -> Path:
+    """The result of work in a thread. Raises what it raises, and Stopped once `stopped` is set."""
+    finished = _start_thread(work)
     stopping = asyncio.ensure_future(stopped.wait())
-    await asyncio.wait((fetched, stopping), return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((finished, stopping), return_when=asyncio.FIRST_COMPLETED)
     if stopped.is_set():
         raise Stopped
     stopping.cancel()
-    return fetched.result()
+    return finished.result()
 
 
 def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
@@ -100,8 +112,11 @@ def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
         folder = Path(os.path.expanduser(chosen.folder))
     else:
         folder = starters.starter_of(checkpoints) if checkpoints else paths.starter()
-    if folder.suffix.lower() == ".gguf" and not folder.is_dir():
-        raise quantised.refuse_gguf(folder)
+    if (file := _gguf_in(folder)) is not None:
+        known = conversion.converted(file)
+        if known is None:
+            raise ModelError(f"{file.name} was not converted yet.", "`waggle engine` converts it.")
+        return known
     for name in hub_download.missing({path.name for path in folder.iterdir()} if folder.is_dir() else set()):
         raise ModelError(
             f"There is no model in {folder}: {name} is missing.",
@@ -109,6 +124,23 @@ def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
         )
     model_files.require_files(folder)
     return folder
+
+
+def unconverted(chosen: ModelSettings) -> Path | None:
+    """The chosen model's GGUF file if it has to be converted first. Raises ModelError if it cannot be read."""
+    file = _gguf_in(Path(os.path.expanduser(chosen.folder))) if chosen.folder and not chosen.name else None
+    return file if file is not None and conversion.converted(file) is None else None
+
+
+def _gguf_in(folder: Path) -> Path | None:
+    """The GGUF file that a path is of, or that a folder has instead of a model in another form."""
+    return folder if conversion.is_gguf(folder) else conversion.file_in(folder)
+
+
+def require_here(chosen: ModelSettings) -> None:
+    """Raise ModelError if a model is not on this computer. A GGUF file may have to be converted yet."""
+    if unconverted(chosen) is None:
+        folder_of(chosen)
 
 
 def home_of(home: paths.Home, chosen: ModelSettings) -> paths.Home:
@@ -177,7 +209,7 @@ def _start_thread(work: Callable[[], Path]) -> asyncio.Future[Path]:
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, outcome)
 
-    threading.Thread(target=run, name="download", daemon=True).start()
+    threading.Thread(target=run, name="find model", daemon=True).start()
     return done
 
 
@@ -268,6 +300,28 @@ class _Progress:
         self._owed = max(0.0, self._owed - limit * (now - self._paid_at)) if limit else 0.0
         self._paid_at = now
         return min(MAX_REST_SECONDS, self._owed / limit) if self._owed else 0.0
+
+
+def _report_conversion(publisher: EventPublisher, name: str, done: int, total: int, _remaining: float | None) -> None:
+    """Publish the progress of a conversion that the engine's start waits for."""
+    now = publisher.state.preparing
+    part = f"Converting {plain(name)}: {100 * done // max(1, total)}%"
+    place = (now.done, now.parts) if now is not None else (0, 1)
+    publisher.publish_soon(events.Preparing(part=part, done=place[0], parts=place[1], long=True))
+
+
+class _ConversionProgress:
+    """Reports each hundredth of a conversion."""
+
+    def __init__(self, report: Report, gate: PauseGate) -> None:
+        self._report, self._gate, self._reported = report, gate, -1
+
+    def __call__(self, done: int, total: int) -> None:
+        """Called in the converting thread after each piece. Raises Stopped."""
+        self._gate.sleep(0.0)
+        if (percent := 100 * done // total) != self._reported:
+            self._reported = percent
+            self._report(done, total, None)
 
 
 def report_start(publisher: EventPublisher, name: str, here: int, total: int, remaining: float | None) -> None:

@@ -1,4 +1,4 @@
-"""The download of a chosen model, beside the training of the present one.
+"""The download of a chosen model, or the conversion of its GGUF file, beside the training of the present one.
 
 That one is let go only once the new one is complete and checked, so a choice that fails costs nothing.
 """
@@ -10,15 +10,25 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from waggle.core.errors import EngineError, Stopped, WaggleError
 from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.protocol.events_models import ModelChoice
+from waggle.protocol.events_models import ModelChoice, Stage
 
 UNEXPECTED = "The model could not be downloaded, for a reason that Waggle did not expect."
 REPORT = "Copy the report on the page Help and send it to us."
+
+
+def _stage_of(model: ModelSettings) -> Stage:
+    return "downloading" if model.name else "converting"
+
+
+def _choice(model: ModelSettings, stage: Stage, title: str = "", advice: str = "") -> ModelChoice:
+    return ModelChoice(name=model.name, folder=model.folder, stage=stage, title=title, advice=advice)
 
 
 class ModelTaker(Protocol):
@@ -72,12 +82,14 @@ class ChoiceDownload:
             self._taker = asyncio.get_running_loop().create_future()
 
     def begin(self, model: ModelSettings, commit: str) -> None:
-        """Download a model of the hub, of this `commit` if it is not empty; another download under way is stopped."""
-        if self.name == model.name:
-            raise EngineError("This model is being downloaded already.")
+        """Download a model of the hub (of this `commit` if it is not empty) or convert a GGUF file. Another choice ends."""
+        if self._pending is not None and self._pending.model == model:
+            raise EngineError(
+                "This model is being downloaded already." if model.name else "This model is being converted already."
+            )
         self.cancel()
         self._pending = _Pending(model)
-        self._publish(self._pending, ModelChoice(name=model.name, stage="downloading"))
+        self._publish(self._pending, _choice(model, _stage_of(model)))
         task = asyncio.get_running_loop().create_task(self._run(self._pending, commit))
         self._tasks.add(task)  # asyncio itself keeps a weak reference only
         task.add_done_callback(self._tasks.discard)
@@ -85,31 +97,30 @@ class ChoiceDownload:
     def cancel(self) -> None:
         """Stop the download under way, if there is one. What has arrived is kept."""
         if (pending := self._pending) is not None:
-            self._settle(pending, ModelChoice(name=pending.model.name, stage="ended"))
+            self._settle(pending, _choice(pending.model, "ended"))
 
     def dismiss(self, model: ModelSettings) -> None:
         """Another model was chosen in its place: stop the download, and forget an earlier failure."""
         self.cancel()
         if self._publisher.state.choice is not None:
-            self._publisher.publish(ModelChoice(name=model.name, folder=model.folder, stage="ended"))
+            self._publisher.publish(_choice(model, "ended"))
 
     async def _run(self, pending: _Pending, commit: str) -> None:
-        name = pending.model.name
-        ended = ModelChoice(name=name, stage="ended")
-        outcome = ModelChoice(name=name, stage="failed", title=UNEXPECTED, advice=REPORT)  # of errors that are no WaggleError
+        ended = _choice(pending.model, "ended")
+        outcome = _choice(pending.model, "failed", title=UNEXPECTED, advice=REPORT)  # of errors that are no WaggleError
         report = partial(self._report, pending, asyncio.get_running_loop())
         try:
             await model_source.find_model(
                 pending.model, self._publisher, pending.gate, pending.stopped, partial(self._examine, asyncio.get_running_loop()),
                 limit=self._limit, commit=commit, report=report,
             )  # fmt: skip
-            self._publish(pending, ModelChoice(name=name, stage="checking"))
+            self._publish(pending, _choice(pending.model, "checking"))
             await self._take(pending)
             outcome = ended
         except Stopped:
             outcome = ended
         except WaggleError as error:
-            outcome = ModelChoice(name=name, stage="failed", title=error.title, advice=error.advice)
+            outcome = _choice(pending.model, "failed", title=error.title, advice=error.advice)
         finally:
             self._settle(pending, outcome)
 
@@ -133,7 +144,8 @@ class ChoiceDownload:
         self, pending: _Pending, loop: asyncio.AbstractEventLoop, here: int, total: int, remaining: float | None
     ) -> None:  # fmt: skip
         """In the downloading thread."""
-        event = ModelChoice(name=pending.model.name, stage="downloading", done=here, total=total, seconds_left=remaining)
+        model = pending.model
+        event = replace(_choice(model, _stage_of(model)), done=here, total=total, seconds_left=remaining)
         loop.call_soon_threadsafe(self._publish, pending, event)
 
     def _publish(self, pending: _Pending, event: ModelChoice) -> None:

@@ -3,9 +3,11 @@
 import os
 import shutil
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from waggle.core import paths
+from waggle.core.errors import ModelError
 from waggle.core.model_reference import NAME
 from waggle.core.settings import ModelSettings, Settings
 from waggle.engine.runtime import model_fit, model_offers, model_source
@@ -27,6 +29,9 @@ def list_models(home: paths.Home, chosen: Settings, machine: DeviceCapacity | No
             known = hub_download.model_of(model.name, paths.models())
             finished = known.folder.is_dir()
             folder = known.folder if finished else known.unfinished
+        elif model.folder:
+            with suppress(ModelError):  # broken or gone: it has no size and no fit then; of a GGUF file, what it was converted to
+                folder = model_source.folder_of(model)
         # if no model was ever chosen here, no other has training
         elsewhere = model_source.read_record(home) is None and model != active
         return ModelDetails(

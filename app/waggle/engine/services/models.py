@@ -74,7 +74,7 @@ def undo_steps(home: paths.Home, chosen: ModelSettings, change: Change) -> list[
 
 def _is_here(model: ModelSettings) -> bool:
     try:
-        model_source.folder_of(model)
+        model_source.require_here(model)
     except ModelError:
         return False
     return True
@@ -155,12 +155,15 @@ class ModelService:
         self._restart(f"{how} with {_display_name(self._chosen)}.", partial(noted.unlink, missing_ok=True))
 
     async def _choose(self, model: ModelSettings) -> None:
-        """Begin to download a model that is not here; else check it, and train it from now on."""
+        """Begin to download a model that is not here, or to convert a GGUF file; else check it, and train it from now on."""
         if model == self._chosen == self._next:
             raise EngineError("This model is trained already.")
         if model.name and not model_source.is_here(model.name):
             commit = checkpoint.commit_of(model_source.home_of(self._home, model).model.checkpoints, model.name)
             self._download.begin(model, commit)
+            return
+        if await asyncio.to_thread(model_source.unconverted, model) is not None:
+            self._download.begin(model, "")
             return
         await self.check(model)
         self.begin(model)

@@ -3,6 +3,7 @@
 The note is removed when the model was opened or could not be, and when the engine is asked to end. If it is still there at the
 next start, opening that model ended the engine. Then the model counts as failed until its files change or a person chooses a
 model. A kill for memory leads to smaller parts first (see memory_backoff.py): the model fails when there are no smaller ones.
+If the computer started anew meanwhile, it may have been a power cut: the model is opened once more, and fails if that is cut off.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
+import psutil
 from msgspec.structs import replace
 
 from waggle.core import paths
@@ -20,6 +22,7 @@ from waggle.core.settings import ModelSettings
 from waggle.models.inspection import inspector
 
 log = logging.getLogger(__name__)
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class OpenedModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,10 +37,16 @@ class OpenedModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredOpening(msgspec.Struct, frozen=True, kw_only=True):
-    """`opening.json`: the model that is being opened, and the one whose opening ended an engine."""
+    """`opening.json`: the model that is being opened, and the one whose opening ended an engine.
+
+    `boot`: the computer's start since which it is being opened. `cut_off`: the one that was being opened when the computer went
+    down.
+    """
 
     opening: OpenedModel | None = None
     failed: OpenedModel | None = None
+    boot: str = ""
+    cut_off: OpenedModel | None = None
 
 
 class OpeningNote:
@@ -49,8 +58,12 @@ class OpeningNote:
     def start(self, *, retry: bool) -> None:
         """At the engine's start: a model whose opening ended the last one has failed, unless it is to be opened once more."""
         stored = self._read()
-        if stored.opening is not None:
-            log.info("the last engine ended while it opened %s", stored.opening.name or stored.opening.folder)
+        if stored.opening is None:
+            return
+        log.info("the last engine ended while it opened %s", stored.opening.name or stored.opening.folder)
+        if stored.boot not in ("", boot_id()) and stored.cut_off != stored.opening:
+            self._write(StoredOpening(failed=stored.failed, cut_off=stored.opening))
+        else:
             self._write(StoredOpening(failed=stored.failed if retry else stored.opening))
 
     def has_failed(self, model: ModelSettings) -> bool:
@@ -60,11 +73,11 @@ class OpeningNote:
 
     def forget_failure(self) -> None:
         """A person chooses a model: it may be opened, whatever happened before."""
-        self._write(replace(self._read(), failed=None))
+        self._write(replace(self._read(), failed=None, cut_off=None))
 
     def end(self) -> None:
         """The engine was asked to end: if it is killed because that takes long, the model is not to blame."""
-        self._write(replace(self._read(), opening=None))
+        self._write(replace(self._read(), opening=None, boot="", cut_off=None))
 
     @contextmanager
     def opening(self, model: ModelSettings, folder: Path) -> Iterator[None]:
@@ -76,11 +89,12 @@ class OpeningNote:
         stored = self._read()
         if stored.failed == now:
             raise ModelMissing(
-                f"The engine ended while it opened the model in {folder}, so it does not open this model again by itself.",
+                f"The engine ended while it opened the model in {folder}. "
+                "It opens this model only if you choose it once more, on the page Models or with `waggle model choose`.",
                 "Choose another model, or this one once more.",
             )
         failed = None if stored.failed is None or stored.failed.is_chosen(model) else stored.failed
-        self._write(StoredOpening(opening=now, failed=failed))
+        self._write(StoredOpening(opening=now, failed=failed, boot=boot_id(), cut_off=stored.cut_off))
         try:
             yield
         finally:
@@ -99,6 +113,13 @@ class OpeningNote:
                 self._path.unlink(missing_ok=True)
             elif stored != self._read():
                 paths.write_atomically(self._path, msgspec.json.encode(stored))
+
+
+def boot_id() -> str:
+    """What changes when the computer starts anew."""
+    with suppress(OSError):
+        return BOOT_ID.read_text().strip()
+    return f"{psutil.boot_time():.0f}"  # other systems than Linux: the second of the start, as their kernels keep it
 
 
 def _digest_of(folder: Path) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from waggle.core.errors import ModelError
+from waggle.models.generic import four_bits
 from waggle.models.shared.lora import RANK, SCALE, first_a
 
 NAME = "default"  # of the adapter, inside peft
@@ -23,7 +24,8 @@ class _Bare(torch.nn.Module):
 def inject(network: Any) -> dict[str, torch.nn.Parameter]:
     """Put adapters beside the frozen weights of a model, and return them by name. Raises ModelError."""
     try:
-        from peft import LoraConfig, inject_adapter_in_model
+        with four_bits.quiet_import():
+            from peft import LoraConfig, inject_adapter_in_model
     except ImportError as error:
         raise ModelError("LoRA for this model needs peft, which is not installed.", "Set model.training to lean.") from error
     network.requires_grad_(False)
@@ -31,7 +33,7 @@ def inject(network: Any) -> dict[str, torch.nn.Parameter]:
     if not targets:
         raise ModelError("This model has no layer that LoRA could train.", "Set model.training to lean.")
     config = LoraConfig(r=RANK, lora_alpha=int(SCALE * RANK), target_modules=targets, lora_dropout=0.0, bias="none")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), four_bits.quiet_import():
         warnings.simplefilter("ignore")  # it says of each Conv1D that it treats it as such
         inject_adapter_in_model(config, _Bare(network), NAME)
     trained: dict[str, torch.nn.Parameter] = {}

@@ -5,15 +5,14 @@ of the product, which takes longer than the product itself on a CPU.
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from waggle.core.errors import ModelError
 
-logging.getLogger("bitsandbytes").setLevel(
-    logging.ERROR
-)  # it warns of kernels that could be downloaded, also when peft imports it
 MISSING = "Weights in 4 bits need bitsandbytes, which is not installed."
 
 
@@ -47,7 +46,20 @@ def _in_four_bits(library: Any, layer: torch.nn.Linear, device: torch.device) ->
 
 def _bitsandbytes() -> Any:
     try:
-        import bitsandbytes
+        with quiet_import():
+            import bitsandbytes
     except ImportError as error:
         raise ModelError(MISSING, "Set model.training to lora.") from error
     return bitsandbytes
+
+
+@contextmanager
+def quiet_import() -> Iterator[None]:
+    """Import bitsandbytes in here, also where peft does so: it warns of kernels that could be downloaded."""
+    log = logging.getLogger("bitsandbytes")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)

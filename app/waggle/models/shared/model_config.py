@@ -122,7 +122,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
         if self.rope.rope_type == "linear":
             plain = plain / self.rope.factor
         if self.rope.rope_type == "llama3":
-            plain = _llama3(self.rope, plain)
+            plain = scale_llama3(self.rope, plain)
         return plain.astype(np.float32)
 
 
@@ -250,7 +250,7 @@ def _turns(configuration: ModelConfig) -> bool:
     return bool(turns.min() > 0.0 and turns.max() < np.inf)  # false for NaN
 
 
-def _llama3(rope: RopeConfig, plain: NDArray[np.float32]) -> NDArray[np.float32]:
+def scale_llama3(rope: RopeConfig, plain: NDArray[np.float32]) -> NDArray[np.float32]:
     """Llama 3.1: divide low frequencies by `factor`, keep high ones, and interpolate between them."""
     turns = rope.original_max_position_embeddings * plain / (2 * math.pi)  # rotations within the original context
     share = np.clip((turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor), 0.0, 1.0)

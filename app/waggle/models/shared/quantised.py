@@ -1,4 +1,4 @@
-"""Quantised models, which are refused with the name of the model that they were made from.
+"""Quantised models, of which most are refused with the name of the model that they were made from.
 
 The name stands in the model card (README.md), in config.json, or in a GGUF file's own description
 (https://github.com/ggml-org/ggml, docs/gguf.md). Strangers wrote all of them: only what can be the name of a model on the hub
@@ -18,18 +18,27 @@ CARD_BYTES, TEXT_BYTES, FIELDS = 1 << 16, 1 << 12, 200  # the most that are read
 HUB = "https://huggingface.co/"
 GGUF_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # bytes of a number by its type
 GGUF_TEXT = 8
+NEED_PACKAGE = {"gptq": "GPTQ", "awq": "AWQ"}  # transformers opens both with the package gptqmodel
 DESCRIBED = ("general.base_model.0.repo_url", "general.source.huggingface.repository", "general.repo_url", "general.source.url")
 
 
 def require_plain(folder: Path, table: dict[str, Any]) -> None:
     """Raise ModelError if config.json, whose content is `table`, is of a quantised model."""
-    if table.get("quantization_config") or table.get("quantization"):
-        raise ModelError("Waggle does not train quantised models.", advice(made_from(folder, table)))
+    if not (table.get("quantization_config") or table.get("quantization")):
+        return
+    settings = table.get("quantization_config")
+    method = settings.get("quant_method") if isinstance(settings, dict) else None
+    if isinstance(method, str) and method in NEED_PACKAGE:
+        raise ModelError(
+            f"This model was quantised with {NEED_PACKAGE[method]}. Opening it needs gptqmodel, which Waggle does not include.",
+            advice(made_from(folder, table)),
+        )
+    raise ModelError("Waggle does not train quantised models.", advice(made_from(folder, table)))
 
 
-def refuse_gguf(path: Path) -> ModelError:
-    """The error for a GGUF file."""
-    return ModelError(f"{path.name} is a GGUF file, a form for chatting that cannot be trained.", advice(_from_gguf(path)))
+def refuse_gguf(path: Path, why: str) -> ModelError:
+    """The error for a GGUF file that cannot be opened; `why` is a clause."""
+    return ModelError(f"{path.name} cannot be opened: {why}.", advice(_from_gguf(path)))
 
 
 def made_from(folder: Path, table: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 import json
 import math
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -168,6 +168,13 @@ def save(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
 
 def write(path: Path, tensors: Mapping[str, tuple[str, tuple[int, ...]]], each: Callable[[str], NDArray[Any]]) -> None:
     """Write a file from (precision, shape) by name; `each` returns one array at a time. Raises OSError."""
+    write_pieces(path, tensors, lambda name: (np.ascontiguousarray(each(name), STORED[tensors[name][0]]).data,))
+
+
+def write_pieces(
+    path: Path, tensors: Mapping[str, tuple[str, tuple[int, ...]]], pieces: Callable[[str], Iterable[bytes | memoryview]]
+) -> None:
+    """The same; `pieces` returns the bytes of one array, in order. Raises OSError."""
     names = sorted(tensors, key=lambda name: (-STORED[tensors[name][0]].itemsize, name))  # wide first: aligned
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0
@@ -180,7 +187,8 @@ def write(path: Path, tensors: Mapping[str, tuple[str, tuple[int, ...]]], each: 
     with path.open("wb") as file:
         file.write(len(encoded).to_bytes(8, "little") + encoded)
         for name in names:
-            file.write(np.ascontiguousarray(each(name), STORED[tensors[name][0]]).data)
+            for piece in pieces(name):
+                file.write(piece)
 
 
 def is_bits(array: NDArray[Any]) -> bool:

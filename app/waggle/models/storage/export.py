@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,11 @@ from waggle.models.shared import generic_config, lora, model_config, weight_file
 from waggle.models.shared.generic_config import GenericConfig
 from waggle.models.shared.mlx_lm.config import MlxLmConfig
 from waggle.models.shared.training_mode import ADAPTED
-from waggle.models.storage import adapter_export, gguf_export
+from waggle.models.storage import adapter_export, export_precision, gguf_export
 from waggle.models.storage.checkpoint import ADAPTERS, CheckpointState
 from waggle.models.storage.hub_download import WORDS, model_of
-from waggle.rl.random_streams import generator
 
 CONFIG = "config.json"
-PRECISIONS = {"F32": "float32", "BF16": "bfloat16"}
 REMEDY = "Nothing was pushed."
 
 
@@ -110,7 +107,7 @@ def _write_model(trained: ExportSource, folder: Path) -> None:
         return
     shutil.copyfile(trained.checkpoint / weight_files.WEIGHTS, path)  # bit for bit as trained
     (precision,) = {weight.precision for weight in weight_files.arrays_in(path).values()}
-    table = model_config.table_in(config) | dict.fromkeys(("dtype", "torch_dtype"), PRECISIONS[precision])
+    table = export_precision.named_in(model_config.table_in(config), precision)
     (folder / CONFIG).write_text(json.dumps(table, indent=2), encoding="utf-8")
 
 
@@ -124,7 +121,7 @@ def _fuse(trained: ExportSource, path: Path) -> None:
         if lora.names(module)[0] not in learned:
             return weight
         whole = lora.fuse(module, weight_files.as_fp32(weight), learned)
-        return weight_files.round_to(whole, base[name].precision, generator(0, "export", zlib.crc32(name.encode())))
+        return export_precision.rounded(name, whole, base[name].precision)
 
     weight_files.write(path, {name: (base[name].precision, base[name].shape) for name in base}, fused)
 

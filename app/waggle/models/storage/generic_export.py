@@ -1,8 +1,7 @@
 """Export of a model that transformers computes: its own files again, under the names that other programs expect."""
 
 import json
-import zlib
-from collections import Counter
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from waggle.models.shared import lora, model_config, transformers_model, weight_files
+from waggle.models.storage import export_precision
 from waggle.models.storage.checkpoint import ADAPTERS
-from waggle.rl.random_streams import generator
-
-PRECISIONS = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 
 
 def write_model(base: Path, checkpoint: Path, folder: Path, *, adapted: bool) -> None:
@@ -36,25 +33,21 @@ def write_model(base: Path, checkpoint: Path, folder: Path, *, adapted: bool) ->
     tensors = {name: weight for name, weight in transformers_model.in_files(model).items() if weight.is_floating_point()}
 
     def rounded(name: str) -> NDArray[Any]:
-        noise = generator(0, "export", zlib.crc32(name.encode()))
-        return weight_files.round_to(tensors[name].contiguous().numpy().astype(np.float32), precision, noise)
+        return export_precision.rounded(name, tensors[name].contiguous().numpy().astype(np.float32), precision)
 
     shapes = {name: (precision, tuple(weight.shape)) for name, weight in tensors.items()}
     weight_files.write(folder / weight_files.WEIGHTS, shapes, rounded)
     table = model_config.table_of(base)
     if table.get("model_type") != model.config.model_type:  # only the text model of one for texts and pictures was trained
         table = json.loads(model.config.to_json_string())
-    table |= dict.fromkeys(("dtype", "torch_dtype"), PRECISIONS[precision])
-    (folder / "config.json").write_text(json.dumps(table, indent=2), encoding="utf-8")
+    content = json.dumps(export_precision.named_in(table, precision), indent=2)
+    (folder / "config.json").write_text(content, encoding="utf-8")
 
 
 def _precision(folder: Path) -> str:
     """The precision of most of the weights in a folder."""
-    counts = Counter[str]()
-    for array in weight_files.arrays_by_name(folder).values():
-        if array.precision in PRECISIONS:
-            counts[array.precision] += int(np.prod(array.shape))
-    return counts.most_common(1)[0][0]
+    arrays = weight_files.arrays_by_name(folder).values()
+    return export_precision.most_common((array.precision, math.prod(array.shape)) for array in arrays)
 
 
 def _add_adapters(model: Any, adapters: dict[str, NDArray[Any]]) -> None:

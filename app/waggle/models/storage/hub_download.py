@@ -327,7 +327,7 @@ def plan_of(info: "ModelInfo") -> DownloadPlan:
         if any(name.lower().endswith(".gguf") for name in there):
             bases = getattr(info.card_data, "base_model", None)
             base = quantised.hub_name(bases[0] if isinstance(bases, list) and bases else bases)
-            raise ModelError(f"{info.id} is in GGUF, a form for chatting that cannot be trained.", quantised.advice(base))
+            raise ModelError(f"{info.id} has GGUF files only, of which Waggle downloads none.", quantised.advice(base))
         pickled = any(name.endswith((".bin", ".pt", ".pth")) for name in there)
         why = "only as pickles, which can run any code on the computer that reads them" if pickled else "nowhere"
         raise ModelError(f"{info.id} has its weights {why}.", "Choose a model with .safetensors files.")

@@ -6,8 +6,6 @@ its transpose, which MLX computes as a gradient, brings what was learned back in
 
 import json
 import math
-import zlib
-from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,11 +20,10 @@ from waggle.models.shared.mlx_lm import config as mlx_lm_config
 from waggle.models.shared.mlx_lm import model as mlx_lm_model
 from waggle.models.shared.mlx_lm.model import Arrays, Network
 from waggle.models.shared.model_config import HEAD
+from waggle.models.storage import export_precision
 from waggle.models.storage.checkpoint import ADAPTERS
-from waggle.rl.random_streams import generator
 
 PRECISIONS = {mx.float32: "F32", mx.bfloat16: "BF16", mx.float16: "F16"}
-NAMES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 SAME = 1e-3  # the relative difference of two lengths that should be equal
 
 
@@ -49,8 +46,8 @@ def write_model(base: Path, checkpoint: Path, folder: Path, *, adapted: bool) ->
         weights = _in_files(network, stored, _changes(network, learned, network.weights, adapted=adapted))
         precision = _most(list(stored.values())) if adapted else "F32"
     _write(folder / weight_files.WEIGHTS, weights, precision)
-    table |= dict.fromkeys(("dtype", "torch_dtype"), NAMES[precision])
-    (folder / "config.json").write_text(json.dumps(table, indent=2), encoding="utf-8")
+    content = json.dumps(export_precision.named_in(table, precision), indent=2)
+    (folder / "config.json").write_text(content, encoding="utf-8")
 
 
 def _learned(checkpoint: Path, *, adapted: bool) -> dict[str, NDArray[Any]]:
@@ -106,11 +103,7 @@ def _with_tied_head(
 
 def _most(arrays: list[mx.array]) -> str:
     """The precision of most of these numbers."""
-    counts = Counter[str]()
-    for array in arrays:
-        if array.dtype in PRECISIONS:
-            counts[PRECISIONS[array.dtype]] += array.size
-    return counts.most_common(1)[0][0]
+    return export_precision.most_common((PRECISIONS.get(array.dtype, ""), array.size) for array in arrays)
 
 
 def _write(path: Path, weights: Mapping[str, tuple[mx.array, mx.array | None]], precision: str) -> None:
@@ -120,8 +113,7 @@ def _write(path: Path, weights: Mapping[str, tuple[mx.array, mx.array | None]], 
     def rounded(name: str) -> NDArray[Any]:
         array, change = weights[name]
         whole = array.astype(mx.float32) if change is None else array.astype(mx.float32) + change
-        noise = generator(0, "export", zlib.crc32(name.encode()))
-        return weight_files.round_to(np.array(whole), precision, noise)
+        return export_precision.rounded(name, np.array(whole), precision)
 
     each: Callable[[str], NDArray[Any]] = rounded
     weight_files.write(path, shapes, each)

@@ -150,7 +150,7 @@ def test_what_names_no_model_is_said_at_once_and_not_sent(models: Models) -> Non
     known = len(sent)
     page._field.edit.setText("https://huggingface.co/bees/tiny/blob/main/x.Q4_K_M.gguf")
     page._field._act.click()
-    assert page._field.message().startswith("x.Q4_K_M.gguf is a GGUF file")
+    assert page._field.message().startswith("Waggle does not download the GGUF file x.Q4_K_M.gguf")
     page._field.edit.setText("")
     assert page._field.message() == ""
     page._field._act.click()

@@ -64,7 +64,7 @@ class ChoiceCard(QFrame):
         say_in(self._progress, choice_progress(choice), "text" if failed else "soft")
         say_in(self._unchanged, _what_stays(state, failed=failed, starts=starts), "soft")
         self._bar.setVisible(not failed)
-        self._bar.setRange(0, 1000 if choice.total and choice.stage == "downloading" else 0)
+        self._bar.setRange(0, 1000 if choice.total and choice.stage in ("downloading", "converting") else 0)
         self._bar.setValue(round(1000 * choice.done / max(1, choice.total)))
         self._cancel.setVisible(not failed and not starts)
         self._failed.setVisible(failed)

@@ -76,6 +76,8 @@ def choice_title(choice: ModelChoice) -> str:
             words = tr("%1 was not chosen")
         case "checking":
             words = tr("Checking %1")
+        case "converting":
+            words = tr("Converting %1")
         case _:
             words = tr("Downloading %1") if choice.total else tr("Asking the hub about %1")
     return words.replace("%1", chosen_name(choice))
