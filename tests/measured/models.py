@@ -16,7 +16,8 @@ mlx_kinds  the same checkpoints through mlx-lm, as on Apple Silicon, here on the
 speed   one round of the same random Llama (the shape of SmolLM2-135M unless said otherwise) on the fast path and on the
         generic one, in one thread, alternating: `generic_over_fast`, the ratio of their medians
 memory  the peak of a process that opens a model and plays a round (4 x 8 answers of 32 tokens after 150), against what is
-        foretold for it, in 8 cases (random models of the shape of SmolLM2-135M and of Qwen2.5-0.5B): `foretold_error_max`
+        foretold for it, in 8 cases (random models of the shape of SmolLM2-135M and of Qwen2.5-0.5B), and in 2 cases of rounds
+        beside which the model chats with an earlier version of itself or answers under Try it: `foretold_error_max`
 """
 
 import argparse
@@ -26,6 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -47,7 +49,7 @@ QWEN = {
     "num_attention_heads": 14, "num_key_value_heads": 2, "tie_word_embeddings": True, "eos_token_id": 0,
 }  # fmt: skip
 SHAPES = {"135M": LLAMA, "0.5B": QWEN}
-CASES = {  # path, shape, what is trained, precision, whether activations are computed again
+CASES = {  # path, shape, what is trained, precision, whether activations are computed again, and what answers beside the rounds
     "135M full": ("fast", "135M", "full", "float32", False),
     "135M lean": ("fast", "135M", "lean", "bfloat16", True),
     "135M lora": ("fast", "135M", "lora", "bfloat16", False),
@@ -56,7 +58,10 @@ CASES = {  # path, shape, what is trained, precision, whether activations are co
     "135M 4 bits": ("generic", "135M", "qlora", "bfloat16", False),
     "0.5B lora": ("fast", "0.5B", "lora", "bfloat16", True),
     "0.5B lean": ("fast", "0.5B", "lean", "bfloat16", True),
+    "135M lean, chat": ("fast", "135M", "lean", "bfloat16", True, "chat"),
+    "135M lora, Try it": ("fast", "135M", "lora", "bfloat16", False, "Try it"),
 }
+CHAT_TOKENS, TRY_TOKENS, TRY_ROWS = 128, 64, 7  # of an answer in chat and under Try it, with so many answers to share
 QUESTIONS, GROUP, TOKENS, PROMPT, REPEATS = 4, 8, 16, 40, 3
 
 
@@ -81,24 +86,30 @@ def main() -> int:
 
 
 def measure_memory() -> dict[str, object]:
-    cases = {}
-    for case in CASES:
+    def measure(case: str) -> dict[str, float]:
         command = [sys.executable, str(Path(__file__).resolve()), "memory", "--case", case]
         line = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1]
-        cases[case] = json.loads(line)
         print(case, line, flush=True)
+        result: dict[str, float] = json.loads(line)
+        return result
+
+    with ThreadPoolExecutor(2) as pool:  # what a process takes does not depend on the other's
+        cases = dict(zip(CASES, pool.map(measure, CASES), strict=True))
     return {"foretold_error_max": max(abs(float(each["error"])) for each in cases.values()), "cases": cases}
 
 
-def measure_peak(path: str, shape: str, method: str, precision: str, recompute: bool) -> dict[str, float]:
+def measure_peak(path: str, shape: str, method: str, precision: str, recompute: bool, beside: str = "") -> dict[str, float]:
     """What is foretold for a round, and the peak of this process after it, in GB."""
     import resource
+    import shutil
 
     import numpy as np
     import torch
     from safetensors.torch import save_file
 
     import waggle.engine.main  # noqa: F401 - what is foretold includes the engine's libraries
+    from waggle.core import paths
+    from waggle.engine.runtime.pause_gate import PauseGate
     from waggle.models import backend, memory_fit
     from waggle.models.memory_fit import DeviceCapacity, Workload
     from waggle.models.shared import generic_config, model_config
@@ -110,7 +121,10 @@ def measure_peak(path: str, shape: str, method: str, precision: str, recompute: 
     load_hivemind()
     work = Workload(questions=4, groups=4, group_size=8, longest=32)
     with tempfile.TemporaryDirectory() as temporary:
-        folder, noise = Path(temporary), np.random.default_rng(0)
+        folder, noise = Path(temporary) / "model", np.random.default_rng(0)
+        folder.mkdir()
+        for name in ("tokenizer.json", "tokenizer_config.json"):  # any will do: only memory is measured
+            shutil.copy(paths.starter() / name, folder)
         (folder / "config.json").write_text(json.dumps(SHAPES[shape]))
         weights = model_config.read(folder).weights()
         save_file(
@@ -121,22 +135,74 @@ def measure_peak(path: str, shape: str, method: str, precision: str, recompute: 
         machine = DeviceCapacity(1 << 40, {"float32": 1e11, "bfloat16": 1e11})
         foretold = memory_fit._bytes(configuration, machine, work, training)
         open_here = backend.open_generic if path == "generic" else backend.open_fast
-        policy = open_here(folder, backend.DeviceChoice("torch", "cpu", ""), 1, training, nothing)
+        policy, gate = open_here(folder, backend.DeviceChoice("torch", "cpu", ""), 1, training, nothing), PauseGate(lambda: None)
         for weight in policy._parameters.values():  # or all answers would be alike, and the loss 0
             weight.data.add_(torch.randn_like(weight.data[:1]) * 0.01)
         prompts = [noise.integers(2, 40_000, work.prompt).astype(np.int32) for _ in range(work.questions)]
-        params = SamplingParams(max_new=work.longest, stops=(-1,))
-        rows = policy.sample(prompts, uniforms(0, "sample", 0, work.questions, work.group_size, work.longest), params)
-        groups = []
-        for prompt, row in zip(prompts, rows, strict=True):
-            completions = tuple(each.tokens for each in row)
-            count = sum(map(len, completions))
-            advantage = np.linspace(-1, 1, count).astype(np.float32)
-            groups.append(TrainingGroup(prompt, completions, advantage, np.full(count, 0.25 / count, np.float32)))
-        for _ in range(2):  # the first step creates the moments, which the second one finds there
-            assert policy.step(groups, StepParams(learning_rate=1e-6)).applied
+        params = SamplingParams(max_new=work.longest, stops=(-1,), pause_point=gate)
+
+        def play(steps: int) -> None:
+            rows = policy.sample(prompts, uniforms(0, "sample", 0, work.questions, work.group_size, work.longest), params)
+            groups = []
+            for prompt, row in zip(prompts, rows, strict=True):
+                completions = tuple(each.tokens for each in row)
+                count = sum(map(len, completions))
+                advantage = np.linspace(-1, 1, count).astype(np.float32)
+                groups.append(TrainingGroup(prompt, completions, advantage, np.full(count, 0.25 / count, np.float32)))
+            for _ in range(steps):
+                assert policy.step(groups, StepParams(learning_rate=1e-6, pause_point=gate)).applied
+
+        play(2)  # the first step creates the moments, which the second one finds there
+        if beside:
+            with ThreadPoolExecutor(1) as pool:
+                answering = pool.submit(_answer_beside, beside, Path(temporary), folder, policy, gate, foretold)
+                while not answering.done():
+                    play(1)
+                foretold += answering.result()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {"foretold_gb": round(foretold / 1e9, 2), "peak_gb": round(peak / 1e9, 2), "error": round(foretold / peak - 1, 3)}
+
+
+def _answer_beside(beside: str, root: Path, folder: Path, policy: Any, gate: Any, peak: int) -> int:
+    """Chat with the model, or answer as under Try it, while it is trained; the bytes that are foretold for that."""
+    import asyncio
+
+    import numpy as np
+
+    from waggle.core import paths
+    from waggle.engine.services.chat import ChatService
+    from waggle.engine.services.current_weights import CurrentWeights
+    from waggle.engine.services.snapshots import Snapshots
+    from waggle.models.memory_fit import Workload
+    from waggle.models.shared.training_mode import TrainingMode
+    from waggle.models.storage.checkpoint import CheckpointState
+    from waggle.models.tokenizer import load as load_tokenizer
+    from waggle.protocol import commands
+    from waggle.rl.batch import SamplingParams, nothing
+    from waggle.rl.random_streams import uniforms
+
+    def newest() -> CheckpointState:
+        return CheckpointState(round=1, step=policy.steps, epoch=1, charter="ab" * 32, base="b", method=policy.training.method)
+
+    trained = policy.training
+    way = trained if trained.is_adapted else TrainingMode("lean", trained.precision)  # as in startup.py
+    current = CurrentWeights(gate, policy, newest, peak)
+    snapshots = Snapshots(paths.Home(root / "home").prepare(), folder, "cpu", trainings=(way,), current=current)
+    copied = sum(weight.nbytes for weight in policy.weights().values())
+    words = "What is the answer? " * 40
+    tokens = len(load_tokenizer(folder).prompt(words).ids)
+    if beside == "chat":
+        answers = Workload(1, 0, 1, CHAT_TOKENS, tokens)
+        chat = ChatService(snapshots, "{}".format, CHAT_TOKENS, nothing)
+        asyncio.run(chat.obey(commands.SendMessage(id="1", words=words, number=0, earlier=(), before=0)))
+        return copied + snapshots.foretold(2, answers)[way]
+    answers = Workload(1, 0, TRY_ROWS, TRY_TOKENS, tokens)
+    prompt = np.arange(2, 2 + tokens, dtype=np.int32)
+    for snapshot in (answering := snapshots.answering(1, answers)).snapshots:
+        with snapshots.open(snapshot, answering.training) as opened:
+            noise = uniforms(0, "held_out", 0, 1, TRY_ROWS, TRY_TOKENS)
+            opened.policy.sample([prompt], noise, SamplingParams(max_new=TRY_TOKENS, stops=(-1,)))
+    return copied + snapshots.foretold(1, answers)[way]
 
 
 def measure_kinds() -> dict[str, object]:
