@@ -42,7 +42,12 @@ def tiny(tmp_path) -> model_config.ModelConfig:
 
 def test_the_weights_are_counted_from_the_configuration(shape):
     name, model = shape
-    published = {"Qwen2.5-0.5B": 494_032_768, "Qwen3-0.6B": 596_049_920, "Llama-3.2-1B": 1_235_814_400}
+    published = {
+        "SmolLM2-135M": 134_515_008,
+        "Qwen2.5-0.5B": 494_032_768,
+        "Qwen3-0.6B": 596_049_920,
+        "Llama-3.2-1B": 1_235_814_400,
+    }
     assert memory_fit.weights_of(model) == pytest.approx(published[name], rel=1e-3)
 
 
