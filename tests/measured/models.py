@@ -3,6 +3,9 @@
 
     python3 tests/measured/models.py kinds
     python3 tests/measured/models.py mlx_kinds
+    python3 tests/measured/models.py tokenizers
+    python3 tests/measured/models.py trl --model FOLDER
+    python3 tests/measured/models.py decoding --model FOLDER [--threads 2]
     python3 tests/measured/models.py speed [--hidden 576 --layers 30 --vocabulary 49152]
 
 Each part replaces its own figures in models.json and keeps those of the others, with the commit that each was measured at.
@@ -15,6 +18,11 @@ mlx_kinds  the same checkpoints through mlx-lm, as on Apple Silicon, here on the
         `mlx_kinds_equal_logp`, with the same names, reasons and ways
 speed   one round of the same random Llama (the shape of SmolLM2-135M unless said otherwise) on the fast path and on the
         generic one, in one thread, alternating: `generic_over_fast`, the ratio of their medians
+tokenizers  the shelf of tokenizers of the tests, each with every way to begin a text and two chat templates: `tokenizers_equal`,
+        those whose ids of hard prompts, of answers after them and of conversations are all those of transformers
+trl     the cell `smollm2` of `waggle-lab bench` with the model of a folder: CPU seconds of a round on the fast path and in TRL
+decoding  tokens a second on the fast path and in llama.cpp, which is installed into the cache, of 1, 16 and 32 rows at once, in
+        the precision of the model's files, which gguf_export writes for llama.cpp
 memory  the peak of a process that opens a model and plays a round (4 x 8 answers of 32 tokens after 150), against what is
         foretold for it, in 8 cases (random models of the shape of SmolLM2-135M and of Qwen2.5-0.5B), and in 2 cases of rounds
         beside which the model chats with an earlier version of itself or answers under Try it: `foretold_error_max`
@@ -32,6 +40,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import compared
 import figures_file
 
 sys.path[:1] = [
@@ -67,7 +76,9 @@ QUESTIONS, GROUP, TOKENS, PROMPT, REPEATS = 4, 8, 16, 40, 3
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("part", choices=("kinds", "mlx_kinds", "speed", "memory"))
+    parser.add_argument("part", choices=("kinds", "mlx_kinds", "speed", "memory", "tokenizers", "trl", "decoding"))
+    parser.add_argument("--model", type=Path, help="the folder of a model, for `trl` and `decoding`")
+    parser.add_argument("--threads", type=int, default=2, help="of each side of `decoding`")
     parser.add_argument("--case", help="measure one case of `memory` in this process")
     parser.add_argument("--hidden", type=int, default=576)
     parser.add_argument("--layers", type=int, default=30)
@@ -76,9 +87,15 @@ def main() -> int:
     if options.case:
         print(json.dumps(measure_peak(*CASES[options.case])))
         return 0
+    if options.part in ("trl", "decoding") and not options.model:
+        parser.error(f"{options.part} needs --model FOLDER.")
     figures_file.require_clean_tree()
-    parts = {"kinds": measure_kinds, "mlx_kinds": measure_mlx_kinds, "memory": measure_memory}
-    measured = measure_speed(options) if options.part == "speed" else parts[options.part]()
+    parts: dict[str, Callable[[], dict[str, object]]] = {
+        "kinds": measure_kinds, "mlx_kinds": measure_mlx_kinds, "memory": measure_memory, "tokenizers": measure_tokenizers,
+        "speed": lambda: measure_speed(options), "trl": lambda: compared.measure_trl(options.model.resolve()),
+        "decoding": lambda: compared.measure_decoding(options.model.resolve(), options.threads),
+    }  # fmt: skip
+    measured = parts[options.part]()
     figures = json.loads(FILE.read_text())["figures"] if FILE.exists() else {}
     figures[options.part] = measured | {"commit": figures_file.source_commit()}
     figures_file.write(Path(__file__).resolve(), figures)
@@ -305,6 +322,43 @@ def _try(kind: str, open_here: Callable[[], Any], folder: Path, untrained: dict[
         untrained[kind] = unequal[kind] = f"{type(error).__name__}: {error}".replace(str(folder), "its folder")
         return None
     return policy
+
+
+def measure_tokenizers() -> dict[str, object]:
+    from models.tokenizer_shelf import KINDS
+
+    unequal = {kind: why for kind in KINDS if (why := _unequal_tokenizer(kind))}
+    return {"tokenizers": len(KINDS), "tokenizers_equal": len(KINDS) - len(unequal), "unequal": unequal}
+
+
+def _unequal_tokenizer(kind: str) -> str:
+    """Where the ids of a tokenizer differ from those of transformers; empty if they do not."""
+    from models.test_tokenizer_shelf import HARD, is_plain, pair, require_same
+    from models.tokenizer_shelf import BEGINNINGS, BRACKETS, CHAT
+
+    text = ""
+    try:
+        for beginning in BEGINNINGS:
+            mine, theirs = pair(kind, beginning)
+            for text, _ in HARD:
+                expected = theirs(text, split_special_tokens=True)["input_ids"]
+                if beginning == "BOS and EOS":  # which a prompt does not end with
+                    expected.pop()
+                assert mine.prompt(text).ids.tolist() == expected
+        for template in ("", CHAT, BRACKETS):
+            mine, theirs = pair(kind, template=template)
+            for text, answer in HARD:
+                if not template:
+                    require_same(mine.prompt(text), answer, theirs(text + answer, split_special_tokens=True)["input_ids"], theirs)
+                elif is_plain(text, answer):
+                    turns = [{"role": "user", "content": text.strip()}]
+                    whole = theirs.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+                    prompt = mine.conversation([text])
+                    assert prompt.ids.tolist() == theirs(whole, add_special_tokens=False)["input_ids"]
+                    require_same(prompt, answer, theirs(whole + answer, add_special_tokens=False)["input_ids"], theirs)
+    except AssertionError:
+        return f"other ids than transformers for {text!r}"
+    return ""
 
 
 def measure_speed(options: argparse.Namespace) -> dict[str, object]:
