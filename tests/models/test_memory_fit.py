@@ -207,6 +207,18 @@ def test_what_does_not_fit_as_a_whole_is_trained_in_parts_and_that_is_said(half_
     assert whole.training.parts == 1
 
 
+def test_a_model_that_only_answers_takes_its_weights_their_copies_one_cache_and_its_prompt(half_a_billion):
+    """Weights of 2 bytes, all copied for decoding; 2 * 24 layers * 2 heads * 64 numbers of 2 bytes a token."""
+    cpu, way = DeviceCapacity(GB, {}, "torch", "cpu"), TrainingMode("lean", "bfloat16")
+    work = Workload(questions=1, groups=0, group_size=7, longest=100, prompt=10)
+    weights, caches, logits = 2 * memory_fit.weights_of(half_a_billion), 12_288 * (10 + 7 * 100), 12 * 7 * 151_936
+    assert memory_fit.answering_bytes(half_a_billion, cpu, work, way) == 2 * weights + caches + logits
+    spare = memory_fit.answering_bytes(half_a_billion, cpu, work, replace(way, recompute=True))
+    assert spare == 2 * weights + caches + logits - 2 * 151_936 * 896, "where memory is short, the head is not copied"
+    longer = memory_fit.answering_bytes(half_a_billion, cpu, replace(work, prompt=1790), way)
+    assert longer > 2 * weights + 12_288 * (1790 + 7 * 100) + 3 * 2 * 14 * 1790**2
+
+
 def test_the_memory_of_a_graphics_card_is_its_own(monkeypatch):
     """An Intel card's memory is not that of the computer."""
     monkeypatch.setattr(torch.xpu, "mem_get_info", lambda: (5 * GB, 8 * GB))

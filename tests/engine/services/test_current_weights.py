@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ LESSON = TrainingGroup(
     prompt=TEXT.prompt, completions=TEXT.completions, advantage=np.ones(11, np.float32), weight=np.full(11, 1 / 11, np.float32)
 )
 SOON = 30.0
+GB = 1_000_000_000
 WORK = Workload(questions=1, groups=0, group_size=1, longest=16)
 
 
@@ -162,6 +163,16 @@ def test_weights_of_a_round_that_is_not_stored_are_not_handed_out(trainer_of):
     trainer.gate.close()
     with pytest.raises(CurrentWeightsError, match="not stored yet"):
         trainer.current.copy()
+
+
+def test_chat_is_refused_in_numbers_if_it_does_not_fit_beside_what_the_round_will_still_take(trainer_of, home, monkeypatch):
+    trainer = trainer_of(paths.starter())
+    snapshots = Snapshots(home, paths.starter(), "cpu", current=replace(trainer.current, peak=10 * GB))
+    monkeypatch.setattr("waggle.engine.services.snapshots.available_memory", lambda: 20 * GB)
+    assert snapshots.require_room(2, WORK) == TrainingMode()
+    monkeypatch.setattr("waggle.engine.services.snapshots.available_memory", lambda: 9 * GB)
+    with pytest.raises(EngineError, match=r"takes 0\.0 GB, and 0\.\d GB of memory are free for it"):
+        snapshots.require_room(2, WORK)
 
 
 def test_before_the_first_round_there_are_no_weights_of_now(trainer_of, home):
