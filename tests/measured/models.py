@@ -3,6 +3,9 @@
 
     python3 tests/measured/models.py kinds
     python3 tests/measured/models.py mlx_kinds
+    python3 tests/measured/models.py tokenizers
+    python3 tests/measured/models.py trl --model FOLDER
+    python3 tests/measured/models.py decoding --model FOLDER [--threads 2]
     python3 tests/measured/models.py speed [--hidden 576 --layers 30 --vocabulary 49152]
 
 Each part replaces its own figures in models.json and keeps those of the others, with the commit that each was measured at.
@@ -15,8 +18,14 @@ mlx_kinds  the same checkpoints through mlx-lm, as on Apple Silicon, here on the
         `mlx_kinds_equal_logp`, with the same names, reasons and ways
 speed   one round of the same random Llama (the shape of SmolLM2-135M unless said otherwise) on the fast path and on the
         generic one, in one thread, alternating: `generic_over_fast`, the ratio of their medians
+tokenizers  the shelf of tokenizers of the tests, each with every way to begin a text and two chat templates: `tokenizers_equal`,
+        those whose ids of hard prompts, of answers after them and of conversations are all those of transformers
+trl     the cell `smollm2` of `waggle-lab bench` with the model of a folder: CPU seconds of a round on the fast path and in TRL
+decoding  tokens a second on the fast path and in llama.cpp, which is installed into the cache, of 1, 16 and 32 rows at once, in
+        the precision of the model's files, which gguf_export writes for llama.cpp
 memory  the peak of a process that opens a model and plays a round (4 x 8 answers of 32 tokens after 150), against what is
-        foretold for it, in 8 cases (random models of the shape of SmolLM2-135M and of Qwen2.5-0.5B): `foretold_error_max`
+        foretold for it, in 8 cases (random models of the shape of SmolLM2-135M and of Qwen2.5-0.5B), and in 2 cases of rounds
+        beside which the model chats with an earlier version of itself or answers under Try it: `foretold_error_max`
 """
 
 import argparse
@@ -26,10 +35,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import compared
 import figures_file
 
 sys.path[:1] = [
@@ -47,7 +58,7 @@ QWEN = {
     "num_attention_heads": 14, "num_key_value_heads": 2, "tie_word_embeddings": True, "eos_token_id": 0,
 }  # fmt: skip
 SHAPES = {"135M": LLAMA, "0.5B": QWEN}
-CASES = {  # path, shape, what is trained, precision, whether activations are computed again
+CASES = {  # path, shape, what is trained, precision, whether activations are computed again, and what answers beside the rounds
     "135M full": ("fast", "135M", "full", "float32", False),
     "135M lean": ("fast", "135M", "lean", "bfloat16", True),
     "135M lora": ("fast", "135M", "lora", "bfloat16", False),
@@ -56,13 +67,18 @@ CASES = {  # path, shape, what is trained, precision, whether activations are co
     "135M 4 bits": ("generic", "135M", "qlora", "bfloat16", False),
     "0.5B lora": ("fast", "0.5B", "lora", "bfloat16", True),
     "0.5B lean": ("fast", "0.5B", "lean", "bfloat16", True),
+    "135M lean, chat": ("fast", "135M", "lean", "bfloat16", True, "chat"),
+    "135M lora, Try it": ("fast", "135M", "lora", "bfloat16", False, "Try it"),
 }
+CHAT_TOKENS, TRY_TOKENS, TRY_ROWS = 128, 64, 7  # of an answer in chat and under Try it, with so many answers to share
 QUESTIONS, GROUP, TOKENS, PROMPT, REPEATS = 4, 8, 16, 40, 3
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("part", choices=("kinds", "mlx_kinds", "speed", "memory"))
+    parser.add_argument("part", choices=("kinds", "mlx_kinds", "speed", "memory", "tokenizers", "trl", "decoding"))
+    parser.add_argument("--model", type=Path, help="the folder of a model, for `trl` and `decoding`")
+    parser.add_argument("--threads", type=int, default=2, help="of each side of `decoding`")
     parser.add_argument("--case", help="measure one case of `memory` in this process")
     parser.add_argument("--hidden", type=int, default=576)
     parser.add_argument("--layers", type=int, default=30)
@@ -71,9 +87,15 @@ def main() -> int:
     if options.case:
         print(json.dumps(measure_peak(*CASES[options.case])))
         return 0
+    if options.part in ("trl", "decoding") and not options.model:
+        parser.error(f"{options.part} needs --model FOLDER.")
     figures_file.require_clean_tree()
-    parts = {"kinds": measure_kinds, "mlx_kinds": measure_mlx_kinds, "memory": measure_memory}
-    measured = measure_speed(options) if options.part == "speed" else parts[options.part]()
+    parts: dict[str, Callable[[], dict[str, object]]] = {
+        "kinds": measure_kinds, "mlx_kinds": measure_mlx_kinds, "memory": measure_memory, "tokenizers": measure_tokenizers,
+        "speed": lambda: measure_speed(options), "trl": lambda: compared.measure_trl(options.model.resolve()),
+        "decoding": lambda: compared.measure_decoding(options.model.resolve(), options.threads),
+    }  # fmt: skip
+    measured = parts[options.part]()
     figures = json.loads(FILE.read_text())["figures"] if FILE.exists() else {}
     figures[options.part] = measured | {"commit": figures_file.source_commit()}
     figures_file.write(Path(__file__).resolve(), figures)
@@ -81,24 +103,30 @@ def main() -> int:
 
 
 def measure_memory() -> dict[str, object]:
-    cases = {}
-    for case in CASES:
+    def measure(case: str) -> dict[str, float]:
         command = [sys.executable, str(Path(__file__).resolve()), "memory", "--case", case]
         line = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1]
-        cases[case] = json.loads(line)
         print(case, line, flush=True)
+        result: dict[str, float] = json.loads(line)
+        return result
+
+    with ThreadPoolExecutor(2) as pool:  # what a process takes does not depend on the other's
+        cases = dict(zip(CASES, pool.map(measure, CASES), strict=True))
     return {"foretold_error_max": max(abs(float(each["error"])) for each in cases.values()), "cases": cases}
 
 
-def measure_peak(path: str, shape: str, method: str, precision: str, recompute: bool) -> dict[str, float]:
+def measure_peak(path: str, shape: str, method: str, precision: str, recompute: bool, beside: str = "") -> dict[str, float]:
     """What is foretold for a round, and the peak of this process after it, in GB."""
     import resource
+    import shutil
 
     import numpy as np
     import torch
     from safetensors.torch import save_file
 
     import waggle.engine.main  # noqa: F401 - what is foretold includes the engine's libraries
+    from waggle.core import paths
+    from waggle.engine.runtime.pause_gate import PauseGate
     from waggle.models import backend, memory_fit
     from waggle.models.memory_fit import DeviceCapacity, Workload
     from waggle.models.shared import generic_config, model_config
@@ -110,7 +138,10 @@ def measure_peak(path: str, shape: str, method: str, precision: str, recompute: 
     load_hivemind()
     work = Workload(questions=4, groups=4, group_size=8, longest=32)
     with tempfile.TemporaryDirectory() as temporary:
-        folder, noise = Path(temporary), np.random.default_rng(0)
+        folder, noise = Path(temporary) / "model", np.random.default_rng(0)
+        folder.mkdir()
+        for name in ("tokenizer.json", "tokenizer_config.json"):  # any will do: only memory is measured
+            shutil.copy(paths.starter() / name, folder)
         (folder / "config.json").write_text(json.dumps(SHAPES[shape]))
         weights = model_config.read(folder).weights()
         save_file(
@@ -121,22 +152,74 @@ def measure_peak(path: str, shape: str, method: str, precision: str, recompute: 
         machine = DeviceCapacity(1 << 40, {"float32": 1e11, "bfloat16": 1e11})
         foretold = memory_fit._bytes(configuration, machine, work, training)
         open_here = backend.open_generic if path == "generic" else backend.open_fast
-        policy = open_here(folder, backend.DeviceChoice("torch", "cpu", ""), 1, training, nothing)
+        policy, gate = open_here(folder, backend.DeviceChoice("torch", "cpu", ""), 1, training, nothing), PauseGate(lambda: None)
         for weight in policy._parameters.values():  # or all answers would be alike, and the loss 0
             weight.data.add_(torch.randn_like(weight.data[:1]) * 0.01)
         prompts = [noise.integers(2, 40_000, work.prompt).astype(np.int32) for _ in range(work.questions)]
-        params = SamplingParams(max_new=work.longest, stops=(-1,))
-        rows = policy.sample(prompts, uniforms(0, "sample", 0, work.questions, work.group_size, work.longest), params)
-        groups = []
-        for prompt, row in zip(prompts, rows, strict=True):
-            completions = tuple(each.tokens for each in row)
-            count = sum(map(len, completions))
-            advantage = np.linspace(-1, 1, count).astype(np.float32)
-            groups.append(TrainingGroup(prompt, completions, advantage, np.full(count, 0.25 / count, np.float32)))
-        for _ in range(2):  # the first step creates the moments, which the second one finds there
-            assert policy.step(groups, StepParams(learning_rate=1e-6)).applied
+        params = SamplingParams(max_new=work.longest, stops=(-1,), pause_point=gate)
+
+        def play(steps: int) -> None:
+            rows = policy.sample(prompts, uniforms(0, "sample", 0, work.questions, work.group_size, work.longest), params)
+            groups = []
+            for prompt, row in zip(prompts, rows, strict=True):
+                completions = tuple(each.tokens for each in row)
+                count = sum(map(len, completions))
+                advantage = np.linspace(-1, 1, count).astype(np.float32)
+                groups.append(TrainingGroup(prompt, completions, advantage, np.full(count, 0.25 / count, np.float32)))
+            for _ in range(steps):
+                assert policy.step(groups, StepParams(learning_rate=1e-6, pause_point=gate)).applied
+
+        play(2)  # the first step creates the moments, which the second one finds there
+        if beside:
+            with ThreadPoolExecutor(1) as pool:
+                answering = pool.submit(_answer_beside, beside, Path(temporary), folder, policy, gate, foretold)
+                while not answering.done():
+                    play(1)
+                foretold += answering.result()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {"foretold_gb": round(foretold / 1e9, 2), "peak_gb": round(peak / 1e9, 2), "error": round(foretold / peak - 1, 3)}
+
+
+def _answer_beside(beside: str, root: Path, folder: Path, policy: Any, gate: Any, peak: int) -> int:
+    """Chat with the model, or answer as under Try it, while it is trained; the bytes that are foretold for that."""
+    import asyncio
+
+    import numpy as np
+
+    from waggle.core import paths
+    from waggle.engine.services.chat import ChatService
+    from waggle.engine.services.current_weights import CurrentWeights
+    from waggle.engine.services.snapshots import Snapshots
+    from waggle.models.memory_fit import Workload
+    from waggle.models.shared.training_mode import TrainingMode
+    from waggle.models.storage.checkpoint import CheckpointState
+    from waggle.models.tokenizer import load as load_tokenizer
+    from waggle.protocol import commands
+    from waggle.rl.batch import SamplingParams, nothing
+    from waggle.rl.random_streams import uniforms
+
+    def newest() -> CheckpointState:
+        return CheckpointState(round=1, step=policy.steps, epoch=1, charter="ab" * 32, base="b", method=policy.training.method)
+
+    trained = policy.training
+    way = trained if trained.is_adapted else TrainingMode("lean", trained.precision)  # as in startup.py
+    current = CurrentWeights(gate, policy, newest, peak)
+    snapshots = Snapshots(paths.Home(root / "home").prepare(), folder, "cpu", trainings=(way,), current=current)
+    copied = sum(weight.nbytes for weight in policy.weights().values())
+    words = "What is the answer? " * 40
+    tokens = len(load_tokenizer(folder).prompt(words).ids)
+    if beside == "chat":
+        answers = Workload(1, 0, 1, CHAT_TOKENS, tokens)
+        chat = ChatService(snapshots, "{}".format, CHAT_TOKENS, nothing)
+        asyncio.run(chat.obey(commands.SendMessage(id="1", words=words, number=0, earlier=(), before=0)))
+        return copied + snapshots.foretold(2, answers)[way]
+    answers = Workload(1, 0, TRY_ROWS, TRY_TOKENS, tokens)
+    prompt = np.arange(2, 2 + tokens, dtype=np.int32)
+    for snapshot in (answering := snapshots.answering(1, answers)).snapshots:
+        with snapshots.open(snapshot, answering.training) as opened:
+            noise = uniforms(0, "held_out", 0, 1, TRY_ROWS, TRY_TOKENS)
+            opened.policy.sample([prompt], noise, SamplingParams(max_new=TRY_TOKENS, stops=(-1,)))
+    return copied + snapshots.foretold(1, answers)[way]
 
 
 def measure_kinds() -> dict[str, object]:
@@ -239,6 +322,43 @@ def _try(kind: str, open_here: Callable[[], Any], folder: Path, untrained: dict[
         untrained[kind] = unequal[kind] = f"{type(error).__name__}: {error}".replace(str(folder), "its folder")
         return None
     return policy
+
+
+def measure_tokenizers() -> dict[str, object]:
+    from models.tokenizer_shelf import KINDS
+
+    unequal = {kind: why for kind in KINDS if (why := _unequal_tokenizer(kind))}
+    return {"tokenizers": len(KINDS), "tokenizers_equal": len(KINDS) - len(unequal), "unequal": unequal}
+
+
+def _unequal_tokenizer(kind: str) -> str:
+    """Where the ids of a tokenizer differ from those of transformers; empty if they do not."""
+    from models.test_tokenizer_shelf import HARD, is_plain, pair, require_same
+    from models.tokenizer_shelf import BEGINNINGS, BRACKETS, CHAT
+
+    text = ""
+    try:
+        for beginning in BEGINNINGS:
+            mine, theirs = pair(kind, beginning)
+            for text, _ in HARD:
+                expected = theirs(text, split_special_tokens=True)["input_ids"]
+                if beginning == "BOS and EOS":  # which a prompt does not end with
+                    expected.pop()
+                assert mine.prompt(text).ids.tolist() == expected
+        for template in ("", CHAT, BRACKETS):
+            mine, theirs = pair(kind, template=template)
+            for text, answer in HARD:
+                if not template:
+                    require_same(mine.prompt(text), answer, theirs(text + answer, split_special_tokens=True)["input_ids"], theirs)
+                elif is_plain(text, answer):
+                    turns = [{"role": "user", "content": text.strip()}]
+                    whole = theirs.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+                    prompt = mine.conversation([text])
+                    assert prompt.ids.tolist() == theirs(whole, add_special_tokens=False)["input_ids"]
+                    require_same(prompt, answer, theirs(whole + answer, add_special_tokens=False)["input_ids"], theirs)
+    except AssertionError:
+        return f"other ids than transformers for {text!r}"
+    return ""
 
 
 def measure_speed(options: argparse.Namespace) -> dict[str, object]:

@@ -173,7 +173,8 @@ async def prepare_node(
             ),
         )  # fmt: skip
     node = replace(node, form=form_choice.form_of(form))
-    current = CurrentWeights(gate, opened.policy, lambda: saver.newest)
+    peak = fit.needs if opened.device == "cpu" or opened.backend != "torch" else 0
+    current = CurrentWeights(gate, opened.policy, lambda: saver.newest, peak)
     snapshots = await asyncio.get_running_loop().run_in_executor(
         policy_thread, _snapshots, home, folder, opened, host.stopped.is_set, computer
     )

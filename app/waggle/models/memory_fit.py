@@ -14,6 +14,7 @@ from waggle.core.machine import available_memory
 from waggle.models.shared import quantised
 from waggle.models.shared.adaptive_batch import PASS_BYTES
 from waggle.models.shared.counted_config import CountedConfig
+from waggle.models.shared.decoding import PREFILL_BYTES
 from waggle.models.shared.generic_config import GenericConfig
 from waggle.models.shared.lora import RANK
 from waggle.models.shared.mlx_lm.config import MlxLmConfig
@@ -21,11 +22,15 @@ from waggle.models.shared.model_config import ModelConfig
 from waggle.models.shared.training_mode import ADAPTED, Method, Precision, TrainingMode
 
 USABLE_SHARE = 0.85  # of the free memory; the rest is for other programs
-PROGRAM_BYTES = 600_000_000  # of Python and its libraries, without a model
+PROGRAM_BYTES = 400_000_000  # of Python and its libraries with a tokenizer, without a model
+# A CPU's heap keeps a share of what comes and goes, unless large blocks are given back: see models/torch/memory.py.
+GAPS_BYTES, GAPS_SHARE = 250_000_000, 0.4
 TRANSFORMERS_BYTES = 250_000_000  # of transformers and what it imports
 FOUR_BITS = 0.52  # bytes of a weight in 4 bits, with its share of the scales
-LOGIT_BYTES = 12  # of a logit and what is computed from it, see models/torch/fused_head.py
+LOGIT_BYTES = 12  # of a logit and what is computed from it, while answers are written and in MLX
+GENERIC_LOGIT_BYTES = 16  # the same while a head of transformers learns, see models/generic/head.py
 ATTENTION_COPIES = 6  # of the attention scores, while the gradient of one layer is computed
+SCORES_AT_ONCE = 3  # copies of the attention scores of one layer, without a gradient
 SMALL = 10_000_000  # weights of the largest model like the starter
 FASTER = 1.3  # bfloat16 is chosen if it is this many times as fast
 DECODING_EFFICIENCY, LEARNING_EFFICIENCY = 0.4, 0.6  # of the benchmark's speed, measured
@@ -162,7 +167,7 @@ def rate_for(model: ModelConfig, method: Method) -> float:
     Both were measured (tests/measured/lab_swarm, tests/measured/real_model); between and beyond them a power law, so 3.5e-6 at
     half a billion weights. That of LoRA was not swept.
     """
-    whole = 5e-4 * min(1.0, 1e6 / weights_of(model)) ** 0.8
+    whole = 5e-4 * float(min(1.0, 1e6 / weights_of(model)) ** 0.8)
     return min(5e-4, 20 * whole) if method in ADAPTED else whole
 
 
@@ -206,22 +211,67 @@ def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: Tra
     size, count = BYTES[way.precision], weights_of(model)
     trained = RANK * _widths(model) if way.is_adapted else count
     moments = (0 if way.method == "lean" else 8) * trained
-    of_layer, stored = FOUR_BITS if way.method == "qlora" else BYTES[way.stored_precision], BYTES[way.stored_precision]
-    weights = packed_bytes(model) or int(of_layer * _layers(model)) + stored * _embeddings(model)
-    weights += 4 * trained if way.is_adapted else 0
-    gradient = trained * (4 if way.is_adapted else stored)
+    weights = _weights(model, way)
+    gradient = trained * (4 if way.is_adapted else BYTES[way.stored_precision])
     copied = 0 if way.stored_precision == way.precision else size * _layers(model)  # weights in the precision of the products
     if way.recompute and machine.backend != "MLX":
         copied //= model.num_hidden_layers
     completions, together = _pass(model, work, way)
     scores = min(way.logits_at_once, model.vocab_size * together * completions * work.longest)  # of the tokens of one pass
-    head = LOGIT_BYTES * scores + (size * model.vocab_size * model.hidden_size if way.stored_precision != way.precision else 0)
-    caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
-    answers = -(-work.questions // way.parts) * work.group_size
-    copies = size * count if _copies_for_decoding(model, machine, way) else 0
-    answering = copies + size * caches * answers + 12 * model.vocab_size * answers
+    head = _logit_bytes(model, machine, way) * scores
+    head += size * model.vocab_size * model.hidden_size if way.stored_precision != way.precision else 0
     program = PROGRAM_BYTES + (TRANSFORMERS_BYTES if isinstance(model, GenericConfig) or way.method == "qlora" else 0)
-    return program + weights + moments + max(answering, gradient + copied + _activations(model, machine, work, way) + head)
+    learning = gradient + copied + _activations(model, machine, work, way) + head
+    passing = max(_answering(model, machine, work, way), learning)
+    gaps = 0
+    if (machine.backend, machine.device) == ("torch", "cpu") and not way.recompute:
+        gaps = min(GAPS_BYTES, int(GAPS_SHARE * passing))
+    return program + weights + moments + passing + gaps
+
+
+def answering_bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> int:
+    """What a model takes that only answers, beside the one that is trained: in chat and under Try it."""
+    return _weights(model, way) + _answering(model, machine, work, way)
+
+
+def _weights(model: ModelConfig, way: TrainingMode) -> int:
+    """The bytes of all weights as they are stored, with their adapters."""
+    of_layer, stored = FOUR_BITS if way.method == "qlora" else BYTES[way.stored_precision], BYTES[way.stored_precision]
+    weights = packed_bytes(model) or int(of_layer * _layers(model)) + stored * _embeddings(model)
+    return weights + (4 * RANK * _widths(model) if way.is_adapted else 0)
+
+
+def _answering(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> int:
+    """The bytes that writing answers takes beside the weights: faster copies of these, caches, and logits or running prompts."""
+    size, questions = BYTES[way.precision], -(-work.questions // way.parts)
+    answers = questions * work.group_size
+    is_shared = machine.backend == "torch" and not isinstance(model, CountedConfig)  # the cache of a prompt, by its answers
+    tokens = (questions if is_shared else answers) * work.prompt + answers * work.longest
+    caches = 2 * size * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * tokens
+    of_prompt = model.bytes_per_layer(size) * work.prompt
+    if _keeps_scores(machine, way):
+        of_prompt += SCORES_AT_ONCE * size * model.num_attention_heads * work.prompt**2
+    together = max(1, min(questions, PREFILL_BYTES // (model.bytes_per_layer(size) * work.prompt)))
+    return _copies(model, machine, way) + caches + max(LOGIT_BYTES * model.vocab_size * answers, together * of_prompt)
+
+
+def _copies(model: ModelConfig, machine: DeviceCapacity, way: TrainingMode) -> int:
+    """The bytes of the weights that are there a second time while answers are written: see models/torch/model.py, `decoding`."""
+    if not _copies_for_decoding(model, machine, way):
+        return 0
+    if machine.backend == "MLX":
+        return BYTES[way.precision] * weights_of(model)
+    copies_head = not way.recompute or way.stored_precision != way.precision
+    return BYTES[way.precision] * (_layers(model) + (model.vocab_size * model.hidden_size if copies_head else 0))
+
+
+def _logit_bytes(model: ModelConfig, machine: DeviceCapacity, way: TrainingMode) -> int:
+    """The bytes of a logit and of what is computed from it while a head learns."""
+    if machine.backend == "MLX":
+        return LOGIT_BYTES
+    if isinstance(model, GenericConfig) or way.method == "qlora":
+        return GENERIC_LOGIT_BYTES
+    return 4 + (BYTES[way.precision] if way.precision != "float32" else 0)  # in fp32, and in the precision of the products
 
 
 def _copies_for_decoding(model: ModelConfig, machine: DeviceCapacity, way: TrainingMode) -> bool:
@@ -243,10 +293,16 @@ def _activations(model: ModelConfig, machine: DeviceCapacity, work: Workload, wa
         of_token += size * layers * model.intermediate_size
     tokens = of_token * (work.prompt + completions * work.longest)
     answers = completions * read * 2 * model.num_key_value_heads * model.head_dim  # keys and values of each, prompt included
-    scores = model.num_attention_heads * (work.prompt**2 + completions * work.longest * read)
-    if machine.backend == "torch" and (machine.device == "cuda" or (machine.device == "cpu" and way.precision == "float32")):
-        scores = 0  # a fused kernel never has all of them, see models/torch/packing.py
+    scores = 0
+    if _keeps_scores(machine, way):
+        scores = model.num_attention_heads * (work.prompt**2 + completions * work.longest * read)
     return tokens + together * size * (layers * answers + (layers + ATTENTION_COPIES) * scores)
+
+
+def _keeps_scores(machine: DeviceCapacity, way: TrainingMode) -> bool:
+    """Whether all scores of attention are there at once; a fused kernel never has them, see models/torch/packing.py."""
+    fused = machine.device == "cuda" or (machine.device == "cpu" and way.precision == "float32")
+    return not (machine.backend == "torch" and fused)
 
 
 def _pass(model: ModelConfig, work: Workload, way: TrainingMode) -> tuple[int, int]:

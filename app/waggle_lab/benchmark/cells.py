@@ -9,7 +9,7 @@ from waggle.core import paths
 from waggle.models.shared.training_mode import Method, Precision, TrainingMode
 from waggle_lab.starter_model import shapes
 
-STARTER, HALF = "starter", "Qwen2.5-0.5B"
+STARTER, SMALL, HALF = "starter", "SmolLM2-135M", "Qwen2.5-0.5B"
 # Tokens of the first round, which is not timed: it pays for everything that is allocated or compiled once.
 WARM_PROMPT, WARM_LONGEST = 8, 2
 ALL = ("waggle", "trl", "genrl")
@@ -77,6 +77,7 @@ CELLS: dict[str, Cell] = {  # the most important first
     "memory-lora": LORA,
     "paper-lean": PAPER,
     "paper-lora": replace(PAPER, method="lora"),
+    "smollm2": Cell(NO_GENRL, SMALL, precision="bfloat16"),
     "cuda": Cell(("waggle", "generic", "trl"), questions=8, longest=256, precision="bfloat16", device="cuda"),
 }
 EQUAL = "equal"  # not a round: compares loss and gradients with those of TRL

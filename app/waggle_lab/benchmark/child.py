@@ -1,4 +1,7 @@
-"""Measure one side of one cell and print one JSON line: python -m waggle_lab.benchmark.child CELL SIDE."""
+"""Measure one side of one cell and print one JSON line: python -m waggle_lab.benchmark.child CELL SIDE [FOLDER].
+
+FOLDER is a model in the place of the cell's own.
+"""
 
 import importlib
 import importlib.metadata
@@ -15,7 +18,7 @@ from waggle_lab.benchmark.clock import Measurement, peak_gib
 PACKAGES = {"trl": ("trl",), "genrl": ("gensyn-genrl",), "waggle": (), "generic": ()}
 
 
-def main(name: str, side: str) -> None:
+def main(name: str, side: str, other_model: str = "") -> None:
     _use_one_core()
     import torch
 
@@ -26,12 +29,12 @@ def main(name: str, side: str) -> None:
         _print(more=equal.measure(cells.folder_of(STARTER)))
         return
     cell = CELLS[name]
-    folder = cells.folder_of(cell.model)
+    folder = Path(other_model) if other_model else cells.folder_of(cell.model)
     measurement = _measure(side, cell, folder)
     peak = peak_gib() if cell.device == "cpu" else torch.cuda.max_memory_allocated() / 2**30
     _print(
         rounds=measurement.rounds, moved=measurement.moved, more=measurement.more, gib=peak,
-        limits=_limits(name) if side == "waggle" and cell.device == "cpu" else None,
+        limits=_limits(name) if side == "waggle" and cell.device == "cpu" and not other_model else None,
         card="" if cell.device == "cpu" else torch.cuda.get_device_name(),
         versions={package: importlib.metadata.version(package) for package in ("torch", "transformers", *PACKAGES[side])},
     )  # fmt: skip

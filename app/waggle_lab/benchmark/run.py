@@ -22,7 +22,7 @@ from waggle_lab.benchmark import report
 from waggle_lab.benchmark.cells import CELLS, EQUAL
 
 MODULES = {"waggle": "waggle", "generic": "transformers", "trl": "trl", "genrl": "genrl"}
-NOT_BY_DEFAULT = ("cuda", "paper-lean", "paper-lora")  # they take hours of one core, or need a GPU
+NOT_BY_DEFAULT = ("cuda", "paper-lean", "paper-lora", "smollm2")  # hours of one core, a GPU, or tests/measured/models.py
 DEFAULT_CELLS = ",".join([EQUAL, *(name for name in CELLS if name not in NOT_BY_DEFAULT)])
 
 

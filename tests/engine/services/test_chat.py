@@ -14,10 +14,11 @@ from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.core.settings import ComputerSettings
 from waggle.engine.services.chat import ChatService
-from waggle.engine.services.snapshots import COPIES_WHILE_LOADING, ModelSnapshot, Snapshots
+from waggle.engine.services.snapshots import ModelSnapshot, Snapshots
 from waggle.engine.startup import _snapshots
 from waggle.engine.system.resource_limits import GB, memory_used
 from waggle.models.backend import open_policy
+from waggle.models.memory_fit import Workload
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint
 from waggle.protocol import commands
@@ -30,6 +31,7 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 FRACTION = "Simplify the fraction 108/120 to its lowest terms. Give only the simplified fraction as your final answer."
+WORK = Workload(questions=1, groups=0, group_size=1, longest=24)
 SAVED = checkpoint.CheckpointState(round=5, step=5, epoch=1, charter="ab" * 32, base="")
 
 
@@ -120,20 +122,17 @@ def test_what_is_trained_on_a_card_answers_in_the_precision_that_suits_the_proce
     allowed, models = [0.0], 100
     snapshots = _snapshots(moments.home, moments.folder, opened, lambda: False, lambda: ComputerSettings(memory_gb=allowed[0]))
     assert (snapshots.device, [training.precision for training in snapshots.trainings]) == ("cpu", [*precisions])
-    bfloat16 = models * COPIES_WHILE_LOADING * 2 * opened.policy.parameters / GB
-    for more, expected in ((3.0, precisions[0]), (1.5, "bfloat16"), (3.0, precisions[0])):
-        allowed[0] = memory_used() / GB + more * bfloat16
-        if expected not in precisions:
-            with pytest.raises(EngineError, match="of memory that you allow"):
-                snapshots.require_room(models)
-            continue
-        training = snapshots.require_room(models)
+    smaller, *larger = sorted(snapshots.foretold(models, WORK).values())
+    enough, little = (larger or [smaller])[-1] * 1.2 / GB, smaller * 1.2 / GB
+    for more, expected in ((enough, precisions[0]), (little, precisions[-1]), (enough, precisions[0])):
+        allowed[0] = memory_used() / GB + more
+        training = snapshots.require_room(models, WORK)
         assert training == TrainingMode("lean", expected)
         with snapshots.open(ModelSnapshot(0), training) as reopened:
             assert reopened.policy.training == training
-    allowed[0] = memory_used() / GB + 0.5 * bfloat16
+    allowed[0] = memory_used() / GB + 0.5 * smaller / GB
     with pytest.raises(EngineError, match="of memory that you allow"):
-        snapshots.require_room(models)
+        snapshots.require_room(models, WORK)
 
 
 async def test_every_turn_is_written_in_the_same_two_threads_also_after_the_engine_began_again(moments, listener):

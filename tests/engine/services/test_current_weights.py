@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from waggle.engine.services.current_weights import CurrentWeights, CurrentWeight
 from waggle.engine.services.snapshots import Snapshots
 from waggle.engine.storage import snapshot_archive
 from waggle.models.backend import open_policy
+from waggle.models.memory_fit import Workload
 from waggle.models.shared import weight_files
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint
@@ -34,6 +35,8 @@ LESSON = TrainingGroup(
     prompt=TEXT.prompt, completions=TEXT.completions, advantage=np.ones(11, np.float32), weight=np.full(11, 1 / 11, np.float32)
 )
 SOON = 30.0
+GB = 1_000_000_000
+WORK = Workload(questions=1, groups=0, group_size=1, longest=16)
 
 
 @dataclass
@@ -116,7 +119,7 @@ def test_a_snapshot_of_now_computes_what_the_policy_computes(trainer_of, home, m
     snapshots = Snapshots(
         home, folder, device, lambda: ComputerSettings(threads=1), (TrainingMode(method),), current=trainer.current
     )
-    answering = snapshots.answering(1)
+    answering = snapshots.answering(1, WORK)
     assert ([snapshot.rounds for snapshot in answering.snapshots], answering.not_now) == ([0, 3], "")
     with snapshots.open(answering.snapshots[-1], answering.training) as opened:
         assert np.allclose(opened.policy.logprobs([TEXT], 1.0)[0], trainer.logprobs(), atol=1e-5)
@@ -162,12 +165,22 @@ def test_weights_of_a_round_that_is_not_stored_are_not_handed_out(trainer_of):
         trainer.current.copy()
 
 
+def test_chat_is_refused_in_numbers_if_it_does_not_fit_beside_what_the_round_will_still_take(trainer_of, home, monkeypatch):
+    trainer = trainer_of(paths.starter())
+    snapshots = Snapshots(home, paths.starter(), "cpu", current=replace(trainer.current, peak=10 * GB))
+    monkeypatch.setattr("waggle.engine.services.snapshots.available_memory", lambda: 20 * GB)
+    assert snapshots.require_room(2, WORK) == TrainingMode()
+    monkeypatch.setattr("waggle.engine.services.snapshots.available_memory", lambda: 9 * GB)
+    with pytest.raises(EngineError, match=r"takes 0\.0 GB, and 0\.\d GB of memory are free for it"):
+        snapshots.require_room(2, WORK)
+
+
 def test_before_the_first_round_there_are_no_weights_of_now(trainer_of, home):
     trainer = trainer_of(paths.starter())
     trainer.play()
     snapshots = Snapshots(home, paths.starter(), "cpu", current=trainer.current)
     assert snapshots.rounds() == [0]
-    assert [snapshot.rounds for snapshot in snapshots.answering(1).snapshots] == [0]
+    assert [snapshot.rounds for snapshot in snapshots.answering(1, WORK).snapshots] == [0]
     with pytest.raises(CurrentWeightsError, match="Nothing is trained"):
         trainer.current.copy()
 
@@ -179,11 +192,11 @@ def test_the_newest_checkpoint_answers_where_now_cannot_and_that_is_said(trainer
     trainer.learn(4)
     trainer.play()
     snapshots = Snapshots(home, paths.starter(), "cpu", current=trainer.current)
-    assert [snapshot.rounds for snapshot in snapshots.answering(1).snapshots] == [0, 4], "the next checkpoint replaces the newest"
+    assert [snapshot.rounds for snapshot in snapshots.answering(1, WORK).snapshots] == [0, 4], "the next replaces it"
     snapshot_archive.archive_newest(home.model.checkpoints, home.model.snapshots)
-    assert [snapshot.rounds for snapshot in snapshots.answering(1).snapshots] == [0, 2, 4], "but what is archived stays"
+    assert [snapshot.rounds for snapshot in snapshots.answering(1, WORK).snapshots] == [0, 2, 4], "but the archive stays"
     monkeypatch.setattr(current_weights, "MEMORY_SHARE", 0.0)
-    answering = snapshots.answering(1)
+    answering = snapshots.answering(1, WORK)
     assert [snapshot.rounds for snapshot in answering.snapshots] == [0, 2]
     assert answering.not_now == "There is too little free memory to copy the weights of now."
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import EngineError, Stopped, WaggleError
 from waggle.engine.services.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
+from waggle.models.memory_fit import Workload
 from waggle.models.shared import generic_config
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.tokenizer import Tokenizer
@@ -155,12 +156,14 @@ class ChatService:
         stop_requested: threading.Event,
         on_growth: Callable[[events_chat.TurnProgress], object],
     ) -> events_chat.TurnProgress:
-        answering = self.snapshots.answering(2)
+        prompts, left_out = self._prompts(command)
+        longest = max(map(len, prompts))
+        answers = Workload(1, 0, 1, self._count(load_tokenizer(self.snapshots.folder)), longest)
+        answering = self.snapshots.answering(2, answers)
         then = next((snapshot for snapshot in answering.snapshots if snapshot.rounds == command.before), None)
         if then is None:
             raise EngineError(f"The model after {command.before} rounds is not kept any more.", "Choose another moment.")
         sides = (answering.snapshots[-1], then)
-        prompts, left_out = self._prompts(command)
         replies = [Reply(rounds=snapshot.rounds) for snapshot in sides]
         progress = ReplyProgress(command, on_growth, answering.training, left_out, replies, answering.not_now)
         turns = TurnTaking()

@@ -41,11 +41,15 @@ class CurrentWeightsError(EngineError):
 
 @dataclass(frozen=True)
 class CurrentWeights:
-    """Hands out the policy's weights. `newest` is the state of the last round that was stored, None before the first."""
+    """Hands out the policy's weights. `newest` is the state of the last round that was stored, None before the first.
+
+    `peak` is the memory that this process is foretold to take in a round; 0 if a graphics card takes it.
+    """
 
     gate: PauseGate
     policy: WeighedPolicy
     newest: Callable[[], CheckpointState | None]
+    peak: int = 0
 
     def copy(self) -> tuple[CheckpointState, Arrays]:
         """The state, and a copy of the weights in memory. Waits for the step in progress at most.

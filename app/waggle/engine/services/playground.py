@@ -13,6 +13,7 @@ from typing import TypeVar, assert_never
 from waggle.core.errors import EngineError
 from waggle.engine.runtime import round_events
 from waggle.engine.services.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
+from waggle.models.memory_fit import Workload
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.network.messages.rollout_record import oldest_epoch
 from waggle.protocol import commands, events_playground
@@ -61,7 +62,7 @@ class PlaygroundService:
 
     def newest_answers(self, questions: Sequence[Question]) -> list[Completion]:
         """A completion of the model of now for each question. Only in the thread of `in_thread`. Raises WaggleError."""
-        answering = self.snapshots.answering(1)
+        answering = self.snapshots.answering(1, self._workload(questions))
         now, training = answering.snapshots[-1], answering.training
         return [self._answers(question, now, training, 1, LOW_TEMPERATURE)[0] for question in questions]
 
@@ -118,7 +119,7 @@ class PlaygroundService:
         goes = named if command.mine.strip() and self.may_share() else None
         if goes is not None:
             self._require_fresh(goes)
-        answering = self.snapshots.answering(1)
+        answering = self.snapshots.answering(1, self._workload([question], self._shared_answers if goes is not None else 1))
         training, snapshots = answering.training, _pick_evenly(list(answering.snapshots), MAX_SNAPSHOTS)
         completions = [self._answers(question, snapshot, training, 1, LOW_TEMPERATURE)[0] for snapshot in snapshots]
         if command.mine.strip():
@@ -159,8 +160,7 @@ class PlaygroundService:
 
         Returns nothing if nobody is connected, or if the settings forbid it.
         """
-        charter = self.node.charter
-        count = max(charter.group_size_min, min(self.rules.group_size, charter.group_size_max)) - 1
+        count = self._shared_answers
         completions = (*self._answers(question, now, training, count, self.rules.temperature), mine)
         group = Group(origin=self.node.origin, id=named, completions=completions)
         number = self.round()
@@ -172,8 +172,19 @@ class PlaygroundService:
         self._shared.add(named)
         verdicts = self.node.verifier.judge([(question, completion) for completion in completions])
         judged = JudgedGroup(group=group, question=question, verdicts=tuple(verdicts), round=number, model=self.node.model)
-        (group_event,) = round_events.shown_groups((judged,), round_events.Titles(charter))
+        (group_event,) = round_events.shown_groups((judged,), round_events.Titles(self.node.charter))
         return (events_playground.AnswerShared(round=number, group=group_event, at=self.clock()),)
+
+    @property
+    def _shared_answers(self) -> int:
+        """How many completions are shared beside a person's answer."""
+        charter = self.node.charter
+        return max(charter.group_size_min, min(self.rules.group_size, charter.group_size_max)) - 1
+
+    def _workload(self, questions: Sequence[Question], count: int = 1) -> Workload:
+        """So many completions of the longest of these questions."""
+        longest = max((len(self.node.prompt(question)) for question in questions), default=0)
+        return Workload(1, 0, max(1, count), self.rules.max_new, longest)
 
     def _answers(
         self, question: Question, snapshot: ModelSnapshot, training: TrainingMode, count: int, temperature: float

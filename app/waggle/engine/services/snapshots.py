@@ -12,12 +12,13 @@ from pathlib import Path
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.core.machine import available_memory
+from waggle.core.process_memory import resident_bytes
 from waggle.core.settings import ComputerSettings
 from waggle.engine.services.current_weights import NO_ROOM, CurrentWeights, CurrentWeightsError
 from waggle.engine.storage import snapshot_archive
 from waggle.engine.system.resource_limits import GB, memory_used
 from waggle.models.backend import OpenedPolicy, open_policy, threads_for
-from waggle.models.memory_fit import BYTES, fast_precision, measure
+from waggle.models.memory_fit import DeviceCapacity, Workload, answering_bytes, fast_precision, measure
 from waggle.models.shared import generic_config
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import WEIGHTS
@@ -26,7 +27,6 @@ from waggle.models.storage.checkpoint import Arrays
 from waggle.models.storage.hub_download import WORDS
 
 MAX_WEIGHT_BYTES = 3_000_000_000  # of models that are loaded a second time
-COPIES_WHILE_LOADING = 2  # the weights of the file, and their copy in the precision and layout for answering
 LOW_TEMPERATURE = 0.2  # shows what the model prefers to say
 
 
@@ -88,43 +88,54 @@ class Snapshots:
         archived = snapshot_archive.rounds(self.home.model.snapshots)  # the next checkpoint takes the newest one's place
         return [0, *archived, newest.round]
 
-    def answering(self, models: int) -> Answering:
-        """What can answer now, if so many models are opened at once. Waits for at most the step in progress.
+    def answering(self, models: int, answers: Workload) -> Answering:
+        """What can answer now, if so many models are opened at once and each writes `answers`. Waits for at most the step in
+        progress.
 
         Raises EngineError.
         """
         saved, rounds = self.saved(), self.rounds()
         if self.current is None or rounds[-1] == saved[-1].rounds:
-            return Answering(tuple(saved), self.require_room(models))
+            return Answering(tuple(saved), self.require_room(models, answers))
         earlier = [snapshot for snapshot in saved if snapshot.rounds in rounds]
         try:
             state, weights = self.current.copy()
             now = ModelSnapshot(state.round, weights)
-            return Answering((*earlier, now), self.require_room(models))
+            return Answering((*earlier, now), self.require_room(models, answers))
         except CurrentWeightsError as error:
             not_now = error.title
         except EngineError:
             self.pause_point()
             now, weights = ModelSnapshot(0), {}  # the copy took the room
             not_now = NO_ROOM
-        return Answering(tuple(saved), self.require_room(models), not_now)
+        return Answering(tuple(saved), self.require_room(models, answers), not_now)
 
-    def require_room(self, models: int) -> TrainingMode:
-        """The training mode in which so many copies of this model fit into memory now. Raises EngineError if none does."""
+    def foretold(self, models: int, answers: Workload) -> dict[TrainingMode, int]:
+        """The bytes that so many copies of this model take together while each writes `answers`, by training mode."""
+        model = generic_config.read_any(self.folder)
+        machine = DeviceCapacity(0, {}, "MLX" if self.device == "mlx" else "torch", self.device)
+        return {training: models * answering_bytes(model, machine, answers, training) for training in self.trainings}
+
+    def require_room(self, models: int, answers: Workload) -> TrainingMode:
+        """The training mode in which so many copies of this model fit into memory now, beside what the round will still take.
+
+        Raises EngineError if none does.
+        """
         weights = sum(path.stat().st_size for path in self.folder.glob("*.safetensors"))
         if weights > MAX_WEIGHT_BYTES:
             raise EngineError("This model is too large to be loaded a second time.", "Its answers are on the page Live.")
-        numbers = generic_config.read_any(self.folder).number_of_weights
-        free, cap_gb = available_memory(), self.computer().memory_gb
-        allowed = cap_gb * GB - memory_used() if cap_gb else math.inf
-        needs = {
-            training: models * COPIES_WHILE_LOADING * BYTES[training.stored_precision] * numbers for training in self.trainings
-        }
+        coming = max(0, self.current.peak - resident_bytes(os.getpid())) if self.current else 0
+        free, cap_gb = available_memory() - coming, self.computer().memory_gb
+        allowed = cap_gb * GB - memory_used() - coming if cap_gb else math.inf
+        needs = self.foretold(models, answers)
         for training, needed in needs.items():
             if needed <= min(free, allowed):
                 return training
-        if min(needs.values()) > free:
-            raise EngineError("There is too little free memory to load the model again.", "Close other programs, then try again.")
+        if (least := min(needs.values())) > free:
+            raise EngineError(
+                f"To load the model again takes {least / GB:.1f} GB, and {max(0, free) / GB:.1f} GB of memory are free for it.",
+                "Close other programs, then try again.",
+            )
         raise EngineError(
             f"To load the model again takes more than the {cap_gb:g} GB of memory that you allow.",
             "Allow more: computer.memory_gb.",

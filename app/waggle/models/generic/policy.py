@@ -16,7 +16,7 @@ from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage.checkpoint import Arrays
 from waggle.models.torch.base_policy import BasePolicy, as_array
 from waggle.models.torch.fused_head import Objective
-from waggle.models.torch.memory import memory_errors
+from waggle.models.torch.memory import memory_errors, return_large_blocks
 from waggle.rl.batch import Ids, SamplingParams, TokenizedGroup, nothing
 
 
@@ -34,6 +34,8 @@ class GenericPolicy(BasePolicy):
         short: Callable[[str], None] = nothing,
     ) -> None:
         training, place = training or TrainingMode(), torch.device(device)
+        if training.recompute and place.type == "cpu":  # memory is short
+            return_large_blocks()
         with memory_errors():
             self._model = GenericModel(folder, place, training)
             self.ways = fastest_ways(self._model)

@@ -21,6 +21,7 @@ def logprobs(normed: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, 
     for rows in _parts(len(normed), len(weight), at_once):
         chances, likely = _chances(_logits(normed[rows], product, temperature), targets[rows])
         logp[rows] = likely - chances.sum(-1).log()
+        del chances  # or those of the next rows would be computed beside them
     return logp
 
 
@@ -70,6 +71,7 @@ class _Head(torch.autograd.Function):
             torch.mm(down, product, out=pull[rows])
             if weight.requires_grad:
                 _add_product(_gradient(weight), down, normed[rows])
+            del scores, chances, down  # or those of the next rows would be computed beside them
         ctx.save_for_backward(pull)
         ctx.mark_non_differentiable(logp)
         return loss, logp

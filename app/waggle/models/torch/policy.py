@@ -19,7 +19,7 @@ from waggle.models.torch.base_policy import BasePolicy
 from waggle.models.torch.cuda_graphs import CudaGraphs, GraphDecodingBatch
 from waggle.models.torch.decoding import TorchDecodingBatch
 from waggle.models.torch.fused_head import Objective
-from waggle.models.torch.memory import memory_errors
+from waggle.models.torch.memory import memory_errors, return_large_blocks
 from waggle.models.torch.model import TorchModel
 from waggle.models.torch.packing import Packing
 from waggle.rl.batch import Ids, SamplingParams, TokenizedGroup, nothing
@@ -37,6 +37,8 @@ class TorchPolicy(BasePolicy):
         short: Callable[[str], None] = nothing,
     ) -> None:
         training, place = training or TrainingMode(), torch.device(device)
+        if training.recompute and place.type == "cpu":  # memory is short
+            return_large_blocks()
         self._rows: Callable[..., DecodingBatch] = TorchDecodingBatch
         if place.type == "cuda":
             torch.backends.cuda.enable_cudnn_sdp(False)  # it caches a plan for every length, and may give NaN
