@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Phi3Config, Qwen2Config, Qwen3Config
 
 from waggle.models.torch.policy import TorchPolicy
 
@@ -12,9 +12,18 @@ LLAMA3 = {
     "rope_type": "llama3", "rope_theta": 10_000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 16,
 }  # fmt: skip
-KINDS = {
+WINDOW = 8  # tokens; the texts of the tests are several times as long
+LAST_LAYER = {"use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 1}
+WINDOWED = {
+    "mistral window": (MistralConfig, {"sliding_window": WINDOW}),
+    "phi3 window": (Phi3Config, {"sliding_window": WINDOW}),
+    "qwen2 window": (Qwen2Config, LAST_LAYER),
+    "qwen3 window": (Qwen3Config, LAST_LAYER | {"max_window_layers": 0}),
+}
+KINDS = WINDOWED | {
     "llama": (LlamaConfig, {}),
     "mistral": (MistralConfig, {"sliding_window": None}),
+    "phi3": (Phi3Config, {}),
     "qwen2": (Qwen2Config, {}),
     "qwen3": (Qwen3Config, {}),
     "llama3 rope": (LlamaConfig, {"rope_parameters": LLAMA3}),

@@ -52,6 +52,39 @@ def test_a_file_from_before_transformers_5_means_the_same(tmp_path):
     np.testing.assert_allclose(ours.frequencies(), LlamaRotaryEmbedding(theirs).inv_freq.numpy(), rtol=1e-6)
 
 
+SLIDING, FULL = "sliding_attention", "full_attention"
+
+
+@pytest.mark.parametrize(
+    ("more", "windows"),
+    [
+        ({"model_type": "qwen2", "sliding_window": 8, "max_window_layers": 1}, ()),
+        ({"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 8}, ()),
+        ({"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}, (None, 8)),
+        ({"model_type": "qwen3", "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}, (8, 8)),
+        ({"model_type": "qwen3", "use_sliding_window": True, "sliding_window": 8, "layer_types": [SLIDING, FULL]}, (8, None)),
+        ({"model_type": "qwen3", "use_sliding_window": True, "max_window_layers": 0}, (4096, 4096)),
+        ({"model_type": "mistral"}, (4096, 4096)),
+        ({"model_type": "mistral", "sliding_window": None}, ()),
+        ({"model_type": "mistral", "sliding_window": 8, "layer_types": [FULL, FULL]}, (8, 8)),
+        ({"model_type": "phi3"}, ()),
+        ({"model_type": "phi3", "sliding_window": 2047}, (2047, 2047)),
+    ],
+)
+def test_each_layer_sees_as_much_as_in_transformers(tmp_path, more, windows, caplog):
+    assert read(tmp_path, PLAIN | {"num_key_value_heads": 2} | more).windows == windows
+    theirs = AutoConfig.from_pretrained(tmp_path)
+    caplog.clear()  # transformers warns of the layers' types that Mistral passes over
+    types = [SLIDING] * 2 if more["model_type"] in ("mistral", "phi3") else theirs.layer_types
+    expected = tuple(theirs.sliding_window if each == SLIDING else None for each in types)
+    assert (windows or (None, None)) == expected
+
+
+def test_a_window_that_no_text_outgrows_is_none(tmp_path):
+    ours = read(tmp_path, PLAIN | {"model_type": "qwen3", "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1})
+    assert (ours.windows_within(8), ours.windows_within(9)) == ((None, None), (None, 8))
+
+
 LINEAR, LENGTHLESS = {"rope_type": "linear", "factor": 4.0}, {name: part for name, part in LLAMA3.items() if "max" not in name}
 
 
@@ -84,10 +117,13 @@ def test_positions_turn_as_in_transformers_wherever_the_file_says_how(tmp_path, 
         ({"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}, "yarn rope"),
         ({"rope_parameters": {"rope_type": "default"}, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "yarn rope"),
         ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "default rope"),
-        ({"layer_types": ["full_attention", "sliding_attention"]}, "sliding attention"),
-        ({"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}, "sliding attention"),
-        ({"model_type": "mistral", "sliding_window": 4096}, "sliding attention"),
-        ({"model_type": "mistral"}, "sliding attention"),
+        ({"partial_rotary_factor": 0.5}, "default rope"),
+        ({"model_type": "phi3", "rope_scaling": {"type": "longrope", "short_factor": [1.0], "long_factor": [1.0]}}, "longrope rope"),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, "types of layers in models of type llama"),
+        ({"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}, "types of layers in models of type llama"),
+        ({"model_type": "qwen2", "layer_types": ["full_attention", "sliding_attention"]}, "types of layers"),  # without a window
+        ({"model_type": "qwen3", "layer_types": ["full_attention", "chunked_attention"]}, "types of layers"),
+        ({"model_type": "qwen3", "layer_types": ["full_attention"]}, "types of layers"),
         ({"hidden_act": "gelu"}, "activation gelu"),
         ({"dtype": "float8_e4m3fn"}, "weights in float8_e4m3fn"),
         ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, "quantised models"),
@@ -115,6 +151,9 @@ def test_a_file_that_holds_no_configuration_is_named(tmp_path, content):
     "more",
     [
         {"use_sliding_window": True, "sliding_window": 9, "max_window_layers": "28"},
+        {"model_type": "mistral", "sliding_window": "wide"},
+        {"model_type": "mistral", "sliding_window": 0},
+        {"model_type": "qwen2", "layer_types": [["full_attention"], []]},
         {"layer_types": 5},
         {"num_hidden_layers": 10**9},
         {"hidden_size": 10**400, "num_attention_heads": 2.5},

@@ -1,15 +1,16 @@
-"""The forward pass of Llama, Qwen2 and Qwen3 in MLX over packed tokens, with the weights of a transformers folder.
+"""The forward pass of the fast path's kinds in MLX over packed tokens, with the weights of a transformers folder.
 
 A pass is a pure function of the weights, so that gradients and recomputation need no modules. Activations are (T, D), as in
 models/torch/model.py. mlx-lm is only the reference in tests: importing it loads torch if that is installed, and lowers this
 process's limit of open files.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import mlx.core as mx
+import numpy as np
 
 from waggle.models.mlx import fused_head
 from waggle.models.mlx.memory import memory_errors
@@ -98,17 +99,21 @@ def _layer(
 ) -> mx.array:
     """One transformer layer; `parts` are its weights."""
     normed = _norm(shape, parts["input_layernorm.weight"], x)
-    q, k, v = (
-        _linear(parts, f"self_attn.{name}", normed).reshape(len(x), -1, shape.head_dim) for name in ("q_proj", "k_proj", "v_proj")
-    )
+    outputs = _each(parts, "self_attn.", shape.qkv, normed, shape.qkv_sizes)
+    q, k, v = (output.reshape(len(x), -1, shape.head_dim) for output in outputs)
     if "self_attn.q_norm.weight" in parts:
         q = _norm(shape, parts["self_attn.q_norm.weight"], q)
         k = _norm(shape, parts["self_attn.k_norm.weight"], k)
     x = x + _linear(parts, "self_attn.o_proj", attend(_rotate(q, turns), _rotate(k, turns), v))
     normed = _norm(shape, parts["post_attention_layernorm.weight"], x)
-    gate = _linear(parts, "mlp.gate_proj", normed)
-    wide = gate * mx.sigmoid(gate) * _linear(parts, "mlp.up_proj", normed)
-    return x + _linear(parts, "mlp.down_proj", wide)
+    gate, up = _each(parts, "mlp.", shape.gate_up, normed, (shape.intermediate_size,) * 2)
+    return x + _linear(parts, "mlp.down_proj", gate * mx.sigmoid(gate) * up)
+
+
+def _each(parts: Weights, prefix: str, names: Sequence[str], x: mx.array, sizes: Sequence[int]) -> list[mx.array]:
+    """The outputs (T, size) of linear layers, which are one layer in the files of some kinds."""
+    outputs = [_linear(parts, f"{prefix}{name}", x) for name in names]
+    return outputs if len(outputs) > 1 else mx.split(outputs[0], np.cumsum(sizes)[:-1].tolist(), -1)
 
 
 def _linear(parts: Weights, name: str, x: mx.array) -> mx.array:

@@ -1,11 +1,11 @@
-"""A model's configuration for the fast path: config.json of Llama, Mistral, Qwen2 and Qwen3.
+"""A model's configuration for the fast path: config.json of Llama, Mistral, Qwen2, Qwen3 and Phi 3.
 
 Raises `NotOnFastPathError` for what the backends would compute wrongly; `generic_config` reads those that transformers computes.
 """
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,11 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import model_files, quantised
+from waggle.models.shared import model_files, quantised, sliding_windows
 
-ARCHITECTURES = ("llama", "mistral", "qwen2", "qwen3")  # their parity with transformers is tested
+ARCHITECTURES = ("llama", "mistral", "phi3", "qwen2", "qwen3")  # their parity with transformers is tested
 ROPES = ("default", "linear", "llama3")
 QWEN2_BIASES = ("q_proj", "k_proj", "v_proj")  # whatever attention_bias says
+BIASED = ("llama", "qwen3")  # kinds that heed attention_bias
+FUSED = ("phi3",)  # kinds whose files have queries, keys and values in one weight, and gate and up in another
+# What a kind means by a setting that is not there, if it is not what most kinds mean.
+DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "llama": {"max_position_embeddings": 2048},
+    "mistral": {"max_position_embeddings": 131_072, "num_key_value_heads": 8, "sliding_window": 4096},
+    "phi3": {"max_position_embeddings": 4096, "rms_norm_eps": 1e-5},
+    "qwen2": {"sliding_window": 4096},
+    "qwen3": {"head_dim": 128, "sliding_window": 4096},
+}
 EMBEDDING, NORM, HEAD = "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"
 PRECISIONS = ("float32", "bfloat16", "float16")
 ANOTHER = "Choose another model."  # downloading again would not help
@@ -64,6 +74,28 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_position_embeddings: Positive = 2048
     dtype: str = "float32"
     rope: RopeConfig = RopeConfig()
+    windows: tuple[Positive | None, ...] = ()  # of each layer: see `sliding_windows`; empty if no layer has any
+
+    def windows_within(self, longest: int) -> tuple[int | None, ...]:
+        """For each layer, how many tokens a token sees, itself included. None if that is all of a text of `longest` tokens."""
+        windows = self.windows or (None,) * self.num_hidden_layers
+        return tuple(None if window is None or window >= longest else window for window in windows)
+
+    @property
+    def qkv(self) -> tuple[str, ...]:
+        """The linear layers of queries, keys and values."""
+        return ("qkv_proj",) if self.model_type in FUSED else ("q_proj", "k_proj", "v_proj")
+
+    @property
+    def gate_up(self) -> tuple[str, ...]:
+        """The two linear layers whose outputs the feed-forward layers multiply."""
+        return ("gate_up_proj",) if self.model_type in FUSED else ("gate_proj", "up_proj")
+
+    @property
+    def qkv_sizes(self) -> tuple[int, int, int]:
+        """The numbers in queries, keys and values of a token."""
+        keys = self.num_key_value_heads * self.head_dim
+        return self.num_attention_heads * self.head_dim, keys, keys
 
     def bytes_per_token(self, size: int, *, recompute: bool) -> int:
         """About the bytes that one token keeps from the forward for the backward pass, at `size` bytes per number."""
@@ -76,17 +108,13 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def weights(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the model's weights by Hugging Face name."""
-        width, inner, queries = self.hidden_size, self.intermediate_size, self.num_attention_heads * self.head_dim
-        keys = self.num_key_value_heads * self.head_dim
+        width, inner = self.hidden_size, self.intermediate_size
         layer: dict[str, tuple[int, ...]] = {
             "input_layernorm": (width,),
-            "self_attn.q_proj": (queries, width),
-            "self_attn.k_proj": (keys, width),
-            "self_attn.v_proj": (keys, width),
-            "self_attn.o_proj": (width, queries),
+            **{f"self_attn.{name}": (size, width) for name, size in zip(self.qkv, self._rows_of(self.qkv_sizes), strict=True)},
+            "self_attn.o_proj": (width, self.qkv_sizes[0]),
             "post_attention_layernorm": (width,),
-            "mlp.gate_proj": (inner, width),
-            "mlp.up_proj": (inner, width),
+            **{f"mlp.{name}": (size, width) for name, size in zip(self.gate_up, self._rows_of((inner, inner)), strict=True)},
             "mlp.down_proj": (width, inner),
         }
         if self.model_type == "qwen3":
@@ -99,9 +127,13 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
             shapes[HEAD] = (self.vocab_size, width)
         return shapes
 
+    def _rows_of(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """The rows of the weights that give outputs of these sizes."""
+        return (sum(sizes),) if self.model_type in FUSED else sizes
+
     def _biased(self) -> Iterator[str]:
         """The linear layers with a bias."""
-        has_biases = self.attention_bias and self.model_type != "mistral"
+        has_biases = self.attention_bias and self.model_type in BIASED
         attention = ("q_proj", "k_proj", "v_proj", "o_proj") if has_biases else ()
         yield from (f"self_attn.{name}" for name in (QWEN2_BIASES if self.model_type == "qwen2" else attention))
         if self.mlp_bias and self.model_type == "llama":
@@ -189,12 +221,13 @@ def table_in(path: Path) -> dict[str, Any]:
 
 def _complete(raw: dict[str, Any]) -> dict[str, Any]:
     """Fill in the defaults of transformers for fields that older files omit."""
-    present = {name: value for name, value in raw.items() if value is not None}
-    heads, kind = present.get("num_attention_heads", 0), present["model_type"]
-    length = present.get("max_position_embeddings", {"llama": 2048, "mistral": 131_072}.get(kind, 32_768))
+    whole = {**DEFAULTS.get(raw["model_type"], {}), **raw}
+    present = {name: value for name, value in whole.items() if value is not None}
+    heads, length = present.get("num_attention_heads", 0), present.get("max_position_embeddings", 32_768)
     rope = {
         "rope_theta": present.get("rope_theta", 10_000.0),
         "original_max_position_embeddings": length,
+        "partial_rotary_factor": present.get("partial_rotary_factor", 1.0),
         **(
             present.get("rope_scaling") or present.get("rope_parameters") or {}
         ),  # of both, the old name: the other is passed over
@@ -202,11 +235,12 @@ def _complete(raw: dict[str, Any]) -> dict[str, Any]:
     }
     return {
         "max_position_embeddings": length,
-        "num_key_value_heads": 8 if kind == "mistral" else heads,
-        "head_dim": 128 if kind == "qwen3" else present.get("hidden_size", 0) // max(1, heads),
+        "num_key_value_heads": heads,
+        "head_dim": present.get("hidden_size", 0) // max(1, heads),
         "dtype": present.get("torch_dtype", "float32"),
         **present,
         "rope": {"rope_type": rope.get("type", "default"), **{name: value for name, value in rope.items() if value is not None}},
+        "windows": sliding_windows.of_layers(present),
     }
 
 
@@ -215,12 +249,8 @@ def _check(folder: Path, configuration: ModelConfig, raw: dict[str, Any]) -> Non
     quantised.require_plain(folder, raw)
     if configuration.rope.rope_type not in ROPES or configuration.rope.partial_rotary_factor != 1.0:
         raise NotOnFastPathError(f"Waggle does not know {configuration.rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
-    windows = raw.get("use_sliding_window") and raw.get("sliding_window")
-    some = bool(windows) and (raw.get("max_window_layers") or 28) < configuration.num_hidden_layers
-    if raw["model_type"] == "mistral":
-        some = raw.get("sliding_window", 4096) is not None  # which transformers assumes
-    if "sliding_attention" in (raw.get("layer_types") or ()) or (some and not raw.get("layer_types")):
-        raise NotOnFastPathError("Waggle does not know sliding attention.", "Choose a model without it.")
+    if not sliding_windows.are_known(raw, configuration.windows) or (configuration.windows and raw["model_type"] == "llama"):
+        raise NotOnFastPathError(f"Waggle does not know these types of layers in models of type {raw['model_type']}.", ANOTHER)
     if configuration.hidden_act != "silu":
         raise NotOnFastPathError(f"Waggle does not know the activation {configuration.hidden_act}.", "Choose a plain model.")
     if configuration.dtype not in PRECISIONS:

@@ -1,13 +1,13 @@
-"""The forward pass of Llama, Qwen2 and Qwen3 over packed tokens, with the weights of a transformers folder.
+"""The forward pass of the fast path's kinds over packed tokens, with the weights of a transformers folder.
 
 Why not transformers (decision 11): it takes seconds and 150 MB to import, follows other settings in a stranger's folder, and
 spends most of a small model's time between the products. It is the reference in the tests. Activations are (T, D): the tokens of
-all rows one after another, without padding; only attention knows rows. Not supported: sliding windows, and rotary embeddings that
+all rows one after another, without padding; only attention knows rows, and sliding windows. Not supported: rotary embeddings that
 depend on the length of a text.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -179,9 +179,9 @@ class _DecoderLayer:
         of_heads = [f"{prefix}self_attn.{part}_norm.weight" for part in "qk"]
         self._head_norms = [weights[name] for name in of_heads if name in weights]  # Qwen3 only
         rank = lora.RANK if adapted else 0
-        self._qkv = FusedLinear(weights, f"{prefix}self_attn.", ("q_proj", "k_proj", "v_proj"), rank)
+        self._qkv = FusedLinear(weights, f"{prefix}self_attn.", shape.qkv, rank)
         self._out = FusedLinear(weights, f"{prefix}self_attn.", ("o_proj",), rank)
-        self._gate_up = FusedLinear(weights, f"{prefix}mlp.", ("gate_proj", "up_proj"), rank)
+        self._gate_up = FusedLinear(weights, f"{prefix}mlp.", shape.gate_up, rank)
         self._down = FusedLinear(weights, f"{prefix}mlp.", ("down_proj",), rank)
         self.products = (self._qkv, self._out, self._gate_up, self._down)
 
@@ -191,12 +191,17 @@ class _DecoderLayer:
 
     def __call__(self, number: int, x: torch.Tensor, rope: RotaryEmbedding, attend: Attend) -> torch.Tensor:
         normed = _norm(self._shape, self._norms[0], x)
-        q, k, v = (part.view(len(x), -1, self._shape.head_dim) for part in self._qkv.each(normed))
+        q, k, v = (part.view(len(x), -1, self._shape.head_dim) for part in _apart(self._qkv.each(normed), self._shape.qkv_sizes))
         if self._head_norms:
             q, k = (_norm(self._shape, norm, part) for norm, part in zip(self._head_norms, (q, k), strict=True))
         x = self._out.onto(x, attend(number, rope.rotate(q), rope.rotate(k), v))
-        gate, up = self._gate_up.each(_norm(self._shape, self._norms[1], x))
+        gate, up = _apart(self._gate_up.each(_norm(self._shape, self._norms[1], x)), (self._shape.intermediate_size,) * 2)
         return self._down.onto(x, F.silu(gate) * up)
+
+
+def _apart(outputs: Sequence[torch.Tensor], sizes: Sequence[int]) -> Sequence[torch.Tensor]:
+    """Outputs (T, size) of linear layers, which are one layer in the files of some kinds."""
+    return torch.split(outputs[0], sizes, -1) if len(outputs) == 1 else outputs
 
 
 def _norm(shape: ModelConfig, weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
