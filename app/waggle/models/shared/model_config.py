@@ -1,11 +1,12 @@
-"""A model's configuration for the fast path: config.json of Llama, Mistral, Qwen2, Qwen3 and Phi 3.
+"""A model's configuration for the fast path: config.json of Llama, Mistral, Qwen2, Qwen3, Phi 3 and Gemma 3.
 
 Raises `NotOnFastPathError` for what the backends would compute wrongly; `generic_config` reads those that transformers computes.
 """
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,20 +16,15 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import ModelError
 from waggle.models.shared import model_files, quantised, sliding_windows
+from waggle.models.shared.model_kinds import FEED_FORWARD, KINDS, PLAIN, ModelKind
 
-ARCHITECTURES = ("llama", "mistral", "phi3", "qwen2", "qwen3")  # their parity with transformers is tested
+ARCHITECTURES = tuple(KINDS)
 ROPES = ("default", "linear", "llama3")
-QWEN2_BIASES = ("q_proj", "k_proj", "v_proj")  # whatever attention_bias says
-BIASED = ("llama", "qwen3")  # kinds that heed attention_bias
-FUSED = ("phi3",)  # kinds whose files have queries, keys and values in one weight, and gate and up in another
-# What a kind means by a setting that is not there, if it is not what most kinds mean.
-DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "llama": {"max_position_embeddings": 2048},
-    "mistral": {"max_position_embeddings": 131_072, "num_key_value_heads": 8, "sliding_window": 4096},
-    "phi3": {"max_position_embeddings": 4096, "rms_norm_eps": 1e-5},
-    "qwen2": {"sliding_window": 4096},
-    "qwen3": {"head_dim": 128, "sliding_window": 4096},
-}
+UNCOMPUTED = (
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+    "use_bidirectional_attention",
+)  # settings that Gemma 3 may have
 EMBEDDING, NORM, HEAD = "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"
 PRECISIONS = ("float32", "bfloat16", "float16")
 ANOTHER = "Choose another model."  # downloading again would not help
@@ -54,8 +50,22 @@ class RopeConfig(msgspec.Struct, frozen=True, kw_only=True):
     original_max_position_embeddings: float = 2048.0
     partial_rotary_factor: float = 1.0
 
+    def plain_frequencies(self, width: int) -> NDArray[np.float32]:
+        """(width / 2,): the frequencies without scaling for longer texts."""
+        steps = np.arange(0, width, 2, dtype=np.float32) / np.float32(width)
+        return np.asarray(1.0 / self.rope_theta**steps, np.float32)
 
-class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
+    def frequencies(self, width: int) -> NDArray[np.float32]:
+        """(width / 2,): the angle by which each pair of a head of this width rotates per position."""
+        plain = self.plain_frequencies(width)
+        if self.rope_type == "linear":
+            plain = plain / self.factor
+        if self.rope_type == "llama3":
+            plain = _llama3(self, plain)
+        return plain.astype(np.float32)
+
+
+class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The fields that the forward pass needs. `dtype` is the precision of the weights on disk."""
 
     model_type: str
@@ -75,23 +85,30 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str = "float32"
     rope: RopeConfig = RopeConfig()
     windows: tuple[Positive | None, ...] = ()  # of each layer: see `sliding_windows`; empty if no layer has any
+    local_rope: RopeConfig | None = None  # of layers with a window, if it is another
+    query_pre_attn_scalar: Annotated[float, msgspec.Meta(gt=0)] | None = None  # by whose root scores are divided, not by head_dim
+
+    @cached_property
+    def kind(self) -> ModelKind:
+        return KINDS.get(self.model_type, PLAIN)
 
     def windows_within(self, longest: int) -> tuple[int | None, ...]:
         """For each layer, how many tokens a token sees, itself included. None if that is all of a text of `longest` tokens."""
         windows = self.windows or (None,) * self.num_hidden_layers
         return tuple(None if window is None or window >= longest else window for window in windows)
 
-    @property
-    def qkv(self) -> tuple[str, ...]:
-        """The linear layers of queries, keys and values."""
-        return ("qkv_proj",) if self.model_type in FUSED else ("q_proj", "k_proj", "v_proj")
+    @cached_property
+    def ropes(self) -> tuple[RopeConfig, ...]:
+        """The rotary embeddings of each layer."""
+        windows = self.windows or (None,) * self.num_hidden_layers
+        return tuple(self.rope if window is None else self.local_rope or self.rope for window in windows)
 
-    @property
-    def gate_up(self) -> tuple[str, ...]:
-        """The two linear layers whose outputs the feed-forward layers multiply."""
-        return ("gate_up_proj",) if self.model_type in FUSED else ("gate_proj", "up_proj")
+    @cached_property
+    def query_scale(self) -> float:
+        """What queries are multiplied with, so that scores can be divided by the root of a head's width."""
+        return 1.0 if self.query_pre_attn_scalar is None else math.sqrt(self.head_dim / self.query_pre_attn_scalar)
 
-    @property
+    @cached_property
     def qkv_sizes(self) -> tuple[int, int, int]:
         """The numbers in queries, keys and values of a token."""
         keys = self.num_key_value_heads * self.head_dim
@@ -108,16 +125,15 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def weights(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the model's weights by Hugging Face name."""
-        width, inner = self.hidden_size, self.intermediate_size
+        width, inner, kind = self.hidden_size, self.intermediate_size, self.kind
         layer: dict[str, tuple[int, ...]] = {
-            "input_layernorm": (width,),
-            **{f"self_attn.{name}": (size, width) for name, size in zip(self.qkv, self._rows_of(self.qkv_sizes), strict=True)},
+            **dict.fromkeys(kind.norms, (width,)),
+            **_linear_layers("self_attn.", kind.qkv, self.qkv_sizes, width),
             "self_attn.o_proj": (width, self.qkv_sizes[0]),
-            "post_attention_layernorm": (width,),
-            **{f"mlp.{name}": (size, width) for name, size in zip(self.gate_up, self._rows_of((inner, inner)), strict=True)},
+            **_linear_layers("mlp.", kind.gate_up, (inner, inner), width),
             "mlp.down_proj": (width, inner),
         }
-        if self.model_type == "qwen3":
+        if kind.normalises_heads:
             layer |= {"self_attn.q_norm": (self.head_dim,), "self_attn.k_norm": (self.head_dim,)}
         layer = {f"{name}.weight": size for name, size in layer.items()}
         layer |= {f"{name}.bias": layer[f"{name}.weight"][:1] for name in self._biased()}
@@ -127,35 +143,26 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
             shapes[HEAD] = (self.vocab_size, width)
         return shapes
 
-    def _rows_of(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """The rows of the weights that give outputs of these sizes."""
-        return (sum(sizes),) if self.model_type in FUSED else sizes
-
     def _biased(self) -> Iterator[str]:
         """The linear layers with a bias."""
-        has_biases = self.attention_bias and self.model_type in BIASED
-        attention = ("q_proj", "k_proj", "v_proj", "o_proj") if has_biases else ()
-        yield from (f"self_attn.{name}" for name in (QWEN2_BIASES if self.model_type == "qwen2" else attention))
-        if self.mlp_bias and self.model_type == "llama":
-            yield from (f"mlp.{name}" for name in ("gate_proj", "up_proj", "down_proj"))
+        for name in self.kind.biased:
+            feeds = name in FEED_FORWARD
+            if self.kind.has_biases or (self.mlp_bias if feeds else self.attention_bias):
+                yield f"mlp.{name}" if feeds else f"self_attn.{name}"
 
     @property
     def number_of_weights(self) -> int:
         return sum(math.prod(shape) for shape in self.weights().values())
 
-    def plain_frequencies(self) -> NDArray[np.float32]:
-        """(head_dim / 2,): the same without scaling for longer texts."""
-        steps = np.arange(0, self.head_dim, 2, dtype=np.float32) / np.float32(self.head_dim)
-        return np.asarray(1.0 / self.rope.rope_theta**steps, np.float32)
-
     def frequencies(self) -> NDArray[np.float32]:
-        """(head_dim / 2,): the angle by which each pair of a head rotates per position."""
-        plain = self.plain_frequencies()
-        if self.rope.rope_type == "linear":
-            plain = plain / self.rope.factor
-        if self.rope.rope_type == "llama3":
-            plain = _llama3(self.rope, plain)
-        return plain.astype(np.float32)
+        """(head_dim / 2,): the angle by which each pair of a head rotates per position, in layers that see the whole text."""
+        return self.rope.frequencies(self.head_dim)
+
+
+def _linear_layers(prefix: str, names: tuple[str, ...], sizes: tuple[int, ...], width: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of linear layers that give outputs of these sizes, each of them or all together."""
+    rows = sizes if len(names) > 1 else (sum(sizes),)
+    return {f"{prefix}{name}": (size, width) for name, size in zip(names, rows, strict=True)}
 
 
 def read(folder: Path) -> ModelConfig:
@@ -168,7 +175,7 @@ def read(folder: Path) -> ModelConfig:
     try:
         configuration = msgspec.convert(_complete(raw), ModelConfig)
         _check(folder, configuration, raw)
-    except (msgspec.ValidationError, TypeError, AttributeError, OverflowError) as error:  # fields of the wrong form
+    except (msgspec.ValidationError, TypeError, AttributeError, KeyError, ArithmeticError) as error:  # fields of the wrong form
         raise _unreadable(folder, error) from error
     _require_computable(folder, configuration)
     return configuration
@@ -221,37 +228,61 @@ def table_in(path: Path) -> dict[str, Any]:
 
 def _complete(raw: dict[str, Any]) -> dict[str, Any]:
     """Fill in the defaults of transformers for fields that older files omit."""
-    whole = {**DEFAULTS.get(raw["model_type"], {}), **raw}
-    present = {name: value for name, value in whole.items() if value is not None}
+    kind = KINDS[raw["model_type"]]
+    present = {name: value for name, value in {**kind.defaults, **raw}.items() if value is not None}
     heads, length = present.get("num_attention_heads", 0), present.get("max_position_embeddings", 32_768)
     rope = {
         "rope_theta": present.get("rope_theta", 10_000.0),
         "original_max_position_embeddings": length,
         "partial_rotary_factor": present.get("partial_rotary_factor", 1.0),
-        **(
-            present.get("rope_scaling") or present.get("rope_parameters") or {}
-        ),  # of both, the old name: the other is passed over
-        **{name: present[name] for name in ("original_max_position_embeddings",) if name in present},
     }
+    own_length = {name: present[name] for name in ("original_max_position_embeddings",) if name in present}
     return {
         "max_position_embeddings": length,
         "num_key_value_heads": heads,
         "head_dim": present.get("hidden_size", 0) // max(1, heads),
         "dtype": present.get("torch_dtype", "float32"),
         **present,
-        "rope": {"rope_type": rope.get("type", "default"), **{name: value for name, value in rope.items() if value is not None}},
-        "windows": sliding_windows.of_layers(present),
+        **(_of_gemma(present, rope) if present["model_type"] == "gemma3_text" else _of_others(present, rope, own_length)),
+        "windows": sliding_windows.of_layers(kind, present),
     }
+
+
+def _of_others(present: dict[str, Any], usual: dict[str, Any], own_length: dict[str, Any]) -> dict[str, Any]:
+    """The fields that Gemma 3 has in another way. Of the old and the new name for rotary embeddings, the new is passed over."""
+    changed = present.get("rope_scaling") or present.get("rope_parameters") or {}
+    return {"rope": _standard(usual | changed | own_length), "local_rope": None, "query_pre_attn_scalar": None}
+
+
+def _of_gemma(present: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
+    """The same fields of Gemma 3. Its rotary embeddings are nested by type of layer since transformers 5."""
+    nested = present.get("rope_parameters") or {}
+    if not {sliding_windows.FULL, sliding_windows.SLIDING}.issuperset(nested):
+        raise NotOnFastPathError("Waggle does not know these rotary embeddings in models of type gemma3_text.", ANOTHER)
+    far, near = (nested.get(name) or {} for name in (sliding_windows.FULL, sliding_windows.SLIDING))
+    return {
+        "hidden_act": present["hidden_activation"],
+        "rope": _standard(usual | {"rope_theta": present.get("rope_theta", 1e6)} | far | present.get("rope_scaling", {})),
+        "local_rope": _standard(usual | {"rope_theta": present.get("rope_local_base_freq", 1e4)} | near),
+    }
+
+
+def _standard(rope: dict[str, Any]) -> dict[str, Any]:
+    """The settings of rotary embeddings that have a value, with the name of their type since transformers 5."""
+    return {"rope_type": rope.get("type", "default"), **{name: value for name, value in rope.items() if value is not None}}
 
 
 def _check(folder: Path, configuration: ModelConfig, raw: dict[str, Any]) -> None:
     """Raise ModelError for settings that the backends would compute wrongly."""
     quantised.require_plain(folder, raw)
-    if configuration.rope.rope_type not in ROPES or configuration.rope.partial_rotary_factor != 1.0:
-        raise NotOnFastPathError(f"Waggle does not know {configuration.rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
-    if not sliding_windows.are_known(raw, configuration.windows) or (configuration.windows and raw["model_type"] == "llama"):
+    for rope in set(configuration.ropes):
+        if rope.rope_type not in ROPES or rope.partial_rotary_factor != 1.0:
+            raise NotOnFastPathError(f"Waggle does not know {rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
+    if not sliding_windows.are_known(configuration.kind, raw, configuration.windows):
         raise NotOnFastPathError(f"Waggle does not know these types of layers in models of type {raw['model_type']}.", ANOTHER)
-    if configuration.hidden_act != "silu":
+    if any(raw.get(name) for name in UNCOMPUTED):
+        raise NotOnFastPathError("Waggle does not know capped scores and attention both ways.", ANOTHER)
+    if configuration.hidden_act != configuration.kind.activation:
         raise NotOnFastPathError(f"Waggle does not know the activation {configuration.hidden_act}.", "Choose a plain model.")
     if configuration.dtype not in PRECISIONS:
         raise ModelError(f"Waggle does not know weights in {configuration.dtype}.", f"It knows {', '.join(PRECISIONS)}.")
@@ -263,18 +294,19 @@ def _require_computable(folder: Path, configuration: ModelConfig) -> None:
         raise ModelError(f"The heads of the model in {folder} cannot be shared out.", ANOTHER)
     if not (math.isfinite(configuration.rms_norm_eps) and configuration.rms_norm_eps >= 0.0):
         raise ModelError(f"The layers of the model in {folder} cannot be normalised.", ANOTHER)
-    if not _turns(configuration):
+    if not (math.isfinite(configuration.query_scale) and configuration.query_scale > 0.0):
+        raise ModelError(f"The scores of the model in {folder} cannot be scaled.", ANOTHER)
+    if not all(_turns(rope, configuration.head_dim) for rope in set(configuration.ropes)):
         raise ModelError(f"The positions of the model in {folder} cannot be turned.", ANOTHER)
 
 
-def _turns(configuration: ModelConfig) -> bool:
+def _turns(rope: RopeConfig, width: int) -> bool:
     """Whether all rotary frequencies are finite and positive, as transformers would compute them."""
-    rope = configuration.rope
     if rope.rope_type == "llama3" and not 0.0 < rope.low_freq_factor < rope.high_freq_factor:
         return False
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
-            turns = configuration.frequencies()
+            turns = rope.frequencies(width)
     except FloatingPointError:
         return False
     return bool(turns.min() > 0.0 and turns.max() < np.inf)  # false for NaN

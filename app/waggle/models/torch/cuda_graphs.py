@@ -144,7 +144,7 @@ class GraphDecodingBatch(TorchDecodingBatch):
         return self._model.logits(hidden, self._params.temperature)
 
     def _own_mask(self, window: int | None) -> torch.Tensor:
-        """(columns,): what is added to the scores of a row's own tokens: those to come, and those before the window, are unseen."""
+        """(columns,): what is added to the scores of a row's own tokens: it sees none to come, and none before its window."""
         columns = self._columns[: self._width]
         unseen = columns > self._column
         if window is not None:

@@ -83,7 +83,7 @@ def _spread(part: torch.Tensor, cells: torch.Tensor, rows: int) -> torch.Tensor:
 
 
 def _mask(closed: torch.Tensor, precision: torch.dtype, times: int) -> torch.Tensor:
-    """What is added to the scores (B, 1, times * Q, K) where `closed` (B, Q, K) forbids to see: `times` query heads are stacked."""
+    """What is added to the scores (B, 1, times * Q, K) where `closed` (B, Q, K) forbids to look, for `times` query heads."""
     rows, length, width = closed.shape
     aligned = ALIGNED if closed.device.type == "cuda" else 1
     mask = torch.zeros((rows, length, -(-width // aligned) * aligned), device=closed.device, dtype=precision)
