@@ -1,6 +1,7 @@
 """The contract of the fast path for kinds with sliding windows, beyond their length, and for Phi 3 and Gemma 3 as a whole."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from models.contract import kinds
 from models.contract.backends import BACKENDS, Backend
 from models.contract.groups import batches, error, gradient, prompts, reference, sample
 from models.tiny_models import WINDOW, WINDOWED, make_model
+from waggle.models import memory_fit
+from waggle.models.shared import lora, model_config
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint, export, gguf_export
 from waggle.rl.batch import StepParams, TokenizedGroup
@@ -172,6 +175,14 @@ def test_fused_layers_are_trained_and_adapted_as_one(folders):
         name.rpartition(".lora_")[0].rpartition(".")[2] for name in backend.open(folders["phi3"], method="lora").weights()
     }
     assert adapters == {"qkv_proj", "o_proj", "gate_up_proj", "down_proj"}
+
+
+def test_the_memory_fit_counts_weights_and_adapters_of_every_kind(folder):
+    """Without norms and biases, as it does for all kinds of the fast path."""
+    shape = model_config.read(folder)
+    assert memory_fit.weights_of(shape) == sum(math.prod(size) for size in shape.weights().values() if len(size) == 2)
+    adapters = FAST[0].open(folder, method="lora").weights()
+    assert sum(array.size for array in adapters.values()) == lora.RANK * memory_fit._widths(shape)
 
 
 @pytest.mark.parametrize(

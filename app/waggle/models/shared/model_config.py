@@ -120,8 +120,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return size * count * self.hidden_size + layer if recompute else count * layer
 
     def bytes_per_layer(self, size: int) -> int:
-        """About the bytes that one token keeps in one layer, at `size` bytes per number."""
-        return size * (10 * self.hidden_size + 3 * self.intermediate_size)
+        """About the bytes that one token keeps in one layer, at `size` bytes per number; a norm keeps what comes in and out."""
+        return size * ((6 + 2 * len(self.kind.norms)) * self.hidden_size + 3 * self.intermediate_size)
 
     def weights(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the model's weights by Hugging Face name."""

@@ -222,6 +222,5 @@ def _apart(outputs: Sequence[torch.Tensor], sizes: Sequence[int]) -> Sequence[to
 
 
 def _norm(shape: ModelConfig, weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    if shape.kind.adds_one:  # in fp32: 1 + weight has few bits in bfloat16
-        return F.rms_norm(x.float(), (x.shape[-1],), 1.0 + weight.float(), shape.rms_norm_eps).to(x.dtype)
-    return F.rms_norm(x, (x.shape[-1],), weight.to(x.dtype), shape.rms_norm_eps)
+    factor = 1.0 + weight if shape.kind.adds_one else weight
+    return F.rms_norm(x, (x.shape[-1],), factor.to(x.dtype), shape.rms_norm_eps)
