@@ -145,7 +145,7 @@ def test_settings_of_a_stranger_choose_no_code(smollm3, tmp_path):
         ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, "does not train quantised models"),
         ({"num_attention_heads": "many"}, "cannot be read"),
         ({"hidden_size": 10**9}, "cannot be read"),
-        ({"num_hidden_layers": 3}, "is not there"),
+        ({"num_hidden_layers": 3, "layer_types": None, "no_rope_layers": None}, "is not there"),
         ({"intermediate_size": 95}, "config.json says"),
     ],
 )

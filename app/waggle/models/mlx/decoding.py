@@ -84,8 +84,8 @@ class MlxDecodingBatch:
         def attend(layer: int, q: mx.array, k: mx.array, v: mx.array) -> mx.array:
             keys, values = self._caches[layer]
             keys[:, :, at], values[:, :, at] = k, v
-            seen = sees[self._windows[layer]]
-            return attention(q[:, :, None], keys[:, :, : at + 1], values[:, :, : at + 1], seen).reshape(len(q), -1)
+            mask = sees[self._windows[layer]]
+            return attention(q[:, :, None], keys[:, :, : at + 1], values[:, :, : at + 1], mask).reshape(len(q), -1)
 
         hidden = self._model.hidden(self._weights, self._picked, self._ahead + column, attend)
         self._logits = self._model.logits(self._weights, hidden, self._params.temperature)

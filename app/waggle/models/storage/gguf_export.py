@@ -26,7 +26,7 @@ from waggle.models.shared.weight_files import STORED, StoredArray, as_fp32
 from waggle.models.tokenizer import load as load_tokenizer
 
 FILE_TYPES = {"F32": 0, "F16": 1, "BF16": 32}  # "mostly" in that precision
-UNKNOWN_WORDS = "Export without the GGUF file."
+WITHOUT_IT = "Export without the GGUF file."
 NORMAL, CONTROL, USER_DEFINED, UNUSED = 1, 3, 4, 5  # kinds of tokens
 PERMUTED = ("q_proj", "k_proj")
 KINDS = ("llama", "mistral", "qwen2", "qwen3")
@@ -44,10 +44,10 @@ def refusal(folder: Path) -> str:
     """Why the model in a transformers folder cannot be a GGUF file, in one sentence; empty if it can."""
     try:
         shape = model_config.read(folder)
-        if shape.windows and shape.model_type in KINDS:
-            return "Waggle writes no GGUF files of models with sliding windows."
         if shape.model_type not in KINDS:
             return _of_another_kind(folder)
+        if shape.windows:
+            raise ModelError("Waggle writes no GGUF files of models with sliding windows.", WITHOUT_IT)
         _splits(_words(folder))
     except NotOnFastPathError:
         return _of_another_kind(folder)
@@ -180,7 +180,7 @@ def _words(folder: Path) -> dict[str, Any]:
     table = model_config.table_in(folder / "tokenizer.json")
     model = table.get("model") or {}
     if model.get("type") != "BPE" or not model.get("vocab") or model.get("byte_fallback") or table.get("normalizer"):
-        raise ModelError("Waggle writes GGUF files of models with byte-level tokens, and this model has others.", UNKNOWN_WORDS)
+        raise ModelError("Waggle writes GGUF files of models with byte-level tokens, and this model has others.", WITHOUT_IT)
     return table
 
 
@@ -200,5 +200,5 @@ def _splits(table: dict[str, Any]) -> str:
             case _:
                 patterns.append("another step")
     if tuple(patterns) not in SPLITS:
-        raise ModelError("Waggle does not know how GGUF calls the tokens of this model.", UNKNOWN_WORDS)
+        raise ModelError("Waggle does not know how GGUF calls the tokens of this model.", WITHOUT_IT)
     return SPLITS[tuple(patterns)]
