@@ -75,7 +75,7 @@ def test_a_model_of_the_hub_that_lacks_a_weight_or_whose_words_cannot_be_read_do
 
 
 def test_a_model_of_the_generic_path_in_shards_fits_by_its_headers(tmp_path, hub):
-    folder = make_kind("mistral window", tmp_path / "model", vocab_size=608)
+    folder = make_kind("smollm3", tmp_path / "model", vocab_size=608)
     for name in WORDS:
         shutil.copy(paths.starter() / name, folder)
     weights = weight_files.load(folder / "model.safetensors")

@@ -89,44 +89,44 @@ def test_a_device_that_is_not_here_is_refused_in_words(device):
 
 
 @pytest.fixture(scope="module")
-def mistral(tmp_path_factory) -> Path:
+def smollm3(tmp_path_factory) -> Path:
     """A model that only transformers computes, with the words of the starter."""
     from models.tiny_kinds import make_kind
 
-    folder = make_kind("mistral window", tmp_path_factory.mktemp("model"), vocab_size=STARTER_TOKENS)
+    folder = make_kind("smollm3", tmp_path_factory.mktemp("model"), vocab_size=STARTER_TOKENS)
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(paths.starter() / name, folder)
     return folder
 
 
-def test_what_the_fast_path_computes_is_opened_there_and_all_else_with_transformers(mistral):
+def test_what_the_fast_path_computes_is_opened_there_and_all_else_with_transformers(smollm3):
     from waggle.models.generic.policy import GenericPolicy
     from waggle.models.torch.policy import TorchPolicy
 
     assert type(open_policy(paths.starter(), device="cpu", threads=1).policy) is TorchPolicy
-    opened = open_policy(mistral, device="cpu", threads=1)
+    opened = open_policy(smollm3, device="cpu", threads=1)
     assert type(opened.policy) is GenericPolicy
     assert (opened.backend, opened.device) == ("torch", "cpu")
 
 
-def test_a_model_of_mlx_lm_uses_mlx_where_it_was_chosen(mistral):
+def test_a_model_of_mlx_lm_uses_mlx_where_it_was_chosen(smollm3):
     pytest.importorskip("mlx_lm")
-    assert open_policy(mistral, device="mlx", threads=1).backend == "MLX"
+    assert open_policy(smollm3, device="mlx", threads=1).backend == "MLX"
 
 
-def test_a_model_that_mlx_lm_does_not_know_uses_torch_though_mlx_was_chosen(mistral, monkeypatch):
+def test_a_model_that_mlx_lm_does_not_know_uses_torch_though_mlx_was_chosen(smollm3, monkeypatch):
     monkeypatch.setattr("waggle.models.shared.mlx_lm.modules.is_known", lambda kind: False)
-    assert open_policy(mistral, device="mlx", threads=1).backend == "torch"
+    assert open_policy(smollm3, device="mlx", threads=1).backend == "torch"
 
 
-def test_a_model_for_transformers_needs_torch_and_says_so(mistral, monkeypatch):
+def test_a_model_for_transformers_needs_torch_and_says_so(smollm3, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ModelError, match="Models of type mistral need torch, which is not installed"):
-        choose_torch_device("auto", "mistral")
+    with pytest.raises(ModelError, match="Models of type smollm3 need torch, which is not installed"):
+        choose_torch_device("auto", "smollm3")
 
 
-def test_settings_of_a_stranger_choose_no_code(mistral, tmp_path):
-    shutil.copytree(mistral, tmp_path, dirs_exist_ok=True)
+def test_settings_of_a_stranger_choose_no_code(smollm3, tmp_path):
+    shutil.copytree(smollm3, tmp_path, dirs_exist_ok=True)
     table = json.loads((tmp_path / "config.json").read_text())
     table |= {
         "auto_map": {"AutoModelForCausalLM": "modeling.Model"}, "attn_implementation": "somebody/kernel", "return_dict": False,
@@ -145,21 +145,21 @@ def test_settings_of_a_stranger_choose_no_code(mistral, tmp_path):
         ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, "does not train quantised models"),
         ({"num_attention_heads": "many"}, "cannot be read"),
         ({"hidden_size": 10**9}, "cannot be read"),
-        ({"num_hidden_layers": 3}, "is not there"),
+        ({"num_hidden_layers": 3, "layer_types": None, "no_rope_layers": None}, "is not there"),
         ({"intermediate_size": 95}, "config.json says"),
     ],
 )
-def test_what_neither_can_open_is_refused_in_words(mistral, tmp_path, more, refusal):
-    shutil.copytree(mistral, tmp_path, dirs_exist_ok=True)
+def test_what_neither_can_open_is_refused_in_words(smollm3, tmp_path, more, refusal):
+    shutil.copytree(smollm3, tmp_path, dirs_exist_ok=True)
     table = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(table | more))
     with pytest.raises(ModelError, match=refusal):
         open_policy(tmp_path, device="cpu", threads=1)
 
 
-def test_a_model_for_transformers_is_fitted_by_the_weights_in_its_files(mistral):
-    model = generic_config.read_any(mistral)
-    assert memory_fit.weights_of(model) == open_policy(mistral, device="cpu", threads=1).policy.parameters
+def test_a_model_for_transformers_is_fitted_by_the_weights_in_its_files(smollm3):
+    model = generic_config.read_any(smollm3)
+    assert memory_fit.weights_of(model) == open_policy(smollm3, device="cpu", threads=1).policy.parameters
     machine = memory_fit.DeviceCapacity(8_000_000_000, {"float32": 1e11, "bfloat16": 1e11})
     assert memory_fit.choose(model, machine, memory_fit.Workload(8, 8, 8, 64)).fits
     assert memory_fit.rate_for(model, "full") == 5e-4

@@ -23,7 +23,7 @@ EMBEDDING, UP = "model.embed_tokens.weight", "model.layers.0.mlp.up_proj.weight"
 def models(tmp_path_factory) -> dict[str, Path]:
     """A model that the fast path computes, and one that only transformers computes; both with the tokenizer of the starter."""
     vocabulary = weight_files.arrays_by_name(paths.starter())[EMBEDDING].shape[0]
-    generic = make_kind("mistral window", tmp_path_factory.mktemp("generic"), vocab_size=vocabulary)
+    generic = make_kind("smollm3", tmp_path_factory.mktemp("generic"), vocab_size=vocabulary)
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(paths.starter() / name, generic)
     return {"fast": paths.starter(), "mlx": paths.starter(), "generic": generic}

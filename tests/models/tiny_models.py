@@ -4,7 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma3TextConfig,
+    LlamaConfig,
+    MistralConfig,
+    Phi3Config,
+    Qwen2Config,
+    Qwen3Config,
+)
 
 from waggle.models.torch.policy import TorchPolicy
 
@@ -12,9 +20,26 @@ LLAMA3 = {
     "rope_type": "llama3", "rope_theta": 10_000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 16,
 }  # fmt: skip
-KINDS = {
+WINDOW = 8  # tokens; the texts of the tests are several times as long
+LAST_LAYER = {"use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 1}
+GEMMA = {
+    "sliding_window": WINDOW, "layer_types": ["sliding_attention", "full_attention"], "query_pre_attn_scalar": 12,
+    "rope_parameters": {
+        "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+    },
+}  # fmt: skip
+WINDOWED = {
+    "gemma3": (Gemma3TextConfig, GEMMA),
+    "mistral window": (MistralConfig, {"sliding_window": WINDOW}),
+    "phi3 window": (Phi3Config, {"sliding_window": WINDOW}),
+    "qwen2 window": (Qwen2Config, LAST_LAYER),
+    "qwen3 window": (Qwen3Config, LAST_LAYER | {"max_window_layers": 0}),
+}
+KINDS = WINDOWED | {
     "llama": (LlamaConfig, {}),
     "mistral": (MistralConfig, {"sliding_window": None}),
+    "phi3": (Phi3Config, {}),
     "qwen2": (Qwen2Config, {}),
     "qwen3": (Qwen3Config, {}),
     "llama3 rope": (LlamaConfig, {"rope_parameters": LLAMA3}),
@@ -45,6 +70,8 @@ def make_model(kind: str, folder: Path, *, tied: bool = True, inner: int = 48) -
     model = AutoModelForCausalLM.from_config(make_config(**(usual | more)))
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):  # initialised with zeros, which would hide a missing bias
+            torch.nn.init.normal_(parameter, std=0.1)
+        if kind == "gemma3" and name.endswith("norm.weight"):  # likewise, which would hide that 1 is added to them
             torch.nn.init.normal_(parameter, std=0.1)
     model.save_pretrained(folder)
     return folder

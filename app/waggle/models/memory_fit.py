@@ -350,9 +350,9 @@ def _layers(model: ModelConfig) -> int:
 
 def _widths(model: ModelConfig) -> int:
     """The sum of inputs and outputs of all adapted layers: the numbers that adapters have per rank."""
+    inputs = len(model.kind.qkv) + len(model.kind.gate_up) + 1  # of the width of the model, as is one of the outputs
     heads, shared = model.head_dim * model.num_attention_heads, model.head_dim * model.num_key_value_heads
-    attention = 4 * model.hidden_size + 2 * heads + 2 * shared
-    return model.num_hidden_layers * (attention + 3 * (model.hidden_size + model.intermediate_size))
+    return model.num_hidden_layers * ((inputs + 1) * model.hidden_size + 2 * heads + 2 * shared + 3 * model.intermediate_size)
 
 
 def _round_to_two_digits(number: float) -> int:

@@ -95,24 +95,24 @@ def home(tmp_path) -> paths.Home:
 
 
 @pytest.fixture(scope="module")
-def mistral(tmp_path_factory) -> Path:
+def smollm3(tmp_path_factory) -> Path:
     """A model that only the generic path computes, with the starter's tokenizer."""
-    folder = tmp_path_factory.mktemp("mistral")
+    folder = tmp_path_factory.mktemp("smollm3")
     for name in WORDS:
         if (paths.starter() / name).is_file():
             shutil.copy(paths.starter() / name, folder)
     vocabulary = weight_files.arrays_by_name(paths.starter())["model.embed_tokens.weight"].shape[0]
-    return make_kind("mistral window", folder, vocab_size=vocabulary)
+    return make_kind("smollm3", folder, vocab_size=vocabulary)
 
 
 @pytest.mark.parametrize("method", ["full", "lora"])
 @pytest.mark.parametrize("path", ["fast", "generic", "mlx"])
-def test_a_snapshot_of_now_computes_what_the_policy_computes(trainer_of, home, mistral, path, method):
+def test_a_snapshot_of_now_computes_what_the_policy_computes(trainer_of, home, smollm3, path, method):
     if path == "mlx":
         pytest.importorskip("mlx.core")
     if (path, method) == ("generic", "lora"):
         pytest.importorskip("peft")
-    folder, device = (mistral if path == "generic" else paths.starter()), "mlx" if path == "mlx" else "cpu"
+    folder, device = (smollm3 if path == "generic" else paths.starter()), "mlx" if path == "mlx" else "cpu"
     trainer = trainer_of(folder, device, method=method)
     trainer.learn(3)
     trainer.play()

@@ -52,10 +52,10 @@ print(opened.backend, *(name for name in ("torch", "torch._dynamo", "transformer
 
 
 @pytest.fixture
-def mistral(tmp_path) -> Path:
-    """The starter under another name and with a sliding window, which the fast path does not compute."""
-    folder = Path(shutil.copytree(paths.starter(), tmp_path / "mistral"))
-    table = json.loads((folder / "config.json").read_text()) | {"model_type": "mistral", "sliding_window": 16}
+def smollm3(tmp_path) -> Path:
+    """The starter as a model of another kind, which the fast path does not compute."""
+    folder = Path(shutil.copytree(paths.starter(), tmp_path / "smollm3"))
+    table = json.loads((folder / "config.json").read_text()) | {"model_type": "smollm3"}
     (folder / "config.json").write_text(json.dumps(table))
     return folder
 
@@ -75,10 +75,10 @@ def test_each_way_loads_its_own_library_and_none_of_the_slow_ones_and_leaves_the
 
 
 @pytest.mark.parametrize("way", ["kept", "again"])
-def test_a_model_that_only_mlx_lm_computes_loads_neither_torch_nor_transformers(tmp_path, mistral, way):
+def test_a_model_that_only_mlx_lm_computes_loads_neither_torch_nor_transformers(tmp_path, smollm3, way):
     pytest.importorskip("mlx_lm")
     on_a_mac = "import waggle.models.shared.generic_config as config; config.is_apple_silicon = lambda: True\n"
-    assert run(on_a_mac + AT_WORK, mistral, tmp_path, "mlx", way) == "MLX mlx mlx_lm\n"
+    assert run(on_a_mac + AT_WORK, smollm3, tmp_path, "mlx", way) == "MLX mlx mlx_lm\n"
 
 
 def test_torch_is_chosen_where_there_is_no_apple_silicon(monkeypatch):

@@ -20,7 +20,8 @@ def test_the_gradient_is_that_of_plain_autograd_on_separate_sequences(backend, f
     relative_error = error(gradient(backend.open(folders[kind]), batches()), true_gradient(folders[kind], batches()))
     if backend.name == "mlx":
         figures["gradient_relative_error"] = max(relative_error, figures.get("gradient_relative_error", 0.0))
-    assert relative_error < backend.gradient
+    rounded = kind == "gemma3" and backend.name.startswith("mlx-lm")  # whose module scales embeddings by a number in bfloat16
+    assert relative_error < (1e-3 if rounded else backend.gradient)
 
 
 def test_groups_learned_from_in_pieces_give_the_gradient_of_the_whole(backend, llama):

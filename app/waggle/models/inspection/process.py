@@ -5,6 +5,7 @@ files. It can write none, has no network and starts no program once the chat tem
 does), and its memory and time are bounded. If the system runs out of memory all the same, it is the first to be ended.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -18,7 +19,7 @@ from waggle.core.errors import ModelError
 from waggle.models.inspection import checks
 from waggle.models.inspection.report import Part, ReadPart, Refused, Reply
 from waggle.models.shared import model_config
-from waggle.models.shared.model_config import ANOTHER
+from waggle.models.shared.model_config import ANOTHER, NotOnFastPathError
 from waggle.tasks.sandbox import hardening, messages
 
 SECONDS = 900.0  # wall-clock limit in case the parent is gone
@@ -50,14 +51,12 @@ def read(request: ReadPart) -> Reply:
 def _import_libraries(folder: Path) -> None:
     """Import what reads a model's configuration while this process may still do so."""
     try:
-        kind = model_config.table_of(folder).get("model_type")
-    except ModelError:  # reading the configuration reports that
-        return
-    if kind not in model_config.ARCHITECTURES:
-        try:
+        model_config.read(folder)
+    except NotOnFastPathError:
+        with contextlib.suppress(ImportError):  # reading the configuration reports that
             import transformers.models.auto.modeling_auto  # noqa: F401
-        except ImportError:  # reading the configuration reports that, too
-            return
+    except ModelError:  # reading the configuration reports that, too
+        return
 
 
 def main() -> None:

@@ -30,6 +30,8 @@ class MlxDecodingBatch:
         columns = np.arange(self._longest + params.max_new)
         sees = (columns < lengths[:, None]) | (columns >= self._longest)  # masks the padding between prompt and completion
         self._sees = mx.array(sees[:, None, None])
+        self._windows = model.configuration.windows_within(self._longest + params.max_new)  # by layer
+        self._columns = mx.arange(self._longest + params.max_new)
         self._logits = self._prefill(prompts, group_size)
         self._picked = self._ahead  # each row's newest token, after the first pick
 
@@ -46,7 +48,7 @@ class MlxDecodingBatch:
 
     def _run(self, prompts: Sequence[Ids], first: int, group_size: int, count: int) -> mx.array:
         """Prefill prompts from number `first` on: fill their caches, and return the hidden states (P, D) after each."""
-        packing = Packing([prompt_row(prompt) for prompt in prompts], buckets=1)
+        packing = Packing([prompt_row(prompt) for prompt in prompts], self._model.configuration, buckets=1)
         cells = prompt_cells(prompts)  # (P, T)
         rows, columns = slice(first * group_size, (first + len(prompts)) * group_size), cells.shape[1]
 
@@ -77,12 +79,22 @@ class MlxDecodingBatch:
 
     def advance(self, column: int) -> None:
         at = self._longest + column
-        sees = self._sees[..., : at + 1]
+        sees = {window: self._sees_within(window, at) for window in set(self._windows)}
 
         def attend(layer: int, q: mx.array, k: mx.array, v: mx.array) -> mx.array:
             keys, values = self._caches[layer]
             keys[:, :, at], values[:, :, at] = k, v
-            return attention(q[:, :, None], keys[:, :, : at + 1], values[:, :, : at + 1], sees).reshape(len(q), -1)
+            mask = sees[self._windows[layer]]
+            return attention(q[:, :, None], keys[:, :, : at + 1], values[:, :, : at + 1], mask).reshape(len(q), -1)
 
         hidden = self._model.hidden(self._weights, self._picked, self._ahead + column, attend)
         self._logits = self._model.logits(self._weights, hidden, self._params.temperature)
+
+    def _sees_within(self, window: int | None, at: int) -> mx.array:
+        """(rows, 1, 1, at + 1): which columns of the cache a query in column `at` sees."""
+        sees = self._sees[..., : at + 1]
+        if window is None:
+            return sees
+        columns, ends = self._columns[: at + 1], self._ahead[:, None, None, None]
+        ahead = mx.where(columns < self._longest, ends + (at - self._longest) - columns, at - columns)  # from each column to it
+        return sees & (ahead < window)

@@ -1,15 +1,18 @@
-"""The forward pass of Llama, Qwen2 and Qwen3 in MLX over packed tokens, with the weights of a transformers folder.
+"""The forward pass of the fast path's kinds in MLX over packed tokens, with the weights of a transformers folder.
 
 A pass is a pure function of the weights, so that gradients and recomputation need no modules. Activations are (T, D), as in
 models/torch/model.py. mlx-lm is only the reference in tests: importing it loads torch if that is installed, and lowers this
 process's limit of open files.
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import mlx.core as mx
+import numpy as np
+from mlx.nn.layers.activations import gelu_approx
 
 from waggle.models.mlx import fused_head
 from waggle.models.mlx.memory import memory_errors
@@ -32,7 +35,10 @@ class MlxModel:
         self.recompute = training.recompute
         self.loaded = _load(folder, self.configuration, getattr(mx, training.stored_precision))
         self.head = EMBEDDING if self.configuration.tie_word_embeddings else HEAD
-        self._frequencies = mx.array(self.configuration.frequencies())
+        shape = self.configuration
+        self._frequencies = {rope: mx.array(rope.frequencies(shape.head_dim)) for rope in set(shape.ropes)}
+        scale = mx.array(math.sqrt(shape.hidden_size), self.precision)  # rounded, as it was trained
+        self._embedding_scale = scale if shape.kind.scales_embeddings else None
 
     @property
     def hidden_size(self) -> int:
@@ -70,11 +76,13 @@ class MlxModel:
 
         `attend(layer, q, k, v)` takes (T, heads, width) each and returns (T, heads * width).
         """
-        turns = self._turns(positions)
+        shape, turns = self.configuration, {rope: self._turns(positions, turn) for rope, turn in self._frequencies.items()}
         x = weights[EMBEDDING][tokens]
-        layers = _by_layer(weights, self.configuration.num_hidden_layers)
-        for number, parts in enumerate(layers):
-            layer = partial(_layer, self.configuration, turns, partial(attend, number))
+        if self._embedding_scale is not None:
+            x = x * self._embedding_scale
+        layers = _by_layer(weights, shape.num_hidden_layers)
+        for number, (parts, rope) in enumerate(zip(layers, shape.ropes, strict=True)):
+            layer = partial(_layer, shape, turns[rope], partial(attend, number))
             x = mx.checkpoint(layer)(parts, x) if learning and self.recompute else layer(parts, x)
         return x
 
@@ -86,9 +94,9 @@ class MlxModel:
         """Hidden states (N, D) -> logits (N, V) in fp32, divided by the temperature."""
         return fused_head.logits(self.final_norm(weights, hidden), weights[self.head], temperature)
 
-    def _turns(self, positions: mx.array) -> tuple[mx.array, mx.array]:
+    def _turns(self, positions: mx.array, frequencies: mx.array) -> tuple[mx.array, mx.array]:
         """Rotary embeddings: cos and sin (T, 1, head width) of positions; the first half of sin is negated."""
-        angles = positions[:, None, None] * self._frequencies
+        angles = positions[:, None, None] * frequencies
         cos, sin = mx.cos(angles), mx.sin(angles)
         return mx.concatenate([cos, cos], -1).astype(self.precision), mx.concatenate([-sin, sin], -1).astype(self.precision)
 
@@ -97,18 +105,29 @@ def _layer(
     shape: ModelConfig, turns: tuple[mx.array, mx.array], attend: Callable[..., mx.array], parts: Weights, x: mx.array
 ) -> mx.array:
     """One transformer layer; `parts` are its weights."""
-    normed = _norm(shape, parts["input_layernorm.weight"], x)
-    q, k, v = (
-        _linear(parts, f"self_attn.{name}", normed).reshape(len(x), -1, shape.head_dim) for name in ("q_proj", "k_proj", "v_proj")
-    )
+    norms = [parts[f"{name}.weight"] for name in shape.kind.norms]
+    before, after = norms[:2], norms[2:] or (None, None)  # attention and feed-forward layers
+    normed = _norm(shape, before[0], x)
+    outputs = _each(parts, "self_attn.", shape.kind.qkv, normed, shape.qkv_sizes)
+    q, k, v = (output.reshape(len(x), -1, shape.head_dim) for output in outputs)
     if "self_attn.q_norm.weight" in parts:
         q = _norm(shape, parts["self_attn.q_norm.weight"], q)
         k = _norm(shape, parts["self_attn.k_norm.weight"], k)
-    x = x + _linear(parts, "self_attn.o_proj", attend(_rotate(q, turns), _rotate(k, turns), v))
-    normed = _norm(shape, parts["post_attention_layernorm.weight"], x)
-    gate = _linear(parts, "mlp.gate_proj", normed)
-    wide = gate * mx.sigmoid(gate) * _linear(parts, "mlp.up_proj", normed)
-    return x + _linear(parts, "mlp.down_proj", wide)
+    if shape.query_scale != 1.0:
+        q = q * shape.query_scale
+    attended = _linear(parts, "self_attn.o_proj", attend(_rotate(q, turns), _rotate(k, turns), v))
+    x = x + (attended if after[0] is None else _norm(shape, after[0], attended))
+    normed = _norm(shape, before[1], x)
+    gate, up = _each(parts, "mlp.", shape.kind.gate_up, normed, (shape.intermediate_size,) * 2)
+    activated = gate * mx.sigmoid(gate) if shape.hidden_act == "silu" else gelu_approx(gate)
+    output = _linear(parts, "mlp.down_proj", activated * up)
+    return x + (output if after[1] is None else _norm(shape, after[1], output))
+
+
+def _each(parts: Weights, prefix: str, names: Sequence[str], x: mx.array, sizes: Sequence[int]) -> list[mx.array]:
+    """The outputs (T, size) of linear layers, which are one layer in the files of some kinds."""
+    outputs = [_linear(parts, f"{prefix}{name}", x) for name in names]
+    return outputs if len(outputs) > 1 else list(mx.split(outputs[0], np.cumsum(sizes)[:-1].tolist(), -1))
 
 
 def _linear(parts: Weights, name: str, x: mx.array) -> mx.array:
@@ -129,7 +148,7 @@ def _rotate(heads: mx.array, turns: tuple[mx.array, mx.array]) -> mx.array:
 
 
 def _norm(shape: ModelConfig, weight: mx.array, x: mx.array) -> mx.array:
-    return mx.fast.rms_norm(x, weight, shape.rms_norm_eps)
+    return mx.fast.rms_norm(x, 1.0 + weight if shape.kind.adds_one else weight, shape.rms_norm_eps)
 
 
 def _by_layer(weights: Weights, count: int) -> list[Weights]:

@@ -282,7 +282,7 @@ class MlxPolicy(BaseMlxPolicy):
     def _final_states(
         self, weights: Weights, texts: Sequence[TokenizedGroup], *, learning: bool = False
     ) -> tuple[Packing, mx.array]:
-        packing = Packing([group_row(text) for text in texts])
+        packing = Packing([group_row(text) for text in texts], self._model.configuration)
         hidden = self._model.hidden(weights, packing.tokens, packing.positions, packing.attend, learning=learning)
         return packing, self._model.final_norm(weights, hidden[packing.sources])
 

@@ -16,7 +16,7 @@ from waggle.rl.random_streams import generator
 
 RANK = 16
 SCALE = 2.0  # alpha / rank
-TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+TARGETS = ("q_proj", "k_proj", "v_proj", "qkv_proj", "o_proj", "gate_proj", "up_proj", "gate_up_proj", "down_proj")
 
 
 def names(module: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""A model's configuration for the fast path: config.json of Llama, Mistral, Qwen2 and Qwen3.
+"""A model's configuration for the fast path: config.json of Llama, Mistral, Qwen2, Qwen3, Phi 3 and Gemma 3.
 
 Raises `NotOnFastPathError` for what the backends would compute wrongly; `generic_config` reads those that transformers computes.
 """
@@ -6,6 +6,7 @@ Raises `NotOnFastPathError` for what the backends would compute wrongly; `generi
 import json
 import math
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,11 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import model_files, quantised
+from waggle.models.shared import model_files, quantised, sliding_windows
+from waggle.models.shared.model_kinds import FEED_FORWARD, KINDS, PLAIN, ModelKind
 
-ARCHITECTURES = ("llama", "mistral", "qwen2", "qwen3")  # their parity with transformers is tested
+ARCHITECTURES = tuple(KINDS)
 ROPES = ("default", "linear", "llama3")
-QWEN2_BIASES = ("q_proj", "k_proj", "v_proj")  # whatever attention_bias says
+UNCOMPUTED = (
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+    "use_bidirectional_attention",
+)  # settings that Gemma 3 may have
 EMBEDDING, NORM, HEAD = "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"
 PRECISIONS = ("float32", "bfloat16", "float16")
 ANOTHER = "Choose another model."  # downloading again would not help
@@ -44,8 +50,22 @@ class RopeConfig(msgspec.Struct, frozen=True, kw_only=True):
     original_max_position_embeddings: float = 2048.0
     partial_rotary_factor: float = 1.0
 
+    def plain_frequencies(self, width: int) -> NDArray[np.float32]:
+        """(width / 2,): the frequencies without scaling for longer texts."""
+        steps = np.arange(0, width, 2, dtype=np.float32) / np.float32(width)
+        return np.asarray(1.0 / self.rope_theta**steps, np.float32)
 
-class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
+    def frequencies(self, width: int) -> NDArray[np.float32]:
+        """(width / 2,): the angle by which each pair of a head of this width rotates per position."""
+        plain = self.plain_frequencies(width)
+        if self.rope_type == "linear":
+            plain = plain / self.factor
+        if self.rope_type == "llama3":
+            plain = scale_llama3(self, plain)
+        return plain.astype(np.float32)
+
+
+class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The fields that the forward pass needs. `dtype` is the precision of the weights on disk."""
 
     model_type: str
@@ -64,6 +84,35 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_position_embeddings: Positive = 2048
     dtype: str = "float32"
     rope: RopeConfig = RopeConfig()
+    windows: tuple[Positive | None, ...] = ()  # of each layer: see `sliding_windows`; empty if no layer has any
+    local_rope: RopeConfig | None = None  # of layers with a window, if it is another
+    query_pre_attn_scalar: Annotated[float, msgspec.Meta(gt=0)] | None = None  # by whose root scores are divided, not by head_dim
+
+    @cached_property
+    def kind(self) -> ModelKind:
+        return KINDS.get(self.model_type, PLAIN)
+
+    def windows_within(self, longest: int) -> tuple[int | None, ...]:
+        """For each layer, how many tokens a token sees, itself included. None if that is all of a text of `longest` tokens."""
+        windows = self.windows or (None,) * self.num_hidden_layers
+        return tuple(None if window is None or window >= longest else window for window in windows)
+
+    @cached_property
+    def ropes(self) -> tuple[RopeConfig, ...]:
+        """The rotary embeddings of each layer."""
+        windows = self.windows or (None,) * self.num_hidden_layers
+        return tuple(self.rope if window is None else self.local_rope or self.rope for window in windows)
+
+    @cached_property
+    def query_scale(self) -> float:
+        """What queries are multiplied with, so that scores can be divided by the root of a head's width."""
+        return 1.0 if self.query_pre_attn_scalar is None else math.sqrt(self.head_dim / self.query_pre_attn_scalar)
+
+    @cached_property
+    def qkv_sizes(self) -> tuple[int, int, int]:
+        """The numbers in queries, keys and values of a token."""
+        keys = self.num_key_value_heads * self.head_dim
+        return self.num_attention_heads * self.head_dim, keys, keys
 
     def bytes_per_token(self, size: int, *, recompute: bool) -> int:
         """About the bytes that one token keeps from the forward for the backward pass, at `size` bytes per number."""
@@ -71,25 +120,20 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
         return size * count * self.hidden_size + layer if recompute else count * layer
 
     def bytes_per_layer(self, size: int) -> int:
-        """About the bytes that one token keeps in one layer, at `size` bytes per number."""
-        return size * (10 * self.hidden_size + 3 * self.intermediate_size)
+        """About the bytes that one token keeps in one layer, at `size` bytes per number; a norm keeps what comes in and out."""
+        return size * ((6 + 2 * len(self.kind.norms)) * self.hidden_size + 3 * self.intermediate_size)
 
     def weights(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the model's weights by Hugging Face name."""
-        width, inner, queries = self.hidden_size, self.intermediate_size, self.num_attention_heads * self.head_dim
-        keys = self.num_key_value_heads * self.head_dim
+        width, inner, kind = self.hidden_size, self.intermediate_size, self.kind
         layer: dict[str, tuple[int, ...]] = {
-            "input_layernorm": (width,),
-            "self_attn.q_proj": (queries, width),
-            "self_attn.k_proj": (keys, width),
-            "self_attn.v_proj": (keys, width),
-            "self_attn.o_proj": (width, queries),
-            "post_attention_layernorm": (width,),
-            "mlp.gate_proj": (inner, width),
-            "mlp.up_proj": (inner, width),
+            **dict.fromkeys(kind.norms, (width,)),
+            **_linear_layers("self_attn.", kind.qkv, self.qkv_sizes, width),
+            "self_attn.o_proj": (width, self.qkv_sizes[0]),
+            **_linear_layers("mlp.", kind.gate_up, (inner, inner), width),
             "mlp.down_proj": (width, inner),
         }
-        if self.model_type == "qwen3":
+        if kind.normalises_heads:
             layer |= {"self_attn.q_norm": (self.head_dim,), "self_attn.k_norm": (self.head_dim,)}
         layer = {f"{name}.weight": size for name, size in layer.items()}
         layer |= {f"{name}.bias": layer[f"{name}.weight"][:1] for name in self._biased()}
@@ -101,29 +145,24 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def _biased(self) -> Iterator[str]:
         """The linear layers with a bias."""
-        has_biases = self.attention_bias and self.model_type != "mistral"
-        attention = ("q_proj", "k_proj", "v_proj", "o_proj") if has_biases else ()
-        yield from (f"self_attn.{name}" for name in (QWEN2_BIASES if self.model_type == "qwen2" else attention))
-        if self.mlp_bias and self.model_type == "llama":
-            yield from (f"mlp.{name}" for name in ("gate_proj", "up_proj", "down_proj"))
+        for name in self.kind.biased:
+            feeds = name in FEED_FORWARD
+            if self.kind.has_biases or (self.mlp_bias if feeds else self.attention_bias):
+                yield f"mlp.{name}" if feeds else f"self_attn.{name}"
 
     @property
     def number_of_weights(self) -> int:
         return sum(math.prod(shape) for shape in self.weights().values())
 
-    def plain_frequencies(self) -> NDArray[np.float32]:
-        """(head_dim / 2,): the same without scaling for longer texts."""
-        steps = np.arange(0, self.head_dim, 2, dtype=np.float32) / np.float32(self.head_dim)
-        return np.asarray(1.0 / self.rope.rope_theta**steps, np.float32)
-
     def frequencies(self) -> NDArray[np.float32]:
-        """(head_dim / 2,): the angle by which each pair of a head rotates per position."""
-        plain = self.plain_frequencies()
-        if self.rope.rope_type == "linear":
-            plain = plain / self.rope.factor
-        if self.rope.rope_type == "llama3":
-            plain = scale_llama3(self.rope, plain)
-        return plain.astype(np.float32)
+        """(head_dim / 2,): the angle by which each pair of a head rotates per position, in layers that see the whole text."""
+        return self.rope.frequencies(self.head_dim)
+
+
+def _linear_layers(prefix: str, names: tuple[str, ...], sizes: tuple[int, ...], width: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of linear layers that give outputs of these sizes, each of them or all together."""
+    rows = sizes if len(names) > 1 else (sum(sizes),)
+    return {f"{prefix}{name}": (size, width) for name, size in zip(names, rows, strict=True)}
 
 
 def read(folder: Path) -> ModelConfig:
@@ -136,7 +175,7 @@ def read(folder: Path) -> ModelConfig:
     try:
         configuration = msgspec.convert(_complete(raw), ModelConfig)
         _check(folder, configuration, raw)
-    except (msgspec.ValidationError, TypeError, AttributeError, OverflowError) as error:  # fields of the wrong form
+    except (msgspec.ValidationError, TypeError, AttributeError, KeyError, ArithmeticError) as error:  # fields of the wrong form
         raise _unreadable(folder, error) from error
     _require_computable(folder, configuration)
     return configuration
@@ -189,39 +228,61 @@ def table_in(path: Path) -> dict[str, Any]:
 
 def _complete(raw: dict[str, Any]) -> dict[str, Any]:
     """Fill in the defaults of transformers for fields that older files omit."""
-    present = {name: value for name, value in raw.items() if value is not None}
-    heads, kind = present.get("num_attention_heads", 0), present["model_type"]
-    length = present.get("max_position_embeddings", {"llama": 2048, "mistral": 131_072}.get(kind, 32_768))
+    kind = KINDS[raw["model_type"]]
+    present = {name: value for name, value in {**kind.defaults, **raw}.items() if value is not None}
+    heads, length = present.get("num_attention_heads", 0), present.get("max_position_embeddings", 32_768)
     rope = {
         "rope_theta": present.get("rope_theta", 10_000.0),
         "original_max_position_embeddings": length,
-        **(
-            present.get("rope_scaling") or present.get("rope_parameters") or {}
-        ),  # of both, the old name: the other is passed over
-        **{name: present[name] for name in ("original_max_position_embeddings",) if name in present},
+        "partial_rotary_factor": present.get("partial_rotary_factor", 1.0),
     }
+    own_length = {name: present[name] for name in ("original_max_position_embeddings",) if name in present}
     return {
         "max_position_embeddings": length,
-        "num_key_value_heads": 8 if kind == "mistral" else heads,
-        "head_dim": 128 if kind == "qwen3" else present.get("hidden_size", 0) // max(1, heads),
+        "num_key_value_heads": heads,
+        "head_dim": present.get("hidden_size", 0) // max(1, heads),
         "dtype": present.get("torch_dtype", "float32"),
         **present,
-        "rope": {"rope_type": rope.get("type", "default"), **{name: value for name, value in rope.items() if value is not None}},
+        **(_of_gemma(present, rope) if present["model_type"] == "gemma3_text" else _of_others(present, rope, own_length)),
+        "windows": sliding_windows.of_layers(kind, present),
     }
+
+
+def _of_others(present: dict[str, Any], usual: dict[str, Any], own_length: dict[str, Any]) -> dict[str, Any]:
+    """The fields that Gemma 3 has in another way. Of the old and the new name for rotary embeddings, the new is passed over."""
+    changed = present.get("rope_scaling") or present.get("rope_parameters") or {}
+    return {"rope": _standard(usual | changed | own_length), "local_rope": None, "query_pre_attn_scalar": None}
+
+
+def _of_gemma(present: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
+    """The same fields of Gemma 3. Its rotary embeddings are nested by type of layer since transformers 5."""
+    nested = present.get("rope_parameters") or {}
+    if not {sliding_windows.FULL, sliding_windows.SLIDING}.issuperset(nested):
+        raise NotOnFastPathError("Waggle does not know these rotary embeddings in models of type gemma3_text.", ANOTHER)
+    far, near = (nested.get(name) or {} for name in (sliding_windows.FULL, sliding_windows.SLIDING))
+    return {
+        "hidden_act": present["hidden_activation"],
+        "rope": _standard(usual | {"rope_theta": present.get("rope_theta", 1e6)} | far | present.get("rope_scaling", {})),
+        "local_rope": _standard(usual | {"rope_theta": present.get("rope_local_base_freq", 1e4)} | near),
+    }
+
+
+def _standard(rope: dict[str, Any]) -> dict[str, Any]:
+    """The settings of rotary embeddings that have a value, with the name of their type since transformers 5."""
+    return {"rope_type": rope.get("type", "default"), **{name: value for name, value in rope.items() if value is not None}}
 
 
 def _check(folder: Path, configuration: ModelConfig, raw: dict[str, Any]) -> None:
     """Raise ModelError for settings that the backends would compute wrongly."""
     quantised.require_plain(folder, raw)
-    if configuration.rope.rope_type not in ROPES or configuration.rope.partial_rotary_factor != 1.0:
-        raise NotOnFastPathError(f"Waggle does not know {configuration.rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
-    windows = raw.get("use_sliding_window") and raw.get("sliding_window")
-    some = bool(windows) and (raw.get("max_window_layers") or 28) < configuration.num_hidden_layers
-    if raw["model_type"] == "mistral":
-        some = raw.get("sliding_window", 4096) is not None  # which transformers assumes
-    if "sliding_attention" in (raw.get("layer_types") or ()) or (some and not raw.get("layer_types")):
-        raise NotOnFastPathError("Waggle does not know sliding attention.", "Choose a model without it.")
-    if configuration.hidden_act != "silu":
+    for rope in set(configuration.ropes):
+        if rope.rope_type not in ROPES or rope.partial_rotary_factor != 1.0:
+            raise NotOnFastPathError(f"Waggle does not know {rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
+    if not sliding_windows.are_known(configuration.kind, raw, configuration.windows):
+        raise NotOnFastPathError(f"Waggle does not know these types of layers in models of type {raw['model_type']}.", ANOTHER)
+    if any(raw.get(name) for name in UNCOMPUTED):
+        raise NotOnFastPathError("Waggle does not know capped scores and attention both ways.", ANOTHER)
+    if configuration.hidden_act != configuration.kind.activation:
         raise NotOnFastPathError(f"Waggle does not know the activation {configuration.hidden_act}.", "Choose a plain model.")
     if configuration.dtype not in PRECISIONS:
         raise ModelError(f"Waggle does not know weights in {configuration.dtype}.", f"It knows {', '.join(PRECISIONS)}.")
@@ -233,18 +294,19 @@ def _require_computable(folder: Path, configuration: ModelConfig) -> None:
         raise ModelError(f"The heads of the model in {folder} cannot be shared out.", ANOTHER)
     if not (math.isfinite(configuration.rms_norm_eps) and configuration.rms_norm_eps >= 0.0):
         raise ModelError(f"The layers of the model in {folder} cannot be normalised.", ANOTHER)
-    if not _turns(configuration):
+    if not (math.isfinite(configuration.query_scale) and configuration.query_scale > 0.0):
+        raise ModelError(f"The scores of the model in {folder} cannot be scaled.", ANOTHER)
+    if not all(_turns(rope, configuration.head_dim) for rope in set(configuration.ropes)):
         raise ModelError(f"The positions of the model in {folder} cannot be turned.", ANOTHER)
 
 
-def _turns(configuration: ModelConfig) -> bool:
+def _turns(rope: RopeConfig, width: int) -> bool:
     """Whether all rotary frequencies are finite and positive, as transformers would compute them."""
-    rope = configuration.rope
     if rope.rope_type == "llama3" and not 0.0 < rope.low_freq_factor < rope.high_freq_factor:
         return False
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
-            turns = configuration.frequencies()
+            turns = rope.frequencies(width)
     except FloatingPointError:
         return False
     return bool(turns.min() > 0.0 and turns.max() < np.inf)  # false for NaN

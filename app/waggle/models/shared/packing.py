@@ -90,6 +90,21 @@ class Layout:
     buckets: tuple[Bucket, ...]
     back: NDArray[np.int64]
 
+    @property
+    def longest(self) -> int:
+        """The tokens of the longest text: a prompt with a completion."""
+        return int(self.positions.max()) + 1
+
+    def sees(self, bucket: Bucket, window: int | None) -> NDArray[np.bool_]:
+        """(B, Q, K): the attention mask of a bucket, within a sliding window of so many tokens if there is one.
+
+        Tokens are apart by their positions: all completions of a group follow its prompt. Padding is token 0, at position 0.
+        """
+        if window is None:
+            return bucket.sees
+        queries, keys = (self.positions[cells].reshape(bucket.rows, -1) for cells in (bucket.queries, bucket.keys))
+        return bucket.sees & (queries[:, :, None] - keys[:, None] < window)
+
     def split(self, values: Floats) -> list[Floats]:
         """(N,) as an array for each row."""
         return list(np.split(values, np.cumsum(self.lengths)[:-1]))

@@ -1,8 +1,9 @@
 """Export as one GGUF file, which llama.cpp, Ollama, LM Studio and others read (https://github.com/ggml-org/ggml, docs/gguf.md).
 
-For the kinds of the fast path with byte-level tokens; others are refused with a reason. Weights keep their precision, but vectors
-are float32, as those programs want them. llama.cpp rotates neighbouring numbers of a head of a Llama and transformers its two
-halves, so rows of queries and keys change places.
+For some kinds of the fast path, with byte-level tokens; others are refused with a reason, and so are models with sliding windows,
+which llama.cpp passes over in these kinds. Weights keep their precision, but vectors are float32, as those programs want them.
+llama.cpp rotates neighbouring numbers of a head of a Llama and transformers its two halves, so rows of queries and keys change
+places.
 """
 
 import math
@@ -25,9 +26,10 @@ from waggle.models.shared.weight_files import STORED, StoredArray, as_fp32
 from waggle.models.tokenizer import load as load_tokenizer
 
 FILE_TYPES = {"F32": 0, "F16": 1, "BF16": 32}  # "mostly" in that precision
-UNKNOWN_WORDS = "Export without the GGUF file."
+WITHOUT_IT = "Export without the GGUF file."
 NORMAL, CONTROL, USER_DEFINED, UNUSED = 1, 3, 4, 5  # kinds of tokens
 PERMUTED = ("q_proj", "k_proj")
+KINDS = ("llama", "mistral", "qwen2", "qwen3")
 AS_LLAMA = ("llama", "mistral")  # kinds that are written as llama
 GPT2 = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 LLAMA3 = (
@@ -41,14 +43,22 @@ SPLITS = {(GPT2,): "gpt-2", ("digits", GPT2): "smollm", (LLAMA3,): "llama-bpe", 
 def refusal(folder: Path) -> str:
     """Why the model in a transformers folder cannot be a GGUF file, in one sentence; empty if it can."""
     try:
-        model_config.read(folder)
+        shape = model_config.read(folder)
+        if shape.model_type not in KINDS:
+            return _of_another_kind(folder)
+        if shape.windows:
+            raise ModelError("Waggle writes no GGUF files of models with sliding windows.", WITHOUT_IT)
         _splits(_words(folder))
     except NotOnFastPathError:
-        kind = model_config.table_of(folder).get("model_type")
-        return f"Waggle writes GGUF files of {', '.join(model_config.ARCHITECTURES)}, and this model is of type {kind}."
+        return _of_another_kind(folder)
     except ModelError as error:
         return error.title
     return ""
+
+
+def _of_another_kind(folder: Path) -> str:
+    kind = model_config.table_of(folder).get("model_type")
+    return f"Waggle writes GGUF files of {', '.join(KINDS)}, and this model is of type {kind}."
 
 
 def write(folder: Path, path: Path, name: str) -> None:
@@ -120,7 +130,7 @@ def _tensors(shape: ModelConfig, arrays: Mapping[str, StoredArray]) -> Iterator[
     architecture = next(number for number, label in MODEL_ARCH_NAMES.items() if label == _architecture(shape))
     names = get_tensor_name_map(architecture, shape.num_hidden_layers)
     if shape.rope.rope_type == "llama3":  # by how much each frequency is divided
-        factors = (shape.plain_frequencies() / shape.frequencies()).astype(np.float32)
+        factors = (shape.rope.plain_frequencies(shape.head_dim) / shape.frequencies()).astype(np.float32)
         yield _Tensor("rope_freqs.weight", "F32", factors.shape, lambda: factors)
     for name, stored in arrays.items():
         label = names.get_name(name, try_suffixes=(".weight", ".bias"))
@@ -170,7 +180,7 @@ def _words(folder: Path) -> dict[str, Any]:
     table = model_config.table_in(folder / "tokenizer.json")
     model = table.get("model") or {}
     if model.get("type") != "BPE" or not model.get("vocab") or model.get("byte_fallback") or table.get("normalizer"):
-        raise ModelError("Waggle writes GGUF files of models with byte-level tokens, and this model has others.", UNKNOWN_WORDS)
+        raise ModelError("Waggle writes GGUF files of models with byte-level tokens, and this model has others.", WITHOUT_IT)
     return table
 
 
@@ -190,5 +200,5 @@ def _splits(table: dict[str, Any]) -> str:
             case _:
                 patterns.append("another step")
     if tuple(patterns) not in SPLITS:
-        raise ModelError("Waggle does not know how GGUF calls the tokens of this model.", UNKNOWN_WORDS)
+        raise ModelError("Waggle does not know how GGUF calls the tokens of this model.", WITHOUT_IT)
     return SPLITS[tuple(patterns)]

@@ -132,14 +132,22 @@ class GraphDecodingBatch(TorchDecodingBatch):
     def _compute_logits(self) -> torch.Tensor:
         """Return the logits (rows, V) after the newest tokens. All that changes from step to step is read from tensors."""
         width = self._width
-        to_come = torch.zeros(width, device=self._device, dtype=self._model.precision)
-        to_come.masked_fill_(self._columns[:width] > self._column, -torch.inf)
+        masks = {window: (self._prompt_mask(window, self._column), self._own_mask(window)) for window in set(self._windows)}
 
         def attend(layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
             keys, values = self._caches[layer]
             keys.index_copy_(2, self._column, k[:, :, None])
             values.index_copy_(2, self._column, v[:, :, None])
-            return self._attention(layer, q, keys[:, :, :width], values[:, :, :width], to_come)
+            return self._attention(layer, q, keys[:, :, :width], values[:, :, :width], *masks[self._windows[layer]])
 
         hidden = self._model.hidden(self._newest, self._ahead + self._column, attend)
         return self._model.logits(hidden, self._params.temperature)
+
+    def _own_mask(self, window: int | None) -> torch.Tensor:
+        """(columns,): what is added to the scores of a row's own tokens: it sees none to come, and none before its window."""
+        columns = self._columns[: self._width]
+        unseen = columns > self._column
+        if window is not None:
+            unseen |= columns <= self._column - window
+        mask = torch.zeros(self._width, device=self._device, dtype=self._model.precision)
+        return mask.masked_fill_(unseen, -torch.inf)

@@ -36,6 +36,8 @@ class TorchDecodingBatch:
         closed = torch.arange(self._longest, device=device) >= lengths[:, None]
         opened = torch.zeros(closed.shape, device=device, dtype=model.precision)
         self._mask = opened.masked_fill_(closed, -torch.inf)[:, None, None]  # (P, 1, 1, L)
+        self._lengths = lengths[:, None, None, None]  # (P, 1, 1, 1) of the prompts
+        self._windows = model.configuration.windows_within(self._longest + params.max_new)  # by layer
         self._logits = self._prefill(prompts, group_size)
         self._picked = self._ahead  # each row's newest token, after the first pick
 
@@ -49,8 +51,7 @@ class TorchDecodingBatch:
 
     def _run(self, prompts: Sequence[Ids], first: int, group_size: int, count: int) -> torch.Tensor:
         """Prefill prompts from number `first` on: fill their caches, and return the hidden states (P, D) after each."""
-        rows, model = [prompt_row(prompt) for prompt in prompts], self._model
-        packing = Packing(rows, self._device, model.precision, model.sharing_heads, buckets=1)
+        packing = Packing([prompt_row(prompt) for prompt in prompts], self._device, self._model, buckets=1)
         cells = torch.from_numpy(prompt_cells(prompts)).to(self._device)  # (P, T)
 
         def attend(layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -78,28 +79,45 @@ class TorchDecodingBatch:
         self._ahead, self._places, self._picked = self._ahead[keep], self._places[keep], self._picked[keep]
 
     def advance(self, column: int) -> None:
+        masks = {window: self._prompt_mask(window, column) for window in set(self._windows)}
+
         def attend(layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
             keys, values = self._caches[layer]
             keys[:, :, column], values[:, :, column] = k, v
-            return self._attention(layer, q, keys[:, :, : column + 1], values[:, :, : column + 1])
+            window = self._windows[layer]
+            own = slice(0 if window is None else max(0, column + 1 - window), column + 1)
+            return self._attention(layer, q, keys[:, :, own], values[:, :, own], masks[window])
 
         hidden = self._model.hidden(self._picked, self._ahead + column, attend)
         self._logits = self._model.logits(hidden, self._params.temperature)
 
+    def _prompt_mask(self, window: int | None, column: int | torch.Tensor) -> torch.Tensor:
+        """(P, 1, 1, L): what is added to the scores of the prompts' tokens for queries in a column of the completions."""
+        if window is None:
+            return self._mask
+        ahead = self._lengths + column - torch.arange(self._longest, device=self._device)  # from each token to the query
+        return self._mask.masked_fill(ahead >= window, -torch.inf)
+
     def _attention(
-        self, layer: int, q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None = None
+        self,
+        layer: int,
+        q: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        before: torch.Tensor,
+        mask: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Attention of each row's query (heads, width) to its prompt and its own tokens: (rows, heads * width).
 
-        `mask` (columns,) is added to the scores of its own tokens.
+        `before` (P, 1, 1, L) is added to the scores of the prompts' tokens, `mask` (columns,) to those of its own tokens.
         """
         rows, shared, _, width = keys.shape
         prompt_keys, prompt_values = self._prompts[layer]
         queries = (q * width**-0.5).reshape(rows, shared, -1, width)  # stack the query heads that share keys
         times = queries.shape[2]
-        before = self._to_rows(self._to_prompts(queries) @ prompt_keys.transpose(-1, -2) + self._mask, times)
+        shared_scores = self._to_rows(self._to_prompts(queries) @ prompt_keys.transpose(-1, -2) + before, times)
         own = queries @ keys.transpose(-1, -2)
-        chances = torch.softmax(torch.cat((before, own if mask is None else own + mask), -1), -1)
+        chances = torch.softmax(torch.cat((shared_scores, own if mask is None else own + mask), -1), -1)
         attended = self._to_rows(self._to_prompts(chances[..., : self._longest]) @ prompt_values, times)
         return (attended + chances[..., self._longest :] @ values).flatten(1)
 

@@ -1,13 +1,14 @@
-"""The forward pass of Llama, Qwen2 and Qwen3 over packed tokens, with the weights of a transformers folder.
+"""The forward pass of the fast path's kinds over packed tokens, with the weights of a transformers folder.
 
 Why not transformers (decision 11): it takes seconds and 150 MB to import, follows other settings in a stranger's folder, and
 spends most of a small model's time between the products. It is the reference in the tests. Activations are (T, D): the tokens of
-all rows one after another, without padding; only attention knows rows. Not supported: sliding windows, and rotary embeddings that
+all rows one after another, without padding; only attention knows rows, and sliding windows. Not supported: rotary embeddings that
 depend on the length of a text.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -63,7 +64,11 @@ class TorchModel:
                 for number in range(shape.num_hidden_layers)
             ]
         self.head = self.weights[EMBEDDING if shape.tie_word_embeddings else HEAD]  # (V, D)
-        self._frequencies = torch.from_numpy(shape.frequencies()).to(device)  # (width / 2,)
+        self._frequencies = {  # (width / 2,)
+            rope: torch.from_numpy(rope.frequencies(shape.head_dim)).to(device) for rope in set(shape.ropes)
+        }
+        scale = torch.tensor(math.sqrt(shape.hidden_size), dtype=self.precision, device=device)  # rounded, as it was trained
+        self._embedding_scale = scale if shape.kind.scales_embeddings else None
         self._ready_head: Callable[[torch.Tensor], torch.Tensor] | None = None
 
     @property
@@ -98,13 +103,15 @@ class TorchModel:
 
         `attend(layer, q, k, v)` takes (T, heads, width) each and returns (T, heads * width).
         """
-        rope = self._rope(positions)
+        shape, turns = self.configuration, {rope: self._turns(positions, turn) for rope, turn in self._frequencies.items()}
         x = fused_head.embed(self.weights[EMBEDDING], tokens).to(self.precision)
+        if self._embedding_scale is not None:
+            x = x * self._embedding_scale
         recompute = self.recompute and torch.is_grad_enabled()
         if recompute and not x.requires_grad:  # with LoRA, nothing before the first layer is trained
             x.requires_grad_()
-        for number, layer in enumerate(self._layers):
-            once = partial(layer, number, rope=rope, attend=attend)
+        for number, (layer, rope) in enumerate(zip(self._layers, shape.ropes, strict=True)):
+            once = partial(layer, number, rope=turns[rope], attend=attend)
             x = _Recomputed.apply(x, once) if recompute else once(x)  # type: ignore[no-untyped-call]
         return x
 
@@ -131,9 +138,9 @@ class TorchModel:
         if self.recompute:
             give_back()
 
-    def _rope(self, positions: torch.Tensor) -> RotaryEmbedding:
+    def _turns(self, positions: torch.Tensor, frequencies: torch.Tensor) -> RotaryEmbedding:
         """The rotary embeddings of positions (T,)."""
-        angles = positions[:, None, None] * self._frequencies  # (T, 1, width / 2)
+        angles = positions[:, None, None] * frequencies  # (T, 1, width / 2)
         cos, sin = angles.cos(), angles.sin()
         return RotaryEmbedding(torch.cat((cos, cos), -1).to(self.precision), torch.cat((-sin, sin), -1).to(self.precision))
 
@@ -175,13 +182,14 @@ class _DecoderLayer:
 
     def __init__(self, shape: ModelConfig, weights: Parameters, prefix: str, *, adapted: bool) -> None:
         self._shape = shape
-        self._norms = (weights[f"{prefix}input_layernorm.weight"], weights[f"{prefix}post_attention_layernorm.weight"])
+        norms = [weights[f"{prefix}{name}.weight"] for name in shape.kind.norms]
+        self._norms, self._last_norms = norms[:2], norms[2:] or (None, None)  # before and after attention and feed-forward layers
         of_heads = [f"{prefix}self_attn.{part}_norm.weight" for part in "qk"]
-        self._head_norms = [weights[name] for name in of_heads if name in weights]  # Qwen3 only
+        self._head_norms = [weights[name] for name in of_heads if name in weights]  # Qwen3 and Gemma 3
         rank = lora.RANK if adapted else 0
-        self._qkv = FusedLinear(weights, f"{prefix}self_attn.", ("q_proj", "k_proj", "v_proj"), rank)
+        self._qkv = FusedLinear(weights, f"{prefix}self_attn.", shape.kind.qkv, rank)
         self._out = FusedLinear(weights, f"{prefix}self_attn.", ("o_proj",), rank)
-        self._gate_up = FusedLinear(weights, f"{prefix}mlp.", ("gate_proj", "up_proj"), rank)
+        self._gate_up = FusedLinear(weights, f"{prefix}mlp.", shape.kind.gate_up, rank)
         self._down = FusedLinear(weights, f"{prefix}mlp.", ("down_proj",), rank)
         self.products = (self._qkv, self._out, self._gate_up, self._down)
 
@@ -191,13 +199,28 @@ class _DecoderLayer:
 
     def __call__(self, number: int, x: torch.Tensor, rope: RotaryEmbedding, attend: Attend) -> torch.Tensor:
         normed = _norm(self._shape, self._norms[0], x)
-        q, k, v = (part.view(len(x), -1, self._shape.head_dim) for part in self._qkv.each(normed))
+        q, k, v = (part.view(len(x), -1, self._shape.head_dim) for part in _apart(self._qkv.each(normed), self._shape.qkv_sizes))
         if self._head_norms:
             q, k = (_norm(self._shape, norm, part) for norm, part in zip(self._head_norms, (q, k), strict=True))
-        x = self._out.onto(x, attend(number, rope.rotate(q), rope.rotate(k), v))
-        gate, up = self._gate_up.each(_norm(self._shape, self._norms[1], x))
-        return self._down.onto(x, F.silu(gate) * up)
+        if self._shape.query_scale != 1.0:
+            q = q * self._shape.query_scale
+        x = self._add(x, self._out, attend(number, rope.rotate(q), rope.rotate(k), v), self._last_norms[0])
+        gate, up = _apart(self._gate_up.each(_norm(self._shape, self._norms[1], x)), (self._shape.intermediate_size,) * 2)
+        activated = F.silu(gate) if self._shape.hidden_act == "silu" else F.gelu(gate, approximate="tanh")
+        return self._add(x, self._down, activated * up, self._last_norms[1])
+
+    def _add(self, x: torch.Tensor, product: FusedLinear, y: torch.Tensor, norm: torch.Tensor | None) -> torch.Tensor:
+        """x (T, D) plus the output of a layer for y, normalised if there is a norm for it."""
+        if norm is None:
+            return product.onto(x, y)
+        return x + _norm(self._shape, norm, product.each(y)[0])
+
+
+def _apart(outputs: Sequence[torch.Tensor], sizes: Sequence[int]) -> Sequence[torch.Tensor]:
+    """Outputs (T, size) of linear layers, which are one layer in the files of some kinds."""
+    return torch.split(outputs[0], list(sizes), -1) if len(outputs) == 1 else outputs
 
 
 def _norm(shape: ModelConfig, weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    return F.rms_norm(x, (x.shape[-1],), weight.to(x.dtype), shape.rms_norm_eps)
+    factor = 1.0 + weight if shape.kind.adds_one else weight
+    return F.rms_norm(x, (x.shape[-1],), factor.to(x.dtype), shape.rms_norm_eps)

@@ -1,6 +1,6 @@
 """Packing in torch: the layout of a batch on a device, and attention within its rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 
-from waggle.models.shared.packing import BUCKETS, Bucket, Row, lay_out
+from waggle.models.shared.packing import BUCKETS, Row, lay_out
+from waggle.models.torch.model import TorchModel
 from waggle.rl.batch import Floats
 
 ALIGNED = 8  # elements: CUDA copies a mask with other row starts, once in every layer
@@ -18,32 +19,42 @@ ALIGNED = 8  # elements: CUDA copies a mask with other row starts, once in every
 class _Grid:
     queries: torch.Tensor  # (B * Q,)
     keys: torch.Tensor  # (B * K,)
-    mask: torch.Tensor  # (B, 1, times * Q, K) added to the scores
+    masks: Mapping[int | None, torch.Tensor]  # by sliding window: (B, 1, times * Q, K) added to the scores
     rows: int
 
 
 class Packing:
-    """A `Layout` (models/shared/packing.py) on a device. `times` query heads share one head of keys and values."""
+    """A `Layout` (models/shared/packing.py) on a device, for the attention of a model."""
 
-    def __init__(
-        self, rows: Sequence[Row], device: torch.device, precision: torch.dtype, times: int, *, buckets: int = BUCKETS
-    ) -> None:
-        self._layout = lay_out(rows, buckets)
+    def __init__(self, rows: Sequence[Row], device: torch.device, model: TorchModel, *, buckets: int = BUCKETS) -> None:
+        self._layout = layout = lay_out(rows, buckets)
+        self._windows = model.configuration.windows_within(layout.longest)  # by layer
 
         def place(values: NDArray[np.int64]) -> torch.Tensor:
             return torch.from_numpy(values).to(device)
 
-        self.tokens, self.positions = place(self._layout.tokens), place(self._layout.positions)
-        self.sources, self.targets = place(self._layout.sources), place(self._layout.targets)
-        self._grids = [_grid(bucket, device, precision, times) for bucket in self._layout.buckets]
-        self._back = place(self._layout.back)
+        def mask(sees: NDArray[np.bool_]) -> torch.Tensor:
+            return _mask(torch.from_numpy(~sees).to(device), model.precision, model.sharing_heads)
+
+        self.tokens, self.positions = place(layout.tokens), place(layout.positions)
+        self.sources, self.targets = place(layout.sources), place(layout.targets)
+        self._grids = [
+            _Grid(
+                place(bucket.queries),
+                place(bucket.keys),
+                {window: mask(layout.sees(bucket, window)) for window in set(self._windows)},
+                bucket.rows,
+            )
+            for bucket in layout.buckets
+        ]
+        self._back = place(layout.back)
 
     def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         """Attention within each row: (T, heads, width) -> (T, heads * width)."""
-        outputs = []
+        outputs, window = [], self._windows[layer]
         for grid in self._grids:
             queries = _spread(q, grid.queries, grid.rows)
-            attended = attention(queries, _spread(k, grid.keys, grid.rows), _spread(v, grid.keys, grid.rows), grid.mask)
+            attended = attention(queries, _spread(k, grid.keys, grid.rows), _spread(v, grid.keys, grid.rows), grid.masks[window])
             outputs.append(attended.transpose(1, 2).flatten(0, 1).flatten(1))
         return torch.cat(outputs).index_select(0, self._back)
 
@@ -71,10 +82,10 @@ def _spread(part: torch.Tensor, cells: torch.Tensor, rows: int) -> torch.Tensor:
     return part.index_select(0, cells).view(rows, -1, *part.shape[1:]).transpose(1, 2)
 
 
-def _grid(bucket: Bucket, device: torch.device, precision: torch.dtype, times: int) -> _Grid:
-    queries, keys, closed = (torch.from_numpy(part).to(device) for part in (bucket.queries, bucket.keys, ~bucket.sees))
+def _mask(closed: torch.Tensor, precision: torch.dtype, times: int) -> torch.Tensor:
+    """What is added to the scores (B, 1, times * Q, K) where `closed` (B, Q, K) forbids to look, for `times` query heads."""
     rows, length, width = closed.shape
-    aligned = ALIGNED if device.type == "cuda" else 1
-    mask = torch.zeros((rows, length, -(-width // aligned) * aligned), device=device, dtype=precision)
+    aligned = ALIGNED if closed.device.type == "cuda" else 1
+    mask = torch.zeros((rows, length, -(-width // aligned) * aligned), device=closed.device, dtype=precision)
     mask[..., :width].masked_fill_(closed, -torch.inf)
-    return _Grid(queries, keys, mask.repeat(1, times, 1)[:, None, :, :width], bucket.rows)
+    return mask.repeat(1, times, 1)[:, None, :, :width]

@@ -26,7 +26,7 @@ from waggle.rl.batch import Ids, SamplingParams, TokenizedGroup, nothing
 
 
 class TorchPolicy(BasePolicy):
-    """A Llama, Qwen2 or Qwen3 model with its optimizer. Create and use it in one thread."""
+    """A model that the fast path computes, with its optimizer. Create and use it in one thread."""
 
     def __init__(
         self,
@@ -70,6 +70,6 @@ class TorchPolicy(BasePolicy):
         return fused_head.objective_loss(normed, self._model.head, targets, temperature, objective, at_once)
 
     def _normed_hidden(self, texts: Sequence[TokenizedGroup]) -> tuple[Packing, torch.Tensor]:
-        packing = Packing([group_row(text) for text in texts], self._device, self._model.precision, self._model.sharing_heads)
+        packing = Packing([group_row(text) for text in texts], self._device, self._model)
         hidden = self._model.hidden(packing.tokens, packing.positions, packing.attend)
         return packing, self._model.final_norm(hidden.index_select(0, packing.sources))

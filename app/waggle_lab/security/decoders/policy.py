@@ -88,6 +88,16 @@ def configuration(scratch: Path) -> Decoder:
         {**small, "model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8.0}, "torch_dtype": "bfloat16"},
         {**small, "model_type": "qwen2", "use_sliding_window": True, "sliding_window": 4096, "max_window_layers": 28},
         {**small, "model_type": "qwen3", "head_dim": 4, "rope_parameters": {"rope_theta": 1e6}, "layer_types": ["full"]},
+        {**small, "model_type": "phi3", "sliding_window": 8, "rope_scaling": None},
+        {
+            **small,
+            "model_type": "gemma3_text",
+            "num_key_value_heads": 1,
+            "sliding_window_pattern": 2,
+            "rope_local_base_freq": 1e4,
+            "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 8.0}},
+            "query_pre_attn_scalar": 4,
+        },
         {"metadata": {"total_size": 8}, "weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors"}},
     )
 
@@ -101,11 +111,13 @@ def configuration(scratch: Path) -> Decoder:
         except ModelError as refused:
             assert refused.advice
             return
-        with np.errstate(over="raise", divide="raise", invalid="raise"):
-            frequencies = decoded.frequencies()
-        assert frequencies.shape == (decoded.head_dim // 2,)
-        assert frequencies.min() > 0.0  # min and max, because the fuzzer would keep an array that a comparison creates
-        assert frequencies.max() < np.inf
+        assert len(decoded.windows) in (0, decoded.num_hidden_layers)
+        for rope in set(decoded.ropes):
+            with np.errstate(over="raise", divide="raise", invalid="raise"):
+                frequencies = rope.frequencies(decoded.head_dim)
+            assert frequencies.shape == (decoded.head_dim // 2,)
+            assert frequencies.min() > 0.0  # min and max, because the fuzzer would keep an array that a comparison creates
+            assert frequencies.max() < np.inf
         assert 0.0 <= decoded.rms_norm_eps < np.inf
         assert all(min(shape) > 0 for shape in decoded.weights().values())
         assert decoded.bytes_per_token(4, recompute=True) > 0
