@@ -78,8 +78,8 @@ async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_p
     node = await prepared(tmp_path, LearningSettings(rule="dr_grpo", specialties=("bf", "arc_1d"), held_out_questions=1))
     assert node.plan.rules.rule is rule("dr_grpo")
     assert node.node.specialties == ("bf", "arc_1d")
-    asked = {question.dataset for question in node.plan.held_out.questions}
-    assert asked > {"bf", "arc_1d"}, "the honest score covers the whole charter"
+    datasets = {question.dataset for question in node.plan.held_out.questions}
+    assert datasets > {"bf", "arc_1d"}, "the honest score covers the whole charter"
 
 
 @pytest.mark.usefixtures("lent")

@@ -500,8 +500,8 @@ def test_a_model_that_is_scored_by_time_has_a_first_score_on_few_questions_befor
     recording = contribute(tmp_path, node(verifier), (), rounds=3, plan=plan)
     (score,) = (event.score for event in recording.of(events.HeldOutMeasured))
     assert (score.round, score.total, score.early, score.exam) == (0, 2, True, exam_of(questions[:2]))
-    again = contribute(tmp_path, node(verifier), (), first=3, rounds=2, plan=plan)
-    assert not again.of(events.HeldOutMeasured), "the score is in the history, and not much was trained since"
+    second = contribute(tmp_path, node(verifier), (), first=3, rounds=2, plan=plan)
+    assert not second.of(events.HeldOutMeasured), "the score is in the history, and not much was trained since"
 
 
 def test_answers_may_be_longer_from_the_round_on_after_a_review_said_so(verifier, questions, tmp_path):

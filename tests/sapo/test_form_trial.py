@@ -98,13 +98,3 @@ def test_a_stop_is_heard_during_the_trial(verifier: Verifier) -> None:
 
     with pytest.raises(Stopped):
         try_forms(trying(verifier, Imitator()), RULES, verifier.held_out("bf", "dev", 2), pause_point=stop)
-
-
-def test_of_a_form_in_which_nothing_can_be_read_a_part_is_enough(verifier: Verifier) -> None:
-    questions, policy = verifier.held_out("bf", "dev", 24), Imitator()
-    trials = try_forms(trying(verifier, policy), RULES, questions)
-    assert [(trial.readable, trial.total) for trial in trials] == [(0, 8), (24, 24), (24, 24)]
-    assert len(set(policy.noise)) == 5, "no noise is used twice"
-    assert {text.removesuffix(FORMS["plain"].after) for text in policy.prompts[:8]} == {
-        question.text.strip() for question in questions[::3]
-    }, "of all specialties"

@@ -79,10 +79,10 @@ def test_a_slow_computer_asks_a_real_model_fewer_questions_a_round(tmp_path, spe
     model, machine = model_config.read(tmp_path), DeviceCapacity(24 * GB, {"float32": speed, "bfloat16": speed})
     training = fit_model(machine, model, Settings()).training
 
-    def asked(**learning: int) -> int:
+    def count(**learning: int) -> int:
         chosen = Settings(learning=replace(Settings().learning, **learning))
         return model_fit.questions_a_round(chosen, model, machine, training, longest)
 
-    assert asked() == questions
-    assert asked(questions=12) == 12, "as a person chose"
-    assert asked(local=6) == 8, "who chose what is learned from"
+    assert count() == questions
+    assert count(questions=12) == 12, "as a person chose"
+    assert count(local=6) == 8, "who chose what is learned from"

@@ -16,7 +16,7 @@ def round_size_words(state: State) -> str:
     ready = state.ready
     if ready is None or not ready.questions or not ready.answer_length.tokens:
         return ""
-    asked = plural(ready.questions, "A round asks %n question", "A round asks %n questions")
-    words = tr("%1, and %2 answers to each, of at most %3 tokens: %4.").replace("%1", asked)
+    questions = plural(ready.questions, "A round asks %n question", "A round asks %n questions")
+    words = tr("%1, and %2 answers to each, of at most %3 tokens: %4.").replace("%1", questions)
     why = tr(WHY_LENGTH[ready.answer_length.why])
     return words.replace("%2", figure(ready.group_size)).replace("%3", figure(ready.answer_length.tokens)).replace("%4", why)
