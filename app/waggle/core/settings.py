@@ -75,7 +75,7 @@ class LearningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     few.
     """
 
-    questions: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0  # 0: 8; 6 or 4, and so fewer groups, if a round would take long
+    questions: Annotated[int, msgspec.Meta(ge=1, le=64)] = USUAL_QUESTIONS  # 8: 6 or 4 if a round would take long
     local: Annotated[int, msgspec.Meta(ge=0, le=64)] = 4
     external: Annotated[int, msgspec.Meta(ge=0, le=64)] = 4
     group_size: Annotated[int, msgspec.Meta(ge=2, le=16)] = 8
@@ -89,8 +89,8 @@ class LearningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     form_pay: Literal["auto", "on", "off"] = "auto"  # pay a little for an answer in its tags; auto: not for the starter
     updates: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1  # steps a round, each on a part of its groups (sapo/minibatches.py)
     warmup_steps: Annotated[int, msgspec.Meta(ge=0)] = 10  # AdamW's first steps are equally large for all weights
-    # rounds between two held-out scores; 0: 25 for the starter, else by time (engine/runtime/held_out_schedule.py)
-    held_out_every: Annotated[int, msgspec.Meta(ge=0)] = 0
+    # rounds between two held-out scores; 25: by time, except for the starter (engine/runtime/held_out_schedule.py)
+    held_out_every: Positive = 25
     held_out_questions: Annotated[int, msgspec.Meta(ge=1, le=200)] = 30  # of each specialty
 
 
@@ -328,10 +328,9 @@ def _check(table: dict[str, Any], source: str) -> Settings:
     learning = settings.learning
     if learning.local + learning.external == 0:
         raise SettingsError("learning.local and learning.external cannot both be 0.", "The default is 4 and 4.")
-    questions = learning.questions or USUAL_QUESTIONS
-    if learning.local > questions:
+    if learning.local > learning.questions:
         raise SettingsError(
-            f"learning.local is {learning.local}, but only {questions} questions are drawn.",
+            f"learning.local is {learning.local}, but only {learning.questions} questions are drawn.",
             "Lower learning.local or raise learning.questions.",
         )
     return settings

@@ -17,7 +17,7 @@ from waggle.core import paths
 from waggle.core.errors import ModelError, ModelMissing, Stopped, plain
 from waggle.core.machine import usable_cores
 from waggle.core.peer_id import text_of
-from waggle.core.settings import USUAL_QUESTIONS, ComputerSettings, ModelSettings, Settings
+from waggle.core.settings import ComputerSettings, ModelSettings, Settings
 from waggle.engine.command_handler import NodeServices
 from waggle.engine.runtime import form_choice, model_fit, model_source
 from waggle.engine.runtime.answer_limit import AnswerLimit, answer_length
@@ -183,7 +183,7 @@ async def prepare_node(
         home.model.prompt_form,
     )
     questions = model_fit.questions_a_round(chosen, model, machine, fit.training, limit.length.tokens)
-    share = 1.0 if chosen.learning.questions else questions / USUAL_QUESTIONS
+    share = questions / rules.questions
     rules = replace(
         rules, max_new=limit.length.tokens, external_max=rules.max_new, questions=questions,
         local=round(share * rules.local), external=round(share * rules.external),
@@ -372,8 +372,8 @@ def _leaderboard_exam(node: Node, rules: RoundSettings, swarm: SwarmConnection, 
 
 def _held_out_plan(every: int, questions: tuple[Question, ...], rules: RoundSettings, *, is_starter: bool) -> HeldOutPlan:
     """A first score takes no more answers than a round, except for the starter: it is fast, and its runs are compared."""
-    if every or is_starter:
-        return HeldOutPlan(questions, every or USUAL_ROUNDS)
+    if every != USUAL_ROUNDS or is_starter:
+        return HeldOutPlan(questions, every)
     return HeldOutPlan(questions, 0, few_of(questions, rules.questions * rules.group_size))
 
 
@@ -488,7 +488,7 @@ def _seed(peer_id: bytes) -> int:
 def _round_settings(chosen: Settings, charter: Charter, model: ModelConfig, method: Method, *, is_starter: bool) -> RoundSettings:
     learning = chosen.learning
     return RoundSettings(
-        questions=learning.questions or USUAL_QUESTIONS,
+        questions=learning.questions,
         local=learning.local,
         external=learning.external,
         group_size=learning.group_size,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from waggle.core.errors import ModelError
-from waggle.core.settings import USUAL_QUESTIONS, Settings
+from waggle.core.settings import Settings
 from waggle.models import backend, memory_fit
 from waggle.models.memory_fit import DeviceCapacity, MemoryFit, Workload
 from waggle.models.shared import generic_config
@@ -126,8 +126,9 @@ def questions_a_round(chosen: Settings, model: ModelConfig, machine: DeviceCapac
     A person who chose how many groups are learned from gets the usual number.
     """
     learning, usual = chosen.learning, Settings().learning
-    if learning.questions or memory_fit.is_small(model) or (learning.local, learning.external) != (usual.local, usual.external):
-        return learning.questions or USUAL_QUESTIONS
+    sizes = (learning.questions, learning.local, learning.external)
+    if memory_fit.is_small(model) or sizes != (usual.questions, usual.local, usual.external):
+        return learning.questions
     for count in QUESTIONS:
         work = Workload(count, count, learning.group_size, longest)
         if memory_fit.round_seconds(model, machine, work, training) <= ROUND_S:
@@ -141,5 +142,4 @@ def learning_rate(chosen: Settings, model: ModelConfig, method: Method) -> float
 
 def _workload(chosen: Settings, model: ModelConfig) -> Workload:
     learning = chosen.learning
-    questions = learning.questions or USUAL_QUESTIONS
-    return Workload(questions, learning.local + learning.external, learning.group_size, answer_limit(chosen, model))
+    return Workload(learning.questions, learning.local + learning.external, learning.group_size, answer_limit(chosen, model))

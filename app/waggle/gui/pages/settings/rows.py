@@ -190,9 +190,9 @@ ADVANCED = Section("advanced", later("Advanced"), (
     Setting("learning.updates", later("Steps a round"),
         later("If more than one, each learns from a part of the groups, and what has moved far already is held back."),
         Range(minimum=1, maximum=4)),
-    Setting("learning.questions", later("Questions a round"), later("How many your model answers before it learns."),
-        Range(minimum=0, maximum=64, zero=later("As this computer can")),
-        at_zero=later("Eight, or down to four where a round would take more than two minutes.")),
+    Setting("learning.questions", later("Questions a round"),
+        later("With 8, fewer where a round would take more than two minutes."),
+        Range(minimum=1, maximum=64)),
     Setting("learning.local", later("Own groups to learn from"), later("Of each round."), Range(minimum=0, maximum=64)),
     Setting("learning.external", later("Peers' groups to learn from"), later("Of each round, where there are so many."),
         Range(minimum=0, maximum=64)),
@@ -203,9 +203,8 @@ ADVANCED = Section("advanced", later("Advanced"), (
         Options(((0.0, later("As usual for the model")), *((rate, f"{rate:g}") for rate in LEARNING_RATES))),
         at_zero=later("Lower for larger models.")),
     Setting("learning.held_out_every", later("Rounds between two honest scores"),
-        later("Your model answers all reserved questions for each."),
-        Range(minimum=0, maximum=10_000, zero=later("As time allows")),
-        at_zero=later("Every 25 for the starter. For other models soon and on few questions, then on all of them.")),
+        later("With 25, models other than the starter are scored by time, first on few questions."),
+        Range(minimum=1, maximum=10_000)),
 ))  # fmt: skip
 SECTIONS = (WHEN, HOW_MUCH, APPEARANCE, NOTIFICATIONS, NETWORK, ADVANCED)
 
