@@ -31,7 +31,7 @@ from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint
 from waggle.models.storage.checkpoint import CheckpointState
 from waggle.protocol import json_lines
-from waggle.protocol.events import Preparing, PromptFormChoice, Ready
+from waggle.protocol.events import AnswerLength, Preparing, PromptFormChoice, Ready
 from waggle.rl.update_rules import rule, table
 from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.sharing.replay import Replay
@@ -78,7 +78,8 @@ async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_p
     node = await prepared(tmp_path, LearningSettings(rule="dr_grpo", specialties=("bf", "arc_1d"), held_out_questions=1))
     assert node.plan.rules.rule is rule("dr_grpo")
     assert node.node.specialties == ("bf", "arc_1d")
-    assert {question.dataset for question in node.plan.held_out} > {"bf", "arc_1d"}, "the honest score covers the whole charter"
+    datasets = {question.dataset for question in node.plan.held_out.questions}
+    assert datasets > {"bf", "arc_1d"}, "the honest score covers the whole charter"
 
 
 @pytest.mark.usefixtures("lent")
@@ -244,10 +245,16 @@ async def test_another_model_than_the_starter_is_tried_once_and_asked_in_the_for
     assert first.node.form.name == choice.form == "example_opened", "with the tag opened, it has only to close it"
     assert trying(published) == [(f"Trying how to ask this model: {done} of 3 ways", True) for done in range(3)]
     assert first.plan.rules.form_pay == FORM_PAY
+    length = next(event for event in published if isinstance(event, Ready)).answer_length
+    assert (length.tokens, length.why) == (first.plan.rules.max_new, "trial"), "the answers needed no more than the starter has"
+    assert first.plan.rules.external_max == model_fit.STARTER_ANSWER_TOKENS
+    plan = first.plan.held_out
+    assert (plan.every, plan.few, len(plan.questions)) == (0, plan.questions, 9), "by time, and one question of each is few"
 
     restarted = await prepared(home, learning, model=model)
     published = recorded(home)[len(published) :]
-    assert next(event for event in published if isinstance(event, Ready)).prompt_form == choice
+    ready = next(event for event in published if isinstance(event, Ready))
+    assert (ready.prompt_form, ready.answer_length) == (choice, length)
     assert restarted.node.form == first.node.form
     assert not trying(published)
 
@@ -263,6 +270,9 @@ async def test_the_starter_is_not_tried(tmp_path):
     assert (starter.node.form, starter.plan.rules.form_pay) == (PLAIN, 0.0)
     (ready,) = (event for event in recorded(tmp_path) if isinstance(event, Ready))
     assert ready.prompt_form == PromptFormChoice(form="plain", why="starter")
+    assert ready.answer_length == AnswerLength(tokens=24, why="usual")
+    assert (ready.questions, ready.group_size) == (8, 8)
+    assert (starter.plan.held_out.every, starter.plan.held_out.few) == (25, ())
     assert not paths.Home(tmp_path).model.prompt_form.exists()
     paid = await prepared(tmp_path, LearningSettings(held_out_questions=1, form_pay="on"))
     assert paid.plan.rules.form_pay == FORM_PAY

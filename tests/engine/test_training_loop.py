@@ -17,6 +17,7 @@ from waggle.core.errors import CheckpointError, HistoryError, VerifierGone, Wagg
 from waggle.core.peer_id import text_of
 from waggle.engine import training_loop
 from waggle.engine.runtime import round_events
+from waggle.engine.runtime.held_out_schedule import HeldOutPlan
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.services.current_weights import CurrentWeights, CurrentWeightsError
 from waggle.engine.storage.history import History, read_days
@@ -118,7 +119,17 @@ class Overflowing(FakePolicy):
 
 
 def contribute(
-    folder: Path, me, questions, *, first: int = 0, rounds: int = 3, completions: int = 0, seconds=time.perf_counter, rules=RULES
+    folder: Path,
+    me,
+    questions,
+    *,
+    first: int = 0,
+    rounds: int = 3,
+    completions: int = 0,
+    seconds=time.perf_counter,
+    rules=RULES,
+    plan: HeldOutPlan | None = None,
+    review=lambda summary: None,
 ) -> Recording:
     """Play rounds from `first` on, as an engine that is then stopped."""
     recording = Recording(History(folder / "history.sqlite"))
@@ -136,11 +147,12 @@ def contribute(
             gate.stop()
 
     TrainingLoop(
-        me, TrainingPlan(rules=rules, base="b", held_out=questions, held_out_every=2),
+        me, TrainingPlan(rules=rules, base="b", held_out=plan or HeldOutPlan(questions, 2)),
         Progress(round=first, completions=completions), recording.history, gate,
         LoopCallbacks(
             publish=recording.events.append, save=save, flush=nothing, report_blocker=lambda error: None,
-            round_ended=round_ended, first_round_ended=lambda: recording.begun_after.append(len(recording.saved)),
+            round_ended=round_ended, review_length=review,
+            first_round_ended=lambda: recording.begun_after.append(len(recording.saved)),
         ),
         clock=lambda: 600_000.0,
     ).run()  # fmt: skip
@@ -337,7 +349,7 @@ def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, v
         return answer
 
     TrainingLoop(
-        me, TrainingPlan(rules=RULES, base="b", held_out=(), held_out_every=99, retry_seconds=0.01), Progress(round=1),
+        me, TrainingPlan(rules=RULES, base="b", held_out=HeldOutPlan((), 99), retry_seconds=0.01), Progress(round=1),
         history, gate,
         LoopCallbacks(
             publish=sent.append, save=save, flush=nothing, report_blocker=blockers.append, round_ended=gate.stop,
@@ -386,7 +398,7 @@ def test_while_a_full_disk_refuses_a_round_the_weights_of_now_are_refused_in_wor
     with ThreadPoolExecutor(1) as other_thread:
         TrainingLoop(
             replace(node(verifier, pool=[external(number) for number in range(4)]), policy=policy),
-            TrainingPlan(rules=RULES, base="b", held_out=(), held_out_every=99, retry_seconds=3600.0), Progress(round=1),
+            TrainingPlan(rules=RULES, base="b", held_out=HeldOutPlan((), 99), retry_seconds=3600.0), Progress(round=1),
             history, gate,
             LoopCallbacks(publish=nothing, save=save, flush=nothing, report_blocker=ask, round_ended=nothing),
             clock=lambda: 600_000.0,
@@ -408,7 +420,7 @@ def test_an_honest_score_that_a_full_disk_refused_is_kept_once_there_is_room(tmp
     other.execute("create trigger full before insert on held_out begin select abs(-9223372036854775808); end")
     TrainingLoop(
         node(verifier),
-        TrainingPlan(rules=RULES, base="b", held_out=tuple(questions), held_out_every=1, retry_seconds=0.01),
+        TrainingPlan(rules=RULES, base="b", held_out=HeldOutPlan(tuple(questions), 1), retry_seconds=0.01),
         Progress(), history, gate,
         LoopCallbacks(
             publish=lambda event: None, save=lambda saved: 1, flush=nothing, report_blocker=report, round_ended=gate.stop,
@@ -453,7 +465,7 @@ def test_a_verifier_that_cannot_be_started_is_waited_for_and_the_round_is_played
         (trouble.begin if len(ended) == 1 else gate.stop)()
 
     TrainingLoop(
-        me, TrainingPlan(rules=RULES, base="b", held_out=tuple(questions), held_out_every=99, retry_seconds=0.01),
+        me, TrainingPlan(rules=RULES, base="b", held_out=HeldOutPlan(tuple(questions), 99), retry_seconds=0.01),
         Progress(round=1), history, gate,
         LoopCallbacks(
             publish=sent.append, save=lambda saved: 1, flush=nothing, report_blocker=trouble.report, round_ended=round_ended,
@@ -471,7 +483,7 @@ def test_a_verifier_that_fails_before_any_round_was_played_is_not_waited_for_wit
     trouble.begin()
     with pytest.raises(VerifierGone):
         TrainingLoop(
-            me, TrainingPlan(rules=RULES, base="b", held_out=(), held_out_every=99, retry_seconds=0.01), Progress(round=1),
+            me, TrainingPlan(rules=RULES, base="b", held_out=HeldOutPlan((), 99), retry_seconds=0.01), Progress(round=1),
             history, PauseGate(nothing),
             LoopCallbacks(
                 publish=lambda event: None, save=lambda saved: 1, flush=nothing, report_blocker=trouble.report,
@@ -480,3 +492,24 @@ def test_a_verifier_that_fails_before_any_round_was_played_is_not_waited_for_wit
             clock=lambda: 600_000.0,
         ).run()  # fmt: skip
     assert len(trouble.blockers) == training_loop.VERIFIER_TRIES - 1
+
+
+def test_a_model_that_is_scored_by_time_has_a_first_score_on_few_questions_before_its_first_round(verifier, tmp_path):
+    questions = tuple(verifier.held_out("logic_deduction", "test", 6))
+    plan = HeldOutPlan(questions, 0, questions[:2])
+    recording = contribute(tmp_path, node(verifier), (), rounds=3, plan=plan)
+    (score,) = (event.score for event in recording.of(events.HeldOutMeasured))
+    assert (score.round, score.total, score.early, score.exam) == (0, 2, True, exam_of(questions[:2]))
+    second = contribute(tmp_path, node(verifier), (), first=3, rounds=2, plan=plan)
+    assert not second.of(events.HeldOutMeasured), "the score is in the history, and not much was trained since"
+
+
+def test_answers_may_be_longer_from_the_round_on_after_a_review_said_so(verifier, questions, tmp_path):
+    me = replace(node(verifier), policy=Uneven(("a long text " * 9,)))
+    longer = events.AnswerLength(tokens=RULES.max_new + 20, why="raised")
+    recording = contribute(
+        tmp_path, me, (), rounds=3, plan=HeldOutPlan((), 99), review=lambda summary: longer if summary.round == 1 else None
+    )
+    lengths = [event.summary.metrics.completion_tokens for event in recording.of(events.RoundCompleted)]
+    assert lengths == [RULES.max_new, RULES.max_new, RULES.max_new + 20]
+    assert [event.length for event in recording.of(events.AnswersLengthened)] == [longer]

@@ -22,6 +22,7 @@ from waggle.gui.pages.live.round_stepper import step_progress, step_state
 from waggle.gui.pages.peers.page import PeersPage, headline
 from waggle.gui.pages.peers.peer_table import PeerTableModel
 from waggle.gui.pages.progress.page import ProgressPage, score_headline
+from waggle.gui.pages.progress.round_size_words import round_size_words
 from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableModel, RoundTableView, rows
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.theme.theme import Theme
@@ -206,6 +207,36 @@ def test_the_verdict_is_a_sentence() -> None:
     assert score_headline(State(rounds=(played,), held_out=scores[:1])).startswith("Before its first round your model gets 10 of")
     assert "reward of 0.40" in score_headline(State(rounds=(played,)))
     assert score_headline(State(ready=ready(round=0))) == "The first round is not finished yet"
+
+
+def test_the_verdict_on_few_questions_says_how_sure_it_is() -> None:
+    first = HeldOutScore(round=0, at=0, right=3, total=63, exam="few", early=True)
+    begun = State(ready=ready(round=0), held_out=(first,))
+    assert score_headline(begun) == (
+        "Before its first round your model gets 5 of 100 new questions right (a first look at 63 questions, so it may be 2 to 13)"
+    )
+    played = events.RoundSummary(round=5, at=0.0, reward=0.4, solved=0.3, seconds=2.0)
+    later = HeldOutScore(round=4, at=0, right=21, total=63, exam="few", early=True)
+    assert score_headline(State(rounds=(played,), held_out=(first, later))) == (
+        "After 4 rounds your model gets 33 of 100 new questions right; it began at 5 "
+        "(a first look at 63 questions, so it may be 23 to 46)"
+    )
+    whole = HeldOutScore(round=24, at=0, right=90, total=270, exam="all")
+    assert score_headline(State(rounds=(played,), held_out=(first, later, whole))) == (
+        "After 24 rounds your model gets 33 of 100 new questions right"
+    )
+
+
+def test_progress_says_how_much_a_round_asks_and_why() -> None:
+    length = events.AnswerLength(tokens=40, why="trial")
+    state = State(ready=ready(questions=8, answer_length=length))
+    assert round_size_words(state) == (
+        "A round asks 8 questions, and 8 answers to each, of at most 40 tokens: as much as its readable answers need."
+    )
+    raised = apply(state, events.AnswersLengthened(length=events.AnswerLength(tokens=80, why="raised")))
+    assert "80 tokens: raised, because many answers were cut off." in round_size_words(raised)
+    assert round_size_words(State(ready=ready())) == "", "of an engine of an earlier version"
+    assert round_size_words(State()) == ""
 
 
 def test_the_verdict_compares_within_one_exam() -> None:

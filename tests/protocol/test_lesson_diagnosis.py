@@ -36,6 +36,7 @@ TABLE = [
     ({"solved": 0.0, "readable": 0, "cut": 60}, "too_long"),
     ({"solved": 0.0, "readable": 30, "cut": 34}, "too_long"),
     ({"solved": 0.0, "readable": 60}, "all_wrong"),
+    ({"solved": 0.0, "readable": 60, "cut": 64}, "all_wrong"),
     ({"solved": 0.03, "readable": 60, "cut": 3}, "all_wrong"),
     ({"solved": 1.0, "readable": 64}, "all_right"),
     ({"solved": 0.97, "readable": 63, "cut": 64}, "all_right"),

@@ -4,7 +4,7 @@ import dataclasses
 
 from sapo.test_round import node
 from waggle.rl.random_streams import uniforms
-from waggle.sapo.evaluation import AT_ONCE, Score, exam_of, measure
+from waggle.sapo.evaluation import AT_ONCE, Score, exam_of, few_of, measure
 from waggle.sapo.fakes import FakePolicy
 from waggle.sapo.prompt_form import PLAIN
 from waggle.sapo.stages import RoundSettings
@@ -80,3 +80,12 @@ def test_a_crumb_for_any_text_is_not_right(verifier):
     (verdict, *_) = verifier.judge([(question, Completion(text="<answer>x</answer>", ended=True)) for question in questions])
     assert 0 < verdict.reward < RIGHT
     assert measure(0, node(verifier, lines=("<answer>x</answer>",)), RoundSettings(max_new=40), questions).right == 0
+
+
+def test_a_few_questions_are_the_first_of_each_specialty():
+    questions = [Question(dataset=dataset, seed=seed, text="?") for dataset in ("a", "b", "c") for seed in range(5)]
+    few = few_of(questions, 7)
+    assert [(question.dataset, question.seed) for question in few] == [(name, seed) for name in "abc" for seed in (0, 1)]
+    assert few_of(questions, 1) == tuple(questions[::5]), "no specialty is left out"
+    assert few_of(questions, 99) == tuple(questions)
+    assert few_of([], 7) == ()

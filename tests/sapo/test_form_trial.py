@@ -59,6 +59,7 @@ def test_a_model_that_needs_an_example_gets_one_and_no_more_help(verifier: Verif
     questions = verifier.held_out("binary_matrix", "dev", 6)
     trials = try_forms(trying(verifier, Imitator(), chat=chat), RULES, questions)
     assert [(trial.readable, trial.total) for trial in trials] == [(0, 6), (6, 6), (6, 6)]
+    assert [trial.lengths for trial in trials] == [(), (19,) * 6, (11,) * 6], "with a stop token, and without the opened tag"
     assert best_form(trials).name == ("chat_example" if chat else "example")
 
 

@@ -359,3 +359,13 @@ def test_dapo_shares_its_weight_among_the_tokens_of_groups_that_teach(verifier):
     tokens = 4 * 4 * (len("<answer>1</answer>") + 1)
     assert len(others) == 3
     assert first.weight == pytest.approx(1 / tokens)
+
+
+def test_longer_answers_of_peers_are_learned_from_as_far_as_memory_allows(verifier):
+    """A model may write short answers only, because it needs no more; others need more."""
+    short = dataclasses.replace(RULES, max_new=12)
+    pool = [external(number, text=f"<answer>{number}</answer> as I worked out") for number in range(4)]
+    for rules, count in ((short, 0), (dataclasses.replace(short, external_max=RULES.max_new), 4)):
+        *_, gathered, _ = play(0, 100, node(verifier, lines=("no",), pool=pool), rules)
+        assert gathered.external == count
+        assert gathered.refusals == ({} if count else {b"p" * 38: {"too_long": 4}})

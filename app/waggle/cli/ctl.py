@@ -8,6 +8,7 @@ from typing import get_args
 
 from waggle.cli.options import add_home, text
 from waggle.core import paths, settings
+from waggle.core.confidence_interval import interval_of
 from waggle.core.errors import EngineError
 from waggle.engine.control import server
 from waggle.protocol import commands, events
@@ -88,7 +89,10 @@ def describe(state: State, now: float) -> str:
         lines.append(f"Last round: reward {last.reward:.3f}, {last.solved:.1%} right, {last.external} groups from peers.")
     if state.held_out:
         score = state.held_out[-1]
-        lines.append(f"Held-out score: {score.right} of {score.total} after round {score.round}.")
+        low, high = interval_of(score.right, score.total)
+        first = "a first " if score.early else ""
+        interval = f"95% interval: {low:.0%} to {high:.0%}"
+        lines.append(f"Held-out score: {score.right} of {first}{score.total} after round {score.round}, {interval}.")
     return "\n".join(lines)
 
 

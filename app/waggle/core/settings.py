@@ -17,6 +17,7 @@ from waggle.core.module_names import module_names
 
 MAX_CHARACTERS = 10_000  # of a settings file: the time to parse one grows with the square of its length
 NO_TOML = (ValueError, RecursionError)  # TOMLDecodeError, and what tomllib raises for huge numbers and deep nesting
+USUAL_QUESTIONS = 8  # of a round
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Percent = Annotated[int, msgspec.Meta(ge=5, le=100)]
 Hours = Annotated[str, msgspec.Meta(pattern=r"^[#.]{24}\Z")]  # of one day: # may contribute, . may not
@@ -74,21 +75,22 @@ class LearningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     few.
     """
 
-    questions: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
+    questions: Annotated[int, msgspec.Meta(ge=1, le=64)] = USUAL_QUESTIONS  # 8: 6 or 4 if a round would take long
     local: Annotated[int, msgspec.Meta(ge=0, le=64)] = 4
     external: Annotated[int, msgspec.Meta(ge=0, le=64)] = 4
     group_size: Annotated[int, msgspec.Meta(ge=2, le=16)] = 8
     rule: UpdateRule = "grpo"  # how rewards become a gradient: a file of rl/update_rules/
     sharing: SharingStrategy = "adaptive"  # which external groups count, and how much: a file of sapo/sharing/
     specialties: tuple[str, ...] = ()  # the swarm's specialties to ask about; empty: all
-    max_new_tokens: Annotated[int, msgspec.Meta(ge=0, le=2048)] = 0  # of an answer; 0: 24 for the starter, 160 for other models
+    max_new_tokens: Annotated[int, msgspec.Meta(ge=0, le=2048)] = 0  # of an answer; 0: what readable ones need
     temperature: Annotated[float, msgspec.Meta(gt=0.0, le=4.0)] = 1.0
     top_p: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 1.0  # nucleus sampling
     learning_rate: Annotated[float, msgspec.Meta(ge=0.0, le=1e-2)] = 0.0  # 0: 5e-4 for the starter, less for larger models
     form_pay: Literal["auto", "on", "off"] = "auto"  # pay a little for an answer in its tags; auto: not for the starter
     updates: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1  # steps a round, each on a part of its groups (sapo/minibatches.py)
     warmup_steps: Annotated[int, msgspec.Meta(ge=0)] = 10  # AdamW's first steps are equally large for all weights
-    held_out_every: Positive = 25  # rounds between two held-out scores
+    # rounds between two held-out scores; 25: by time, except for the starter (engine/runtime/held_out_schedule.py)
+    held_out_every: Positive = 25
     held_out_questions: Annotated[int, msgspec.Meta(ge=1, le=200)] = 30  # of each specialty
 
 

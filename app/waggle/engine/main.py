@@ -401,6 +401,7 @@ def _training_loop(
         before_round=prepared.limits.before_round,
         first_round_ended=first_round_ended,
         take_exam=prepared.take_exam,
+        review_length=prepared.answer_limit.review,
     )
     return TrainingLoop(prepared.node, prepared.plan, prepared.progress, history, lifecycle.gate, callbacks)
 

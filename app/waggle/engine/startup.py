@@ -20,7 +20,9 @@ from waggle.core.peer_id import text_of
 from waggle.core.settings import ComputerSettings, ModelSettings, Settings
 from waggle.engine.command_handler import NodeServices
 from waggle.engine.runtime import form_choice, model_fit, model_source
+from waggle.engine.runtime.answer_limit import AnswerLimit, answer_length
 from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.held_out_schedule import USUAL_ROUNDS, HeldOutPlan
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.services import swarm_connection, swarms
@@ -50,6 +52,7 @@ from waggle.protocol.events_models import ModelChanged
 from waggle.rl import update_rules
 from waggle.rl.batch import nothing
 from waggle.sapo import sharing
+from waggle.sapo.evaluation import few_of
 from waggle.sapo.question_mix import QuestionMix
 from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks.charter import Charter
@@ -101,6 +104,7 @@ class PreparedNode:
     plan: TrainingPlan
     progress: Progress  # where training continues
     take_exam: Callable[[int, int], None]  # of (round, groups of peers learned); see LeaderboardExam
+    answer_limit: AnswerLimit
     apply_settings: Callable[[Settings], tuple[str, ...]]  # of the swarm
     opened: OpenedPolicy
     saver: round_saver.RoundSaver
@@ -161,8 +165,8 @@ async def prepare_node(
     saver = _round_saver(
         home, opened, recording_policy, (saved, checkpoint_round), partial(_make_room, home, computer, folder), publisher
     )
-    is_starter = starters.is_starter(folder)
-    rules = _round_settings(chosen, charter, generic_config.read_any(folder), fit.training.method, is_starter=is_starter)
+    is_starter, model = starters.is_starter(folder), generic_config.read_any(folder)
+    rules = _round_settings(chosen, charter, model, fit.training.method, is_starter=is_starter)
     form = form_choice.settled_form(chosen.model.prompt_form, is_starter, node, home.model.prompt_form)
     if form is None:
         form = await asyncio.get_running_loop().run_in_executor(
@@ -173,6 +177,17 @@ async def prepare_node(
             ),
         )  # fmt: skip
     node = replace(node, form=form_choice.form_of(form))
+    limit = AnswerLimit(
+        answer_length(chosen.learning.max_new_tokens, rules.max_new, form, home.model.prompt_form),
+        rules.max_new,
+        home.model.prompt_form,
+    )
+    questions = model_fit.questions_a_round(chosen, model, machine, fit.training, limit.length.tokens)
+    share = questions / rules.questions
+    rules = replace(
+        rules, max_new=limit.length.tokens, external_max=rules.max_new, questions=questions,
+        local=round(share * rules.local), external=round(share * rules.external),
+    )  # fmt: skip
     peak = fit.needs if opened.device == "cpu" or opened.backend != "torch" else 0
     current = CurrentWeights(gate, opened.policy, lambda: saver.newest, peak)
     snapshots = await asyncio.get_running_loop().run_in_executor(
@@ -187,19 +202,19 @@ async def prepare_node(
             choose_peer=partial(swarm_connection.choose_peer, swarm),
             sent=partial(swarm_connection.sent_messages, swarm),
             playground=PlaygroundService(snapshots, node, rules, live.may_share, lambda: publisher.state.round),
-            chat=ChatService(snapshots, node.form.text, rules.max_new, publisher.broadcast),
+            chat=ChatService(snapshots, node.form.text, rules.external_max, publisher.broadcast),
         ),
         plan=TrainingPlan(
             rules=rules,
             base=base,
-            held_out=held_out,
-            held_out_every=chosen.learning.held_out_every,
+            held_out=_held_out_plan(chosen.learning.held_out_every, held_out, rules, is_starter=is_starter),
             hub=_hub_name(chosen.model, saved),
             identity=who,
-            recipe=_recipe(chosen, charter, form),
+            recipe=_recipe(chosen, charter, form, rules),
         ),
         progress=Progress(saved.round, saved.completions, saved.learned) if saved else Progress(),
         take_exam=_leaderboard_exam(node, rules, swarm, gate),
+        answer_limit=limit,
         apply_settings=partial(_apply_settings, swarm),
         opened=opened,
         saver=saver,
@@ -356,6 +371,13 @@ def _leaderboard_exam(node: Node, rules: RoundSettings, swarm: SwarmConnection, 
     return nothing if swarm.leaderboard is None else LeaderboardExam(node, rules, swarm.leaderboard, gate)
 
 
+def _held_out_plan(every: int, questions: tuple[Question, ...], rules: RoundSettings, *, is_starter: bool) -> HeldOutPlan:
+    """A first score takes no more answers than a round, except for the starter: it is fast, and its runs are compared."""
+    if every != USUAL_ROUNDS or is_starter:
+        return HeldOutPlan(questions, every)
+    return HeldOutPlan(questions, 0, few_of(questions, rules.questions * rules.group_size))
+
+
 def _report_verifier_restart(publisher: EventPublisher, reason: str) -> None:
     publisher.publish_soon(events.PartRestarted(part="verifier", reason=reason))
 
@@ -501,6 +523,7 @@ def _ready_event(
         base=prepared.plan.base,
         model_note=note,
         prompt_form=msgspec.structs.replace(form, no_chat=opened.tokenizer.chat_problem),
+        answer_length=prepared.answer_limit.length,
         backend=opened.backend,
         device=opened.device,
         device_reason=opened.reason,
@@ -509,14 +532,16 @@ def _ready_event(
         round=prepared.progress.round,
         completions=prepared.progress.completions,
         group_size=prepared.plan.rules.group_size,
+        questions=prepared.plan.rules.questions,
         parameters=opened.policy.parameters,
         recipe=prepared.plan.recipe,
     )
 
 
-def _recipe(chosen: Settings, charter: Charter, form: events.PromptFormChoice) -> str:
+def _recipe(chosen: Settings, charter: Charter, form: events.PromptFormChoice, rules: RoundSettings) -> str:
     """Identifies what decides whether a round teaches anything."""
-    parts = (msgspec.json.encode((chosen.model, chosen.learning)), charter.digest, form.form.encode())
+    sizes = msgspec.json.encode((chosen.model, chosen.learning, rules.questions, rules.max_new))
+    parts = (sizes, charter.digest, form.form.encode())
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import CheckpointError, HistoryError, Stopped, VerifierError, WaggleError
 from waggle.engine.runtime import round_events
+from waggle.engine.runtime.held_out_schedule import HeldOutPlan, HeldOutSchedule
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.engine.storage.history import History, latest_rounds
+from waggle.engine.storage.history import MAX_ROUNDS, THIN_EVERY_ROUNDS, History, held_out_scores, latest_rounds
 from waggle.models.storage import checkpoint
 from waggle.models.storage.identity import ModelIdentity
 from waggle.protocol import events
@@ -21,7 +22,7 @@ from waggle.rl.batch import Ids, nothing
 from waggle.sapo import evaluation, stages
 from waggle.sapo import round as sapo
 from waggle.sapo.first_success import FirstSuccess, FirstSuccessTracker
-from waggle.tasks.questions import Question, epoch_at
+from waggle.tasks.questions import epoch_at
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ MAX_RETRY_FACTOR = 64  # for the verifier, which costs a process each time: at m
 VERIFIER_TRIES = 3  # before the first round is played
 Publish = Callable[[events.EngineEvent], None]
 Result = TypeVar("Result")
+ALL = MAX_ROUNDS + THIN_EVERY_ROUNDS  # rounds that a history may have
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,7 @@ class TrainingPlan:
 
     rules: stages.RoundSettings
     base: str  # of the model that training began from
-    held_out: tuple[Question, ...]
-    held_out_every: int  # rounds
+    held_out: HeldOutPlan
     hub: str = ""  # the name of that model on the hub (see checkpoint.CheckpointState)
     recipe: str = ""  # identifies the settings by which rounds are played
     identity: ModelIdentity | None = None  # of that model
@@ -56,6 +57,10 @@ class Progress:
     learned: int = 0  # external groups that it was trained on
 
 
+def _same_length(summary: events.RoundSummary) -> None:
+    """Leave the limit of answers as it is."""
+
+
 @dataclass(frozen=True)
 class LoopCallbacks:
     """What the loop calls, always in the policy thread."""
@@ -68,6 +73,7 @@ class LoopCallbacks:
     before_round: Callable[[], None] = nothing
     first_round_ended: Callable[[], object] = nothing  # called once
     take_exam: Callable[[int, int], None] = nothing  # takes the round and `Progress.learned`
+    review_length: Callable[[events.RoundSummary], events.AnswerLength | None] = _same_length  # a new limit of answers, or none
 
 
 class TrainingLoop:
@@ -80,7 +86,9 @@ class TrainingLoop:
         """Prepare the history for the first round. Raises HistoryError."""
         self._node, self._plan, self._progress, self._history = node, plan, start, history
         self._gate, self._call, self._clock = gate, callbacks, clock
+        self._rules = plan.rules
         history.rewind_to(start.round)
+        self._schedule = HeldOutSchedule(plan.held_out, latest_rounds(history, ALL), held_out_scores(history))
         self._ahas = FirstSuccessTracker(history.solved_datasets(), history.teachers())
         self._growth_published_at = 0.0
         self._published_texts: dict[int, tuple[str, bool]] = {}  # of this round, by completion
@@ -110,14 +118,14 @@ class TrainingLoop:
     def _play(self) -> None:
         self._call.before_round()
         number, epoch, started = self.round, epoch_at(self._clock()), self._gate.worked_seconds
-        played_stages = sapo.play(number, epoch, self._node, self._plan.rules, pause_point=self._gate, watch=self._publish_growth)
+        played_stages = sapo.play(number, epoch, self._node, self._rules, pause_point=self._gate, watch=self._publish_growth)
         titles = round_events.Titles(self._node.charter)
         for stage in played_stages:
             match stage:
                 case stages.Drawn():
                     self._published_texts = {}
                     shares = round_events.question_shares(self._node)
-                    self._call.publish(round_events.questions_drawn_event(stage, titles, self._plan.rules.group_size, shares))
+                    self._call.publish(round_events.questions_drawn_event(stage, titles, self._rules.group_size, shares))
                 case stages.Judged():
                     own = stage
                     successes = self._ahas.find(stage)
@@ -172,6 +180,8 @@ class TrainingLoop:
             self._call.publish(events.AhaHappened(aha=aha))
         self._call.publish(events.CheckpointSaved(round=self.round, bytes=written))
         self._has_played = True
+        self._schedule.add_round(summary.seconds)
+        self._review_length(summary)
         self._retry_until_verified(self._measure_if_due)
         self._retry_until_verified(lambda: self._call.take_exam(progress.round, progress.learned))
 
@@ -225,16 +235,26 @@ class TrainingLoop:
                 continue
             return
 
+    def _review_length(self, summary: events.RoundSummary) -> None:
+        """Let answers be longer from the next round on if many were cut off."""
+        if (length := self._call.review_length(summary)) is not None:
+            self._rules = replace(self._rules, max_new=length.tokens)
+            self._call.publish(events.AnswersLengthened(length=length))
+
     def _measure_if_due(self) -> None:
-        """Measure the held-out score every `held_out_every` rounds. One that a stop interrupted follows at the next start."""
-        number = self.round
-        if number % self._plan.held_out_every or self._history.has_score(number):
+        """Measure the held-out score if it is due. One that a stop interrupted follows at the next start."""
+        number, began = self.round, self._gate.worked_seconds
+        questions = self._schedule.due(number)
+        if not questions or self._history.has_score(number):
             return
-        score = evaluation.measure(number, self._node, self._plan.rules, self._plan.held_out, pause_point=self._gate)
+        score = evaluation.measure(number, self._node, self._rules, questions, pause_point=self._gate)
+        measured = events.HeldOutScore(
+            round=number, at=self._clock(), right=score.right, total=score.total, exam=evaluation.exam_of(questions),
+            early=len(questions) < len(self._plan.held_out.questions), seconds=round(self._gate.worked_seconds - began, 1),
+        )  # fmt: skip
+        self._schedule.add_score(measured)
         if not score.total:  # no question fits into the model's context
             return
-        exam = evaluation.exam_of(self._plan.held_out)
-        measured = events.HeldOutScore(round=number, at=self._clock(), right=score.right, total=score.total, exam=exam)
         self._retry_until_stored(lambda: self._history.save_score(measured))
         self._call.publish(events.HeldOutMeasured(score=measured))
 
@@ -243,7 +263,7 @@ class TrainingLoop:
         if now - self._growth_published_at < GROWTH_SECONDS:
             return
         self._growth_published_at = now
-        size, most = self._plan.rules.group_size, round_events.text_limit(len(lengths))
+        size, most = self._rules.group_size, round_events.text_limit(len(lengths))
         written = [
             (self._node.text(tokens[i, :length], ended=bool(ended[i]))[:most], bool(ended[i])) for i, length in enumerate(lengths)
         ]

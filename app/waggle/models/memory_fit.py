@@ -202,7 +202,7 @@ def _in_parts(way: TrainingMode) -> list[TrainingMode]:
 
 
 def _fit(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> MemoryFit:
-    answers = work.answers * 3600 / max(1e-9, _seconds(model, machine, work, way))
+    answers = work.answers * 3600 / max(1e-9, round_seconds(model, machine, work, way))
     return MemoryFit(way, _bytes(model, machine, work, way), machine.free, _round_to_two_digits(answers))
 
 
@@ -316,7 +316,7 @@ def _pass(model: ModelConfig, work: Workload, way: TrainingMode) -> tuple[int, i
     return completions, max(1, min(work.groups, room // (work.prompt + completions * work.longest)))
 
 
-def _seconds(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> float:
+def round_seconds(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> float:
     """Seconds of one round: 2 operations per weight and token in a forward pass, 4 in a backward pass."""
     speed, (token_s, pass_s) = machine.speeds[way.precision], CARD_S.get(machine.device, (0.0, 0.0))
     head = model.vocab_size * model.hidden_size

@@ -117,6 +117,8 @@ class HeldOutScore(msgspec.Struct, frozen=True, kw_only=True):
     right: int
     total: int
     exam: str = ""  # identifies the questions; empty: from a version that did not
+    early: bool = False  # on a few of the questions that later scores are on, for a first figure soon after the start
+    seconds: float = 0.0  # of work; 0: from a version that did not measure it
 
 
 class Aha(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,6 +189,16 @@ class PromptFormChoice(msgspec.Struct, frozen=True, kw_only=True):
     no_chat: str = ""
 
 
+class AnswerLength(msgspec.Struct, frozen=True, kw_only=True):
+    """The most tokens of an answer, and why: the setting, the usual ones for such a model, or what its readable answers needed.
+
+    "raised": what these needed became too little while it learned.
+    """
+
+    tokens: Count = 0  # 0: from a version that did not tell
+    why: Literal["setting", "usual", "trial", "raised"] = "usual"
+
+
 class Ready(Event, frozen=True, kw_only=True, tag=True):
     """Everything is loaded. Carries what a window needs to know about this node."""
 
@@ -201,6 +213,7 @@ class Ready(Event, frozen=True, kw_only=True, tag=True):
     base: str = ""  # identifies the model among others of its name
     model_note: str  # one sentence about this model for the person
     prompt_form: PromptFormChoice = PromptFormChoice()
+    answer_length: AnswerLength = AnswerLength()
     backend: str
     device: str
     device_reason: str
@@ -209,8 +222,15 @@ class Ready(Event, frozen=True, kw_only=True, tag=True):
     round: int  # the next round to play
     completions: int  # of this node, all time
     group_size: int
+    questions: Count = 0  # of a round; 0: from a version that did not tell
     parameters: int
     recipe: str = ""  # see RoundSummary
+
+
+class AnswersLengthened(Event, frozen=True, kw_only=True, tag=True):
+    """Many answers were cut off before they could be read, so they may be longer from the next round on."""
+
+    length: AnswerLength
 
 
 class PhaseChanged(Event, frozen=True, kw_only=True, tag=True):
@@ -418,6 +438,6 @@ EngineEvent = (  # without Snapshot, which needs the State and so is defined in 
     Preparing | Downloading | Ready | PhaseChanged | RulesChecked | SettingsChanged | EngineStopped | EngineFailed
     | EngineGone | Warned | PartRestarted | QuestionsDrawn | CompletionsProgress | GroupsJudged | GroupsShared | GroupsGathered
     | PolicyUpdated | RoundsRecalled | RoundCompleted | HeldOutMeasured | AhaHappened | CheckpointSaved | CheckpointSetAside
-    | ReachChanged
+    | AnswersLengthened | ReachChanged
     | PeerChanged | PeerGroupsArrived | RecordRejected | TrafficMeasured | CommandDone | CommandRefused | TrainingHistory
 )  # fmt: skip

@@ -182,6 +182,8 @@ def apply(state: State, event: AnyEvent) -> State:
                 recalled=(),
             )  # fmt: skip
             return replace(_rewind_to(moved, event.round), ready=event, round=event.round)
+        case events.AnswersLengthened():
+            return replace(moved, ready=msgspec.structs.replace(state.ready, answer_length=event.length) if state.ready else None)
         case events.PhaseChanged():
             return replace(moved, phase=event.phase, phase_since=event.at, until=event.until, round=event.round)
         case events.RulesChecked():

@@ -1,6 +1,7 @@
 """The held-out score: pass@1 of the node's own policy on reserved questions, which no node trains on."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -34,6 +35,18 @@ def exam_of(questions: Sequence[Question]) -> str:
     """A name that only the same questions in the same order have: scores on other questions cannot be compared."""
     canonical = "\0".join(f"{question.dataset}|{question.text}" for question in questions)
     return hashlib.sha256(canonical.encode("utf-8", "replace")).hexdigest()[:EXAM_DIGITS]
+
+
+def few_of(questions: Sequence[Question], count: int) -> tuple[Question, ...]:
+    """About `count` of the questions: the first ones of each specialty, as many of each, and at least one."""
+    each = max(1, count // max(1, len({question.dataset for question in questions})))
+    places = Counter[str]()
+    few: list[Question] = []
+    for question in questions:
+        places[question.dataset] += 1
+        if places[question.dataset] <= each:
+            few.append(question)
+    return tuple(few)
 
 
 def measure(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from waggle.rl.batch import nothing
+from waggle.sapo.answer_length import tokens_needed
 from waggle.sapo.evaluation import sample_completions
 from waggle.sapo.prompt_form import PromptForm, forms_for
 from waggle.sapo.stages import Node, RoundSettings
@@ -15,11 +16,12 @@ ENOUGH = 0.75  # of the best form's readable answers; a form with more help must
 
 @dataclass(frozen=True)
 class FormTrial:
-    """How many of `total` answers to questions in one form stood in the answer tags."""
+    """How many of `total` answers to questions in one form stood in the answer tags, and how many tokens each of these needed."""
 
     form: PromptForm
     readable: int
     total: int
+    lengths: tuple[int, ...] = ()
 
 
 def try_forms(
@@ -36,9 +38,12 @@ def try_forms(
         report(place, len(forms))
         node_with_form = replace(node, form=form)
         items = sample_completions(place, node_with_form, rules, questions, purpose="form", pause_point=pause_point)
-        verdicts = node.verifier.judge(items)
-        readable = sum(has_form(completion, verdict) for (_, completion), verdict in zip(items, verdicts, strict=True))
-        trials.append(FormTrial(form, readable, len(items)))
+        lengths = tuple(
+            tokens_needed(node_with_form.prompter, question, completion)
+            for (question, completion), verdict in zip(items, node.verifier.judge(items), strict=True)
+            if has_form(completion, verdict)
+        )
+        trials.append(FormTrial(form, len(lengths), len(items), lengths))
     return trials
 
 

@@ -162,7 +162,7 @@ def _without_too_long(node: Node, rules: RoundSettings) -> tuple[list[JudgedGrou
     """The waiting groups that fit; the others leave the pool."""
     fitting, too_long = list[JudgedGroup](), list[JudgedGroup]()
     for group in node.swarm.waiting():
-        fit = fits_at_all(node.prompter, group, rules.max_new, rules.context)
+        fit = fits_at_all(node.prompter, group, rules.longest_external, rules.context)
         (fitting if fit else too_long).append(group)
     node.swarm.discard(too_long)
     return fitting, [Decision(group, Reason.TOO_LONG) for group in too_long]
@@ -259,7 +259,7 @@ def _weigh_all(
 ) -> tuple[list[WeightedGroup], list[Decision]]:
     """The groups of a training set with the weights of rule, strategy and familiarity, local groups first."""
     local = [encode_local(node.prompter, judged.groups[i], sampled[i]) for i in training.local]
-    external = [encode_external(node.prompter, group, rules.max_new, rules.context) for group in training.external]
+    external = [encode_external(node.prompter, group, rules.longest_external, rules.context) for group in training.external]
     encoded = [*local, *external]
     measure = TrainingSetSize(
         groups=rules.local + rules.external,  # the denominator, even where the training set is smaller

@@ -49,6 +49,7 @@ class RoundSettings:
     external: int = 4
     group_size: int = 8  # G
     max_new: int = 24  # tokens of a completion, its stop token included
+    external_max: int = 0  # tokens of a completion of a peer; 0: as many as of its own
     context: int = 0  # tokens that the policy can read at a time; 0: more than any question and its answer have
     temperature: float = 1.0
     top_p: float = 1.0
@@ -59,6 +60,11 @@ class RoundSettings:
     form_pay: float = 0.0  # see JudgedGroup.form_pay
     rule: Rule = grpo.RULE
     bounds: Bounds = BOUNDED
+
+    @property
+    def longest_external(self) -> int:
+        """The most tokens of a completion of a peer: other models may need longer ones than this."""
+        return max(self.max_new, self.external_max)
 
     def under(self, charter: Charter) -> "RoundSettings":
         """The same rules, with a group size that the charter allows."""

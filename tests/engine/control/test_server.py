@@ -264,3 +264,10 @@ async def test_neither_an_engine_nor_who_asks_it_uses_a_place_where_another_user
         await control._listen(far, lambda reader, writer: None)
     remove_data._stop(far)
     assert place.exists(), "what is not ours is left alone"
+
+
+def test_status_says_how_sure_a_held_out_score_is():
+    state = State(held_out=(events.HeldOutScore(round=3, at=0.0, right=3, total=63, exam="few", early=True),))
+    assert "Held-out score: 3 of a first 63 after round 3, 95% interval: 2% to 13%." in ctl.describe(state, 1.0)
+    whole = State(held_out=(events.HeldOutScore(round=25, at=0.0, right=90, total=270, exam="all"),))
+    assert "Held-out score: 90 of 270 after round 25, 95% interval: 28% to 39%." in ctl.describe(whole, 1.0)

@@ -69,3 +69,20 @@ def test_an_old_computer_is_offered_none_and_a_fast_one_more_than_a_laptop():
     assert laptop is not None
     assert station is not None
     assert laptop.weights < station.weights
+
+
+@pytest.mark.parametrize(
+    ("speed", "longest", "questions"), [(1e12, 160, 8), (2e11, 32, 8), (1e11, 24, 4), (1.4e11, 24, 6), (1e9, 160, 4)]
+)
+def test_a_slow_computer_asks_a_real_model_fewer_questions_a_round(tmp_path, speed, longest, questions):
+    (tmp_path / "config.json").write_text(json.dumps(SHAPES["Qwen2.5-0.5B"]))
+    model, machine = model_config.read(tmp_path), DeviceCapacity(24 * GB, {"float32": speed, "bfloat16": speed})
+    training = fit_model(machine, model, Settings()).training
+
+    def count(**learning: int) -> int:
+        chosen = Settings(learning=replace(Settings().learning, **learning))
+        return model_fit.questions_a_round(chosen, model, machine, training, longest)
+
+    assert count() == questions
+    assert count(questions=12) == 12, "as a person chose"
+    assert count(local=6) == 8, "who chose what is learned from"

@@ -9,13 +9,14 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
-from pyqtgraph import InfiniteLine, ScatterPlotItem
+from pyqtgraph import InfiniteLine, PlotCurveItem, ScatterPlotItem
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetricsF
 from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.recorded import START
+from waggle.core.confidence_interval import interval_of
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.charts import progress_charts
@@ -171,3 +172,24 @@ def test_words_below_a_chart_do_not_run_together_however_narrow_it_is(theme: The
     assert all(first[1] < second[0] for first, second in pairwise(spans)), tick_levels
     assert tick_levels[0] == (1.0, "round 1")
     assert (len(tick_levels) == 8) == (wide == 900), tick_levels
+
+
+def test_where_more_questions_begin_is_said_and_a_lone_score_shows_its_interval(
+    window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot
+) -> None:
+    story = [event for event in written if not isinstance(event, events.HeldOutMeasured)]
+    early = [events.HeldOutScore(round=number, at=START - 1, right=4, total=63, exam="few", early=True) for number in (618, 620)]
+    whole = events.HeldOutScore(round=624, at=START - 1, right=90, total=270, exam="all")
+    window = window_told([*story, *(events.HeldOutMeasured(score=score) for score in (*early, whole))])
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, ProgressPage)
+    qtbot.waitUntil(lambda: page._score_chart is not None and bool(page._score_chart._labels))
+    chart = page._score_chart
+    assert chart is not None
+    assert chart.accessibleName().split(". ")[1] == "More questions from here on, round 624"
+    low, high = interval_of(90, 270)
+    assert chart._intervals[-1] == [(624.0, low, high)]
+    bars = [item.getData() for item in chart.getPlotItem().items if isinstance(item, PlotCurveItem)]
+    assert [([624.0, 624.0], [low, high])] == [(list(x), list(y)) for x, y in bars if list(x) == [624.0, 624.0]]
+    assert "on 270 questions" in page._about_held.words()

@@ -9,6 +9,7 @@ from waggle.core import paths
 from waggle.core.errors import UNREADABLE
 from waggle.protocol.events import PromptFormChoice
 from waggle.rl.batch import nothing
+from waggle.sapo.answer_length import needed_limit
 from waggle.sapo.form_trial import best_form, try_forms
 from waggle.sapo.prompt_form import FORMS, PLAIN, PromptForm, forms_for
 from waggle.sapo.stages import Node, RoundSettings
@@ -18,11 +19,16 @@ QUESTIONS = 24  # answers in each form: enough to tell a form that works from on
 
 
 class StoredChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of the file: the form that was found for a model, and how many of its answers could be read."""
+    """The content of the file: the form that was found for a model, and how many of its answers could be read.
+
+    `answer_tokens` is the answer length that these needed; 0 if too few could be read, and in files of earlier versions.
+    """
 
     form: str
     readable: int
     total: int
+    answer_tokens: int = 0
+    raised: bool = False  # the answer length was too low, and is higher now
 
 
 def settled_form(setting: str, is_starter: bool, node: Node, file: Path) -> PromptFormChoice | None:
@@ -35,7 +41,7 @@ def settled_form(setting: str, is_starter: bool, node: Node, file: Path) -> Prom
         return PromptFormChoice(form=setting, why="setting")
     if is_starter:
         return PromptFormChoice(form=PLAIN.name, why="starter")
-    stored = _read(file)
+    stored = read(file)
     if stored is not None and stored.form in possible:
         return PromptFormChoice(form=stored.form, why="trial", readable=stored.readable, total=stored.total)
     return None
@@ -53,9 +59,8 @@ def try_form(
     form = best_form(trials)
     trial = next(trial for trial in trials if trial.form is form)
     if trial.readable:
-        stored = StoredChoice(form=form.name, readable=trial.readable, total=trial.total)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        paths.write_atomically(file, msgspec.json.encode(stored))
+        needed = needed_limit(trial.lengths, rules.max_new)
+        store(file, StoredChoice(form=form.name, readable=trial.readable, total=trial.total, answer_tokens=needed))
     return PromptFormChoice(form=form.name, why="trial", readable=trial.readable, total=trial.total)
 
 
@@ -63,7 +68,14 @@ def form_of(choice: PromptFormChoice) -> PromptForm:
     return FORMS[choice.form]
 
 
-def _read(path: Path) -> StoredChoice | None:
+def store(file: Path, choice: StoredChoice) -> None:
+    """Raises OSError."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    paths.write_atomically(file, msgspec.json.encode(choice))
+
+
+def read(path: Path) -> StoredChoice | None:
+    """The stored choice; None if there is none that can be read."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=StoredChoice)
     except (OSError, *UNREADABLE):  # no file yet, or a damaged one: the trial is made again

@@ -11,10 +11,12 @@ from waggle.models.memory_fit import DeviceCapacity, MemoryFit, Workload
 from waggle.models.shared import generic_config
 from waggle.models.shared.model_config import ModelConfig
 from waggle.models.shared.suggested_models import SuggestedModel, suggested_models
-from waggle.models.shared.training_mode import Method
+from waggle.models.shared.training_mode import Method, TrainingMode
 
 STARTER_ANSWER_TOKENS = 24  # the longest answer to the starter's questions has 22
 DEFAULT_ANSWER_TOKENS = 160  # other models think before they answer
+QUESTIONS = (8, 6, 4)  # of a round, the most that a computer manages in time. A real model learned from four groups a step
+ROUND_S = 120.0  # seconds that a round may take
 ROOMY_SHARE = 0.7  # of the free memory: a model that needs no more is offered at the first start
 FAST_ENOUGH = 400  # answers an hour of a model that is offered at the first start: some six rounds
 
@@ -116,6 +118,22 @@ def answer_limit(chosen: Settings, model: ModelConfig) -> int:
     """The most tokens of a completion; half of the model's context is for the question."""
     limit = chosen.learning.max_new_tokens or (STARTER_ANSWER_TOKENS if memory_fit.is_small(model) else DEFAULT_ANSWER_TOKENS)
     return min(limit, max(1, model.max_position_embeddings // 2))
+
+
+def questions_a_round(chosen: Settings, model: ModelConfig, machine: DeviceCapacity, training: TrainingMode, longest: int) -> int:
+    """As the settings say; else the usual number, or fewer if a round with answers of up to `longest` tokens takes too long.
+
+    A person who chose how many groups are learned from gets the usual number.
+    """
+    learning, usual = chosen.learning, Settings().learning
+    sizes = (learning.questions, learning.local, learning.external)
+    if memory_fit.is_small(model) or sizes != (usual.questions, usual.local, usual.external):
+        return learning.questions
+    for count in QUESTIONS:
+        work = Workload(count, count, learning.group_size, longest)
+        if memory_fit.round_seconds(model, machine, work, training) <= ROUND_S:
+            return count
+    return QUESTIONS[-1]
 
 
 def learning_rate(chosen: Settings, model: ModelConfig, method: Method) -> float:

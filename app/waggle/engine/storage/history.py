@@ -179,6 +179,12 @@ def latest_rounds(history: History, count: int) -> tuple[events.RoundSummary, ..
     return tuple(_readable(rows, events.RoundSummary))[::-1]
 
 
+def held_out_scores(history: History) -> tuple[events.HeldOutScore, ...]:
+    """All scores that are stored, oldest first."""
+    rows = history._database.execute("select score from held_out order by round")
+    return tuple(_readable(rows, events.HeldOutScore))
+
+
 def merge_side_files(path: Path) -> None:
     """Merge SQLite's write-ahead log into the file of a closed history, so that the one file can be moved.
 

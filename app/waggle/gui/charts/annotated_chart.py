@@ -113,6 +113,10 @@ class AnnotatedChart(LineChart):
     def draw_interval(self, x: Sequence[float], low: Sequence[float], high: Sequence[float]) -> None:
         self._intervals.append(list(zip(x, low, high, strict=True)))
         faint = self.theme.colour("accent_line")
+        if len(x) == 1:  # a band of one point has no width
+            faint.setAlphaF(0.4)
+            self.draw_curve([x[0], x[0]], [low[0], high[0]], self.pen(faint, width=3))
+            return
         faint.setAlphaF(0.16)
         clear = pyqtgraph.mkPen(0, 0, 0, 0)
         edges = [self.draw_curve(x, edge, clear) for edge in (low, high)]

@@ -65,18 +65,22 @@ class ScoreSeries(msgspec.Struct, frozen=True):
     shares: list[float]
     low: list[float]
     high: list[float]
+    early: bool = False  # on a few of the questions that come later
 
 
 def _curve_of(scores: Sequence[HeldOutScore], x: list[float]) -> ScoreSeries:
     shares = [score.right / score.total if score.total else 0.0 for score in scores]
     low, high = zip(*(interval_of(score.right, score.total) for score in scores), strict=True)
-    return ScoreSeries(scores[0].round, x, shares, list(low), list(high))
+    return ScoreSeries(scores[0].round, x, shares, list(low), list(high), scores[0].early)
 
 
 def _changes(exams: Sequence[ScoreSeries]) -> list[EventMark]:
     """A mark between the last score on some questions and the first on others, newest first."""
-    words = tr("The questions change here")
-    return [EventMark((before.x[-1] + after.x[0]) / 2, words, after.round) for before, after in pairwise(exams)][::-1]
+    marks = []
+    for before, after in pairwise(exams):
+        words = tr("More questions from here on") if before.early and not after.early else tr("The questions change here")
+        marks.append(EventMark((before.x[-1] + after.x[0]) / 2, words, after.round))
+    return marks[::-1]
 
 
 class RewardChart(AnnotatedChart):

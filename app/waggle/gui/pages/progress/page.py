@@ -11,12 +11,14 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget
 
+from waggle.core.confidence_interval import interval_of
 from waggle.gui.charts.question_shares import QuestionShareBars
 from waggle.gui.i18n.formatting import decimal, figure, percent, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.progress.leaderboard import LeaderboardView
+from waggle.gui.pages.progress.round_size_words import round_size_words
 from waggle.gui.pages.progress.round_table import RoundTableModel, RoundTableView, rows, save_csv
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
@@ -43,6 +45,8 @@ SCORE_HEIGHT, REWARD_HEIGHT = 120, 100  # the least, in pixels: in a small windo
 def score_headline(state: State) -> str:
     """The page in one sentence: the present held-out score and the first one."""
     rounds, scores = chart_series.rounds(state), chart_series.scores(state)
+    if not rounds and scores and scores[-1].total and not _has_rounds_coming(state):
+        return _score_text(chart_series.by_question_set(scores))
     if not rounds:
         if _has_rounds_coming(state):
             return why_unavailable(state) or tr("The rounds so far are being asked for.")
@@ -66,6 +70,10 @@ def _score_text(exams: list[list[HeldOutScore]]) -> str:
     elif first is not last:
         words = tr("After %1 your model gets %2 of 100 new questions right; it began at %3")
     now, began = (decimal(100 * score.right / score.total, 0) for score in (last, first))
+    if last.early:
+        low, high = (decimal(100 * share, 0) for share in interval_of(last.right, last.total))
+        about = tr("a first look at %4 questions, so it may be %5 to %6").replace("%4", figure(last.total))
+        words = f"{words} ({about.replace('%5', low).replace('%6', high)})"
     return words.replace("%1", plural(last.round, "%n round", "%n rounds")).replace("%2", now).replace("%3", began)
 
 
@@ -131,7 +139,8 @@ class ProgressPage(Page):
         shares = column(
             text(theme, tr("What your model is asked now"), "heading"), ElidedLabel(theme, about, "small", "text_soft"), gap=2
         )
-        self._shares_card = card(shares, self._shares, gap=10)
+        self._size = ElidedLabel(theme, role="small", tone="text_soft")
+        self._shares_card = card(shares, self._shares, self._size, gap=10)
         self._shares_card.hide()
 
     def _empty_page(self, theme: Theme) -> QFrame:
@@ -164,6 +173,9 @@ class ProgressPage(Page):
         if self._compared.isChecked():
             self._comparison.show_state(state)
         self._shares.show_shares(state.shares)
+        size = round_size_words(state)
+        self._size.say(size)
+        self._size.setVisible(bool(size))
         self._shares_card.setVisible(sum(len(share.levels) for share in state.shares) > 1)
         if self._drawn_state != self._redraw_key():
             self._draw()
@@ -214,6 +226,8 @@ class ProgressPage(Page):
         self._waiting.setVisible(not scores)
         self._figure.setText(percent(scores[-1].right / scores[-1].total, 1) if scores and scores[-1].total else "")
         about = tr("Right answers on %1 questions your model has never trained on; the band is the 95% interval")
+        if scores and scores[-1].early:
+            about = tr("Right answers on a first %1 questions your model has never trained on; the band is the 95% interval")
         self._about_held.say(
             about.replace("%1", figure(scores[-1].total)) if scores else tr("On questions your model never trains on")
         )
