@@ -4,8 +4,9 @@ Every configuration gets the best learning rate of its own sweep. All sweeps try
 that no reported run uses, before the first reported run.
 """
 
+import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -39,18 +40,32 @@ class Option(NamedTuple):
     """What `:NAME=VALUE` behind a configuration's name sets: a field of `Configuration`."""
 
     field: str
-    pattern: str  # of the value
-    read: Callable[[str], Any]
+    kind: type[int] | type[float] | type[str]
+    least: float = 0.0  # of a number, as `most`
+    most: float = 0.0
+
+    def read(self, name: str, text: str) -> Any:
+        """The value that a text stands for; raises LabError, which says what values there are."""
+        if self.kind is str:
+            if text in FORMS:
+                return text
+            raise LabError(f":{name}={text} is not a form to ask in.", f"Choose from {', '.join(FORMS)}.")
+        with contextlib.suppress(ValueError):
+            value = self.kind(text)
+            if self.least <= value <= self.most:  # also refuses nan
+                return value
+        number = "a whole number" if self.kind is int else "a number"
+        raise LabError(f":{name}={text} cannot be used.", f"{name} is {number} from {self.least:g} to {self.most:g}.")
 
 
 NAME_OPTIONS = {
-    "crumbs": Option("crumb_span", r"\d+(\.\d+)?", float),
-    "questions": Option("questions", r"[1-9]\d?", int),
-    "form": Option("form_pay", r"0\.\d+", float),
-    "updates": Option("updates", r"[2-4]", int),
-    "prompt": Option("prompt_form", "|".join(FORMS), str),
-    "temperature": Option("temperature", r"[0-2]\.\d+", float),
-    "rate": Option("learning_rate", r"\d(\.\d+)?e-\d", float),
+    "crumbs": Option("crumb_span", float, 0.0, 1.0),
+    "questions": Option("questions", int, 1, MAX_GROUPS),
+    "form": Option("form_pay", float, 0.0, 0.99),
+    "updates": Option("updates", int, 2, 4),
+    "prompt": Option("prompt_form", str),
+    "temperature": Option("temperature", float, 0.1, 4.0),
+    "rate": Option("learning_rate", float, 1e-9, 1e-1),
 }
 
 
@@ -103,14 +118,17 @@ def configuration(name: str) -> Configuration:
     for text in options:
         key, _, value = text.partition("=")
         option = NAME_OPTIONS.get(key)
-        if option is None or not re.fullmatch(option.pattern, value):
-            raise _no_configuration(name)
+        if option is None:
+            raise LabError(f"{name}: there is no option {key}.", f"There are {', '.join(NAME_OPTIONS)}.")
         if option.field in changes:
             raise LabError(f"{name} says {key} twice.", "Leave one of them out.")
-        changes[option.field] = option.read(value)
-    if not 1 <= changes.get("questions", 1) <= MAX_GROUPS:
-        raise _no_configuration(name)
-    return msgspec.structs.replace(_without_options(base, name), name=name, **changes)
+        changes[option.field] = option.read(key, value)
+    read = msgspec.structs.replace(_without_options(base, name), name=name, **changes)
+    if read.questions < read.local:
+        raise LabError(
+            f"{name} learns from {read.local} of its own groups, but draws only {read.questions} questions.", "Raise questions=."
+        )
+    return read
 
 
 def _without_options(base: str, name: str) -> Configuration:

@@ -37,6 +37,7 @@ from waggle_lab.study.plan import Study
 from waggle_lab.study.worker import charter_of, play, prepare, start_worker
 
 Number = TypeVar("Number", int, float)
+SETTINGS_BY_DEFAULT = "sparse"
 CONFIGURATIONS_BY_DEFAULT = "8/0,4/4,default"
 PRESETS = {"paper": plan.paper, "options": plan.options}
 # By default glibc returns large blocks to the system at once and maps them again in small pages: a fifth of a small model's time.
@@ -52,7 +53,9 @@ ALLOCATOR_SETTINGS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--paper", action="store_true", help="the paper's table, extended: about twelve hours of one core")
     parser.add_argument("--options", action="store_true", help="every strategy and update rule, on dev questions")
-    parser.add_argument("--settings", default="sparse", help="sparse, identical, diversified, heterogeneous; several with commas")
+    parser.add_argument(
+        "--settings", default=SETTINGS_BY_DEFAULT, help="sparse, identical, diversified, heterogeneous; several with commas"
+    )
     parser.add_argument(
         "--configurations",
         default=CONFIGURATIONS_BY_DEFAULT,
@@ -142,8 +145,8 @@ def _public_options(argv: Sequence[str]) -> list[str]:
 
 
 def _without_folders(word: str) -> str:
-    """`--starters=/home/ann/a,/home/ann/b` as `--starters=a,b`."""
-    option, equals, values = word.rpartition("=")
+    """`--starters=/home/ann/a=lora,/home/ann/b` as `--starters=a=lora,b`."""
+    option, equals, values = word.partition("=") if word.startswith("--") else ("", "", word)
     return option + equals + ",".join(Path(value).name if Path(value).is_absolute() else value for value in values.split(","))
 
 
@@ -165,8 +168,14 @@ def study_of(arguments: argparse.Namespace) -> Study:
     settings = ["own"] if folders else list(dict.fromkeys(arguments.settings.split(",")))
     if unknown := set(settings) - {"own", *SETTINGS}:
         raise LabError(f"There is no setting {unknown.pop()}.", f"Choose from {', '.join(SETTINGS)}.")
-    if min(arguments.rounds, arguments.nodes, arguments.longest) < 1:
-        raise LabError("A study needs at least one round, one node and one token.")
+    if folders and arguments.settings != SETTINGS_BY_DEFAULT:
+        raise LabError("--starters and --settings do not go together.", "A setting has models of its own.")
+    if not folders and (asked := next((name for name in names if plan.configuration(name).prompt_form), "")):
+        raise LabError(
+            f"{asked} says how models of --starters are asked, and there are none.", "Name them, or leave prompt= out."
+        )
+    if min(arguments.rounds, arguments.nodes, arguments.longest, arguments.measure_every) < 1:
+        raise LabError("A study needs at least one round, one node, one token and one round between two scores.")
     specialties = len(charter_of(arguments.charter).specialties)
     if not 0 <= arguments.asked <= specialties:
         raise LabError(f"A node cannot ask about {arguments.asked} specialties.", f"The charter has {specialties}.")

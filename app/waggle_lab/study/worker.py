@@ -138,6 +138,8 @@ def _form(study: Study, part: Part, name: str, node: Node, rules: RoundSettings)
     possible = {form.name: form for form in FORMS.values() if not form.chat or node.tokenizer.has_chat_template}
     if name in possible:
         return possible[name]
+    if name:
+        raise LabError(f"{node.model} has no chat template, so it cannot be asked by {name}.", "Choose another prompt=.")
     if node.model not in _tried_forms:
         questions = _reserved(study.charter, "dev", max(1, FORM_QUESTIONS // len(node.charter.specialties)))
         _tried_forms[node.model] = best_form(try_forms(node, rules, questions))

@@ -77,14 +77,41 @@ def test_strategy_rule_and_crumbs_may_be_named():
         "4/4:updates=5",
         "4/4:updates=2:updates=2",
         "4/4:prompt=magic",
-        "4/4:temperature=3.5",
+        "4/4:temperature=4.5",
+        "4/4:temperature=0.0",
+        "4/4:temperature=nan",
         "4/4:rate=fast",
+        "4/4:rate=0e-5",
+        "4/4:rate=9e-0",
+        "4/4:crumbs=5",
+        "4/4:crumbs=-0.2",
+        "8/0:questions=4",
         "4/4:magic=1",
     ],
 )
 def test_what_is_no_configuration_is_refused_with_a_sentence(wrong):
     with pytest.raises((LabError, SettingsError)):
         configuration(wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ("4/4:updates=9", "updates is a whole number from 2 to 4"),
+        ("4/4:temperature=0.0", "temperature is a number from 0.1 to 4"),
+        ("4/4:prompt=magic", "Choose from plain, "),
+        ("4/4:magic=1", "There are crumbs, "),
+        ("8/0:questions=4", "draws only 4 questions"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_what_it_can_be(wrong, says):
+    with pytest.raises(LabError, match=says):
+        configuration(wrong)
+
+
+def test_a_number_may_be_written_in_any_way():
+    assert {configuration(f"8/0:rate={text}").learning_rate for text in ("1e-05", "1e-5", "0.00001")} == {1e-5}
+    assert configuration("8/0:temperature=2").temperature == 2.0
 
 
 def test_every_configuration_may_pay_for_the_form():

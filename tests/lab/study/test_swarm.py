@@ -214,6 +214,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
         ("--longest", "0"),
         ("--pool", "0"),
         ("--configurations", "4/4,4/4:plain:grpo"),
+        ("--measure-every", "0"),
+        ("--configurations", "8/0,8/0:prompt=example"),
+        ("--starters", str(paths.starter()), "--settings", "identical"),
     ],
 )
 def test_bad_arguments_are_named_before_anything_is_made(wrong, tmp_path):
@@ -225,6 +228,9 @@ def test_the_command_that_a_report_shows_tells_no_folder_of_this_computer():
     words = ("--cache", "/home/ann/c", "--out=/home/ann/o", "--starters", "/home/ann/a,/home/ann/b", "--charter=/home/ann/c.json")
     options = _public_options(["waggle-lab", "swarm", *words, "--rates", "5e-4,1e-3"])
     assert options == ["--starters", "a,b", "--charter=c.json", "--rates", "5e-4,1e-3"]
+    methods = ["--starters", "/home/ann/a=lora,resources/starter,/home/ann/b", "--starters=/home/ann/a=lora,/home/ann/b=full"]
+    public = ["--starters", "a=lora,resources/starter,b", "--starters=a=lora,b=full"]
+    assert _public_options(["waggle-lab", "swarm", *methods]) == public
 
 
 def test_a_specialty_that_reserves_nothing_is_named_before_anything_is_played(tmp_path, monkeypatch):
@@ -306,6 +312,8 @@ def test_a_chat_model_is_asked_as_the_configuration_says_and_the_starter_plainly
     plain = dataclasses.replace(chats, tokenizer=Plain())
     assert worker._form(study, part, "example", plain, RoundSettings()).name == "example"
     assert worker._form(study, part, "chat", dataclasses.replace(plain, model="starter"), RoundSettings()).name == "plain"
+    with pytest.raises(LabError, match="m has no chat template"):
+        worker._form(study, part, "chat", plain, RoundSettings())
 
 
 def test_a_charter_or_a_model_that_was_changed_makes_another_study(tmp_path):
