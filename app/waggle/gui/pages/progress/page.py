@@ -72,8 +72,8 @@ def _score_text(exams: list[list[HeldOutScore]]) -> str:
     now, began = (decimal(100 * score.right / score.total, 0) for score in (last, first))
     if last.early:
         low, high = (decimal(100 * share, 0) for share in interval_of(last.right, last.total))
-        about = tr("a first look at %4 questions, so it may be %5 to %6").replace("%4", figure(last.total))
-        words = f"{words} ({about.replace('%5', low).replace('%6', high)})"
+        about = tr("on only %4 questions so far, the %2 may be %5 to %6").replace("%4", figure(last.total))
+        words = f"{words}; {about.replace('%5', low).replace('%6', high)}"
     return words.replace("%1", plural(last.round, "%n round", "%n rounds")).replace("%2", now).replace("%3", began)
 
 
