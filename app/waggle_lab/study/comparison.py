@@ -64,7 +64,8 @@ class Comparison(NamedTuple):
 
     @property
     def alone(self) -> Arm | None:
-        return self.arm(ALONE)
+        """What the others are measured against: 8/0; without it, the first that trains alone on all that it draws."""
+        return self.arm(ALONE) or next((arm for arm in self.arms if _is_alone(arm.configuration)), None)
 
     @property
     def baselines(self) -> tuple[Arm, ...]:
@@ -108,7 +109,7 @@ def comparisons(runs: Iterable[Run], *, split: str) -> tuple[Comparison, ...]:
 def against_alone(arm: Arm, comparison: Comparison, measure: Callable[[Run], float]) -> Lead | None:
     """Compare an arm with training alone; None for training alone itself, and without a common seed."""
     alone = comparison.alone
-    return None if alone is None or arm.name == ALONE else against(arm, alone, measure)
+    return None if alone is None or arm.name == alone.name else against(arm, alone, measure)
 
 
 def against(arm: Arm, other: Arm, measure: Callable[[Run], float]) -> Lead | None:
@@ -140,6 +141,11 @@ def arms(runs: Sequence[Run]) -> tuple[Arm, ...]:
         name = label if label not in by_name else f"{label} at {rate_label(rate)}"
         by_name[name] = Arm(name, configuration, rate, tuple(sorted(members, key=lambda run: run.key.seed)))
     return tuple(by_name.values())
+
+
+def _is_alone(configuration: str) -> bool:
+    ratio, *parts = configuration.split(":")
+    return ratio.endswith("/0") and "filtered" not in parts
 
 
 def configuration_label(configuration: str) -> str:

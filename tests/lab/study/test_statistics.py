@@ -9,6 +9,8 @@ import pytest
 from waggle.practice.results import BIN, Aha, Key, Run
 from waggle_lab.study import statistics
 from waggle_lab.study.comparison import Lead, against_alone, best_rate, comparisons, configuration_label, rate_label
+from waggle_lab.study.plan import names_in
+from waggle_lab.study.report.tables import result_table
 from waggle_lab.study.statistics import Estimate, estimate
 
 
@@ -278,6 +280,22 @@ def test_training_alone_at_another_rate_is_compared_with_training_alone_too() ->
     advantage = against_alone(other, comparison, statistics.heldout_final)
     assert advantage is not None
     assert advantage.difference.mean == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("options", ["", ":updates=4"])
+def test_published_rules_are_compared_with_their_own_control_alone(options: str) -> None:
+    names = names_in(f"published{options}")
+    (comparison,) = comparisons([scored_run(name, 0.1) for name in names], split="test")
+    assert comparison.alone is not None
+    assert comparison.alone.configuration == f"8/0:plain:grpo:crumbs=0.2{options}"
+    unpaired = [arm.name for arm in comparison.arms if against_alone(arm, comparison, statistics.heldout_final) is None]
+    assert unpaired == [comparison.alone.name]
+    assert all(f"against {comparison.alone.name}" in head.columns for head in result_table(comparison).heads[2:])
+
+
+def test_without_anybody_alone_nothing_is_compared() -> None:
+    (comparison,) = comparisons([scored_run("4/4", 0.1), scored_run("8/0-filtered", 0.1)], split="test")
+    assert comparison.alone is None
 
 
 def test_the_budget_is_what_the_thriftiest_run_generated() -> None:

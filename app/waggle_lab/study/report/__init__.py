@@ -48,8 +48,8 @@ def write_tables(runs: Sequence[Run], folder: Path) -> None:
 def figures(runs: Sequence[Run]) -> dict[str, FigureTree]:
     """The figures that documents may quote, from test runs only: mean, low and high of each configuration in each setting.
 
-    Ratios are to 8/0, and of the default to each baseline, paired by seed; a ratio that does not exist is left out. `budget` is
-    the completions that every run of the setting generated; `at_equal_cost`, those that every run of both arms generated.
+    Ratios are to training alone, and of the default to each baseline, paired by seed; a ratio that does not exist is left out.
+    `budget` is the completions that every run of the setting generated; `at_equal_cost`, those that every run of both arms did.
     """
     reported = comparisons(runs, split="test")
     quoted: dict[str, FigureTree] = {comparison.name: _comparison_figures(comparison) for comparison in reported}

@@ -85,8 +85,8 @@ def headline_advantages(comparison: Comparison) -> dict[str, dict[str, Cell]]:
 
 def result_table(comparison: Comparison) -> Table:
     """Reward and held-out score of every configuration, with the difference from training alone."""
-    metrics = headline_metrics(comparison)
-    heads = [ColumnHead(metric.title, ("mean", f"against {ALONE}")) for metric in metrics]
+    metrics, alone = headline_metrics(comparison), comparison.alone
+    heads = [ColumnHead(metric.title, ("mean", f"against {alone.name if alone else ALONE}")) for metric in metrics]
     rows = {arm.name: [Cell(rate_label(arm.learning_rate)), _seeds_cell(arm)] for arm in comparison.arms}
     for arm in comparison.arms:
         for metric in metrics:
