@@ -51,7 +51,7 @@ class Option(NamedTuple):
                 return text
             raise LabError(f":{name}={text} is not a form to ask in.", f"Choose from {', '.join(FORMS)}.")
         with contextlib.suppress(ValueError):
-            value = self.kind(text)
+            value = int(text) if self.kind is int else float(text)
             if self.least <= value <= self.most:  # also refuses nan
                 return value
         number = "a whole number" if self.kind is int else "a number"

@@ -170,10 +170,8 @@ def study_of(arguments: argparse.Namespace) -> Study:
         raise LabError(f"There is no setting {unknown.pop()}.", f"Choose from {', '.join(SETTINGS)}.")
     if folders and arguments.settings != SETTINGS_BY_DEFAULT:
         raise LabError("--starters and --settings do not go together.", "A setting has models of its own.")
-    if not folders and (asked := next((name for name in names if plan.configuration(name).prompt_form), "")):
-        raise LabError(
-            f"{asked} says how models of --starters are asked, and there are none.", "Name them, or leave prompt= out."
-        )
+    if not folders and (with_form := next((name for name in names if plan.configuration(name).prompt_form), "")):
+        raise LabError(f"{with_form} says how models of --starters are asked, and there are none.", "Leave prompt= out.")
     if min(arguments.rounds, arguments.nodes, arguments.longest, arguments.measure_every) < 1:
         raise LabError("A study needs at least one round, one node, one token and one round between two scores.")
     specialties = len(charter_of(arguments.charter).specialties)
