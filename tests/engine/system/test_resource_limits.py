@@ -220,12 +220,12 @@ def test_a_journal_that_was_set_aside_goes_like_a_state(home):
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
 @pytest.mark.parametrize("begun", ["owner/.downloading-", ".gguf-0123456789abcdef/.converting-"])
 def test_what_came_of_a_model_that_nobody_completes_any_more_goes_before_what_is_whole(home, begun):
-    left, coming = (paths.models() / f"{begun}{name}" for name in ("left", "coming"))
-    for folder in (left, coming):
+    stale, coming = (paths.models() / f"{begun}{name}" for name in ("left", "coming"))
+    for folder in (stale, coming):
         fill(folder)
     with FileLock(hub_cache.lock_of(coming)):
         assert resource_limits.make_room(home, 0.0006, paths.models() / "owner" / "newer") == ["damaged-r00000000", "left"]
-        assert not left.exists()
+        assert not stale.exists()
         assert "coming" not in resource_limits.make_room(home, 0.0005, paths.models() / "owner" / "newer")
     assert coming.exists()
 
