@@ -45,6 +45,23 @@ def test_a_folder_that_is_not_there_yet_is_nothing_bad(tmp_path, capsys):
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.usefixtures("unjudged")
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("name = 'bees/tiny'", "model: bees/tiny is not on this computer yet. `waggle engine` downloads it."),
+        ("folder = 'FOLDER/mine.gguf'", "model: mine.gguf was not converted yet. `waggle engine` converts it."),
+    ],
+)
+def test_a_model_that_the_next_engine_gets_is_nothing_bad(tmp_path, capsys, monkeypatch, setting, says):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "mine.gguf").write_bytes(b"GGUF")
+    (tmp_path / "settings.toml").write_text(f"[model]\n{setting.replace('FOLDER', tmp_path.as_posix())}\n")
+    code, output = run(tmp_path, capsys)
+    assert code == 0, output
+    assert says in output
+
+
 def test_everything_that_is_there_is_looked_at(tmp_path, capsys):
     home = paths.Home(tmp_path).prepare()
     mine = keys.load_or_create(home.identity)

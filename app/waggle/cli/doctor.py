@@ -98,7 +98,8 @@ def _safely(check: "Check", home: paths.Home) -> Finding:
     try:
         return check(home)
     except WaggleError as error:
-        return Finding(_name(check), False, f"{error.title} {error.advice}".strip())
+        is_to_come = isinstance(error, model_source.NotHereYetError)
+        return Finding(_name(check), None if is_to_come else False, f"{error.title} {error.advice}".strip())
     except OSError as error:  # trouble with the folder is a finding, too
         return Finding(_name(check), False, str(error))
 

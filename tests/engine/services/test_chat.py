@@ -212,7 +212,7 @@ async def test_a_talk_is_refused_that_would_take_more_memory_than_a_person_allow
     monkeypatch.setattr("waggle.engine.services.snapshots.memory_used", lambda: GB)
     allowed = [1.001]
     talking = talking_with(replace(moments, computer=lambda: ComputerSettings(threads=1, memory_gb=allowed[0])), listener)
-    with pytest.raises(EngineError, match="of memory that you allow"):
+    with pytest.raises(EngineError, match=r"and 0\.0 GB are free of the 1\.001 GB of memory that you allow"):
         await say(talking)
     allowed[0] += 100.0
     assert (await say(talking)).finished

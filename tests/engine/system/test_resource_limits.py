@@ -218,14 +218,16 @@ def test_a_journal_that_was_set_aside_goes_like_a_state(home):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
-def test_what_came_of_a_model_that_nobody_downloads_any_more_goes_before_what_is_whole(home):
-    for name in ("left", "coming"):
-        fill(paths.models() / "owner" / f".downloading-{name}")
-    with FileLock(paths.models() / "owner" / ".downloading-coming.lock"):
+@pytest.mark.parametrize("begun", ["owner/.downloading-", ".gguf-0123456789abcdef/.converting-"])
+def test_what_came_of_a_model_that_nobody_completes_any_more_goes_before_what_is_whole(home, begun):
+    stale, coming = (paths.models() / f"{begun}{name}" for name in ("left", "coming"))
+    for folder in (stale, coming):
+        fill(folder)
+    with FileLock(hub_cache.lock_of(coming)):
         assert resource_limits.make_room(home, 0.0006, paths.models() / "owner" / "newer") == ["damaged-r00000000", "left"]
-        assert not (paths.models() / "owner" / ".downloading-left").exists()
+        assert not stale.exists()
         assert "coming" not in resource_limits.make_room(home, 0.0005, paths.models() / "owner" / "newer")
-    assert (paths.models() / "owner" / ".downloading-coming").exists()
+    assert coming.exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")

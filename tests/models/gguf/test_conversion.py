@@ -249,6 +249,13 @@ def test_a_hostile_file_is_refused_by_its_process(tmp_path):
     assert error.advice == UNKNOWN
 
 
+def test_of_a_file_that_is_not_whole_another_copy_is_advised(tmp_path):
+    whole = exported("llama", tmp_path).read_bytes()
+    for content in (b"", whole[:100], whole[:-100]):
+        (tmp_path / "x.gguf").write_bytes(content)
+        assert refusal(tmp_path / "x.gguf").advice == "Copy or download the model again."
+
+
 def test_what_is_no_regular_file_is_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe.gguf")
     with pytest.raises(ModelError, match="is not a file"):

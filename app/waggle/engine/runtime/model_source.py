@@ -37,6 +37,10 @@ AWAY_REPORT_EVERY = 10  # attempts
 DOWNLOAD_LOCKS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
+class NotHereYetError(ModelError):
+    """A model that the next engine downloads or converts: nothing is wrong with it."""
+
+
 class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     """`models.json`: the model whose training is stored in the home itself, and `before`, which played a round last."""
 
@@ -105,7 +109,7 @@ def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
     The starter is the one that the newest of these checkpoints began from.
     """
     if chosen.name and not is_here(chosen.name):
-        raise ModelError(f"{chosen.name} is not on this computer yet.", "`waggle engine` downloads it.")
+        raise NotHereYetError(f"{chosen.name} is not on this computer yet.", "`waggle engine` downloads it.")
     if chosen.name:
         return hub_download.model_of(chosen.name, paths.models()).folder
     if chosen.folder:
@@ -115,7 +119,7 @@ def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
     if (file := _gguf_in(folder)) is not None:
         known = conversion.converted(file)
         if known is None:
-            raise ModelError(f"{file.name} was not converted yet.", "`waggle engine` converts it.")
+            raise NotHereYetError(f"{file.name} was not converted yet.", "`waggle engine` converts it.")
         return known
     for name in hub_download.missing({path.name for path in folder.iterdir()} if folder.is_dir() else set()):
         raise ModelError(

@@ -65,5 +65,5 @@ def _downloaded_models(cache: Path) -> list[ModelSettings]:
     names = set()
     for folder in cache.glob("*/*"):
         if folder.is_dir():
-            names.add(f"{folder.parent.name}/{folder.name.removeprefix(hub_cache.UNFINISHED)}")
+            names.add(f"{folder.parent.name}/{hub_cache.name_of(folder)}")
     return [ModelSettings(name=name) for name in sorted(names) if NAME.fullmatch(name)]

@@ -137,7 +137,8 @@ class Snapshots:
                 "Close other programs, then try again.",
             )
         raise EngineError(
-            f"To load the model again takes more than the {cap_gb:g} GB of memory that you allow.",
+            f"To load the model again takes {least / GB:.1f} GB, and {max(0, allowed) / GB:.1f} GB are free "
+            f"of the {cap_gb:g} GB of memory that you allow.",
             "Allow more: computer.memory_gb.",
         )
 

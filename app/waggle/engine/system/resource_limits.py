@@ -115,7 +115,7 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
         size = _size(path)
         if _remove(path):
             used -= size
-            removed.append(path.name.removeprefix(hub_cache.UNFINISHED))
+            removed.append(hub_cache.name_of(path))
     return removed
 
 
@@ -123,7 +123,7 @@ def _remove(path: Path) -> bool:
     """Return False if it cannot be removed: the engine of another home uses it, or Windows has its files open."""
     try:
         if path.is_relative_to(paths.models()):
-            return hub_cache.drop(path) if path.name.startswith(hub_cache.UNFINISHED) else hub_cache.remove(path)
+            return hub_cache.drop(path) if hub_cache.is_unfinished(path) else hub_cache.remove(path)
         if path.is_file():
             path.unlink()
     except OSError:
@@ -133,11 +133,12 @@ def _remove(path: Path) -> bool:
 
 
 def _removable_files(home: paths.Home, in_use: Path) -> Iterator[Path]:
-    """What can be removed, the least useful first: damaged states, unfinished downloads, models by last use, older states."""
+    """What can be removed, the least useful first: damaged states, unfinished downloads and conversions, models by last use,
+    older states."""
     states = _states(home)
     for folder in states:
         yield from (path for path in _own_entries(folder) if path.name.startswith("damaged-"))
-    yield from hub_cache.unfinished_downloads(paths.models())
+    yield from hub_cache.unfinished_work(paths.models())
     others = [folder for folder in paths.models().glob("*/*") if folder != in_use and not folder.name.startswith(".")]
     yield from sorted(others, key=lambda folder: folder.stat().st_mtime)
     for folder in states:

@@ -196,7 +196,7 @@ def _ask(child: ChildProcess[Reply], request: msgspec.Struct, path: Path) -> Rep
     except EOFError as error:
         raise quantised.refuse_gguf(path, f"it ends the program that reads it ({error})") from error
     if isinstance(reply, Refused):
-        raise quantised.refuse_gguf(path, reply.why)
+        raise quantised.refuse_gguf(path, reply.why, is_damaged=reply.is_damaged)
     return reply
 
 

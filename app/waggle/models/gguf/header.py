@@ -55,7 +55,11 @@ class Header:
 
 
 class UnreadableError(ModelError):
-    """A file that breaks a rule of the format."""
+    """A file that breaks a rule of the format, or that Waggle does not convert."""
+
+
+class DamagedError(UnreadableError):
+    """A file that is not whole, so that another copy of it may be."""
 
 
 def read(path: Path) -> Header:
@@ -117,7 +121,7 @@ def _place(name: str, kind: int, shape: tuple[int, ...], offset: int, end: int) 
     if not 0 < count <= LARGEST_TENSOR or shape[-1] % numbers:
         raise _damaged()
     if offset + count // numbers * size > end:
-        raise UnreadableError("it is incomplete")
+        raise DamagedError("it is incomplete")
     return Tensor(name, kind, shape, offset, count // numbers * size)
 
 
@@ -132,7 +136,7 @@ class _Reader:
         if self.position > LARGEST_HEADER:
             raise UnreadableError("it has a header that is too large")
         if self.position > self.size or len(content := self._file.read(count)) < count:
-            raise UnreadableError("it is incomplete" if self.size >= len(MAGIC) else DAMAGED)
+            raise DamagedError("it is incomplete" if self.size >= len(MAGIC) else DAMAGED)
         return content
 
     def unpack(self, form: str) -> tuple[Any, ...]:
@@ -157,5 +161,5 @@ class _Reader:
         return [self.text() for _ in range(length)] if inner == TEXT else list(self.unpack(f"{length}{FORMATS[inner]}"))
 
 
-def _damaged() -> UnreadableError:
-    return UnreadableError(DAMAGED)
+def _damaged() -> DamagedError:
+    return DamagedError(DAMAGED)

@@ -46,9 +46,10 @@ class Piece(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Why a file cannot be converted, as a clause."""
+    """Why a file cannot be converted, as a clause, and whether another copy of it may be whole."""
 
     why: Sentence
+    is_damaged: bool = False
 
 
 Reply = ModelDescription | Piece | Refused

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from waggle.models.gguf import configuration, header, weights, words
-from waggle.models.gguf.header import Header, UnreadableError
+from waggle.models.gguf.header import DamagedError, Header, UnreadableError
 from waggle.models.gguf.messages import DescribeModel, ModelDescription, Piece, ReadPiece, Refused, Reply, StoredWeight
 from waggle.models.gguf.weights import Weight
 from waggle.tasks.sandbox import hardening, messages
@@ -71,7 +71,7 @@ class _Conversion:
             self._name, self._pieces = name, self._read(name)
         piece = next(self._pieces, None)
         if piece is None:
-            raise UnreadableError("it became shorter")
+            raise DamagedError("it became shorter")
         return Piece(piece)
 
     def _read(self, name: str) -> Iterator[bytes]:
@@ -86,7 +86,7 @@ class _Conversion:
                 else self.next_piece(request.name)
             )
         except UnreadableError as error:
-            return Refused(error.title)
+            return Refused(error.title, is_damaged=isinstance(error, DamagedError))
         except MemoryError:
             return Refused("it takes too much memory to read")
         except BaseException as error:  # noqa: BLE001 - files of strangers may raise anything; panics of Rust are BaseExceptions

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.models.gguf.configuration import ROPE_FACTORS
-from waggle.models.gguf.header import Header, Tensor, UnreadableError
+from waggle.models.gguf.header import DamagedError, Header, Tensor, UnreadableError
 from waggle.models.shared.weight_files import STORED
 
 LARGE = ("token_embd.weight", "output.weight")  # never transformed, except where rows and columns are exchanged
@@ -162,7 +162,7 @@ def _rows(path: Path, tensor: Tensor) -> Iterator[NDArray[np.float32]]:
             content = file.read(min(step, rows - first) * tensor.row_bytes)
             packed = np.frombuffer(content, STORED[PLAIN[tensor.kind]] if tensor.kind in AS_STORED else np.uint8)
             if len(content) < min(step, rows - first) * tensor.row_bytes:
-                raise UnreadableError("it became shorter")
+                raise DamagedError("it became shorter")
             with np.errstate(all="ignore"):  # damaged scales: opening the model looks for numbers that are not finite
                 yield dequantize(packed.reshape(min(step, rows - first), -1), kind).astype(np.float32, copy=False)
 

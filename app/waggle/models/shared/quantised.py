@@ -36,9 +36,10 @@ def require_plain(folder: Path, table: dict[str, Any]) -> None:
     raise ModelError("Waggle does not train quantised models.", advice(made_from(folder, table)))
 
 
-def refuse_gguf(path: Path, why: str) -> ModelError:
-    """The error for a GGUF file that cannot be opened; `why` is a clause."""
-    return ModelError(f"{path.name} cannot be opened: {why}.", advice(_from_gguf(path)))
+def refuse_gguf(path: Path, why: str, *, is_damaged: bool = False) -> ModelError:
+    """The error for a GGUF file that cannot be opened; `why` is a clause. Another copy of a damaged one may be whole."""
+    advised = "Copy or download the model again." if is_damaged else advice(_from_gguf(path))
+    return ModelError(f"{path.name} cannot be opened: {why}.", advised)
 
 
 def made_from(folder: Path, table: dict[str, Any]) -> str:

@@ -7,12 +7,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from waggle.models.gguf.conversion import CONVERTING
+
 MARK = "config.json"  # locked by every process that uses the model
 UNFINISHED = ".downloading-"  # prefix of the folder of an unfinished download
+UNFINISHED_WORK = (UNFINISHED, CONVERTING)  # of a conversion, too: a kill ends both
 
 
 def lock_of(unfinished: Path) -> Path:
-    """The lock file of a download."""
+    """The lock file of a download or a conversion."""
     return unfinished.with_name(f"{unfinished.name}.lock")
 
 
@@ -41,14 +44,24 @@ def remove(folder: Path) -> bool:
     return True
 
 
-def unfinished_downloads(cache: Path) -> list[Path]:
-    """The folders of unfinished downloads, oldest first."""
-    folders = (path for path in cache.glob(f"*/{UNFINISHED}*") if path.is_dir())
+def unfinished_work(cache: Path) -> list[Path]:
+    """The folders of unfinished downloads and conversions, oldest first."""
+    folders = (path for path in cache.glob("*/*") if is_unfinished(path) and path.is_dir())
     return sorted(folders, key=lambda path: path.stat().st_mtime)
 
 
+def is_unfinished(folder: Path) -> bool:
+    """Whether a folder is of a download or a conversion that is under way or was interrupted."""
+    return folder.name.startswith(UNFINISHED_WORK)
+
+
+def name_of(folder: Path) -> str:
+    """The name of a folder's model, complete or not."""
+    return folder.name.removeprefix(UNFINISHED).removeprefix(CONVERTING)
+
+
 def drop(unfinished: Path) -> bool:
-    """Remove an unfinished download; False if it is under way."""
+    """Remove an unfinished download or conversion; False if it is under way."""
     from filelock import FileLock, Timeout
 
     try:
