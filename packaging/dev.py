@@ -8,6 +8,7 @@ python3 packaging/dev.py lint        ruff, mypy, the import contracts and the na
 python3 packaging/dev.py setup       only set up: .venv with the versions of packaging/lock.txt
 python3 packaging/dev.py doctor      only check: Python, Qt's system libraries, a screen
 python3 packaging/dev.py package     build the package for this system into dist/ (see build.py)
+python3 packaging/dev.py vulnerabilities     look every locked package and p2pd's modules up in OSV (needs the network)
 python3 packaging/dev.py bench [...] play the same round in Waggle, TRL and GenRL (passes arguments on to waggle-lab bench)
 python3 packaging/dev.py clean       remove .venv and .venv-bench
 """
@@ -106,6 +107,7 @@ def main(arguments: list[str]) -> int:
         return 0
     commands = {
         "run": run, "test": test, "lint": lambda _: lint(), "lab": lab, "setup": lambda _: 0, "package": package, "bench": bench,
+        "vulnerabilities": vulnerabilities,
     }  # fmt: skip
     if command not in commands:
         print(__doc__)
@@ -231,6 +233,10 @@ def package(rest: list[str]) -> int:
         sys.exit(f"The torch in .venv includes CUDA, about 4 GB that no installer should contain. Get another one:\n    {LEAN}")
     pip("install", *optional("package"))
     return waggle_python(str(ROOT / "packaging/build.py"), *rest)
+
+
+def vulnerabilities(rest: list[str]) -> int:
+    return waggle_python(str(ROOT / "packaging/vulnerabilities.py"), *rest)
 
 
 def pip(*arguments: str) -> None:

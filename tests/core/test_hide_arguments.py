@@ -38,3 +38,14 @@ def test_the_window_hides_its_link_before_anything_else(words: list[str]) -> Non
     arguments = output_of(OPENS, *words)
     assert "cli.main" in arguments
     assert "secret" not in arguments
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="command lines are read elsewhere there")
+def test_joining_in_a_terminal_hides_the_link_while_it_waits() -> None:
+    joins = (
+        "import sys; from waggle.cli import main as cli, swarm; "
+        "swarm._join = lambda *_: print(open('/proc/self/cmdline').read()) or 0; sys.exit(cli.main())"
+    )
+    arguments = output_of(joins, "swarm", "join", LINK)
+    assert "cli.main" in arguments
+    assert "secret" not in arguments

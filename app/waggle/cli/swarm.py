@@ -14,6 +14,7 @@ from waggle.cli.joining import wait_for_swarm
 from waggle.cli.options import add_home, text
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, QuestionFileError
+from waggle.core.hide_arguments import hide
 from waggle.engine.control import server
 from waggle.engine.services.own_questions import preview_file
 from waggle.engine.services.swarms import SwarmService, with_chosen_swarm
@@ -72,6 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         case "preview":
             return _preview(home, arguments)
         case "join":
+            hide(arguments.swarm)  # it may be an invite with a key, and joining takes minutes
             return _join(home, arguments.swarm)
         case _:
             answers = ask(home, commands.WriteInvite(id=commands.new_id()))
