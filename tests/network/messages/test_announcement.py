@@ -6,7 +6,6 @@ import pytest
 
 from network.loopback import fresh_identity
 from waggle.core.errors import BadRecord
-from waggle.core.peer_id import PEER_ID_BYTES
 from waggle.network.identity.membership import CERTIFICATE_BYTES
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import handshake, rollout_record
@@ -20,7 +19,7 @@ def test_the_largest_announcement_that_a_node_can_make_is_read_by_its_peers(tmp_
     largest = Announcement(
         charter=bytes(32), sha256=bytes(32), size=rollout_record.MAX_BLOB, round=(1 << 40) - 1, epoch=(1 << 40) - 1,
         specialties=(1 << 64) - 1, model=rollout_record.model_name(100 * character), expires=(1 << 50) - 1, depth=MAX_BITS,
-        via=(bytes(PEER_ID_BYTES),) * 2, certificate=bytes(CERTIFICATE_BYTES), sheet=bytes(32),
+        via=(identity.peer_id,) * 2, certificate=bytes(CERTIFICATE_BYTES), sheet=bytes(32),
     )  # fmt: skip
     blob = announcements.signed(largest, identity)
     assert len(blob) <= MAX_BYTES
