@@ -323,7 +323,9 @@ class Flood:
         return bytes(MAX_PULL_BYTES)
 
 
-@pytest.mark.parametrize(("light", "via", "bits"), [(False, (), 12), (False, (PEER_ID_PREFIX + bytes(range(32)),), 0), (True, (), 0)])
+@pytest.mark.parametrize(
+    ("light", "via", "bits"), [(False, (), 12), (False, (PEER_ID_PREFIX + bytes(range(32)),), 0), (True, (), 0)]
+)
 async def test_light_clients_send_nobody_deeper_and_go_no_deeper_themselves(
     tmp_path: Path, charter: Charter, verifier: Verifier, light: bool, via: tuple[bytes, ...], bits: int
 ) -> None:

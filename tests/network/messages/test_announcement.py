@@ -36,3 +36,11 @@ def test_what_names_an_answer_sheet_by_less_than_its_hash_is_refused(tmp_path: P
     )  # fmt: skip
     with pytest.raises(BadRecord, match=Fault.INVALID_SHEET_HASH):
         announcements.read(announcements.signed(announced, identity), identity.peer_id)
+
+
+def test_the_invisible_letters_of_a_model_name_are_not_read(tmp_path: Path) -> None:
+    identity = fresh_identity(tmp_path, "own")
+    announced = Announcement(
+        charter=bytes(32), sha256=bytes(32), size=1, round=1, epoch=1, specialties=1, model="sta\u3164rter\ufe0f", expires=1
+    )  # fmt: skip
+    assert announcements.read(announcements.signed(announced, identity), identity.peer_id).model == "starter"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waggle.core.errors import SwarmError
 from waggle.core.ed25519 import is_public_key
+from waggle.core.errors import SwarmError
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.network.messages import invite
 from waggle.network.messages.invite import Invite

@@ -85,4 +85,4 @@ def parse(blob: bytes) -> Announcement:
         raise BadRecord(Fault.MALFORMED_ANNOUNCEMENT)
     if len(announcement.sheet) not in (0, SHA256_BYTES):  # a gateway would close the connection of a client that asks for it
         raise BadRecord(Fault.INVALID_SHEET_HASH)
-    return announcement
+    return msgspec.structs.replace(announcement, model=rollout_record.model_name(announcement.model))
