@@ -13,8 +13,8 @@ D = -121665 * pow(121666, -1, P) % P
 
 def root(square: int) -> int:
     """A square root modulo P; raises ValueError if there is none."""
-    found = pow(square, (P + 3) // 8, P)
-    for each in (found, found * pow(2, (P - 1) // 4, P) % P):
+    candidate = pow(square, (P + 3) // 8, P)
+    for each in (candidate, candidate * pow(2, (P - 1) // 4, P) % P):
         if each * each % P == square % P:
             return each
     raise ValueError("not a square")
@@ -27,8 +27,8 @@ def decoded(key: bytes) -> tuple[int, int]:
     return (P - x if x & 1 != key[31] >> 7 else x) % P, y
 
 
-def add(one: tuple[int, int], two: tuple[int, int]) -> tuple[int, int]:
-    (x1, y1), (x2, y2) = one, two
+def add(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
+    (x1, y1), (x2, y2) = first, second
     both = D * x1 * x2 * y1 * y2
     return (x1 * y2 + x2 * y1) * pow(1 + both, -1, P) % P, (y1 * y2 + x1 * x2) * pow(1 - both, -1, P) % P
 

@@ -25,7 +25,7 @@ def legible(name: str) -> str:
     """The name without what is refused in it: the same for every name that consists of what is allowed."""
     if name.isascii() and name.isprintable():
         return " ".join(name.split())
-    kept: list[str] = []
+    letters: list[str] = []
     marks = 0
     for character in unicodedata.normalize("NFC", BLANK.sub("", name)):
         kind = unicodedata.category(character)[0]
@@ -33,12 +33,12 @@ def legible(name: str) -> str:
             marks = 0
         elif kind == "M":
             marks += 1
-            if marks > MOST_MARKS or not kept or not _of_one_script(kept[-1], character):
+            if marks > MOST_MARKS or not letters or not _of_one_script(letters[-1], character):
                 continue
         elif not character.isspace():
             continue
-        kept.append(character)
-    return " ".join(unicodedata.normalize("NFC", "".join(kept)).split())
+        letters.append(character)
+    return " ".join(unicodedata.normalize("NFC", "".join(letters)).split())
 
 
 def _of_one_script(before: str, mark: str) -> bool:

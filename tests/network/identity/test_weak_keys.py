@@ -111,11 +111,11 @@ async def test_a_gateway_admits_no_client_with_it(start: Start, charter: Charter
     for key in weak_keys.CANONICAL:
         async with connect(f"ws://127.0.0.1:{lender.node.web_port}/gateway") as connection:
             welcome = msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Welcome)
-            said = welcome.peer_id + welcome.nonce
+            head = welcome.peer_id + welcome.nonce
             nonce = forged(
-                key, gateway_frames.DOMAIN, lambda number, said=said: said + hashlib.sha256(bytes([number % 256])).digest()
+                key, gateway_frames.DOMAIN, lambda number, head=head: head + hashlib.sha256(bytes([number % 256])).digest()
             )
-            own_nonce = nonce[len(said) : -len(weak_keys.SIGNATURE)]
+            own_nonce = nonce[len(head) : -len(weak_keys.SIGNATURE)]
             hello = gateway_frames.Hello(weak_keys.peer_id(key), b"", weak_keys.SIGNATURE, own_nonce)
             await connection.send(msgspec.msgpack.encode(hello))
             with pytest.raises(ConnectionClosed):
@@ -136,8 +136,8 @@ async def test_a_call_of_it_is_not_answered_and_it_is_no_neighbour(key: bytes) -
     with pytest.raises(CallRefused):
         await CallLimits(Services()).admit(bad, hivemind.BytesValue())
     good = weak_keys.peer_id(bytes(range(32)))
-    found = hivemind.dht_pb2.FindResult(nearest_node_ids=[bytes(20)] * 2, nearest_peer_ids=[bad, good])
-    (result,) = with_few_neighbours(hivemind.dht_pb2.FindResponse(results=[found])).results
+    answer = hivemind.dht_pb2.FindResult(nearest_node_ids=[bytes(20)] * 2, nearest_peer_ids=[bad, good])
+    (result,) = with_few_neighbours(hivemind.dht_pb2.FindResponse(results=[answer])).results
     assert list(result.nearest_peer_ids) == [good]
 
 
