@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -548,6 +549,19 @@ def test_the_whole_of_a_question_is_in_the_tooltip_and_read_out(window_told: Tel
 def test_the_latest_good_answer_is_the_newest_and_shortest() -> None:
     assert latest_good_answer(State(cards=(card(0.0, 0.5), card(0.0, 1.0), card(1.0)))) is not None
     assert latest_good_answer(State(cards=(card(0.0),))) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "appears"), [({}, False), ({"trusted": True}, True), ({"trusted": True, "choice": "muted"}, False)]
+)
+def test_only_a_trusted_peers_good_answer_stands_on_home(changes: dict[str, Any], appears: bool) -> None:
+    answer, own = card(1.0, origin="p"), card(1.0)
+    peers = {"p": events.PeerInfo(id="p", name="P", **changes)}
+    assert (latest_good_answer(State(cards=(answer,), peers=peers)) is not None) is appears
+    assert latest_good_answer(State(cards=(answer,))) is None
+    chosen = latest_good_answer(State(cards=(answer, own), peers=peers))
+    assert chosen is not None
+    assert chosen[0] is (answer if appears else own)
 
 
 def test_a_good_answer_of_the_model_before_is_not_shown_as_this_ones(window_told: TellWindow, written: list[AnyEvent]) -> None:

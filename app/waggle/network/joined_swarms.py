@@ -82,8 +82,13 @@ def read(path: Path) -> JoinedSwarms:
         except OSError as stuck:
             raise SwarmError(f"The list of swarms {path} cannot be read.", "Check who owns it.") from stuck
         raise SwarmError("The list of swarms was damaged and is begun anew.", f"The old one is kept as {aside}.") from error
-    sound = (entry for entry in book.entries if all(map(is_address, entry.seeds)) and all(map(is_gateway, entry.gateways)))
-    return replace(book, entries=tuple(sound))
+    sound = map(_sound, book.entries)
+    return replace(
+        book,
+        entries=tuple(
+            after for before, after in zip(book.entries, sound, strict=True) if _is_found(after) or not _is_found(before)
+        ),
+    )
 
 
 def write(path: Path, book: JoinedSwarms) -> None:
@@ -92,3 +97,12 @@ def write(path: Path, book: JoinedSwarms) -> None:
         paths.write_atomically(path, msgspec.json.format(msgspec.json.encode(book)))
     except OSError as error:
         raise SwarmError(f"The list of swarms cannot be written: {error.strerror}.", "Make room on the disk.") from error
+
+
+def _sound(entry: JoinedSwarm) -> JoinedSwarm:
+    """The swarm without what is no address, or none any more."""
+    return replace(entry, seeds=tuple(filter(is_address, entry.seeds)), gateways=tuple(filter(is_gateway, entry.gateways)))
+
+
+def _is_found(entry: JoinedSwarm) -> bool:
+    return bool(entry.seeds or entry.gateways)

@@ -12,7 +12,7 @@ import pytest
 
 from network.loopback import Ear, answered, be_of_use, fresh_identity, judged, options, question_ids
 from waggle.core.errors import VerifierGone
-from waggle.core.peer_id import PEER_ID_BYTES
+from waggle.core.peer_id import PEER_ID_BYTES, PEER_ID_PREFIX
 from waggle.network.exchange import collector
 from waggle.network.exchange.collector import MAX_PULL_BYTES, REST_S, FailedPull, RolloutCollector, peers_to_skip, useful_groups
 from waggle.network.identity.keys import SIGNATURE_BYTES, Identity
@@ -323,7 +323,9 @@ class Flood:
         return bytes(MAX_PULL_BYTES)
 
 
-@pytest.mark.parametrize(("light", "via", "bits"), [(False, (), 12), (False, (bytes(PEER_ID_BYTES),), 0), (True, (), 0)])
+@pytest.mark.parametrize(
+    ("light", "via", "bits"), [(False, (), 12), (False, (PEER_ID_PREFIX + bytes(range(32)),), 0), (True, (), 0)]
+)
 async def test_light_clients_send_nobody_deeper_and_go_no_deeper_themselves(
     tmp_path: Path, charter: Charter, verifier: Verifier, light: bool, via: tuple[bytes, ...], bits: int
 ) -> None:

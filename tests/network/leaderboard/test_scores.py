@@ -100,7 +100,7 @@ def test_a_node_that_claims_a_million_rounds_does_not_press_the_others_to_the_le
 
 def member(node: int, epoch: int, right: int = 4) -> SheetScore:
     return SheetScore(
-        origin=PEER_ID_PREFIX + node.to_bytes(32, "big"), epoch=epoch, round=1, learned=1, model="a", right=right, total=16
+        origin=PEER_ID_PREFIX + (node + 1).to_bytes(32, "big"), epoch=epoch, round=1, learned=1, model="a", right=right, total=16
     )
 
 

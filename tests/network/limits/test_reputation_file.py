@@ -37,10 +37,15 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, content: bytes) -> None:
 def test_names_and_ids_in_the_file_are_not_taken_on_trust(tmp_path: Path) -> None:
     path = tmp_path / "standings.json"
     peer_id = fresh_identity(tmp_path, "peer").peer_id
-    path.write_bytes(msgspec.json.encode([PeerReputation(id=peer_id, name="\u202eEve"), PeerReputation(id=b"no peer", name="x")]))
+    path.write_bytes(
+        msgspec.json.encode(
+            [PeerReputation(id=peer_id, name="\u202eEve", model="sta\u3164rter"), PeerReputation(id=b"no peer", name="x")]
+        )
+    )
     (result,) = reputation_file.read(path) or []
     assert result.id == peer_id
     assert "\u202e" not in result.name
+    assert result.model == "starter"
 
 
 async def test_a_block_holds_after_a_restart_and_is_told_at_once(start: Start, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from network.loopback import fresh_identity
 from waggle.core.errors import BadRecord
-from waggle.core.peer_id import PEER_ID_BYTES
 from waggle.network.identity.membership import CERTIFICATE_BYTES
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import handshake, rollout_record
@@ -20,7 +19,7 @@ def test_the_largest_announcement_that_a_node_can_make_is_read_by_its_peers(tmp_
     largest = Announcement(
         charter=bytes(32), sha256=bytes(32), size=rollout_record.MAX_BLOB, round=(1 << 40) - 1, epoch=(1 << 40) - 1,
         specialties=(1 << 64) - 1, model=rollout_record.model_name(100 * character), expires=(1 << 50) - 1, depth=MAX_BITS,
-        via=(bytes(PEER_ID_BYTES),) * 2, certificate=bytes(CERTIFICATE_BYTES), sheet=bytes(32),
+        via=(identity.peer_id,) * 2, certificate=bytes(CERTIFICATE_BYTES), sheet=bytes(32),
     )  # fmt: skip
     blob = announcements.signed(largest, identity)
     assert len(blob) <= MAX_BYTES
@@ -37,3 +36,11 @@ def test_what_names_an_answer_sheet_by_less_than_its_hash_is_refused(tmp_path: P
     )  # fmt: skip
     with pytest.raises(BadRecord, match=Fault.INVALID_SHEET_HASH):
         announcements.read(announcements.signed(announced, identity), identity.peer_id)
+
+
+def test_the_invisible_letters_of_a_model_name_are_not_read(tmp_path: Path) -> None:
+    identity = fresh_identity(tmp_path, "own")
+    announced = Announcement(
+        charter=bytes(32), sha256=bytes(32), size=1, round=1, epoch=1, specialties=1, model="sta\u3164rter\ufe0f", expires=1
+    )  # fmt: skip
+    assert announcements.read(announcements.signed(announced, identity), identity.peer_id).model == "starter"

@@ -47,6 +47,11 @@ def test_a_sheet_is_read_as_it_was_written(identity: Identity, charter: Charter)
     answer_sheet.require_exam(sheet, EXAM)
 
 
+def test_the_invisible_letters_of_a_model_name_are_not_read(identity: Identity, charter: Charter) -> None:
+    sheet = answer_sheet.read(packed(identity, charter, model="sta\u3164rter \u2800"), charter, origin=identity.peer_id)
+    assert sheet.model == "starter"
+
+
 def test_what_may_not_travel_counts_as_no_answer(identity: Identity, charter: Charter) -> None:
     answers = (
         Completion(text="x" * 401, ended=True), Completion(text="\u202eevil", ended=True),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from waggle.core.ed25519 import is_public_key
 from waggle.core.errors import SwarmError
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.network.messages import invite
@@ -48,7 +49,7 @@ def test_an_invite_is_this_link() -> None:
     assert invite.read(LINK) == Invite(charter=DIGEST, seeds=(SEED, OTHER), key=KEY)
 
 
-PEERS = st.binary(min_size=32, max_size=32).map(lambda key: text_of(PEER_ID_PREFIX + key))
+PEERS = st.binary(min_size=32, max_size=32).filter(is_public_key).map(lambda key: text_of(PEER_ID_PREFIX + key))
 SEEDS = st.builds("/ip4/{}/tcp/{}/p2p/{}".format, st.ip_addresses(v=4), st.integers(1, 65535), PEERS)
 INVITES = st.builds(
     Invite,

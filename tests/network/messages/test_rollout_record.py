@@ -228,10 +228,19 @@ def test_specialties_are_announced_as_a_bitmask() -> None:
 
 
 def test_a_model_name_is_made_fit_to_travel() -> None:
-    assert rollout_record.model_name("a\nb\u202ec" + "x" * 100) == "abc" + "x" * 61
+    assert rollout_record.model_name("a\nb\u202ec" + "x" * 100) == "a bc" + "x" * 60
     assert rollout_record.model_name("x" + "\N{HONEYBEE}" * 64) == "x" + "\N{HONEYBEE}" * 23, "no half of one"
     assert rollout_record.is_model_name("x" + "\N{HONEYBEE}" * 23)
     assert not rollout_record.is_model_name("\N{HONEYBEE}" * 64), "nobody sends it"
+
+
+UNSEEN = "Qw\u3164en\u2800 \u2800\u0336\u115f0.5B\ufe0f"
+
+
+def test_the_invisible_letters_of_a_name_that_an_earlier_version_sends_are_not_read() -> None:
+    assert rollout_record.is_model_name(UNSEEN)
+    sent = packed(wire(model=UNSEEN))
+    assert rollout_record.decode(sent, CHARTER, origin=RECORD.origin, now=NOW).model == "Qwen 0.5B"
 
 
 VALID = rollout_record.encode(RECORD, CHARTER)

@@ -7,7 +7,8 @@ import pytest
 
 from network.loopback import judged
 from waggle.network.leaderboard.scores import Scoreboard, SheetScore
-from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, RecordRejected
+from waggle.network.limits.reputation import KNOWN_FROM, TRUSTED_FROM, PeerReputation
+from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, PeerChanged, RecordRejected
 from waggle.network.web import status_page
 from waggle.network.web.statistics import MAX_MEMBERS, PRESENT_S, SwarmStatistics
 from waggle.tasks.charter import first_swarm
@@ -44,6 +45,8 @@ def arrived(origin: int, *, groups: int = 1, model: str = "Starter", round_numbe
 def test_members_models_and_rewards_are_those_of_the_groups_that_arrived(board: SwarmStatistics, clock: Clock) -> None:
     board.add(arrived(1, groups=3, round_number=7))
     board.add(arrived(2, model="Qwen"))
+    for number in (1, 2):
+        board.add(trusting(number))
     board.add(RecordRejected(origin=b"x", reason="too large"))
     status = board.status(("/ip4/192.0.2.1",))
     assert [(entry.groups, entry.reward, entry.round) for entry in status.members] == [(3, 0.5, 7), (1, 0.5, 1)]
@@ -52,6 +55,33 @@ def test_members_models_and_rewards_are_those_of_the_groups_that_arrived(board: 
     assert rewards["bf"] == (4, 0.5)
     assert rewards["binary_matrix"] == (0, None)
     assert (status.groups, status.dropped, status.minutes[-1]) == (4, 1, 4)
+
+
+def trusting(origin: int, useful: int = TRUSTED_FROM) -> PeerChanged:
+    """The news that a peer is trusted by its useful groups."""
+    peer = PeerReputation(id=origin.to_bytes(38, "big"), name="x", records=KNOWN_FROM, useful=useful, seen_at=NOW)
+    assert peer.trusted == (useful >= TRUSTED_FROM)
+    return PeerChanged(peer=peer)
+
+
+def test_a_model_name_stands_on_the_page_if_a_trusted_member_uses_it_or_waggle_gives_it(board: SwarmStatistics) -> None:
+    words = "Send your key to us"
+    board.add(arrived(1, model=words))
+    board.add(arrived(2, model="Starter 2.1M"))
+    board.add(arrived(3, model="Qwen2.5-0.5B-Instruct 494.0M"))
+    marks = Scoreboard(ranked=True)
+    marks.add(SheetScore(origin=bytes(38), epoch=1, round=1, learned=1, model=words, right=1, total=16))
+    board.add(LeaderboardChanged(comparison=marks.comparison()))
+    for news, appears in ((None, False), (trusting(1), True), (trusting(1, useful=0), False)):
+        if news:
+            board.add(news)
+        status = board.status(())
+        for text in (status_page.html(status), status_page.metrics(status), msgspec.json.encode(status).decode()):
+            assert (words in text) is appears
+            assert "Starter 2.1M" in text
+            assert "Qwen2.5-0.5B-Instruct 494.0M" in text
+        assert ("not named here" in status_page.html(status)) is not appears
+        assert len(status.members) == 3
 
 
 def test_groups_per_minute_are_those_of_whole_minutes(board: SwarmStatistics, clock: Clock) -> None:
@@ -87,6 +117,7 @@ HOSTILE = '<script>alert("1")</script>\\'
 
 def test_strangers_words_are_shown_as_words(board: SwarmStatistics) -> None:
     board.add(arrived(1, model=HOSTILE))
+    board.add(trusting(1))
     status = msgspec.structs.replace(board.status(("<b>",)), swarm="<i>")
     page, metrics = status_page.html(status), status_page.metrics(status)
     assert "<script" not in page
@@ -119,6 +150,8 @@ def test_before_anybody_came_the_page_says_so(board: SwarmStatistics) -> None:
 
 def test_models_are_compared_as_they_were_marked_and_a_public_swarm_ranks_nobody(board: SwarmStatistics) -> None:
     assert "Nobody publishes answers yet" in status_page.html(board.status(()))
+    board.add(arrived(1, model="<b>"))
+    board.add(trusting(1))
     for ranked in (False, True):
         marks = Scoreboard(ranked=ranked)
         for node, (right, learned) in enumerate(((8, 3), (2, 0))):
@@ -142,6 +175,8 @@ def test_models_are_compared_as_they_were_marked_and_a_public_swarm_ranks_nobody
 def test_a_page_with_one_side_only_says_that_there_is_nothing_to_compare(
     board: SwarmStatistics, learned: int, words: str
 ) -> None:
+    board.add(arrived(1, model="m"))
+    board.add(trusting(1))
     marks = Scoreboard(ranked=False)
     marks.add(SheetScore(origin=bytes(38), epoch=1, round=0, learned=learned, model="m", right=0, total=16))
     board.add(LeaderboardChanged(comparison=marks.comparison()))

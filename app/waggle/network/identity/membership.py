@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from waggle.core import paths
+from waggle.core.ed25519 import is_public_key
 from waggle.core.errors import SwarmError
 from waggle.tasks.charter import Charter
 
@@ -53,7 +54,7 @@ class Membership:
         """Whether this peer may take part. Never raises: malformed input is no certificate."""
         if not self._public_key:
             return True
-        if len(certificate) != CERTIFICATE_BYTES:
+        if len(certificate) != CERTIFICATE_BYTES or not is_public_key(self._public_key):  # else everybody could certify
             return False
         (expires,) = _EXPIRY.unpack(certificate[:8])
         now = self._clock()

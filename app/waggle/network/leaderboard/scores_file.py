@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from waggle.core.legible_name import legible
 from waggle.core.peer_id import is_peer_id
 from waggle.network.leaderboard.scores import MAX_SCORES, SheetScore
 from waggle.network.limits import bounded_file
@@ -20,7 +21,9 @@ def read(path: Path | None, now: float) -> list[SheetScore]:
     scores = bounded_file.read(path, msgspec.msgpack.Decoder(list[SheetScore]).decode, MAX_BYTES) or []
     last = epoch_at(now) + 1
     return [
-        score for score in scores[:MAX_SCORES] if is_peer_id(score.origin) and score.right <= score.total and score.epoch <= last
+        msgspec.structs.replace(score, model=legible(score.model))
+        for score in scores[:MAX_SCORES]
+        if is_peer_id(score.origin) and score.right <= score.total and score.epoch <= last
     ]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from waggle.core.legible_name import legible
 from waggle.core.peer_id import is_peer_id
 from waggle.network.identity.keys import name_of
 from waggle.network.limits import bounded_file
@@ -20,7 +21,11 @@ def read(path: Path | None) -> list[PeerReputation] | None:
     reputations = bounded_file.read(path, msgspec.json.Decoder(list[PeerReputation]).decode, MAX_BYTES)
     if reputations is None:
         return None
-    return [msgspec.structs.replace(peer, name=name_of(peer.id)) for peer in reputations[:MAX_PEERS] if is_peer_id(peer.id)]
+    return [
+        msgspec.structs.replace(peer, name=name_of(peer.id), model=legible(peer.model))
+        for peer in reputations[:MAX_PEERS]
+        if is_peer_id(peer.id)
+    ]
 
 
 def write(path: Path | None, reputations: Sequence[PeerReputation]) -> None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from waggle.core.errors import SwarmError
-from waggle.core.peer_id import peer_id_of
+from waggle.core.peer_id import WeakKey, peer_id_of
 
 PORTS = 65_535
 ADDRESS_FORM = "It looks like /ip4/203.0.113.7/tcp/4001/p2p/12D3Koo...: copy it whole from the seed."
@@ -33,6 +33,8 @@ def peer_of(address: str) -> bytes:
     """The peer id at the end of a full multiaddress; raises SwarmError for anything else."""
     try:
         return _peer_of(address)
+    except WeakKey as error:
+        raise SwarmError(f"{address} names a key for which everybody can sign.", "Take the address of another seed.") from error
     except ValueError as error:
         raise SwarmError(f"{address} is not a seed's address.", ADDRESS_FORM) from error
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from waggle.core.errors import UNREADABLE, BadRecord
-from waggle.core.peer_id import PEER_ID_BYTES
+from waggle.core.peer_id import PEER_ID_BYTES, is_peer_id
 from waggle.network.identity.keys import SIGNATURE_BYTES, Identity, verify
 from waggle.network.identity.membership import CERTIFICATE_BYTES
 from waggle.network.messages import rollout_record
@@ -81,6 +81,8 @@ def parse(blob: bytes) -> Announcement:
         raise BadRecord(Fault.MALFORMED_ANNOUNCEMENT) from error
     if not rollout_record.is_model_name(announcement.model):
         raise BadRecord(Fault.INVALID_MODEL_NAME)
+    if not all(map(is_peer_id, announcement.via)):
+        raise BadRecord(Fault.MALFORMED_ANNOUNCEMENT)
     if len(announcement.sheet) not in (0, SHA256_BYTES):  # a gateway would close the connection of a client that asks for it
         raise BadRecord(Fault.INVALID_SHEET_HASH)
-    return announcement
+    return msgspec.structs.replace(announcement, model=rollout_record.model_name(announcement.model))

@@ -92,8 +92,8 @@ def read(blob: bytes, charter: Charter, *, origin: bytes) -> AnswerSheet:
     if not rollout_record.is_model_name(wire.model):
         raise BadRecord(Fault.INVALID_MODEL_NAME)
     return AnswerSheet(
-        origin=origin, epoch=wire.epoch, exam=wire.exam, round=wire.round, learned=wire.learned, model=wire.model,
-        answers=_read_answers(wire.answers, charter), certificate=wire.certificate,
+        origin=origin, epoch=wire.epoch, exam=wire.exam, round=wire.round, learned=wire.learned,
+        model=rollout_record.model_name(wire.model), answers=_read_answers(wire.answers, charter), certificate=wire.certificate,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import msgspec
 import zstandard
 
 from waggle.core.errors import UNREADABLE, BadRecord
+from waggle.core.legible_name import legible
 from waggle.core.unsound_text import BROKEN, UNSOUND
 from waggle.network.messages.faults import Fault
 from waggle.tasks.charter import PROTOCOL, Charter
@@ -102,7 +103,7 @@ def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> Rollo
     groups = tuple(_read_group(group, wire, charter) for group in wire.groups)
     if len({group.id.number for group in groups}) != len(groups):
         raise BadRecord(Fault.QUESTION_TWICE)
-    return RolloutRecord(origin=origin, round=wire.round, epoch=wire.epoch, model=wire.model, groups=groups)
+    return RolloutRecord(origin=origin, round=wire.round, epoch=wire.epoch, model=model_name(wire.model), groups=groups)
 
 
 def written_by_hand(blob: bytes) -> bool:
@@ -146,14 +147,13 @@ def specialties_of(groups: Sequence[Group], charter: Charter) -> int:
 
 
 def model_name(name: str) -> str:
-    """A model's name as it may travel: printable, at most 64 characters and 96 bytes, cut between characters."""
-    printable = "".join(character for character in name if character.isprintable() and character != BROKEN)
-    return printable[:MAX_MODEL].encode()[:MODEL_BYTES].decode(errors="ignore")
+    """A model's name as it is sent and shown: legible, at most 64 characters and 96 bytes, cut between characters."""
+    return legible(name)[:MAX_MODEL].encode()[:MODEL_BYTES].decode(errors="ignore").rstrip()
 
 
 def is_model_name(name: str) -> bool:
-    """Whether a model's name may travel."""
-    return name == model_name(name)
+    """Whether a model's name is accepted in a message. Earlier versions send more letters than its `model_name` has."""
+    return name.isprintable() and BROKEN not in name and len(name) <= MAX_MODEL and len(name.encode()) <= MODEL_BYTES
 
 
 def is_sound(text: str, charter: Charter) -> bool:

@@ -20,11 +20,11 @@ def html(comparison: Comparison) -> str:
         f"At most every ten minutes each node's model answers the same {QUESTIONS} questions, which nobody trains on. Every "
         "answer is marked again here. Which model wrote it is self-reported: what each node says of itself."
     )
-    nobody = "" if comparison.curves else f'<p class="below">{_nobody()}</p>'
+    nobody = "" if comparison.curves else f'<p class="below">{_unnamed() if comparison.entrants else _nobody()}</p>'
     head = f'<section class="below"><h2>How models compare</h2><p class="note">{about}</p>{nobody}</section>'
     models = list(dict.fromkeys(curve.model for curve in comparison.curves))
     charts = "".join(_model(model, [curve for curve in comparison.curves if curve.model == model]) for model in models)
-    return f'{head}<div class="two">{charts}</div>{_table(comparison)}' if charts else head
+    return f'{head}<div class="two">{charts}</div>{_table(comparison)}' if comparison.entrants else head
 
 
 def _nobody() -> str:
@@ -32,6 +32,10 @@ def _nobody() -> str:
         "Nobody publishes answers yet. Whoever switches on “Compare models” in the settings of Waggle appears here, "
         "beside those who train alone."
     )
+
+
+def _unnamed() -> str:
+    return "Answers are published, but their models are not named here: no trusted member uses these names."
 
 
 def _model(model: str, curves: list[ScoreCurve]) -> str:
@@ -126,7 +130,7 @@ def _table(comparison: Comparison) -> str:
 def _row(place: int, entrant: Entrant) -> str:
     low, high = interval_of(entrant.right, entrant.total)
     return (
-        f"<tr><td>{place}</td><td>{escape(entrant.name)}</td><td>{escape(entrant.model)}</td>"
+        f"<tr><td>{place}</td><td>{escape(entrant.name)}</td><td>{escape(entrant.model) or 'not named here'}</td>"
         f'<td>{NAMES[entrant.together].lower()}</td><td class="number">{entrant.round}</td>'
         f'<td class="number">{entrant.right} of {entrant.total}</td><td class="number">{low:.0%} to {high:.0%}</td></tr>'
     )

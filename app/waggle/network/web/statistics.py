@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -10,6 +10,7 @@ from waggle.network.identity.keys import name_of
 from waggle.network.limits.rate_limits import Party, of_largest_holder
 from waggle.network.messages.comparison import Comparison
 from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, NetworkEvent, PeerChanged, RecordRejected
+from waggle.network.web.model_names import vouched
 from waggle.tasks.charter import Charter
 
 MINUTES = 60  # in the chart
@@ -18,7 +19,7 @@ MAX_MEMBERS = 500
 
 
 class MemberStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A node whose groups came here. `model` is what it claims to train."""
+    """A node whose groups came here. `model` is what it claims to train; empty if nobody trusted vouches for this name."""
 
     name: str
     model: str
@@ -76,6 +77,7 @@ class SwarmStatistics:
         self._since = clock()
         self._members: OrderedDict[bytes, MemberStatus] = OrderedDict()  # the one with the oldest groups first
         self._parties: dict[bytes, Party] = {}  # the party of each member
+        self._trusted: set[bytes] = set()  # of the members
         self._minutes: dict[int, dict[str, tuple[int, float]]] = {}  # minute -> dataset -> groups, sum of their mean rewards
         self._groups = self._dropped = 0
         self._comparison = Comparison()
@@ -91,15 +93,17 @@ class SwarmStatistics:
                 self._comparison = comparison
             case PeerChanged(peer=peer) if peer.id in self._members:
                 self._members[peer.id] = msgspec.structs.replace(self._members[peer.id], seen_at=peer.seen_at)
+                (self._trusted.add if peer.trusted else self._trusted.discard)(peer.id)
             case _:
                 pass  # not about the swarm
 
     def status(self, addresses: tuple[str, ...]) -> SwarmStatus:
         """The current figures."""
         now = self._clock()
+        by_trusted = {self._members[peer_id].model for peer_id in self._trusted}
         members = tuple(
             sorted(
-                (member for member in self._members.values() if now - member.seen_at < PRESENT_S),
+                (_vouched(member, by_trusted) for member in self._members.values() if now - member.seen_at < PRESENT_S),
                 key=lambda member: -member.groups,
             )
         )
@@ -123,7 +127,7 @@ class SwarmStatistics:
             minutes=tuple(sum(groups for groups, _ in minute.values()) for minute in hour),
             groups=self._groups,
             dropped=self._dropped,
-            comparison=self._comparison,
+            comparison=_compared(self._comparison, by_trusted),
         )
 
     def _count(self, news: GroupsArrived) -> None:
@@ -139,6 +143,7 @@ class SwarmStatistics:
         if len(self._members) > MAX_MEMBERS:
             gone = of_largest_holder((origin, self._parties[origin], 1) for origin in self._members)[0]
             del self._members[gone], self._parties[gone]
+            self._trusted.discard(gone)
         minute = self._minutes.setdefault(int(now // 60), {})
         for group, mean in zip(news.groups, means, strict=True):
             groups, rewards = minute.get(group.question.dataset, (0, 0.0))
@@ -146,6 +151,19 @@ class SwarmStatistics:
         for old in [each for each in self._minutes if each <= int(now // 60) - MINUTES]:
             del self._minutes[old]
         self._groups += len(means)
+
+
+def _vouched(member: MemberStatus, by_trusted: Collection[str]) -> MemberStatus:
+    return msgspec.structs.replace(member, model=vouched(member.model, by_trusted))
+
+
+def _compared(comparison: Comparison, by_trusted: Collection[str]) -> Comparison:
+    """The comparison without the curves of models whose names nobody trusted vouches for."""
+    return msgspec.structs.replace(
+        comparison,
+        curves=tuple(curve for curve in comparison.curves if vouched(curve.model, by_trusted)),
+        entrants=tuple(msgspec.structs.replace(each, model=vouched(each.model, by_trusted)) for each in comparison.entrants),
+    )
 
 
 def _models(members: tuple[MemberStatus, ...]) -> tuple[ModelStatus, ...]:

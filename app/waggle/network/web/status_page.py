@@ -13,6 +13,7 @@ from waggle.network.web import leaderboard_page
 from waggle.network.web.statistics import MemberStatus, ModelStatus, SpecialtyStatus, SwarmStatus
 
 MAX_ROWS = 50  # members in the table
+UNNAMED = "not named here"
 WIDTH, HEIGHT = 720, 120  # of the chart, in its own units
 
 
@@ -137,12 +138,12 @@ def _bar(share: float | None) -> str:
 
 def _models(models: tuple[ModelStatus, ...]) -> str:
     rows = "".join(
-        f'<tr><td>{escape(model.name) or "unnamed"}</td><td class="number">{model.members}</td>'
+        f'<tr><td>{escape(model.name) or UNNAMED}</td><td class="number">{model.members}</td>'
         f'<td class="number">{model.reward:.2f}</td></tr>'
         for model in models[:MAX_ROWS]
     )
     return (
-        '<section><h2>Models</h2><p class="note">As members name them.</p><table>'
+        '<section><h2>Models</h2><p class="note">As members name them; a name appears once a trusted member uses it.</p><table>'
         '<tr><th>Model</th><th class="number">Members</th><th class="number">Reward</th></tr>'
         f"{rows}</table>{_nothing(rows)}</section>"
     )
@@ -162,7 +163,7 @@ def _members(status: SwarmStatus) -> str:
 
 def _member(member: MemberStatus, now: float) -> str:
     return (
-        f'<tr><td>{escape(member.name)}</td><td>{escape(member.model)}</td><td class="number">{member.round}</td>'
+        f'<tr><td>{escape(member.name)}</td><td>{escape(member.model) or UNNAMED}</td><td class="number">{member.round}</td>'
         f'<td class="number">{member.groups}</td><td class="number">{member.reward:.2f}</td>'
         f'<td class="number">{_span(now - member.seen_at)} ago</td></tr>'
     )

@@ -33,7 +33,7 @@ def find_reply(scratch: Path) -> Decoder:
 
     entry = msgspec.msgpack.encode([None, time.time(), [[bytes(38), bytes(100), time.time()]]])
     seeds = (_extension(DICTIONARY, entry), entry, msgspec.msgpack.encode(bytes(38)))
-    ids = [PEER_ID_PREFIX + bytes(32)] * (patches.MOST_NEIGHBOURS + 1)
+    ids = [PEER_ID_PREFIX + bytes(range(32))] * (patches.MOST_NEIGHBOURS + 1)
     result = hivemind.dht_pb2.FindResult(nearest_node_ids=[bytes(20)] * len(ids), nearest_peer_ids=[b"x" * 99, *ids[1:]])
     answer = answers(results=[result]).SerializeToString()
     return Decoder((*seeds, answer, *(nested(code, NESTED) for code in (DICTIONARY, TUPLE))), check)

@@ -197,7 +197,7 @@ def invite(scratch: Path) -> Decoder:
 def lan(scratch: Path) -> Decoder:
     """What hosts on the local network announce: for each a line with its address and a line with its charter."""
     own, suggested = owner(scratch), list[str]()
-    place = f"/ip4/192.168.1.2/tcp/4001/p2p/{text_of(PEER_ID_PREFIX + bytes(32))}"
+    place = f"/ip4/192.168.1.2/tcp/4001/p2p/{text_of(PEER_ID_PREFIX + bytes(range(32)))}"
 
     def check(data: bytes) -> None:
         suggested.clear()

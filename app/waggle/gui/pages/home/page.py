@@ -202,8 +202,14 @@ class GoodAnswerCard(QFrame):
 
 
 def latest_good_answer(state: State) -> tuple[Card, ShownCompletion] | None:
-    """The newest card with a right answer by a model (not by a person), and the shortest of its right answers."""
+    """The newest card with a right answer by a model (not by a person), and the shortest of its right answers.
+
+    Only this computer's model and trusted peers stand here: a stranger's text may stand anywhere in a right answer.
+    """
+    trusted = {peer.id for peer in state.peers.values() if peer.trusted and not peer.choice}
     for card in state.cards:
+        if not card.mine and card.origin not in trusted:
+            continue
         right = [answer for answer in card.completions if answer.judged and answer.reward >= RIGHT and not answer.human]
         if right:
             return card, min(right, key=lambda answer: len(answer.text))

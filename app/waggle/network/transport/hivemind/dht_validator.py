@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from waggle.core.errors import BadRecord
-from waggle.core.peer_id import PEER_ID_BYTES, short_id
+from waggle.core.peer_id import PEER_ID_BYTES, is_peer_id, short_id
 from waggle.network.limits.address_ranges import RELAYED
 from waggle.network.limits.rate_limits import Payers
 from waggle.network.messages import announcement, directory
@@ -171,7 +171,7 @@ def _refuse(record: DhtRecord, reason: str) -> bool:
 
 def _malformed(record: DhtRecord) -> str:
     """Why an entry has not the form of one that stores bytes under a peer id; empty if it has."""
-    if len(record.subkey) != PEER_ID_BYTES + len(SUBKEY_HEADER) or not record.subkey.startswith(SUBKEY_HEADER):
+    if not record.subkey.startswith(SUBKEY_HEADER) or not is_peer_id(record.subkey[len(SUBKEY_HEADER) :]):
         return "its subkey is no peer id"
     return "" if unpacked(record.value) is not None else "its value is not bytes"
 
