@@ -11,6 +11,7 @@ from models.contract.groups import error, gradient, prompts, reference, sample, 
 from models.contract.kinds import PARAMS, groups
 from models.tiny_kinds import make_kind
 from waggle.core.errors import ModelError
+from waggle.models.generic import four_bits
 from waggle.models.generic.policy import GenericPolicy
 from waggle.models.shared import generic_config
 from waggle.models.shared.training_mode import TrainingMode
@@ -89,7 +90,8 @@ def test_an_export_is_a_folder_of_transformers_with_what_was_learned(folders, ki
     source = export.ExportSource(*checkpoint.newest(tmp_path / "saved", "b"), folders[kind], "somebody/model")
     export.write(source, tmp_path / "exported")
     if method == "lora" and kind != "deepseek-v3":  # peft 0.21 takes its shared experts for others and renames them
-        from peft import PeftModel
+        with four_bits.quiet_import():
+            from peft import PeftModel
 
         base = AutoModelForCausalLM.from_pretrained(folders[kind], dtype=torch.float32)
         adapted = PeftModel.from_pretrained(base, tmp_path / "exported/adapter").eval()
