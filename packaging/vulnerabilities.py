@@ -11,7 +11,7 @@ libraries inside wheels, such as OpenSSL in cryptography, are covered only where
 
 import argparse
 import datetime
-import importlib.util
+import importlib.machinery
 import json
 import re
 import sys
@@ -159,7 +159,7 @@ def cuda_parts(listing: Path) -> list[Part]:
 
 def p2pd() -> Path:
     """The daemon in hivemind's wheel. Raises UnreadableBuildInfo where it is not installed, as on Windows."""
-    place = importlib.util.find_spec("hivemind")
+    place = importlib.machinery.PathFinder.find_spec("hivemind")  # not what a running program put in its place
     if place is None or not place.submodule_search_locations:
         raise go_build_info.UnreadableBuildInfo("hivemind is not installed here")
     return Path(place.submodule_search_locations[0], "hivemind_cli/p2pd")

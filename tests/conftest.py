@@ -22,6 +22,9 @@ for name in tuple(os.environ):
         del os.environ[name]
 os.environ["LC_ALL"] = "C.UTF-8"
 
+# Some tests import peft as a user of an export does. It imports bitsandbytes, which warns then; the app imports both quietly.
+logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+
 # The same examples in every run, on a computer of any speed: the fuzzer looks for new ones (`waggle-lab fuzz`).
 settings.register_profile("waggle", derandomize=True, deadline=None)
 settings.load_profile("waggle")

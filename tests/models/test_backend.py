@@ -142,7 +142,7 @@ def test_settings_of_a_stranger_choose_no_code(smollm3, tmp_path):
     [
         ({"model_type": "no such model"}, "does not know models of type no such model"),
         ({"model_type": "t5"}, "does not know models of type t5"),
-        ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, "does not train quantised models"),
+        ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, "quantised with GPTQ. Opening it needs gptqmodel"),
         ({"num_attention_heads": "many"}, "cannot be read"),
         ({"hidden_size": 10**9}, "cannot be read"),
         ({"num_hidden_layers": 3, "layer_types": None, "no_rope_layers": None}, "is not there"),

@@ -121,7 +121,7 @@ def test_what_a_card_took_for_a_round_is_foretold_within_a_factor_of_two(half_a_
 def test_a_card_that_writes_answers_in_parts_writes_every_token_once_for_each_of_them(half_a_billion):
     card, work = DeviceCapacity(149 * GB, NEW | {"bfloat16": 1e20}, "torch", "cuda"), replace(WORK, groups=0)
     whole, parts, most = (
-        memory_fit._seconds(half_a_billion, card, work, TrainingMode("lora", "bfloat16", True, parts=parts))
+        memory_fit.round_seconds(half_a_billion, card, work, TrainingMode("lora", "bfloat16", True, parts=parts))
         for parts in (1, 4, 16)
     )
     assert (parts / whole, most / whole) == (pytest.approx(4.0), pytest.approx(8.0)), "there are no more parts than questions"

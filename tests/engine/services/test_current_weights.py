@@ -1,5 +1,6 @@
 """Test that the weights of now are handed out by the policy thread, and that a snapshot of them computes what the policy does."""
 
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import pytest
 from models.tiny_kinds import make_kind
 from waggle.core import paths
 from waggle.core.errors import EngineError, Stopped
+from waggle.core.process_memory import resident_bytes
 from waggle.core.settings import ComputerSettings
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.services import current_weights
@@ -167,7 +169,9 @@ def test_weights_of_a_round_that_is_not_stored_are_not_handed_out(trainer_of):
 
 def test_chat_is_refused_in_numbers_if_it_does_not_fit_beside_what_the_round_will_still_take(trainer_of, home, monkeypatch):
     trainer = trainer_of(paths.starter())
-    snapshots = Snapshots(home, paths.starter(), "cpu", current=replace(trainer.current, peak=10 * GB))
+    snapshots = Snapshots(
+        home, paths.starter(), "cpu", current=replace(trainer.current, peak=resident_bytes(os.getpid()) + 10 * GB)
+    )
     monkeypatch.setattr("waggle.engine.services.snapshots.available_memory", lambda: 20 * GB)
     assert snapshots.require_room(2, WORK) == TrainingMode()
     monkeypatch.setattr("waggle.engine.services.snapshots.available_memory", lambda: 9 * GB)

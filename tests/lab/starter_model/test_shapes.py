@@ -10,7 +10,7 @@ from waggle.models.shared import model_config
 from waggle_lab import __main__ as laboratory
 from waggle_lab.starter_model import shapes
 
-PUBLISHED = {"Qwen2.5-0.5B": 494_032_768, "Qwen3-0.6B": 596_049_920, "Llama-3.2-1B": 1_235_814_400}
+PUBLISHED = {"SmolLM2-135M": 134_515_008, "Qwen2.5-0.5B": 494_032_768, "Qwen3-0.6B": 596_049_920, "Llama-3.2-1B": 1_235_814_400}
 
 
 @pytest.mark.parametrize("name", shapes.SHAPES)

@@ -80,11 +80,13 @@ def test_a_context_ends_with_a_window_that_nobody_computes(mistral, tmp_path):
     assert mlx_lm_config.read(folder).max_position_embeddings == WINDOW
 
 
-def test_mlx_lm_is_asked_on_apple_silicon_only(mistral, monkeypatch):
-    assert isinstance(generic_config.read_any(mistral), ModelConfig)
-    assert isinstance(generic_config.read_any(mistral, mlx=True), MlxLmConfig)
+def test_mlx_lm_is_asked_on_apple_silicon_only_and_for_what_the_fast_path_does_not_compute(mistral, tmp_path, monkeypatch):
+    other = make_kind("smollm3", tmp_path)
+    assert isinstance(generic_config.read_any(other), GenericConfig)
+    assert isinstance(generic_config.read_any(other, mlx=True), MlxLmConfig)
     monkeypatch.setattr(generic_config, "is_apple_silicon", lambda: True)
-    assert isinstance(generic_config.read_any(mistral), MlxLmConfig)
+    assert isinstance(generic_config.read_any(other), MlxLmConfig)
+    assert isinstance(generic_config.read_any(mistral), ModelConfig)
 
 
 def test_what_mlx_lm_does_not_know_goes_to_torch_where_there_is_one(tmp_path, monkeypatch):

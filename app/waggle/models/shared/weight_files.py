@@ -189,6 +189,7 @@ def write_pieces(
         for name in names:
             for piece in pieces(name):
                 file.write(piece)
+                del piece  # or it would be in memory beside the next array
 
 
 def is_bits(array: NDArray[Any]) -> bool:
