@@ -4,7 +4,8 @@ from typing import Annotated
 
 import msgspec
 
-from waggle.core.errors import LONGEST, UNREADABLE
+from waggle.core.errors import LONGEST
+from waggle.tasks.sandbox import messages
 
 Sentence = Annotated[str, msgspec.Meta(max_length=LONGEST)]
 Name = Annotated[str, msgspec.Meta(max_length=200)]
@@ -59,7 +60,4 @@ _replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 
 def reply_of(frame: bytes) -> Reply:
     """Decode a reply of the child. Raises EOFError if it is malformed."""
-    try:
-        return _replies.decode(frame)
-    except UNREADABLE as error:
-        raise EOFError(f"it talks nonsense: {error}") from error
+    return messages.decode(frame, _replies)

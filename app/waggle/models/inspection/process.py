@@ -62,8 +62,7 @@ def _import_libraries(folder: Path) -> None:
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches every process of a terminal: the engine ends this one
     os.environ.update(QUIET)
-    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libraries print
+    replies = messages.open_replies()
     sys.dont_write_bytecode = True
     hardening.be_killed_first()
     hardening.set_deadline(SECONDS)

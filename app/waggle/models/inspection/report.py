@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from waggle.core.errors import LONGEST, UNREADABLE
+from waggle.core.errors import LONGEST
+from waggle.tasks.sandbox import messages
 
 Part = Literal["template", "configuration", "weights", "tokenizer"]
 Sentence = Annotated[str, msgspec.Meta(max_length=LONGEST + 3)]
@@ -65,10 +66,7 @@ _replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 
 def reply_of(frame: bytes) -> Reply:
     """Decode a reply of the child. Raises EOFError if it is malformed."""
-    try:
-        return _replies.decode(frame)
-    except UNREADABLE as error:
-        raise EOFError(f"it talks nonsense: {error}") from error
+    return messages.decode(frame, _replies)
 
 
 class ModelReport(msgspec.Struct, frozen=True, kw_only=True):

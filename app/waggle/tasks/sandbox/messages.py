@@ -1,5 +1,7 @@
 """Messages between the verifier, the audit or a chat template and its child: length-prefixed msgpack over stdin and stdout."""
 
+import os
+import sys
 from typing import IO, Annotated, TypeVar
 
 import msgspec
@@ -178,6 +180,13 @@ _tokenizer_replies: msgspec.msgpack.Decoder[TokenizerReply] = msgspec.msgpack.De
 Decoded = TypeVar("Decoded")
 
 
+def open_replies() -> IO[bytes]:
+    """In a child: the stream for replies. What libraries print goes to stderr from now on."""
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return replies
+
+
 def send(pipe: IO[bytes], message: msgspec.Struct) -> None:
     """Write one frame. Raises OSError if the other side is gone."""
     pipe.write(frame_of(message))
@@ -201,7 +210,7 @@ def receive(pipe: IO[bytes]) -> bytes | None:
 
 def reply(frame: bytes) -> Reply:
     """Decode a reply of the verifier's child. Raises EOFError if it is malformed: such a child is as good as dead."""
-    return _decode(frame, _replies)
+    return decode(frame, _replies)
 
 
 def require_all(request: Prepare | Request, answer: Texts | Verdicts) -> None:
@@ -215,20 +224,21 @@ def require_all(request: Prepare | Request, answer: Texts | Verdicts) -> None:
 
 def audit_reply(frame: bytes) -> AuditReply:
     """Decode a reply of the audit's child. Raises EOFError."""
-    return _decode(frame, _audit_replies)
+    return decode(frame, _audit_replies)
 
 
 def template_reply(frame: bytes) -> TemplateReply:
     """Decode a reply of a template's child. Raises EOFError."""
-    return _decode(frame, _template_replies)
+    return decode(frame, _template_replies)
 
 
 def tokenizer_reply(frame: bytes) -> TokenizerReply:
     """Decode a reply of a tokenizer's child. Raises EOFError."""
-    return _decode(frame, _tokenizer_replies)
+    return decode(frame, _tokenizer_replies)
 
 
-def _decode(frame: bytes, decoder: msgspec.msgpack.Decoder[Decoded]) -> Decoded:
+def decode(frame: bytes, decoder: msgspec.msgpack.Decoder[Decoded]) -> Decoded:
+    """Decode a reply of any child. Raises EOFError if it is malformed."""
     try:
         return decoder.decode(frame)
     except UNREADABLE as error:

@@ -29,8 +29,7 @@ def main() -> None:
     frame = messages.receive(sys.stdin.buffer)
     if frame is None:
         return
-    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libraries print
+    replies = messages.open_replies()
     os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
     sys.modules["torch"] = None  # type: ignore[assignment]  # not needed, slow, and with CUDA beyond the memory limit
     sys.dont_write_bytecode = True
