@@ -11,6 +11,7 @@ import torch
 
 from waggle.core import paths
 from waggle.core.errors import LabError
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.models.torch.policy import TorchPolicy
 from waggle.network.solo_node import SoloNode
@@ -22,7 +23,7 @@ from waggle.rl.update_rules import grpo, ppo
 from waggle.sapo import round as sapo
 from waggle.sapo import stages
 from waggle.sapo.interfaces import Policy, Tokenizer
-from waggle.sapo.prompt_form import PLAIN
+from waggle.sapo.prompt_form import FORMS, PLAIN
 from waggle.sapo.sharing import strategy
 from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Candidates, PeerGroup, TrainingSet
@@ -300,6 +301,20 @@ def test_each_node_learns_by_its_own_rule_and_from_nodes_of_another(setup, verif
     assert by_ppo in taught_by[1] | taught_by[2]
     assert taught_by[0] & set(others), "and the other way round"
     assert [player.node.policy._critic is not None for player in trial._players] == [True, False, False]
+
+
+def test_each_node_trains_by_its_own_method_at_its_own_rate_and_is_asked_in_its_own_form(setup, verifier):
+    forms = iter((PLAIN, FORMS["example"], PLAIN))
+    modes, scales = (TrainingMode("lora"), TrainingMode(), TrainingMode()), (1.0, 0.5, 0.25)
+    own = replace(setup, training=modes, rate_scales=scales, form=lambda folder, node, rules: next(forms))
+    trial = teaching(own, verifier, rounds=3)
+    rounds = watch(trial)
+    list(trial.run())
+    assert [player.node.policy.training.method for player in trial._players] == ["lora", "full", "full"]
+    assert [player.node.form.name for player in trial._players] == ["plain", "example", "plain"]
+    rates = {n: learned.learning_rate for tick, n, _, learned in rounds if learned.metrics is not None and tick == 2}
+    assert len(rates) == 3, "all nodes learned in the last round"
+    assert [rates[n] / rates[0] for n in range(3)] == pytest.approx(scales)
 
 
 class Counting(Plain):

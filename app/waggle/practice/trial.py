@@ -36,7 +36,7 @@ TICK_SECONDS = 6.0  # of simulated time, so that groups age in the pool as in a 
 SHARE_MEMORY = 0.9  # of the moving mean of how many own groups teach
 
 
-def plain_form(node: stages.Node, rules: stages.RoundSettings) -> PromptForm:
+def plain_form(folder: Path, node: stages.Node, rules: stages.RoundSettings) -> PromptForm:
     """How the starter is asked."""
     return PLAIN
 
@@ -60,7 +60,7 @@ class Setup:
     device: str = "cpu"
     training: tuple[TrainingMode, ...] = (TrainingMode(),)  # node i trains by training[i % len]
     rate_scales: tuple[float, ...] = (1.0,)  # node i learns at the rate of `rules` times rate_scales[i % len]
-    form: Callable[[stages.Node, stages.RoundSettings], PromptForm] = plain_form  # in which a node's model is asked
+    form: Callable[[Path, stages.Node, stages.RoundSettings], PromptForm] = plain_form  # in which the model of a folder is asked
 
 
 @dataclass
@@ -122,7 +122,7 @@ class Trial:
             sharing=setup.sharing(),
             specialties=setup.specialties[i % len(setup.specialties)],
         )
-        return _Player(replace(node, form=setup.form(node, setup.rules)), first_success.FirstSuccessTracker())
+        return _Player(replace(node, form=setup.form(setup.folders[i], node, setup.rules)), first_success.FirstSuccessTracker())
 
     def run(self) -> Iterator[int]:
         """Play all rounds; yields the number of finished ticks after each tick."""

@@ -38,10 +38,11 @@ from waggle_lab.study.plan import Part, Study
 
 PROGRESS_EVERY = 5  # rounds
 STARTER = "starter"
+FORM_SEED = 0  # of the answers by which a form is chosen
 PRECISIONS: dict[str, Precision] = {"cuda": "bfloat16"}  # as the app chooses there; elsewhere runs repeat to the bit in float32
 
 _ticks: Any = None
-_tried_forms: dict[str, PromptForm] = {}  # by model
+_tried_forms: dict[Path, PromptForm] = {}  # by model folder
 
 
 class PreparedStudy(msgspec.Struct, frozen=True):
@@ -131,19 +132,23 @@ def _setup(study: Study, part: Part, key: Key, folders: tuple[str, ...], charter
     )
 
 
-def _form(study: Study, part: Part, name: str, node: Node, rules: RoundSettings) -> PromptForm:
+def _form(study: Study, part: Part, name: str, folder: Path, node: Node, rules: RoundSettings) -> PromptForm:
     """How a node's model is asked: a starter or a model of a setting plainly, others as `name` says or the app would choose."""
-    if node.model == STARTER or not part.folders:
+    if not part.folders or folder == paths.starter():
         return PLAIN
-    possible = {form.name: form for form in FORMS.values() if not form.chat or node.tokenizer.has_chat_template}
-    if name in possible:
-        return possible[name]
-    if name:
+    if not name:
+        return _tried_form(study, folder, node, rules)
+    if FORMS[name].chat and not node.tokenizer.has_chat_template:
         raise LabError(f"{node.model} has no chat template, so it cannot be asked by {name}.", "Choose another prompt=.")
-    if node.model not in _tried_forms:
+    return FORMS[name]
+
+
+def _tried_form(study: Study, folder: Path, node: Node, rules: RoundSettings) -> PromptForm:
+    """The form that the app would choose: the same in every run, whichever a worker plays first."""
+    if folder not in _tried_forms:
         questions = _reserved(study.charter, "dev", max(1, FORM_QUESTIONS // len(node.charter.specialties)))
-        _tried_forms[node.model] = best_form(try_forms(node, rules, questions))
-    return _tried_forms[node.model]
+        _tried_forms[folder] = best_form(try_forms(replace(node, seed=FORM_SEED), rules, questions))
+    return _tried_forms[folder]
 
 
 @cache

@@ -1,6 +1,5 @@
 """Test `waggle-lab swarm` as a person runs it: a small study, really interrupted, continued, reported."""
 
-import dataclasses
 import json
 import os
 import shutil
@@ -8,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,9 @@ import pytest
 from practice.test_results import run
 from waggle.core import paths
 from waggle.core.errors import LabError, SettingsError
+from waggle.models.backend import open_policy
 from waggle.practice.results import Book, Key, Run
+from waggle.sapo.prompt_form import FORMS
 from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks import charter as charters
 from waggle.tasks.sandbox.verifier import Verifier
@@ -280,40 +283,70 @@ def test_the_papers_table_is_played_with_models_of_ones_own():
 
 
 def test_each_model_learns_by_its_own_method_and_at_a_rate_in_proportion(tmp_path):
-    study = parsed("--starters", f"{paths.starter()}=lora,{paths.starter()}", "--nodes", "2", "--rates", "1e-4")
+    large = tmp_path / "large"
+    large.mkdir()
+    large.joinpath("config.json").write_text((cells.folder_of(cells.HALF) / "config.json").read_text())
+    study = parsed("--starters", f"{large}=lora,{paths.starter()},{large}", "--nodes", "3", "--rates", "7e-5")
     (part,) = study.parts
-    key = Key(setting="own", configuration="8/0", seed=1, learning_rate=1e-4, rounds=1, split="dev")
+    key = Key(setting="own", configuration="8/0", seed=1, learning_rate=7e-5, rounds=1, split="dev")
     setup = worker._setup(study, part, key, part.folders, worker.charter_of(""))
-    assert [training.method for training in setup.training] == ["lora", "full"]
-    assert setup.rate_scales == (1.0, 1.0), "the starter learns at the same rate with adapters"
+    assert [training.method for training in setup.training] == ["lora", "full", "full"]
+    rates = [setup.rules.learning_rate * scale for scale in setup.rate_scales]
+    assert rates == pytest.approx([7e-5, 5e-4, 3.5e-6], rel=0.05), "those of the app"
 
 
-def test_a_chat_model_is_asked_as_the_configuration_says_and_the_starter_plainly(verifier):
-    study = parsed("--starters", str(paths.starter()))
-    (part,) = study.parts
+@pytest.fixture
+def chat_model(tmp_path) -> Path:
+    """The starter's weights with a chat template."""
+    shutil.copytree(paths.starter(), folder := tmp_path / "chat")
+    template = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
+    (folder / "chat_template.jinja").write_text(template)
+    return folder
 
-    class Chats:
-        has_chat_template = True
 
-    class Plain:
-        has_chat_template = False
+def node_of(folder: Path, verifier, seed: int) -> Node:
+    opened = open_policy(folder, device="cpu", threads=1)
+    return Node(
+        policy=opened.policy, tokenizer=opened.tokenizer, swarm=None, verifier=verifier, charter=charters.first_swarm(),
+        origin=b"", seed=seed, model=folder.name,
+    )  # fmt: skip
 
-    chats = Node(
-        policy=None,
-        tokenizer=Chats(),
-        swarm=None,
-        verifier=verifier,
-        charter=charters.first_swarm(),
-        origin=b"",
-        seed=1,
-        model="m",
-    )
-    assert worker._form(study, part, "chat_example", chats, RoundSettings()).name == "chat_example"
-    plain = dataclasses.replace(chats, tokenizer=Plain())
-    assert worker._form(study, part, "example", plain, RoundSettings()).name == "example"
-    assert worker._form(study, part, "chat", dataclasses.replace(plain, model="starter"), RoundSettings()).name == "plain"
-    with pytest.raises(LabError, match="m has no chat template"):
-        worker._form(study, part, "chat", plain, RoundSettings())
+
+def test_models_are_asked_as_the_configuration_says_and_the_starter_plainly(chat_model, tmp_path, verifier):
+    shutil.copytree(paths.starter(), plain_model := tmp_path / "plain")
+    study = parsed("--starters", f"{chat_model},{plain_model}")
+    form = partial(worker._form, study, study.parts[0])
+    chats, plain = node_of(chat_model, verifier, 1), node_of(plain_model, verifier, 1)
+    assert form("chat_example", chat_model, chats, RoundSettings()).name == "chat_example"
+    assert form("example", plain_model, plain, RoundSettings()).name == "example"
+    assert form("chat", paths.starter(), plain, RoundSettings()).name == "plain"
+    with pytest.raises(LabError, match="plain has no chat template"):
+        form("chat", plain_model, plain, RoundSettings())
+
+
+class Listening:
+    """A policy that remembers the noise by which it sampled."""
+
+    def __init__(self, policy) -> None:
+        self._policy = policy
+        self.noise: list[float] = []
+
+    def sample(self, prompts, noise, params):
+        self.noise.append(float(noise.sum()))
+        return self._policy.sample(prompts, noise, params)
+
+
+def test_without_a_form_it_is_tried_in_the_same_way_in_every_run(chat_model, verifier):
+    study = parsed("--starters", str(chat_model))
+    trials = []
+    for seed in (1, 2):
+        worker._tried_forms.clear()
+        node = node_of(chat_model, verifier, seed)
+        policy = Listening(node.policy)
+        form = worker._form(study, study.parts[0], "", chat_model, replace(node, policy=policy), RoundSettings())
+        trials.append((form.name, policy.noise))
+    assert trials[0] == trials[1]
+    assert FORMS[trials[0][0]].chat
 
 
 def test_a_charter_or_a_model_that_was_changed_makes_another_study(tmp_path):
