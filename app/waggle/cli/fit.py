@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _folder_of(model: str | None) -> Iterator[Path]:
-    """The folder of a model on this computer. One of the hub or of a GGUF file is there for a moment, without its weights."""
+    """The folder of a model. For a model of the hub, or a GGUF file, it is a temporary one without weights."""
     named = model_of(model) if model else ModelSettings()
     if not named.name and (file := model_source.unconverted(named)) is not None:
         with tempfile.TemporaryDirectory(prefix="waggle-fit-") as scratch:

@@ -1,8 +1,8 @@
 """What a name that a stranger chose may consist of, by Unicode category. The stranger's message is read without the rest.
 
-Allowed are letters of every script, from the right to the left too, numbers, punctuation, symbols, and single spaces. What is
-refused has no picture of its own, or changes that of others, so that two names could look the same: controls and formats (C),
-among them those that change the direction; separators (Z) but the space; letters and signs without a picture (BLANK).
+Allowed are letters of every script, those written from right to left too, numbers, punctuation, symbols, and single spaces.
+Left out is what cannot be seen, or changes how others look, because two names could look the same by it: control and format
+characters (C), among them those that change the direction; separators (Z) except the space; letters and signs that are blank.
 
 Marks (M) are allowed where a script needs them: at most two behind a letter of the same script, as in Hindi, Thai, Hebrew or
 Arabic. The general stock of combining marks is refused, after everything was composed that has a letter of its own: an accent

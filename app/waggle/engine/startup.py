@@ -177,15 +177,14 @@ async def prepare_node(
             ),
         )  # fmt: skip
     node = replace(node, form=form_choice.form_of(form))
+    longest = rules.max_new  # what memory was calculated for
     limit = AnswerLimit(
-        answer_length(chosen.learning.max_new_tokens, rules.max_new, form, home.model.prompt_form),
-        rules.max_new,
-        home.model.prompt_form,
+        answer_length(chosen.learning.max_new_tokens, longest, form, home.model.prompt_form), longest, home.model.prompt_form
     )
     questions = model_fit.questions_a_round(chosen, model, machine, fit.training, limit.length.tokens)
     share = questions / rules.questions
     rules = replace(
-        rules, max_new=limit.length.tokens, external_max=rules.max_new, questions=questions,
+        rules, max_new=limit.length.tokens, external_max=longest, questions=questions,
         local=round(share * rules.local), external=round(share * rules.external),
     )  # fmt: skip
     peak = fit.needs if opened.device == "cpu" or opened.backend != "torch" else 0
@@ -202,7 +201,7 @@ async def prepare_node(
             choose_peer=partial(swarm_connection.choose_peer, swarm),
             sent=partial(swarm_connection.sent_messages, swarm),
             playground=PlaygroundService(snapshots, node, rules, live.may_share, lambda: publisher.state.round),
-            chat=ChatService(snapshots, node.form.text, rules.external_max, publisher.broadcast),
+            chat=ChatService(snapshots, node.form.text, longest, publisher.broadcast),
         ),
         plan=TrainingPlan(
             rules=rules,

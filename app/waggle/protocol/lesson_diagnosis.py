@@ -119,7 +119,7 @@ def _reason(rounds: Sequence[RoundSummary]) -> Reason:
     cut = sum(summary.cut for summary in rounds) / answers
     if sum(summary.left_out for summary in rounds) >= HALF * len(rounds):
         return "not_finite"
-    if cut >= HALF and readable < HALF and right < FEW:  # what goes on after its answer can be read all the same
+    if cut >= HALF and readable < HALF and right < FEW:  # an answer that talks on after its tags can be read
         return "too_long"
     if readable < FEW and right < FEW:
         return "no_tag"

@@ -20,7 +20,7 @@ ROUNDS = 10  # in a row that have to say that a limit is too low
 def answer_length(setting: int, usual: int, form: PromptFormChoice, file: Path) -> AnswerLength:
     """The limit of a model that is asked in a form. `usual` is the most that memory was calculated for.
 
-    `setting` is the person's own, 0 without one, and `file` that of the trial.
+    `setting` is what a person set, 0 if nothing; `file` is where the trial stored its choice.
     """
     stored = form_choice.read(file)
     if setting:

@@ -18,7 +18,7 @@ FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "
 TEXT, LIST = 8, 9
 MOST_FIELDS, MOST_TENSORS, MOST_DIMENSIONS = 4096, 1 << 16, 4
 LONGEST_TEXT, LONGEST_LIST = 1 << 20, 1 << 21  # bytes of a chat template; words of a vocabulary
-LARGEST_HEADER = 1 << 27  # bytes; that of 262,000 words with merges has 15 MB
+LARGEST_HEADER = 1 << 27  # bytes; with a vocabulary of 262,000 words and its merges it takes 15 MB
 LARGEST_FILE, LARGEST_TENSOR = 1 << 40, 1 << 31  # bytes; numbers
 DAMAGED = "it is damaged, or no GGUF file"
 
