@@ -62,6 +62,8 @@ def score_headline(state: State) -> str:
 def _score_text(exams: list[list[HeldOutScore]]) -> str:
     """The latest score and the first one on the same questions; `exams` has the scores of each set of questions, in order."""
     first, last = exams[-1][0], exams[-1][-1]
+    if last.early:
+        return _early_text(last)
     words = tr("After %1 your model gets %2 of 100 new questions right")
     if not last.round:
         words = tr("Before its first round your model gets %2 of 100 new questions right")
@@ -70,11 +72,24 @@ def _score_text(exams: list[list[HeldOutScore]]) -> str:
     elif first is not last:
         words = tr("After %1 your model gets %2 of 100 new questions right; it began at %3")
     now, began = (decimal(100 * score.right / score.total, 0) for score in (last, first))
-    if last.early:
-        low, high = (decimal(100 * share, 0) for share in interval_of(last.right, last.total))
-        about = tr("on only %4 questions so far, the %2 may be %5 to %6").replace("%4", figure(last.total))
-        words = f"{words}; {about.replace('%5', low).replace('%6', high)}"
     return words.replace("%1", plural(last.round, "%n round", "%n rounds")).replace("%2", now).replace("%3", began)
+
+
+def _early_text(score: HeldOutScore) -> str:
+    """A score on few questions, and what it can mean."""
+    words = tr("After %1 your model gets %2 of %3 new questions right, so %4 to %5 of 100")
+    if not score.round:
+        words = tr("Before its first round your model gets %2 of %3 new questions right, so %4 to %5 of 100")
+    low, high = (decimal(100 * share, 0) for share in interval_of(score.right, score.total))
+    words = words.replace("%1", plural(score.round, "%n round", "%n rounds")).replace("%2", figure(score.right))
+    return words.replace("%3", figure(score.total)).replace("%4", low).replace("%5", high)
+
+
+def _figure_text(score: HeldOutScore) -> str:
+    """The large figure: a share of few questions would look more exact than it is."""
+    if score.early:
+        return tr("%1 of %2").replace("%1", figure(score.right)).replace("%2", figure(score.total))
+    return percent(score.right / score.total, 1)
 
 
 def _has_rounds_coming(state: State) -> bool:
@@ -224,7 +239,7 @@ class ProgressPage(Page):
             QTimer.singleShot(turn * FRAME_MS, chart, partial(chart.show_state, state, axis, ends, bands))
         scores = chart_series.scores(state)
         self._waiting.setVisible(not scores)
-        self._figure.setText(percent(scores[-1].right / scores[-1].total, 1) if scores and scores[-1].total else "")
+        self._figure.setText(_figure_text(scores[-1]) if scores and scores[-1].total else "")
         about = tr("Right answers on %1 questions your model has never trained on; the band is the 95% interval")
         if scores and scores[-1].early:
             about = tr("Right answers on a first %1 questions your model has never trained on; the band is the 95% interval")
