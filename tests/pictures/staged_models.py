@@ -108,6 +108,19 @@ STATES: Mapping[str, tuple[Sequence[AnyEvent], Callable[[ModelsPage], None], Seq
         _nothing,
         (),
     ),
+    "converting": (
+        (
+            USED,
+            ModelChoice(
+                folder="/home/ada/Downloads/SmolLM2-135M-Instruct.Q4_1.gguf",
+                stage="converting",
+                done=83_000_000,
+                total=269_000_000,
+            ),
+        ),
+        _nothing,
+        (),
+    ),
     "checking": ((FRESH, ModelChoice(name=SMOLLM, stage="checking")), _nothing, ()),
     "away": ((FRESH, AWAY), _nothing, ()),
     "gated": ((FRESH, GATED), _nothing, ()),
