@@ -26,7 +26,7 @@ from waggle.engine.startup import FORM_PAY, LiveChoices, ModelOpening, NodeHost,
 from waggle.engine.storage import round_saver
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.models import memory_fit
-from waggle.models.shared import model_config
+from waggle.models.shared.configuration import model_config
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint
 from waggle.models.storage.checkpoint import CheckpointState

@@ -22,7 +22,7 @@ TRL_CELL, TRL_REPEATS = "smollm2", 3
 def measure_decoding(model: Path, threads: int) -> dict[str, object]:
     """Tokens a second of decoding on both sides, in the precision of the files, in turns."""
     from waggle.core import paths
-    from waggle.models.shared import model_config
+    from waggle.models.shared.configuration import model_config
     from waggle.models.storage import gguf_export
 
     configuration = model_config.read(model)

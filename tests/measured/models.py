@@ -129,7 +129,8 @@ def measure_peak(path: str, shape: str, method: str, precision: str, recompute: 
     from waggle.engine.runtime.pause_gate import PauseGate
     from waggle.models import backend, memory_fit
     from waggle.models.memory_fit import DeviceCapacity, Workload
-    from waggle.models.shared import generic_config, model_config
+    from waggle.models.shared import generic_config
+    from waggle.models.shared.configuration import model_config
     from waggle.models.shared.training_mode import TrainingMode
     from waggle.network.transport.hivemind.patches import load_hivemind
     from waggle.rl.batch import SamplingParams, StepParams, TrainingGroup, nothing

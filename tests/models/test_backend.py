@@ -15,7 +15,8 @@ from waggle.core import paths
 from waggle.core.errors import ModelError
 from waggle.models import memory_fit
 from waggle.models.backend import choose_device, choose_torch_device, open_policy, release_memory
-from waggle.models.shared import generic_config, model_config
+from waggle.models.shared import generic_config
+from waggle.models.shared.configuration import model_config
 
 STARTER_TOKENS = model_config.read(paths.starter()).vocab_size
 

@@ -11,7 +11,7 @@ import torch
 from waggle.core.errors import MemoryShort, ModelError
 from waggle.models import memory_fit
 from waggle.models.memory_fit import DeviceCapacity, Workload
-from waggle.models.shared import model_config
+from waggle.models.shared.configuration import model_config
 from waggle.models.shared.training_mode import TrainingMode
 from waggle_lab.starter_model.shapes import SHAPES
 

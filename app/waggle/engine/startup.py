@@ -40,7 +40,7 @@ from waggle.models.backend import OpenedPolicy, open_policy, threads_for
 from waggle.models.inspection import inspector
 from waggle.models.memory_fit import DeviceCapacity, MemoryFit
 from waggle.models.shared import generic_config
-from waggle.models.shared.model_config import ModelConfig
+from waggle.models.shared.configuration.model_config import ModelConfig
 from waggle.models.shared.pulse import has_pulse
 from waggle.models.shared.training_mode import Method, TrainingMode
 from waggle.models.storage import checkpoint, hub_cache, hub_download, ownership, starters

@@ -11,14 +11,14 @@ from typing import Any
 
 from waggle.core.errors import ModelError
 from waggle.core.machine import available_memory
-from waggle.models.shared import quantised
 from waggle.models.shared.adaptive_batch import PASS_BYTES
-from waggle.models.shared.counted_config import CountedConfig
+from waggle.models.shared.configuration import quantised
+from waggle.models.shared.configuration.counted_config import CountedConfig
+from waggle.models.shared.configuration.model_config import ModelConfig
 from waggle.models.shared.decoding import PREFILL_BYTES
 from waggle.models.shared.generic_config import GenericConfig
 from waggle.models.shared.lora import RANK
 from waggle.models.shared.mlx_lm.config import MlxLmConfig
-from waggle.models.shared.model_config import ModelConfig
 from waggle.models.shared.training_mode import ADAPTED, Method, Precision, TrainingMode
 
 USABLE_SHARE = 0.85  # of the free memory; the rest is for other programs

@@ -9,7 +9,7 @@ import tokenizers
 
 from waggle.core.errors import ModelError
 from waggle.models.chat_template import ChatTemplate
-from waggle.models.shared.model_config import table_in
+from waggle.models.shared.configuration.model_config import table_in
 
 LARGEST_TOKEN = 1 << 31  # ids are int32
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from waggle.models.memory_fit import BYTES, weights_of
-from waggle.models.shared.model_config import ModelConfig
+from waggle.models.shared.configuration.model_config import ModelConfig
 from waggle.models.torch.linear import ready_weight
 from waggle_lab.benchmark import cells
 from waggle_lab.benchmark.cells import Cell

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from waggle.models.shared import model_config
+from waggle.models.shared.configuration import model_config
 from waggle.practice import json_lines_file
 from waggle_lab.benchmark import cells
 from waggle_lab.benchmark import limits as bench_limits

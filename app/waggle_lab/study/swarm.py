@@ -23,7 +23,7 @@ from tqdm import tqdm
 from waggle.core import paths
 from waggle.core.errors import LabError
 from waggle.models import memory_fit
-from waggle.models.shared import model_config
+from waggle.models.shared.configuration import model_config
 from waggle.models.shared.training_mode import OPTIMIZERS, Method
 from waggle.models.storage.checkpoint import base_of
 from waggle.network.exchange.pool import CAPACITY

@@ -18,7 +18,7 @@ from waggle.core import paths
 from waggle.core.errors import LabError
 from waggle.engine.runtime.form_choice import QUESTIONS as FORM_QUESTIONS
 from waggle.models import memory_fit
-from waggle.models.shared import model_config
+from waggle.models.shared.configuration import model_config
 from waggle.models.shared.training_mode import Precision, TrainingMode
 from waggle.practice.results import Key, Run
 from waggle.practice.trial import Setup, Trial

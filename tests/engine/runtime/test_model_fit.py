@@ -9,7 +9,7 @@ from waggle.core.settings import Settings
 from waggle.engine.runtime import model_fit
 from waggle.engine.runtime.model_fit import fit_model
 from waggle.models.memory_fit import DeviceCapacity
-from waggle.models.shared import model_config
+from waggle.models.shared.configuration import model_config
 from waggle.models.shared.suggested_models import SuggestedModel, suggested_models
 from waggle_lab.starter_model.shapes import SHAPES
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from waggle.core import paths
-from waggle.models.shared import model_config
+from waggle.models.shared.configuration import model_config
 from waggle_lab import __main__ as laboratory
 from waggle_lab.benchmark import cells, report, run, waggle
 from waggle_lab.benchmark import limits as bench_limits

@@ -6,7 +6,7 @@ import torch
 from waggle.core import paths
 from waggle.core.errors import LabError
 from waggle.models.backend import open_policy
-from waggle.models.shared import model_config
+from waggle.models.shared.configuration import model_config
 from waggle_lab import __main__ as laboratory
 from waggle_lab.starter_model import shapes
 

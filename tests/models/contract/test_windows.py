@@ -16,7 +16,8 @@ from models.contract.backends import BACKENDS, Backend
 from models.contract.groups import batches, error, gradient, prompts, reference, sample
 from models.tiny_models import WINDOW, WINDOWED, make_model
 from waggle.models import memory_fit
-from waggle.models.shared import lora, model_config
+from waggle.models.shared import lora
+from waggle.models.shared.configuration import model_config
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint, export, gguf_export
 from waggle.rl.batch import StepParams, TokenizedGroup

@@ -17,7 +17,8 @@ from waggle.core.errors import ModelError
 from waggle.models import tokenizer
 from waggle.models.inspection import checks, growth, inspector
 from waggle.models.inspection.report import ReadPart, reply_of
-from waggle.models.shared import model_config, weight_files
+from waggle.models.shared import weight_files
+from waggle.models.shared.configuration import model_config
 from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess
 
 STARTER_TOKENS = 608

@@ -11,12 +11,12 @@ from models.tiny_kinds import WINDOW, make_kind
 from waggle.core.errors import ModelError
 from waggle.models.mlx_generic.policy import MlxLmPolicy
 from waggle.models.shared import generic_config
+from waggle.models.shared.configuration.model_config import ModelConfig
 from waggle.models.shared.generic_config import GenericConfig
 from waggle.models.shared.mlx_lm import config as mlx_lm_config
 from waggle.models.shared.mlx_lm import modules as mlx_lm_modules
 from waggle.models.shared.mlx_lm.config import MlxLmConfig
 from waggle.models.shared.mlx_lm.settings import NotInMlxLmError
-from waggle.models.shared.model_config import ModelConfig
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from waggle.core.settings import Settings
 from waggle.engine.runtime import model_fit
 from waggle.models.memory_fit import DeviceCapacity
 from waggle.models.shared import generic_config
-from waggle.models.shared.counted_config import CountedConfig
-from waggle.models.shared.model_config import ModelConfig
+from waggle.models.shared.configuration.counted_config import CountedConfig
+from waggle.models.shared.configuration.model_config import ModelConfig
 from waggle.models.storage import hub_download
 
 

@@ -9,7 +9,7 @@ from waggle.core.settings import Settings
 from waggle.models import backend, memory_fit
 from waggle.models.memory_fit import DeviceCapacity, MemoryFit, Workload
 from waggle.models.shared import generic_config
-from waggle.models.shared.model_config import ModelConfig
+from waggle.models.shared.configuration.model_config import ModelConfig
 from waggle.models.shared.suggested_models import SuggestedModel, suggested_models
 from waggle.models.shared.training_mode import Method, TrainingMode
 

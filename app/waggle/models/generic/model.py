@@ -16,7 +16,7 @@ import torch
 from waggle.core.errors import ModelError
 from waggle.models.generic import adapters, four_bits
 from waggle.models.shared import generic_config, transformers_model
-from waggle.models.shared.model_config import ANOTHER
+from waggle.models.shared.configuration.model_config import ANOTHER
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.torch.memory import give_back, memory_errors
 

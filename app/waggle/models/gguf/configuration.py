@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from waggle.models.gguf.header import Header, UnreadableError
-from waggle.models.shared.model_config import RopeConfig, scale_llama3
+from waggle.models.shared.configuration.model_config import RopeConfig, scale_llama3
 
 # transformers' name of each architecture. Mixtures of experts are left out: their tensors are joined, which takes much memory.
 KINDS = {

@@ -21,7 +21,8 @@ from waggle.core import paths
 from waggle.core.errors import ModelError
 from waggle.models.gguf import header
 from waggle.models.gguf.messages import DescribeModel, ModelDescription, Piece, ReadPiece, Refused, Reply, StoredWeight, reply_of
-from waggle.models.shared import model_files, quantised, weight_files
+from waggle.models.shared import model_files, weight_files
+from waggle.models.shared.configuration import quantised
 from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildStarved
 
 ENDING, FOLDER, CONVERTING = ".gguf", ".gguf-", ".converting-"

@@ -13,9 +13,9 @@ from waggle.models.chat_template import ChatTemplateError
 from waggle.models.inspection import growth
 from waggle.models.inspection.report import ConfigurationReport, TemplateReport, TokenizerReport, WeightsReport
 from waggle.models.shared import generic_config, model_files, weight_files
-from waggle.models.shared.counted_config import CountedConfig
+from waggle.models.shared.configuration.counted_config import CountedConfig
+from waggle.models.shared.configuration.model_config import ANOTHER
 from waggle.models.shared.generic_config import GenericConfig
-from waggle.models.shared.model_config import ANOTHER
 from waggle.models.shared.weight_files import StoredArray
 
 LONGEST_TOKEN = 1 << 14  # characters; those of honest models stay below 200

@@ -25,7 +25,7 @@ from waggle.models.inspection.report import (
     WeightsReport,
     reply_of,
 )
-from waggle.models.shared.model_config import ANOTHER
+from waggle.models.shared.configuration.model_config import ANOTHER
 from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildStarved
 
 EVERYTHING: tuple[Part, ...] = ("template", "configuration", "weights", "tokenizer")

@@ -18,8 +18,8 @@ import msgspec
 from waggle.core.errors import ModelError
 from waggle.models.inspection import checks
 from waggle.models.inspection.report import Part, ReadPart, Refused, Reply
-from waggle.models.shared import model_config
-from waggle.models.shared.model_config import ANOTHER, NotOnFastPathError
+from waggle.models.shared.configuration import model_config
+from waggle.models.shared.configuration.model_config import ANOTHER, NotOnFastPathError
 from waggle.tasks.sandbox import hardening, messages
 
 SECONDS = 900.0  # wall-clock limit in case the parent is gone

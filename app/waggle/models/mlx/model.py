@@ -16,9 +16,10 @@ from mlx.nn.layers.activations import gelu_approx
 
 from waggle.models.mlx import fused_head
 from waggle.models.mlx.memory import memory_errors
-from waggle.models.shared import lora, model_config
+from waggle.models.shared import lora
+from waggle.models.shared.configuration import model_config
+from waggle.models.shared.configuration.model_config import EMBEDDING, HEAD, NORM, ModelConfig
 from waggle.models.shared.mlx_arrays import as_mlx
-from waggle.models.shared.model_config import EMBEDDING, HEAD, NORM, ModelConfig
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import read_model
 

@@ -7,7 +7,7 @@ import mlx.core as mx
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.models.shared.model_config import ModelConfig
+from waggle.models.shared.configuration.model_config import ModelConfig
 from waggle.models.shared.packing import BUCKETS, Row, lay_out
 from waggle.rl.batch import Floats
 

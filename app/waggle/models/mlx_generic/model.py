@@ -21,11 +21,11 @@ from waggle.models.mlx_generic import adapters, head
 from waggle.models.mlx_generic.caches import Caches
 from waggle.models.mlx_generic.layers import prepare_layers
 from waggle.models.shared import lora
+from waggle.models.shared.configuration.model_config import ANOTHER
 from waggle.models.shared.mlx_lm import config as mlx_lm_config
 from waggle.models.shared.mlx_lm import model as mlx_lm_model
 from waggle.models.shared.mlx_lm import settings as mlx_lm_settings
 from waggle.models.shared.mlx_lm.model import REFUSALS
-from waggle.models.shared.model_config import ANOTHER
 from waggle.models.shared.training_mode import TrainingMode
 
 WINDOWS = ("sliding_window", "window_size")  # attributes of modules and of their settings

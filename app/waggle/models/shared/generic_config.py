@@ -12,13 +12,14 @@ import msgspec
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import model_config, quantised, weight_files
+from waggle.models.shared import weight_files
 from waggle.models.shared.apple_silicon import is_apple_silicon
-from waggle.models.shared.counted_config import CountedConfig, Settings, estimated_weights, number
+from waggle.models.shared.configuration import model_config, quantised
+from waggle.models.shared.configuration.counted_config import CountedConfig, Settings, estimated_weights, number
+from waggle.models.shared.configuration.model_config import ModelConfig, NotOnFastPathError
 from waggle.models.shared.error_text import first_line
 from waggle.models.shared.mlx_lm import config as mlx_lm_config
 from waggle.models.shared.mlx_lm.settings import NotInMlxLmError
-from waggle.models.shared.model_config import ModelConfig, NotOnFastPathError
 
 # Settings of a stranger's config.json that choose code or outputs. The numbers of the model do not depend on them.
 IGNORED = frozenset(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import ModelError
-from waggle.models.shared.model_config import ANOTHER
+from waggle.models.shared.configuration.model_config import ANOTHER
 from waggle.rl.batch import Floats, Ids, TokenizedGroup
 
 EXACT = 1e-4  # in float32: the largest error of a log-prob

@@ -7,8 +7,8 @@ import msgspec
 
 from waggle.core import paths
 from waggle.core.model_reference import NAME
+from waggle.models.shared.configuration.model_config import ARCHITECTURES, Layers, ModelConfig, Positive
 from waggle.models.shared.generic_config import GenericConfig
-from waggle.models.shared.model_config import ARCHITECTURES, Layers, ModelConfig, Positive
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Words = Annotated[str, msgspec.Meta(min_length=1, max_length=80)]

@@ -13,9 +13,9 @@ from safetensors import SafetensorError
 
 from waggle.core.errors import MemoryShort, ModelError
 from waggle.models.shared import weight_files
+from waggle.models.shared.configuration.model_config import ANOTHER
 from waggle.models.shared.error_text import first_line
 from waggle.models.shared.generic_config import transformers_config
-from waggle.models.shared.model_config import ANOTHER
 from waggle.models.shared.weight_files import STORED, StoredArray, is_bits
 
 COPY_AGAIN = "Copy or download it again."

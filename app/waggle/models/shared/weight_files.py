@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from waggle.core.errors import ModelError
-from waggle.models.shared.model_config import ANOTHER, EMBEDDING, HEAD, table_in
+from waggle.models.shared.configuration.model_config import ANOTHER, EMBEDDING, HEAD, table_in
 
 Array = NDArray[np.float32]
 STORED: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}

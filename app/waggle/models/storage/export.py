@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from waggle.core.errors import ExportError
-from waggle.models.shared import generic_config, lora, model_config, weight_files
+from waggle.models.shared import generic_config, lora, weight_files
+from waggle.models.shared.configuration import model_config
 from waggle.models.shared.generic_config import GenericConfig
 from waggle.models.shared.mlx_lm.config import MlxLmConfig
 from waggle.models.shared.training_mode import ADAPTED

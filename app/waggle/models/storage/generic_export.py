@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from waggle.models.shared import lora, model_config, transformers_model, weight_files
+from waggle.models.shared import lora, transformers_model, weight_files
+from waggle.models.shared.configuration import model_config
 from waggle.models.storage import export_precision
 from waggle.models.storage.checkpoint import ADAPTERS
 

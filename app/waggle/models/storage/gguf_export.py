@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from waggle.core.errors import ExportError, ModelError
 from waggle.models import chat_template
 from waggle.models.chat_template import ChatTemplateError
-from waggle.models.shared import model_config, weight_files
-from waggle.models.shared.model_config import ModelConfig, NotOnFastPathError
+from waggle.models.shared import weight_files
+from waggle.models.shared.configuration import model_config
+from waggle.models.shared.configuration.model_config import ModelConfig, NotOnFastPathError
 from waggle.models.shared.weight_files import STORED, StoredArray, as_fp32
 from waggle.models.tokenizer import load as load_tokenizer
 

@@ -27,7 +27,7 @@ from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
 from waggle.core.model_reference import NAME
 from waggle.models import tokenizer_conversion
 from waggle.models.inspection import inspector
-from waggle.models.shared import quantised
+from waggle.models.shared.configuration import quantised
 from waggle.models.shared.weight_files import INDEX, LARGEST_HEADER, WEIGHTS
 from waggle.models.storage.hub_cache import UNFINISHED, lock_of
 

@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from waggle.core.errors import UNREADABLE, ModelError
 from waggle.models import chat_template, stop_tokens, tokenizer_conversion
 from waggle.models.shared import weight_files
-from waggle.models.shared.model_config import table_in
+from waggle.models.shared.configuration.model_config import table_in
 from waggle.models.shared.weight_files import StoredArray
 
 PIECES, PIECE = 8, 1 << 15  # bytes of a large array that are read

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import ExportError
 from waggle.models.shared import lora, weight_files
+from waggle.models.shared.configuration.model_config import HEAD
 from waggle.models.shared.mlx_lm import config as mlx_lm_config
 from waggle.models.shared.mlx_lm import model as mlx_lm_model
 from waggle.models.shared.mlx_lm.model import Arrays, Network
-from waggle.models.shared.model_config import HEAD
 from waggle.models.storage import export_precision
 from waggle.models.storage.checkpoint import ADAPTERS
 

@@ -17,8 +17,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from waggle.models.shared import lora, model_config
-from waggle.models.shared.model_config import EMBEDDING, HEAD, NORM, ModelConfig
+from waggle.models.shared import lora
+from waggle.models.shared.configuration import model_config
+from waggle.models.shared.configuration.model_config import EMBEDDING, HEAD, NORM, ModelConfig
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import read_model
 from waggle.models.torch import fused_head

@@ -13,7 +13,8 @@ from safetensors.numpy import save
 from tokenizers import Tokenizer, models
 
 from waggle.core.errors import CheckpointError, ModelError
-from waggle.models.shared import model_config, weight_files
+from waggle.models.shared import weight_files
+from waggle.models.shared.configuration import model_config
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint as checkpoints
 from waggle.models.storage import training_journal

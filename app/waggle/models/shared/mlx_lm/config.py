@@ -12,12 +12,13 @@ import msgspec
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import model_config, quantised, weight_files
-from waggle.models.shared.counted_config import CountedConfig, estimated_weights, number
+from waggle.models.shared import weight_files
+from waggle.models.shared.configuration import model_config, quantised
+from waggle.models.shared.configuration.counted_config import CountedConfig, estimated_weights, number
+from waggle.models.shared.configuration.model_config import ANOTHER
 from waggle.models.shared.mlx_lm import modules as mlx_lm_modules
 from waggle.models.shared.mlx_lm import settings as mlx_lm_settings
 from waggle.models.shared.mlx_lm.settings import NotInMlxLmError
-from waggle.models.shared.model_config import ANOTHER
 
 MOST_OF_A_KIND = 1 << 14  # layers, heads, experts, groups: settings that begin with "num_"
 LARGEST = 1 << 48  # of any number; some models name a context without end

@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
 from waggle.models.shared import weight_files
+from waggle.models.shared.configuration.model_config import ANOTHER, EMBEDDING, HEAD
 from waggle.models.shared.error_text import first_line
 from waggle.models.shared.mlx_arrays import as_mlx
 from waggle.models.shared.mlx_lm import config as mlx_lm_config
@@ -26,7 +27,6 @@ from waggle.models.shared.mlx_lm import modules as mlx_lm_modules
 from waggle.models.shared.mlx_lm import settings as mlx_lm_settings
 from waggle.models.shared.mlx_lm import weights as mlx_lm_weights
 from waggle.models.shared.mlx_lm.config import Quantization
-from waggle.models.shared.model_config import ANOTHER, EMBEDDING, HEAD
 from waggle.models.shared.weight_files import PACKED, STORED
 
 COPY_AGAIN = "Copy or download it again."

@@ -6,7 +6,7 @@ What a module would pass over although it changes the model's numbers is refused
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from waggle.models.shared.model_config import ANOTHER, NotOnFastPathError
+from waggle.models.shared.configuration.model_config import ANOTHER, NotOnFastPathError
 
 FULL, WINDOW = "full_attention", "sliding_attention"  # types of layers
 # Settings that a module must know unless they have this value.

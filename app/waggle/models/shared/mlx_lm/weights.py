@@ -5,7 +5,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from waggle.models.shared.model_config import EMBEDDING, HEAD
+from waggle.models.shared.configuration.model_config import EMBEDDING, HEAD
 
 Arrays = dict[str, mx.array]
 

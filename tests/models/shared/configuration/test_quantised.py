@@ -6,7 +6,7 @@ import pytest
 from gguf import GGUFWriter
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import quantised
+from waggle.models.shared.configuration import quantised
 
 QUANTISED = {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}}
 NAMED = "Choose Qwen/Qwen3-0.6B, which it was made from."

@@ -7,7 +7,7 @@ import pytest
 
 from waggle.core.errors import ModelError
 from waggle.models.shared import generic_config
-from waggle.models.shared.counted_config import number
+from waggle.models.shared.configuration.counted_config import number
 from waggle.models.shared.mlx_lm import config as mlx_lm_config
 
 MIXTRAL = {

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import ModelError
-from waggle.models.shared import model_files, quantised, sliding_windows
-from waggle.models.shared.model_kinds import FEED_FORWARD, KINDS, PLAIN, ModelKind
+from waggle.models.shared import model_files
+from waggle.models.shared.configuration import quantised, sliding_windows
+from waggle.models.shared.configuration.model_kinds import FEED_FORWARD, KINDS, PLAIN, ModelKind
 
 ARCHITECTURES = tuple(KINDS)
 ROPES = ("default", "linear", "llama3")

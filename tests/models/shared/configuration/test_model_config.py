@@ -11,7 +11,7 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from models.tiny_models import KINDS, make_model
 from waggle.core.errors import ModelError
-from waggle.models.shared import model_config
+from waggle.models.shared.configuration import model_config
 
 PLAIN = {
     "model_type": "llama", "vocab_size": 97, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,

@@ -8,7 +8,7 @@ layers, and Qwen from `max_window_layers` on.
 from collections.abc import Mapping
 from typing import Any
 
-from waggle.models.shared.model_kinds import ModelKind
+from waggle.models.shared.configuration.model_kinds import ModelKind
 
 FULL, SLIDING = "full_attention", "sliding_attention"  # types of layers
 

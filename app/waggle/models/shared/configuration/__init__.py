@@ -1,0 +1,1 @@
+"""What the config.json of a model says, and how the fast path reads it."""
