@@ -11,7 +11,7 @@ from typing import Any
 
 from waggle.core.errors import ModelError
 from waggle.core.machine import available_memory
-from waggle.models.shared.adaptive_batch import PASS_BYTES
+from waggle.models.shared.adaptive_batch import pass_bytes
 from waggle.models.shared.configuration import quantised
 from waggle.models.shared.configuration.counted_config import CountedConfig
 from waggle.models.shared.configuration.model_config import ModelConfig
@@ -216,7 +216,7 @@ def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: Tra
     copied = 0 if way.stored_precision == way.precision else size * _layers(model)  # weights in the precision of the products
     if way.recompute and machine.backend != "MLX":
         copied //= model.num_hidden_layers
-    completions, together = _pass(model, work, way)
+    completions, together = _pass(model, machine, work, way)
     scores = min(way.logits_at_once, model.vocab_size * together * completions * work.longest)  # of the tokens of one pass
     head = _logit_bytes(model, machine, way) * scores
     head += size * model.vocab_size * model.hidden_size if way.stored_precision != way.precision else 0
@@ -286,7 +286,7 @@ def _copies_for_decoding(model: ModelConfig, machine: DeviceCapacity, way: Train
 def _activations(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> int:
     """Bytes that a forward pass keeps for the backward pass."""
     size, read = BYTES[way.precision], work.prompt + work.longest
-    completions, together = _pass(model, work, way)
+    completions, together = _pass(model, machine, work, way)
     layers = 1 if way.recompute else model.num_hidden_layers
     of_token = model.bytes_per_token(size, recompute=way.recompute)
     if machine.backend == "torch":  # autograd keeps the input of the SiLU beside its output
@@ -305,12 +305,13 @@ def _keeps_scores(machine: DeviceCapacity, way: TrainingMode) -> bool:
     return not (machine.backend == "torch" and fused)
 
 
-def _pass(model: ModelConfig, work: Workload, way: TrainingMode) -> tuple[int, int]:
+def _pass(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> tuple[int, int]:
     """(completions of a piece, which is a whole group if there is room; pieces that run together).
 
     See models/shared/adaptive_batch.py.
     """
-    usual = PASS_BYTES // model.bytes_per_token(BYTES[way.precision], recompute=way.recompute)
+    most = pass_bytes(machine.free if machine.device == "cuda" else 0)
+    usual = most // model.bytes_per_token(BYTES[way.precision], recompute=way.recompute)
     room = max(usual, work.group_tokens) // way.parts
     completions = max(1, min(work.group_size, (room - work.prompt) // work.longest))
     return completions, max(1, min(work.groups, room // (work.prompt + completions * work.longest)))
@@ -324,7 +325,7 @@ def round_seconds(model: ModelConfig, machine: DeviceCapacity, work: Workload, w
     decoded = 2 * work.answers * work.longest * (layers + head)
     written = 2 * work.questions * work.prompt * layers
     passes = 4 if way.recompute else 3
-    completions, together = _pass(model, work, way)
+    completions, together = _pass(model, machine, work, way)
     prompts = -(-work.group_size // completions)  # one for each piece of a group
     tokens = prompts * work.prompt + work.group_size * work.longest
     learned = 2 * work.groups * (passes * tokens * layers + 3 * work.group_size * work.longest * head)

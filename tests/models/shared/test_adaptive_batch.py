@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from waggle.core.errors import MemoryShort
-from waggle.models.shared.adaptive_batch import PASS_BYTES, AdaptiveBatch
+from waggle.models.shared.adaptive_batch import CARD_PASS_BYTES, PASS_BYTES, AdaptiveBatch, pass_bytes
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.rl.batch import SampledCompletion, SamplingParams, TokenizedGroup
 
@@ -130,6 +130,13 @@ def test_where_memory_ran_short_before_less_is_learned_from_together(bytes_per_t
     ]
     assert rooms[0] == max(144, PASS_BYTES // bytes_per_token)
     assert rooms == [rooms[0] // parts for parts in (1, 2, 4, 16)]
+
+
+@pytest.mark.parametrize(("free_gib", "most"), [(0, PASS_BYTES), (2, PASS_BYTES), (12, 3 << 27), (80, CARD_PASS_BYTES)])
+def test_a_pass_is_larger_on_a_graphics_card_but_a_small_part_of_its_memory(free_gib, most):
+    assert pass_bytes(free_gib << 30) == most
+    batch_size = AdaptiveBatch(TrainingMode(), 1 << 20, free_on_card=free_gib << 30)
+    assert batch_size._run_halving(TEXTS, lambda room: room) == max(144, most >> 20)
 
 
 def test_one_prompt_whose_answers_do_not_fit_ends_the_round():

@@ -78,7 +78,8 @@ class BasePolicy(ABC):
             self._optimizer = optimizers.optimizer_for(self.training, self._parameters)
         self._critic: torch.nn.Linear | None = None  # created when a batch first has returns
         self._steps = 0
-        self._batch_size = AdaptiveBatch(self.training, model.bytes_per_token, short)
+        free_on_card = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0
+        self._batch_size = AdaptiveBatch(self.training, model.bytes_per_token, short, free_on_card=free_on_card)
 
     @property
     def steps(self) -> int:
