@@ -267,8 +267,8 @@ def test_models_of_ones_own_learn_as_fast_as_the_app_would_let_the_first(tmp_pat
     large = tmp_path / "large"
     large.mkdir()
     large.joinpath("config.json").write_text((cells.folder_of(cells.HALF) / "config.json").read_text())
-    assert parsed("--starters", f"{large},{paths.starter()}").rates == (pytest.approx(3.5e-6, rel=0.05),)
-    assert parsed("--starters", f"{large}=lora").rates == (pytest.approx(7e-5, rel=0.05),)
+    assert parsed("--starters", f"{large},{paths.starter()}").rates == (pytest.approx(8.3e-6, rel=0.05),)
+    assert parsed("--starters", f"{large}=lora").rates == (pytest.approx(1.25e-4, rel=0.05),)
     assert parsed("--starters", str(paths.starter()), "--rates", "3e-4").rates == (3e-4,)
     assert parsed().rates == (5e-4,)
 
@@ -286,13 +286,13 @@ def test_each_model_learns_by_its_own_method_and_at_a_rate_in_proportion(tmp_pat
     large = tmp_path / "large"
     large.mkdir()
     large.joinpath("config.json").write_text((cells.folder_of(cells.HALF) / "config.json").read_text())
-    study = parsed("--starters", f"{large}=lora,{paths.starter()},{large}", "--nodes", "3", "--rates", "7e-5")
+    study = parsed("--starters", f"{large}=lora,{paths.starter()},{large}", "--nodes", "3", "--rates", "1.25e-4")
     (part,) = study.parts
-    key = Key(setting="own", configuration="8/0", seed=1, learning_rate=7e-5, rounds=1, split="dev")
+    key = Key(setting="own", configuration="8/0", seed=1, learning_rate=1.25e-4, rounds=1, split="dev")
     setup = worker._setup(study, part, key, part.folders, worker.charter_of(""))
     assert [training.method for training in setup.training] == ["lora", "full", "full"]
     rates = [setup.rules.learning_rate * scale for scale in setup.rate_scales]
-    assert rates == pytest.approx([7e-5, 5e-4, 3.5e-6], rel=0.05), "those of the app"
+    assert rates == pytest.approx([1.25e-4, 5e-4, 8.3e-6], rel=0.05), "those of the app"
 
 
 @pytest.fixture
