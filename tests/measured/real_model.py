@@ -24,9 +24,9 @@ from waggle_lab.study.statistics import Estimate
 
 FOLDER = Path(__file__).with_suffix("")
 MACHINE = "one NVIDIA H100, 16 cores, Python 3.12, torch 2.11.0"
-ASKED = ":form=0.25:prompt=chat_example_opened"
+FORM_OPTIONS = ":form=0.25:prompt=chat_example_opened"
 ALONE, FILTERED, EVEN, MOSTLY_OTHERS, DEFAULT = (
-    f"{name}{ASKED}:rate=2e-5" for name in ("8/0", "8/0-filtered", "4/4", "2/6", "default")
+    f"{name}{FORM_OPTIONS}:rate=2e-5" for name in ("8/0", "8/0-filtered", "4/4", "2/6", "default")
 )
 
 
