@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from waggle.core.errors import SwarmError
+from waggle.core.peer_id import text_of, with_fingerprint
 from waggle.network.identity.keys import Identity, name_of
 from waggle.network.identity.membership import Membership
 from waggle.network.limits.rate_limits import AddressRangeRateLimit
@@ -106,7 +107,8 @@ async def run_with_page(
 
 
 def _introduce(identity: Identity, charter: Charter, addresses: Sequence[str], print_line: Callable[[str], None]) -> None:
-    print_line(f"Seed {name_of(identity.peer_id)} of {charter.name}, charter {charter.digest.hex()}")
+    name = with_fingerprint(name_of(identity.peer_id), text_of(identity.peer_id))
+    print_line(f"Seed {name} of {charter.name}, charter {charter.digest.hex()}")
     for address in addresses:
         print_line(address)
 
