@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hostile.memory_siege import ATTACKS, Attack, Siege, besieged_seed
+from memory_siege import ATTACKS, Attack, Siege, besieged_seed
 from waggle.network.transport.gateway import metered_connection, server
 
 MOST_MIB = 64  # of growth, by any attack

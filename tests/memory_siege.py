@@ -26,7 +26,7 @@ from waggle.network.messages import gateway_frames
 from waggle.network.messages.gateway_frames import DirectoryRequest, PullRequest, UploadRequest
 from waggle.network.messages.rollout_record import MAX_BLOB
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 CLIENTS, UPLOADS = 64, 6  # as in the first such attack, which took 428 MiB
 START_S, SAMPLE_S = 120.0, 0.02
 MIB = 1 << 20
