@@ -80,8 +80,8 @@ def _encoded(point: Point) -> bytes:
     return (point[1] | (point[0] & 1) << 255).to_bytes(32, "little")
 
 
-def _sum(one: Point, other: Point) -> Point:
-    (a, b), (c, e) = one, other
+def _sum(first: Point, second: Point) -> Point:
+    (a, b), (c, e) = first, second
     product = D * a * c * b * e % P
     return (a * e + b * c) * pow(1 + product, -1, P) % P, (b * e + a * c) * pow(1 - product, -1, P) % P
 
@@ -101,7 +101,7 @@ def stranger_memory_mib() -> dict[str, object]:
     return {
         "stranger_memory_mib_python": max(growth for growth, _ in grown.values()),
         "stranger_memory_mib_python_by_attack": {name: growth for name, (growth, _) in grown.items()},
-        "stranger_memory_mib_python_left": {name: left for name, (_, left) in grown.items()},
+        "stranger_memory_mib_python_left": {name: remaining for name, (_, remaining) in grown.items()},
     }
 
 

@@ -156,9 +156,9 @@ def test_two_keys_with_the_same_words_are_told_apart_by_their_fingerprints() -> 
     namesakes = [same for same in by_name.values() if len(same) > 1]
     assert namesakes  # two words are no identity: of 1,000 keys some always share them
     for first, second, *_ in namesakes:
-        shown = {with_fingerprint(name_of(peer_id), text_of(peer_id)) for peer_id in (first, second)}
-        assert len(shown) == 2
-        assert all(name.startswith(f"{name_of(first)} · ") for name in shown)
+        names = {with_fingerprint(name_of(peer_id), text_of(peer_id)) for peer_id in (first, second)}
+        assert len(names) == 2
+        assert all(name.startswith(f"{name_of(first)} · ") for name in names)
 
 
 def test_the_bits_of_a_name_as_it_is_shown_take_a_computer_longer_than_any_siege() -> None:
