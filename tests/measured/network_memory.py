@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -29,17 +28,17 @@ Point = tuple[int, int]
 
 
 def name_grind_hours(cores: int = 2) -> dict[str, float]:
-    """Expected hours until one of `cores` processor cores has a key with another peer's two words and fingerprint.
+    """Expected hours until `cores` processor cores have a key with another peer's two words and fingerprint.
 
     An attacker in C tries keys without any hash: the fingerprint is part of the key, and the words are compared only if it fits.
+    Seconds are of processor time, so that other programs do not slow the attacker down.
     """
     start = Ed25519PrivateKey.generate().public_key().public_bytes_raw()
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "grind"
         subprocess.check_call(["cc", "-O3", "-march=native", "-o", program, SOURCE])
         _require_right_keys(program, start)
-        with ThreadPoolExecutor(cores) as threads:
-            tries = sum(threads.map(lambda _: _grind(program, SECONDS, FINGERPRINT, start)[0], range(cores)))
+        tries = cores * _grind(program, SECONDS, FINGERPRINT, start)[0]
     names = len(ADJECTIVES) * len(CREATURES) * len(BASE58) ** FINGERPRINT
     return {
         "name_grind_hours": round(names / (tries / SECONDS) / 3600),

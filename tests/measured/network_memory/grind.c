@@ -1,6 +1,6 @@
 // Grinds Ed25519 public keys as an attacker would: P, P + B, P + 2 B ..., with one inversion for 2048 points.
 //     grind SECONDS DIGITS Bx By 2dBxBy Px Py
-// writes how many keys it tried, how many of them had the same last DIGITS (at most 8) base58 characters in their peer id as the
+// works for SECONDS of processor time and writes how many keys it tried, how many of them had the same last DIGITS (at most 8) base58 characters in their peer id as the
 // 2048th, and that one. Numbers are little-endian hex. Arithmetic modulo 2^255 - 19 in five limbs of 51 bits.
 #include <stdint.h>
 #include <stdio.h>
@@ -99,7 +99,7 @@ int main(int argc, char **argv) {
     point p = {x, y, one, mul(x, y)};
     static point batch[BATCH]; static fe before[BATCH];
     unsigned char key[32], last[32]; u64 tries = 0, matches = 0, target = 0; int known = 0;
-    struct timespec began, now; clock_gettime(CLOCK_MONOTONIC, &began);
+    struct timespec began, now; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &began);
     do {
         fe product = one;
         for (int i = 0; i < BATCH; i++) { before[i] = product; batch[i] = p; product = mul(product, p.Z); p = step(p); }
@@ -112,7 +112,7 @@ int main(int argc, char **argv) {
             else if (((key[31] ^ last[31]) & low) == 0 && remainder_of(key, modulus) == target) matches++;
             tries++;
         }
-        clock_gettime(CLOCK_MONOTONIC, &now);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     } while ((double)(now.tv_sec - began.tv_sec) + 1e-9 * (double)(now.tv_nsec - began.tv_nsec) < seconds);
     printf("%llu %llu ", (unsigned long long)tries, (unsigned long long)matches);
     for (int i = 0; i < 32; i++) printf("%02x", last[i]);
