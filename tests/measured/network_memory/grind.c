@@ -1,7 +1,8 @@
 // Grinds Ed25519 public keys as an attacker would: P, P + B, P + 2 B ..., with one inversion for 2048 points.
 //     grind SECONDS DIGITS Bx By 2dBxBy Px Py
-// works for SECONDS of processor time and writes how many keys it tried, how many of them had the same last DIGITS (at most 8) base58 characters in their peer id as the
-// 2048th, and that one. Numbers are little-endian hex. Arithmetic modulo 2^255 - 19 in five limbs of 51 bits.
+// works for SECONDS of processor time and writes how many keys it tried, how many of them had the same last DIGITS (at most 8)
+// base58 characters in their peer id as the 2048th, and that one. Numbers are little-endian hex. Arithmetic modulo 2^255 - 19 in
+// five limbs of 51 bits.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
