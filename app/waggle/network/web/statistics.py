@@ -23,7 +23,7 @@ class MemberStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A node whose groups came here. `model` is what it claims to train; empty if nobody trusted vouches for this name."""
 
     name: str
-    fingerprint: str  # of its key
+    fingerprint: str = ""  # of its key; empty: from a version that did not show it
     model: str
     round: int
     groups: int
