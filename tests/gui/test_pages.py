@@ -453,7 +453,7 @@ def test_only_changed_rows_are_said_to_change(theme: Theme) -> None:
 def test_strangers_names_are_neutral_in_the_table(theme: Theme) -> None:
     table = PeerTableModel(theme)
     table.show_peers([PeerInfo(id="a", name="\u202e<b>Evil</b>\n")], 0.0)
-    assert table.index(0, 0).data() == "\ufffd<b>Evil</b>"
+    assert table.index(0, 0).data() == "\ufffd<b>Evil</b> · a"
 
 
 def test_peers_are_counted_in_a_sentence(written: list[AnyEvent]) -> None:

@@ -144,7 +144,7 @@ async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
     liar = fresh_identity(tmp_path, "liar")
     now = time.time()
     announced = Announcement(
-        charter=charter.digest, sha256=bytes(32), size=5, round=1, epoch=epoch_at(now), specialties=1, model="m",
+        charter=charter.digest, sha256=bytes(32), size=500, round=1, epoch=epoch_at(now), specialties=1, model="m",
         expires=int((now + 200) * 1000),
     )  # fmt: skip
 

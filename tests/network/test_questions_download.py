@@ -18,7 +18,7 @@ from waggle.network import seed
 from waggle.network.identity import membership
 from waggle.network.messages.addresses import peer_of
 from waggle.network.open_node import open_node
-from waggle.network.questions_download import download_questions
+from waggle.network.questions_download import PieceDownload, download_questions
 from waggle.network.transport.hivemind.network import open_network
 from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Charter
@@ -189,3 +189,22 @@ async def test_a_file_of_several_pieces_arrives_whole_and_what_came_before_is_ke
     assert reports[-1] == (len(large.pieces) - 1, len(large.pieces) - 1)
     with closing(Verifier(charter, files=PieceStore(folder, charter).files())) as verifier:
         assert len(verifier.held_out(large.file.dataset, "dev", 5)) == 5
+
+
+class Listing:
+    """A transport whose directory lists these peers; every call but a look there would fail."""
+
+    def __init__(self, *peers: bytes) -> None:
+        self.network, self._peers = self, peers
+
+    async def read_directory(self, _key: str) -> dict[bytes, bytes]:
+        return dict.fromkeys(self._peers, b"")
+
+
+async def test_strangers_that_gave_nothing_or_false_pieces_are_forgotten_when_they_leave(tmp_path: Path) -> None:
+    download = PieceDownload(options(questions_folder=tmp_path), fresh_identity(tmp_path, "own"), CHARTER, None)
+    here, away = bytes([1] * 38), [bytes([2, *number.to_bytes(37, "big")]) for number in range(500)]
+    for known in (download._false, download._silent, download._givers):
+        known |= {here, *away}
+    await download._read_directory(Listing(here))  # type: ignore[arg-type]
+    assert download._false == download._silent == download._givers == {here}

@@ -6,6 +6,7 @@ Set QT_SCALE_FACTOR=2 for a dense screen. They show recorded events, events that
 for their standings.
 """
 
+import hashlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from PySide6.QtWidgets import QApplication
 
 from pictures import staged
 from waggle.core import paths
+from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.gui.application.main import application
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages import PAGES
@@ -102,16 +104,21 @@ REFUSALS = {  # groups by peer and reason
 }
 
 
+def identity_of(name: str) -> str:
+    """A peer id that looks like one of a real key, for an invented peer."""
+    return text_of(PEER_ID_PREFIX + hashlib.sha256(name.encode()).digest())
+
+
 def with_peers(story: Story) -> Story:
     now = story[-1].at
     plain = {"model": "Waggle starter", "round": 180, "mean_reward": 0.31, "delay_ms": 34.0, "seen_at": now}
-    standings = ({**plain, **fields, "id": f"12D3KooW{name}", "name": name} for name, fields in STANDINGS.items())
+    standings = ({**plain, **fields, "id": identity_of(name), "name": name} for name, fields in STANDINGS.items())
     peers = [msgspec.convert(fields, events.PeerInfo) for fields in standings]
     doubts = [replace(peer, doubted_until=peer.doubted_until and now + peer.doubted_until) for peer in peers]
-    refused = {f"12D3KooW{name}": by_reason for name, by_reason in REFUSALS.items()}
+    refused = {identity_of(name): by_reason for name, by_reason in REFUSALS.items()}
     gathered = events.GroupsGathered(round=180, local=4, external=4, waiting=12, refused_by_peer=refused, at=now)
     dropped = [
-        events.RecordRejected(origin="12D3KooWRapid Vole", reason=reason, count=count, at=now)
+        events.RecordRejected(origin=identity_of("Rapid Vole"), reason=reason, count=count, at=now)
         for reason, count in (("not the payload that was announced", 1), ("reserved question", 2))
     ]
     return [*story, gathered, *(events.PeerChanged(peer=peer, at=now) for peer in doubts), *dropped]
@@ -176,11 +183,11 @@ def _standings(theme: Theme, story: Story, folder: Path) -> Iterator[Path]:
         window.resize(*size)
         for theme_name in THEMES:
             theme.use(theme_name)
-            window.pages.of(PeersPage).choose("12D3KooWBrisk Otter")
+            window.pages.of(PeersPage).choose(identity_of("Brisk Otter"))
             yield _take(window, "peers", folder / f"chosen-{theme_name}-{size[0]}x{size[1]}.png")
     theme.use("light")
     for name in STANDINGS:
-        window.pages.of(PeersPage).choose(f"12D3KooW{name}")
+        window.pages.of(PeersPage).choose(identity_of(name))
         yield _take(window, "peers", folder / f"chosen-{name.split()[1].lower()}.png")
     window.hide()
 

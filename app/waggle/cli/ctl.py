@@ -10,6 +10,7 @@ from waggle.cli.options import add_home, text
 from waggle.core import paths, settings
 from waggle.core.confidence_interval import interval_of
 from waggle.core.errors import EngineError
+from waggle.core.peer_id import with_fingerprint
 from waggle.engine.control import server
 from waggle.protocol import commands, events
 from waggle.protocol.activity_text import weather
@@ -83,7 +84,8 @@ def describe(state: State, now: float) -> str:
     if state.changed:
         lines.append("`waggle ctl anew` begins anew, `waggle ctl keep` keeps the old one.")
     if state.ready:
-        lines.append(f"{state.ready.name}, {state.ready.model} on {state.ready.device} ({state.ready.device_reason}).")
+        name = with_fingerprint(state.ready.name, state.ready.node)
+        lines.append(f"{name}, {state.ready.model} on {state.ready.device} ({state.ready.device_reason}).")
     if state.rounds:
         last = state.rounds[-1]
         lines.append(f"Last round: reward {last.reward:.3f}, {last.solved:.1%} right, {last.external} groups from peers.")

@@ -12,6 +12,7 @@ import sys
 from waggle.cli.options import add_home, add_settings, add_verbose, start_log
 from waggle.core import paths, settings
 from waggle.core.errors import SwarmError
+from waggle.core.process_memory import return_large_blocks
 from waggle.engine.control import server
 from waggle.engine.services import swarm_connection
 from waggle.network import seed
@@ -21,6 +22,7 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 MANY = (65_536, 24_576, 10_240)  # open files, tried in turn: macOS refuses more than its kernel allows a process
 PORT_FILE = "seed_port"  # of its home
+SMALL_BLOCK = 1 << 16  # bytes: what strangers send is given back when they leave
 PORT = re.compile(r"[1-9][0-9]{0,4}")
 
 
@@ -41,6 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     claimed = server.claim_home(home)
     try:
         _allow_many_connections()
+        return_large_blocks(SMALL_BLOCK)
         asyncio.run(_serve(home, chosen))
     finally:
         claimed.release()

@@ -4,7 +4,7 @@ from waggle.core.ed25519 import is_public_key
 
 PEER_ID_BYTES = 38
 PEER_ID_PREFIX = b"\x00\x24\x08\x01\x12\x20"  # identity multihash of protobuf PublicKey: type 1, 32 bytes
-SHORT_ID = 8  # characters: 58**8 ids, so two peers of a swarm are unlikely to share one
+FINGERPRINT = 8  # characters: 58**8 of them, so to make a key with a chosen one takes a computer years
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
@@ -44,8 +44,18 @@ def peer_id_of(text: str) -> bytes:
 
 
 def short_id(peer_id: bytes) -> str:
-    """The last characters of a peer id, for the log: enough to tell peers apart. All ids begin with the same characters."""
-    return text_of(peer_id)[-SHORT_ID:]
+    """The fingerprint of a peer's key, for the log: enough to tell peers apart."""
+    return fingerprint(text_of(peer_id))
+
+
+def fingerprint(peer_id: str) -> str:
+    """The last characters of a peer id in base58, which are of its key. All ids begin with the same characters."""
+    return peer_id[-FINGERPRINT:]
+
+
+def with_fingerprint(name: str, peer_id: str) -> str:
+    """A peer's friendly name as people see it wherever two peers could be confused: many keys give the same two words."""
+    return f"{name} · {fingerprint(peer_id)}" if name and peer_id else name or peer_id
 
 
 def _has_form(candidate: bytes) -> bool:

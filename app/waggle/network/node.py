@@ -26,8 +26,8 @@ from waggle.network.limits import reputation_file
 from waggle.network.limits.rate_limits import AddressRangeRateLimit
 from waggle.network.limits.reputation import Choice, ReputationTable
 from waggle.network.limits.reputation_changes import ReputationChanges
-from waggle.network.messages import handshake, rollout_record
-from waggle.network.messages.announcement import MAX_BITS
+from waggle.network.messages import directory, handshake, rollout_record
+from waggle.network.messages.announcement import MAX_BITS, Announcement
 from waggle.network.messages.directory import DirectoryDepth
 from waggle.network.messages.events import NetworkEvent, PeerChanged, ReputationsLost, TrafficMeasured
 from waggle.network.messages.rollout_record import RolloutRecord
@@ -108,7 +108,7 @@ class SwarmNode:
             payload=self._give_payload, charter=self._give_charter, handshake=self._give_handshake, admits=self._admits,
             source=self._connected_from, refresh_peers=self._refresh_peers,
             may_send_directory=self._bandwidth.may_send_directory, digest=self._context.charter.digest,
-            member=self._context.membership.admits,
+            member=self._context.membership.admits, useful=self._is_useful,
         )  # fmt: skip
 
     def _web_server(self) -> WebServer:
@@ -310,6 +310,9 @@ class SwarmNode:
             self._transport, self._bandwidth, origin=peer_id, via=(), sha256=sha256, seconds=seconds,
             certificate=self._context.membership.certificate(),
         )  # fmt: skip
+
+    def _is_useful(self, announced: Announcement) -> bool:
+        return directory.is_useful(announced, self._context.charter, self._context.clock())
 
     def _give_charter(self, sha256: bytes) -> bytes:
         charter = self._context.charter

@@ -115,6 +115,9 @@ class PieceDownload:
         with suppress(PeerAway):  # the peers that are connected remain
             entries = await transport.network.read_directory(directory.key_of(self.charter.digest, 0, 0))
             self._listed = set(entries)
+        present = self._named | self._listed | self._connected
+        for known in (self._false, self._silent, self._givers):
+            known &= present  # strangers come under ever new names
 
     def add_connected(self, peers: Sequence[ConnectedPeer]) -> None:
         """Ask these peers, too: all that are connected now."""

@@ -4,15 +4,17 @@ A seed with a status page is a whole node: it collects and judges what the other
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
 from waggle.core.errors import SwarmError
+from waggle.core.peer_id import text_of, with_fingerprint
 from waggle.network.identity.keys import Identity, name_of
 from waggle.network.identity.membership import Membership
 from waggle.network.limits.rate_limits import AddressRangeRateLimit
-from waggle.network.messages import handshake
+from waggle.network.messages import directory, handshake
 from waggle.network.messages.events import ClockSkewed, NetworkEvent, NetworkRestarted, ReachChanged
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import DIGEST_BYTES, UPLOAD_BURST, UPLOAD_RATE
@@ -71,6 +73,7 @@ async def run(
         refresh_peers=lambda: transport.refresh_peers(),
         digest=charter.digest,
         member=membership.admits,
+        useful=lambda announced: directory.is_useful(announced, charter, time.time()),
     )
     callbacks = Callbacks(
         services=services, report=lambda event: _print_event(event, print_line), membership=membership, on_peers=on_peers
@@ -106,7 +109,8 @@ async def run_with_page(
 
 
 def _introduce(identity: Identity, charter: Charter, addresses: Sequence[str], print_line: Callable[[str], None]) -> None:
-    print_line(f"Seed {name_of(identity.peer_id)} of {charter.name}, charter {charter.digest.hex()}")
+    name = with_fingerprint(name_of(identity.peer_id), text_of(identity.peer_id))
+    print_line(f"Seed {name} of {charter.name}, charter {charter.digest.hex()}")
     for address in addresses:
         print_line(address)
 

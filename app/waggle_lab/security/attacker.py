@@ -101,7 +101,7 @@ class Attacker:
         for identity in identities:
             expires = int((time.time() + LIFETIME_S) * 1000)
             unsigned = Announcement(
-                charter=self._digest, sha256=bytes(32), size=1, round=1, epoch=epoch_at(time.time()), specialties=1, model="m",
+                charter=self._digest, sha256=bytes(32), size=500, round=1, epoch=epoch_at(time.time()), specialties=1, model="m",
                 expires=expires,
             )  # fmt: skip
             with suppress(PeerAway):  # we are too fast for the swarm

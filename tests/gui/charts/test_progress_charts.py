@@ -113,8 +113,8 @@ def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
     plot = scores.getViewBox().sceneBoundingRect()
     assert all(plot.contains(box) for box in boxes)
     assert scores.accessibleName().endswith(
-        ". Aha: Chain sum, round 624. Aha: <b>Sums</b>, from Immeasurably Thoughtful Hippopotamus, round 617."
-        " Aha: Fractions, from Brisk Otter, round 616"
+        ". Aha: Chain sum, round 624. Aha: <b>Sums</b>, from Immeasurably Thoughtful Hippopotamus · q, round 617."
+        " Aha: Fractions, from Brisk Otter · p, round 616"
     )
 
 

@@ -167,8 +167,8 @@ def test_the_same_facts_stand_there_as_text(picture: Counted) -> None:
     assert picture.accessibleName() == "Picture of the swarm: you in the middle, 2 peers around you, 1 of them through a relay"
     picture.show_state(state_of(*MET, ARRIVED), NOW)
     assert picture.accessibleDescription() == (
-        "2 groups from Brisk Otter. Brisk Otter sent you 12 groups and took 8 of yours. "
-        "Clever Wren sent you 2 groups and took 0 of yours."
+        "2 groups from Brisk Otter · iskOtter. Brisk Otter · iskOtter sent you 12 groups and took 8 of yours. "
+        "Clever Wren · everWren sent you 2 groups and took 0 of yours."
     )
 
 
@@ -227,3 +227,15 @@ def test_less_motion_can_be_chosen_while_the_window_is_open(theme: Theme, record
     assert theme.moves
     shell.window.deleteLater()
     shell.deleteLater()
+
+
+def test_only_namesakes_show_their_fingerprints_in_the_picture() -> None:
+    peers = [
+        PeerInfo(id=f"12D3KooW{key}", name=name, seen_at=NOW)
+        for key, name in (("aaaaaaaa", "Brisk Otter"), ("bbbbbbbb", "Brisk Otter"), ("cccccccc", "Clever Wren"))
+    ]
+    assert {peer.name for peer in most_active_peers(peers, NOW)} == {
+        "aaaaaaaa · Brisk Otter",
+        "bbbbbbbb · Brisk Otter",
+        "Clever Wren",
+    }

@@ -275,13 +275,13 @@ def test_a_fault_is_not_taken_for_want_of_memory(error):
 
 FREED_BYTES = """
 import ctypes, psutil, torch
-from waggle.models.torch.memory import give_back
+from waggle.core.process_memory import return_free_memory
 ctypes.CDLL(None).mallopt(-3, 32 << 20)  # what is smaller comes from the heap
 blocks = [torch.ones(1 << 18) for _ in range(200)]
 last = torch.ones(1 << 18)  # at the end of the heap: what lies before it stays there
 del blocks
 before = psutil.Process().memory_info().rss
-give_back()
+return_free_memory()
 print(before - psutil.Process().memory_info().rss)
 """
 
@@ -294,7 +294,7 @@ def test_what_is_free_between_what_is_used_is_given_back():
 @pytest.mark.parametrize("short", [False, True])
 def test_memory_is_given_back_before_and_after_answering_where_it_is_short(monkeypatch, tmp_path, short):
     calls: list[None] = []
-    monkeypatch.setattr(causal_lm, "give_back", lambda: calls.append(None))
+    monkeypatch.setattr(causal_lm, "return_free_memory", lambda: calls.append(None))
     policy = TorchPolicy(make_model("llama", tmp_path), training=TrainingMode("lora", "float32", recompute=short))
     sample(policy, prompts())
     assert len(calls) == 2 * short

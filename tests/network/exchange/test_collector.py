@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from network.loopback import Ear, answered, be_of_use, fresh_identity, judged, options, question_ids
+from network.loopback import SOON, Ear, answered, be_of_use, fresh_identity, judged, options, question_ids
 from waggle.core.errors import VerifierGone
 from waggle.core.peer_id import PEER_ID_BYTES, PEER_ID_PREFIX
 from waggle.network.exchange import collector
@@ -20,7 +20,8 @@ from waggle.network.limits.address_ranges import Route
 from waggle.network.limits.rate_limits import PULL_RATE, TOGETHER, WORK_BURST, JointRateLimit, PeerRateLimits
 from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
-from waggle.network.messages.events import GroupsArrived
+from waggle.network.messages.events import GroupsArrived, RecordRejected
+from waggle.network.messages.faults import Fault
 from waggle.network.messages.rollout_record import MAX_BLOB, RolloutRecord
 from waggle.network.open_node import open_node
 from waggle.network.transport.interface import FAILED_PULL_COST, PeerAway
@@ -381,3 +382,17 @@ async def test_a_pull_that_is_broken_off_is_paid_for(listener: Listener) -> None
     assert not traffic.may_receive()
     traffic.limit = None
     assert [await look(listener.gathering, network) for _ in range(2)] == [1, 0]
+
+
+async def test_a_payload_of_another_size_is_refused_before_it_waits_for_its_turn(listener: Listener) -> None:
+    peer, blob = listener.met("liar", "8.8.4.0/24"), bytes(MAX_PULL_BYTES)
+    listener.blobs[hashlib.sha256(blob).digest()] = blob
+    announced = Announcement(
+        charter=listener.charter.digest, sha256=hashlib.sha256(blob).digest(), size=100, round=1, epoch=epoch_at(time.time()),
+        specialties=1, model="m", expires=1,
+    )  # fmt: skip
+    async with listener.gathering._judging_line, asyncio.timeout(SOON):
+        listener.gathering._begin(listener.node._transport, {peer.peer_id: announced}, time.time())
+        await listener.gathering._pulling.pop(peer.peer_id)
+    assert [news.reason for news in listener.ear.all(RecordRejected)] == [Fault.OTHER_PAYLOAD]
+    assert (peer.peer_id, announced.sha256) in listener.gathering._tried

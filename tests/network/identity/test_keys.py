@@ -8,12 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
 from waggle.core.errors import IdentityError
-from waggle.core.peer_id import peer_id_of, text_of
+from waggle.core.peer_id import BASE58, FINGERPRINT, PEER_ID_PREFIX, peer_id_of, text_of, with_fingerprint
 from waggle.network.identity import friendly_names
+from waggle.network.identity.friendly_names import ADJECTIVES, CREATURES
 from waggle.network.identity.keys import Identity, load_or_create, name_of, verify
 
 # A test vector of the libp2p peer id specification: an Ed25519 key, and its peer id as text.
@@ -143,3 +146,22 @@ def test_a_signature_holds_for_its_domain_message_and_signer_only(identity: Iden
 def test_verifying_nonsense_is_simply_false(peer_id: bytes, signature: bytes) -> None:
     assert not verify(peer_id, b"one\0", b"message", signature)
     assert not verify(KNOWN_ID, b"one\0", b"message", signature)
+
+
+def test_two_keys_with_the_same_words_are_told_apart_by_their_fingerprints() -> None:
+    keys, by_name = [Ed25519PrivateKey.generate() for _ in range(1000)], dict[str, list[bytes]]()
+    for key in keys:
+        peer_id = PEER_ID_PREFIX + key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        by_name.setdefault(name_of(peer_id), []).append(peer_id)
+    namesakes = [same for same in by_name.values() if len(same) > 1]
+    assert namesakes  # two words are no identity: of 1,000 keys some always share them
+    for first, second, *_ in namesakes:
+        names = {with_fingerprint(name_of(peer_id), text_of(peer_id)) for peer_id in (first, second)}
+        assert len(names) == 2
+        assert all(name.startswith(f"{name_of(first)} · ") for name in names)
+
+
+def test_the_bits_of_a_name_as_it_is_shown_take_a_computer_longer_than_any_siege() -> None:
+    tries_a_second = 1e9  # hundreds of times what two cores manage (tests/measured/network_memory.py)
+    names = len(ADJECTIVES) * len(CREATURES) * len(BASE58) ** FINGERPRINT
+    assert names / tries_a_second > 3600 * 1000

@@ -1,6 +1,6 @@
 """Bytes per second over the last five seconds, and what a new limit changes."""
 
-from waggle.network.limits.bandwidth import BandwidthLimiter
+from waggle.network.limits.bandwidth import REMEMBERED, BandwidthLimiter, _FairTurns
 
 
 def test_rates_follow_the_last_five_seconds() -> None:
@@ -37,3 +37,11 @@ def test_another_limit_holds_at_once_whatever_went_over_the_one_before() -> None
 
 def may_go_on(traffic: BandwidthLimiter) -> tuple[bool, ...]:
     return traffic.may_receive(), traffic.may_read_directory(), traffic.may_send(b"a")
+
+
+def test_a_crowd_that_waits_under_ever_new_names_is_bounded_and_pushes_out_the_oldest() -> None:
+    turns = _FairTurns()
+    for number in range(3 * REMEMBERED):
+        turns.wait(number.to_bytes(4, "big"), 0.0)
+    assert len(turns._waiting) == REMEMBERED
+    assert (3 * REMEMBERED - 1).to_bytes(4, "big") in turns._waiting

@@ -1,14 +1,20 @@
 """Shards, keys, and the choice of whom to pull from."""
 
+import os
 from random import Random
 
+import msgspec
 import pytest
 
-from waggle.network.messages import directory
+from waggle.network.messages import directory, rollout_record
 from waggle.network.messages.announcement import Announcement
+from waggle.network.messages.rollout_record import MIN_BLOB, RolloutRecord
 from waggle.tasks.charter import first_swarm
+from waggle.tasks.questions import EPOCH_SECONDS, QuestionId
+from waggle.tasks.rollout_group import Completion, Group
 
 CHARTER = first_swarm()
+EPOCH, OLDEST = 2_900_000, 6  # OLDEST: epochs of the charter's age window
 PEERS = [i.to_bytes(38, "big") for i in range(1000)]
 
 
@@ -220,3 +226,28 @@ def test_the_fuller_the_shards_the_longer_between_two_announcements() -> None:
     depth.observe([0] * 48)
     assert depth.pause(2.0) == 3.0
     assert depth.pause(9.0) == 9.0
+
+
+@pytest.mark.parametrize(
+    ("epoch", "size", "useful"),
+    [
+        (EPOCH, MIN_BLOB, True), (EPOCH + 2, 500, True), (EPOCH - OLDEST - 1, 500, True), (EPOCH + 3, 500, False),
+        (EPOCH + 1_000_000, 500, False), (EPOCH - OLDEST - 2, 500, False), (0, 500, False), (EPOCH, MIN_BLOB - 1, False),
+        (EPOCH, 1, False),
+    ],
+)  # fmt: skip
+def test_a_place_in_the_directory_is_for_records_that_somebody_could_use(epoch: int, size: int, useful: bool) -> None:
+    announced = msgspec.structs.replace(announcement(1, epoch), size=size)
+    assert directory.is_useful(announced, CHARTER, EPOCH * EPOCH_SECONDS + 5.0) is useful
+
+
+def test_no_record_is_as_small_as_what_is_refused() -> None:
+    completions = tuple(Completion(text="", ended=True) for _ in range(CHARTER.group_size_min))
+    group = Group(origin=PEERS[1], id=QuestionId(CHARTER.specialties[0].dataset, 1, 0), completions=completions)
+    record = RolloutRecord(origin=PEERS[1], round=0, epoch=1, model="", groups=(group,))
+    smallest = min(len(rollout_record.encode(record, CHARTER)) for _ in range(3))
+    assert smallest >= MIN_BLOB
+    random_key = RolloutRecord(
+        origin=os.urandom(38), round=0, epoch=1, model="", groups=(),
+    )  # fmt: skip
+    assert len(rollout_record.encode(random_key, CHARTER)) >= MIN_BLOB

@@ -1,5 +1,7 @@
 """A record is decoded as it was encoded, and everything else is refused."""
 
+import tracemalloc
+
 import msgspec
 import pytest
 import zstandard
@@ -326,3 +328,31 @@ def test_groups_of_another_epoch_do_not_travel_with_a_later_round() -> None:
 def test_more_quick_rounds_than_a_record_holds_lose_the_oldest_groups() -> None:
     both = rollout_record.merge(small(4, EPOCH, *range(rollout_record.MAX_GROUPS)), small(5, EPOCH, 9999))
     assert (len(both.groups), both.groups[-1].id.number) == (rollout_record.MAX_GROUPS, 9999)
+
+
+def fullest(text: str) -> bytes:
+    """The blob of a record with as many groups, completions and characters as the charter allows."""
+    texts = (text,) * CHARTER.group_size_max
+    groups = [one_group(number=number, texts=texts) for number in range(rollout_record.MAX_GROUPS)]
+    return packed(wire(groups=groups))
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "\U0001f41d"])
+def test_the_fullest_record_is_read_and_takes_little_more_memory_than_its_texts(letter: str) -> None:
+    blob = fullest(letter * CHARTER.completion_characters)
+    assert len(blob) < 5000, "it unpacks to a thousand times of that"
+    tracemalloc.start()
+    try:
+        record = read(blob)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(record.groups) == rollout_record.MAX_GROUPS
+    assert most < 16 << 20
+
+
+def test_what_unpacks_to_more_than_any_record_under_the_charter_is_not_unpacked() -> None:
+    most = rollout_record.most_raw(CHARTER)
+    assert most < rollout_record.MAX_RAW
+    with pytest.raises(BadRecord, match=Fault.TOO_LARGE_UNPACKED):
+        read(zstandard.ZstdCompressor().compress(bytes(most + 1)))

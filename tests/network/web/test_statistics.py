@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from network.loopback import judged
+from waggle.core.peer_id import short_id
 from waggle.network.leaderboard.scores import Scoreboard, SheetScore
 from waggle.network.limits.reputation import KNOWN_FROM, TRUSTED_FROM, PeerReputation
 from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, PeerChanged, RecordRejected
@@ -51,6 +52,9 @@ def test_members_models_and_rewards_are_those_of_the_groups_that_arrived(board: 
     status = board.status(("/ip4/192.0.2.1",))
     assert [(entry.groups, entry.reward, entry.round) for entry in status.members] == [(3, 0.5, 7), (1, 0.5, 1)]
     assert [(entry.name, entry.members) for entry in status.models] == [("Qwen", 1), ("Starter", 1)]
+    fingerprints = [short_id(number.to_bytes(38, "big")) for number in (1, 2)]
+    assert [entry.fingerprint for entry in status.members] == fingerprints
+    assert all(f">{each}</span>" in status_page.html(status) for each in fingerprints)
     rewards = {entry.dataset: (entry.groups, entry.reward) for entry in status.specialties}
     assert rewards["bf"] == (4, 0.5)
     assert rewards["binary_matrix"] == (0, None)
@@ -167,6 +171,7 @@ def test_models_are_compared_as_they_were_marked_and_a_public_swarm_ranks_nobody
         assert "<b>" not in page
         assert ("nobody is ranked" in page) is not ranked
         assert ("16 of 32" in page) is ranked
+        assert (f'<span class="key">{short_id(bytes([0] * 38))}</span>' in page) is ranked
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from waggle.core.confidence_interval import interval_of
 from waggle.gui.charts.annotated_chart import AnnotatedChart, EventMark, PauseBand
 from waggle.gui.charts.axis import round_words
 from waggle.gui.charts.chart import EndLabel
-from waggle.gui.i18n.formatting import decimal, duration, one_line, percent, tr, tr_sentence
+from waggle.gui.i18n.formatting import decimal, duration, one_line, peer_name, percent, tr, tr_sentence
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
 from waggle.gui.theme.theme import Theme
@@ -130,7 +130,7 @@ def aha_marks(state: State, axis: Axis, ends: tuple[float, float]) -> list[Event
 
 
 def _aha_words(aha: Aha) -> str:
-    words = tr("Aha: %1, from %2").replace("%2", one_line(aha.name)) if aha.origin else tr("Aha: %1")
+    words = tr("Aha: %1, from %2").replace("%2", peer_name(aha.name, aha.origin)) if aha.origin else tr("Aha: %1")
     return words.replace("%1", tr_sentence(one_line(aha.specialty)))
 
 

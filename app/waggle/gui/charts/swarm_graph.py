@@ -25,7 +25,7 @@ from waggle.gui.charts.swarm_graph_layout import (
     place_peers,
     point_on_edge,
 )
-from waggle.gui.i18n.formatting import one_line, plural, tooltip_text, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import one_line, peer_name, plural, tooltip_text, tr, tr_sentence, visible
 from waggle.gui.state.traffic_flow import Direction, Flow, flows
 from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import draw_avatar, draw_cell, hexagon
@@ -53,7 +53,7 @@ class MovingGroup(msgspec.Struct, frozen=True):
 def flow_words(flow: Flow, state: State) -> str:
     """A flow in words."""
     peer = state.peers.get(flow.peer)
-    name = one_line(peer.name if peer else flow.peer)
+    name = peer_name(peer.name, peer.id) if peer else one_line(flow.peer)
     count, known = len(flow.specialties), set(flow.specialties)
     if len(known) == 1 and "" not in known:
         groups = tr_sentence(one_line(flow.specialties[0]))
@@ -124,8 +124,10 @@ class SwarmGraph(PaintedWidget):
         busiest = heapq.nlargest(NAMED, peers, key=lambda peer: peer.used + peer.groups_pulled)
         words = [self.latest[1] + "."] if self.latest else []
         for peer in busiest:
-            sent = plural(peer.received, "%1 sent you %n group", "%1 sent you %n groups").replace("%1", one_line(peer.name))
-            words.append(sent + plural(peer.groups_pulled, " and took %n of yours.", " and took %n of yours."))
+            name, sent = peer_name(peer.name, peer.id), plural(peer.received, "%1 sent you %n group", "%1 sent you %n groups")
+            words.append(
+                sent.replace("%1", name) + plural(peer.groups_pulled, " and took %n of yours.", " and took %n of yours.")
+            )
         self.setAccessibleDescription(" ".join(words))
 
     def _start_flows(self, new_flows: Sequence[Flow], state: State) -> None:
@@ -308,7 +310,7 @@ class SwarmGraph(PaintedWidget):
         """The tooltip of a peer: its name and the verdict on it."""
         peers, now = self._known
         peer = peers.get(identity)
-        return f"{one_line(peer.name)}: {tr_sentence(visible(standing_text(peer, now)))}" if peer else ""
+        return f"{peer_name(peer.name, peer.id)}: {tr_sentence(visible(standing_text(peer, now)))}" if peer else ""
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):

@@ -3,6 +3,7 @@
 import hashlib
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -10,6 +11,7 @@ from itertools import accumulate
 import msgspec
 from PySide6.QtCore import QPointF, QRectF
 
+from waggle.core.peer_id import fingerprint
 from waggle.gui.i18n.formatting import one_line
 from waggle.gui.state.traffic_flow import silence_level
 from waggle.protocol.events import PeerInfo
@@ -64,14 +66,23 @@ def most_active_peers(peers: Sequence[PeerInfo], now: float) -> tuple[GraphPeer,
         peers, key=lambda peer: (peer.connection == "gone", silence_level(peer, now), -peer.used - peer.groups_pulled, peer.id)
     )[:MOST]
     named = {peer.id for peer in ranked[:NAMED]}
+    names = Counter(peer.name for peer in peers)  # namesakes show the fingerprints of their keys, too
     ordered = sorted(ranked, key=lambda peer: hashlib.sha256(peer.id.encode("utf-8", "replace")).digest())
-    return tuple(_graph_peer(peer, now, named=peer.id in named) for peer in ordered)
+    return tuple(
+        _graph_peer(peer, now, named=peer.id in named, name=one_line(peer.name) if names[peer.name] == 1 else _key_first(peer))
+        for peer in ordered
+    )
 
 
-def _graph_peer(peer: PeerInfo, now: float, *, named: bool) -> GraphPeer:
+def _key_first(peer: PeerInfo) -> str:
+    """The fingerprint before the name: the end of a long label is cut off."""
+    return one_line(f"{fingerprint(peer.id)} · {peer.name}")
+
+
+def _graph_peer(peer: PeerInfo, now: float, *, named: bool, name: str) -> GraphPeer:
     gone = peer.connection == "gone"
     return GraphPeer(
-        id=peer.id, name=one_line(peer.name), named=named, relay=peer.connection == "relay", gone=gone,
+        id=peer.id, name=name, named=named, relay=peer.connection == "relay", gone=gone,
         faded=gone or bool(peer.choice), reach=round(radius_share(peer), 2), age=silence_level(peer, now),
         met=peer.received > 0 or peer.groups_pulled > 0,
     )  # fmt: skip

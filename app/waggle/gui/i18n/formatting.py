@@ -5,6 +5,7 @@ import html
 import re
 import time
 
+from waggle.core.peer_id import with_fingerprint
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.marker import later as later
 from waggle.protocol import events
@@ -137,6 +138,11 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """`visible` for a heading: line ends become spaces."""
     return visible(" ".join(text[:LONGEST_SHOWN].split()))
+
+
+def peer_name(name: str, peer_id: str) -> str:
+    """A peer's friendly name with the fingerprint of its key, as it stands wherever two peers could be confused."""
+    return one_line(with_fingerprint(name, peer_id))
 
 
 def visible_lines(text: str) -> str:

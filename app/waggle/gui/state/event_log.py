@@ -9,6 +9,7 @@ import msgspec
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from waggle.core.log import RedactingFormatter
+from waggle.core.peer_id import fingerprint
 from waggle.gui.i18n.formatting import tooltip_text, visible
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent
@@ -51,7 +52,7 @@ def entry_of(event: AnyEvent) -> LogEntry | None:
         case events.PartRestarted():
             words = f"The {event.part} was started again: {event.reason}"
         case events.RecordRejected():
-            words = f"Dropped what {event.origin[-8:]} sent: {event.reason}"
+            words = f"Dropped what {fingerprint(event.origin)} sent: {event.reason}"
         case events.ReachChanged():
             words = f"Reach: {event.reach}, {event.peers} peer{'' if event.peers == 1 else 's'}"
         case events.CheckpointSetAside():

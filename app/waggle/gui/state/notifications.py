@@ -4,8 +4,8 @@ from typing import Literal
 
 import msgspec
 
-from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
-from waggle.protocol.events import Warned
+from waggle.gui.i18n.formatting import one_line, peer_name, tr, tr_sentence
+from waggle.protocol.events import Aha, Warned
 from waggle.protocol.state import State
 from waggle.protocol.status_text import sentence
 
@@ -32,7 +32,7 @@ def new_notices(before: State, after: State) -> list[Notice]:
     known = {aha.specialty for aha in before.ahas}
     for aha in after.ahas:
         if aha.specialty not in known and aha.at > began:  # history that is loaded later is no news
-            news.append(Notice(kind="discoveries", title=_solved_text(aha.specialty), words=_teacher_text(aha.name)))
+            news.append(Notice(kind="discoveries", title=_solved_text(aha.specialty), words=_teacher_text(aha)))
     return news
 
 
@@ -49,5 +49,7 @@ def _solved_text(specialty: str) -> str:
     return tr("Your model solved its first question: %1").replace("%1", tr_sentence(one_line(specialty)))
 
 
-def _teacher_text(name: str) -> str:
-    return tr("It had learned there from %1.").replace("%1", one_line(name)) if name else tr("It found the way alone.")
+def _teacher_text(aha: Aha) -> str:
+    if not aha.name:
+        return tr("It found the way alone.")
+    return tr("It had learned there from %1.").replace("%1", peer_name(aha.name, aha.origin))

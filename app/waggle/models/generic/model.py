@@ -14,11 +14,12 @@ from typing import Any
 import torch
 
 from waggle.core.errors import ModelError
+from waggle.core.process_memory import return_free_memory
 from waggle.models.generic import adapters, four_bits
 from waggle.models.shared import generic_config, transformers_model
 from waggle.models.shared.configuration.model_config import ANOTHER
 from waggle.models.shared.training_mode import TrainingMode
-from waggle.models.torch.memory import give_back, memory_errors
+from waggle.models.torch.memory import memory_errors
 
 CACHES = ("past_key_values", "cache_params", "state")  # as the models call it
 Mask = torch.Tensor | dict[str, torch.Tensor]
@@ -122,10 +123,10 @@ class GenericModel:
     def decoding(self) -> Iterator[None]:
         """A context for decoding; returns free memory around it if memory is short."""
         if self.recompute:
-            give_back()
+            return_free_memory()
         yield
         if self.recompute:
-            give_back()
+            return_free_memory()
 
     @contextlib.contextmanager
     def window(self, tokens: int) -> Iterator[None]:

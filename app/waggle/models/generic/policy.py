@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from waggle.core.process_memory import return_large_blocks
 from waggle.models.generic import head
 from waggle.models.generic.decoding import GenericDecodingBatch
 from waggle.models.generic.layout import CompletionTargets, hidden_states, targets_of
@@ -16,7 +17,7 @@ from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage.checkpoint import Arrays
 from waggle.models.torch.base_policy import BasePolicy, as_array
 from waggle.models.torch.fused_head import Objective
-from waggle.models.torch.memory import memory_errors, return_large_blocks
+from waggle.models.torch.memory import memory_errors
 from waggle.rl.batch import Ids, SamplingParams, TokenizedGroup, nothing
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from waggle.core.process_memory import return_free_memory
 from waggle.models.shared import lora
 from waggle.models.shared.configuration import model_config
 from waggle.models.shared.configuration.model_config import EMBEDDING, HEAD, NORM, ModelConfig
@@ -24,7 +25,7 @@ from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import read_model
 from waggle.models.torch import fused_head
 from waggle.models.torch.linear import FusedLinear, Parameters, ready_pieces
-from waggle.models.torch.memory import give_back, memory_errors
+from waggle.models.torch.memory import memory_errors
 from waggle.models.torch.optimizers import tensor
 from waggle.rl.batch import nothing
 
@@ -137,7 +138,7 @@ class TorchModel:
     def _spare_memory(self) -> None:
         """Return free memory between decoding and learning, if memory is short."""
         if self.recompute:
-            give_back()
+            return_free_memory()
 
     def _turns(self, positions: torch.Tensor, frequencies: torch.Tensor) -> RotaryEmbedding:
         """The rotary embeddings of positions (T,)."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from waggle.core.process_memory import return_large_blocks
 from waggle.models.shared.decoding import DecodingBatch
 from waggle.models.shared.packing import group_row
 from waggle.models.shared.training_mode import TrainingMode
@@ -19,7 +20,7 @@ from waggle.models.torch.base_policy import BasePolicy
 from waggle.models.torch.cuda_graphs import CudaGraphs, GraphDecodingBatch
 from waggle.models.torch.decoding import TorchDecodingBatch
 from waggle.models.torch.fused_head import Objective
-from waggle.models.torch.memory import memory_errors, return_large_blocks
+from waggle.models.torch.memory import memory_errors
 from waggle.models.torch.model import TorchModel
 from waggle.models.torch.packing import Packing
 from waggle.rl.batch import Ids, SamplingParams, TokenizedGroup, nothing

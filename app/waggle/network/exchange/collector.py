@@ -218,6 +218,10 @@ class RolloutCollector:
                 self._rate_limits.pulls.charge(payers, -MAX_PULL_BYTES)  # `_pull` charged what really came
             if not blob:
                 return
+            if len(blob) != announced.size:  # it must not wait here for its turn: a call brings more than a record may have
+                self._remember((origin, announced.sha256))
+                self._reject(origin, Fault.OTHER_PAYLOAD)
+                return
             # At most one stranger waits in the line of the trusted peers, so these wait for two records at most.
             line = nullcontext() if self._reputations.of(origin).trusted else self._strangers_line
             async with line, self._judging_line:  # the round's own judging never waits for more than one record

@@ -10,6 +10,7 @@ DIRECTORY = 0.25  # the part of a limit that the directory may use, and that lig
 SHARE = 0.25  # the part of what goes out, and of what the directory sends, that one peer or address range gets if others ask
 # So long a receiver that got nothing has precedence over those that got something: most ask again sooner.
 WAITS_S = 300.0
+REMEMBERED = 1024  # receivers that wait; a stranger may come under any number of names
 OUT, IN, DIRECTORY_OUT, DIRECTORY_IN, UPLOADS_IN = range(5)
 
 
@@ -28,7 +29,10 @@ class _FairTurns:
         return not (source in self._had and self._waiting.keys() - self._had.keys())
 
     def wait(self, source: bytes, now: float) -> None:
+        self._waiting.pop(source, None)
         self._waiting[source] = now + WAITS_S
+        if len(self._waiting) > REMEMBERED:
+            del self._waiting[next(iter(self._waiting))]
 
     def take(self, source: bytes, until: float) -> None:
         self._waiting.pop(source, None)

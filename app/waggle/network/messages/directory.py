@@ -14,7 +14,7 @@ from random import Random
 import msgspec
 
 from waggle.network.messages.announcement import MAX_BITS, Announcement
-from waggle.network.messages.rollout_record import oldest_epoch
+from waggle.network.messages.rollout_record import MIN_BLOB, oldest_epoch
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
 
@@ -26,6 +26,7 @@ SHARD_MERGES = 16  # peers; with fewer a node looks and announces itself one bit
 STORES_RATE = 16.0  # announcements per second in one shard
 ENOUGH = 8  # peers in a shard whose depths are believed
 DISBELIEF_S = 600.0  # how long a depth at which no peers were found is not believed
+OTHER_CLOCKS = 1  # epochs that the clock of another node may differ beyond those that `is_current` allows
 OVER_SAMPLE = 2  # pulls beyond K, because some peers are always leaving
 
 PayloadKey = tuple[
@@ -119,6 +120,15 @@ def places_of(charter: bytes, peer_id: bytes) -> Mapping[bytes, int]:
 def is_current(announcement: Announcement, charter: Charter, now: float) -> bool:
     """Whether the announced record would be accepted at unix time `now`."""
     return oldest_epoch(charter, now) <= announcement.epoch <= epoch_at(now) + 1
+
+
+def is_useful(announcement: Announcement, charter: Charter, now: float) -> bool:
+    """Whether an announcement of this charter deserves a place in the directory at unix time `now`.
+
+    Its record must be of an epoch that a node with a clock of its own may accept, and as large as the smallest record.
+    """
+    earliest, latest = oldest_epoch(charter, now) - OTHER_CLOCKS, epoch_at(now) + 1 + OTHER_CLOCKS
+    return earliest <= announcement.epoch <= latest and announcement.size >= MIN_BLOB
 
 
 def choose_peers(

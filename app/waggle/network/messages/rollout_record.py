@@ -19,10 +19,13 @@ from waggle.tasks.rollout_group import Author, Completion, Group
 
 MAX_GROUPS = 128  # in one record: about one second of a very small model
 MAX_BLOB = 2 * 1024 * 1024  # compressed; a unary libp2p call carries 4 MiB
-MAX_RAW = 8 * 1024 * 1024  # decompressed
+MAX_RAW = 8 * 1024 * 1024  # decompressed, under any charter
+MIN_BLOB = 72  # bytes: the hash of the charter and the origin alone cannot be compressed to less
 MAX_WINDOW = MAX_RAW  # of the decompressor, so that a blob cannot choose how much memory decoding takes
 MAX_MODEL, MODEL_BYTES = 64, 96  # characters, and bytes: an announcement has no room for more
 ZSTD_LEVEL = 3
+UTF8_BYTES = 4  # of one character, at most
+FRAMING = 64  # bytes of msgpack around a completion, a group or the head of a record, at most
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)]
 
@@ -88,7 +91,7 @@ def merge(earlier: RolloutRecord, later: RolloutRecord) -> RolloutRecord:
 def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> RolloutRecord:
     """Decode a blob that `origin` announced, at unix time `now`; raises BadRecord only."""
     try:
-        wire = _decoder.decode(decompress(blob, MAX_RAW))
+        wire = _decoder.decode(decompress(blob, most_raw(charter)))
     except UNREADABLE as error:  # not the agreed form
         raise BadRecord(Fault.MALFORMED_RECORD) from error
     if wire.v != PROTOCOL:
@@ -104,6 +107,12 @@ def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> Rollo
     if len({group.id.number for group in groups}) != len(groups):
         raise BadRecord(Fault.QUESTION_TWICE)
     return RolloutRecord(origin=origin, round=wire.round, epoch=wire.epoch, model=model_name(wire.model), groups=groups)
+
+
+def most_raw(charter: Charter) -> int:
+    """The most bytes that a record under this charter has when it is unpacked: 128 full groups of the longest completions."""
+    completion = charter.completion_characters * UTF8_BYTES + FRAMING
+    return min(MAX_RAW, (MAX_GROUPS * (charter.group_size_max * completion + FRAMING)) + 4 * FRAMING + MODEL_BYTES)
 
 
 def written_by_hand(blob: bytes) -> bool:

@@ -13,6 +13,7 @@ from waggle.network.identity.membership import Membership
 from waggle.network.limits.address_ranges import Route, source_of
 from waggle.network.limits.bandwidth import BandwidthLimiter
 from waggle.network.limits.reputation import PeerReputation, ReputationTable
+from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import NetworkEvent
 
 
@@ -71,7 +72,8 @@ class Services:
     `payload` gets the caller's peer id, and a sha256 with a certificate behind it; `charter` gets a sha256. `admits` says
     whether a peer is answered at all. `source` is the address range that its calls count for; None means that it is unknown
     until the next `refresh_peers`. `may_send_directory` says whether so many bytes of announcements may go to a source.
-    `member` says whether an origin with this certificate may announce under `digest`, the hash of our charter.
+    `member` says whether an origin with this certificate may announce under `digest`, the hash of our charter; `useful` whether
+    an announcement under it deserves a place in the directory.
     """
 
     payload: Callable[[bytes, bytes], Awaitable[bytes]] = _no_payload
@@ -83,6 +85,7 @@ class Services:
     may_send_directory: Callable[[bytes, int], bool] = lambda source, size: True
     digest: bytes = b""
     member: Callable[[bytes, bytes], bool] = lambda peer_id, certificate: True
+    useful: Callable[[Announcement], bool] = lambda announced: True
 
 
 class Network(Protocol):

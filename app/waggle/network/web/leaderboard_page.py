@@ -3,6 +3,7 @@
 from html import escape
 
 from waggle.core.confidence_interval import interval_of
+from waggle.core.peer_id import fingerprint
 from waggle.network.messages.comparison import Comparison, Entrant, ScoreCurve, ScorePoint
 from waggle.tasks.sandbox.exam import QUESTIONS
 
@@ -130,7 +131,8 @@ def _table(comparison: Comparison) -> str:
 def _row(place: int, entrant: Entrant) -> str:
     low, high = interval_of(entrant.right, entrant.total)
     return (
-        f"<tr><td>{place}</td><td>{escape(entrant.name)}</td><td>{escape(entrant.model) or 'not named here'}</td>"
+        f'<tr><td>{place}</td><td>{escape(entrant.name)} <span class="key">{escape(fingerprint(entrant.id))}</span></td>'
+        f"<td>{escape(entrant.model) or 'not named here'}</td>"
         f'<td>{NAMES[entrant.together].lower()}</td><td class="number">{entrant.round}</td>'
         f'<td class="number">{entrant.right} of {entrant.total}</td><td class="number">{low:.0%} to {high:.0%}</td></tr>'
     )

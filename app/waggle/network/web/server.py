@@ -20,7 +20,7 @@ from websockets.http11 import Request, Response
 from waggle.core.errors import SwarmError
 from waggle.network.limits.address_ranges import source_of
 from waggle.network.messages.gateway_paths import CHARTER, GATEWAY, WAITING
-from waggle.network.transport.gateway.bounded_connection import BoundedConnection
+from waggle.network.transport.gateway.metered_connection import MeteredConnection, greediest
 from waggle.network.web import status_page
 from waggle.network.web.statistics import SwarmStatus
 
@@ -38,7 +38,7 @@ SAFE = {
 
 log = logging.getLogger(__name__)
 
-Serve = Callable[[ServerConnection], Awaitable[None]]
+Serve = Callable[[MeteredConnection], Awaitable[None]]
 
 
 class WebServer:
@@ -96,6 +96,7 @@ class WebServer:
 
     async def _serve(self, connection: ServerConnection) -> None:
         assert self._gateway is not None, "only the gateway's path gets here"
+        assert isinstance(connection, MeteredConnection)
         task = asyncio.current_task()
         assert task is not None
         self._serving.add(task)
@@ -130,10 +131,13 @@ class WebServer:
 
 
 def _counted() -> type[ServerConnection]:
-    """A connection class that counts connections, even those that never ask anything, and ends one if there are too many."""
-    here: dict[ServerConnection, str] = {}
+    """A connection class that counts connections, even those that never ask anything, and their unprocessed bytes.
 
-    class Counted(BoundedConnection, ServerConnection):
+    It ends one if there is too much of either.
+    """
+    here: dict[MeteredConnection, str] = {}
+
+    class Counted(MeteredConnection):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             super().connection_made(transport)
             address = self.remote_address
@@ -145,9 +149,14 @@ def _counted() -> type[ServerConnection]:
                 self.transport.abort()
                 return
             if leaver is not None:
-                del here[leaver]
-                leaver.transport.abort()
+                _end(here, leaver)
             here[self] = source
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if (greedy := greediest(here)) is not None:
+                log.debug("a connection of the web port ends: %d bytes of it wait", greedy.unprocessed)
+                _end(here, greedy)
 
         def connection_lost(self, exc: Exception | None) -> None:
             here.pop(self, None)
@@ -156,7 +165,12 @@ def _counted() -> type[ServerConnection]:
     return Counted
 
 
-def _leaver(here: Mapping[ServerConnection, str], source: str) -> ServerConnection | None:
+def _end(here: dict[MeteredConnection, str], leaver: MeteredConnection) -> None:
+    del here[leaver]
+    leaver.transport.abort()
+
+
+def _leaver(here: Mapping[MeteredConnection, str], source: str) -> MeteredConnection | None:
     """The connection that ends for a new one from `source`: the newest of the most crowded range, if that is more crowded.
 
     So a few address ranges with many silent connections cannot keep others out.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
+from waggle.core.peer_id import short_id
 from waggle.network.identity.keys import name_of
 from waggle.network.limits.rate_limits import Party, of_largest_holder
 from waggle.network.messages.comparison import Comparison
@@ -22,6 +23,7 @@ class MemberStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A node whose groups came here. `model` is what it claims to train; empty if nobody trusted vouches for this name."""
 
     name: str
+    fingerprint: str = ""  # of its key; empty: from a version that did not show it
     model: str
     round: int
     groups: int
@@ -137,8 +139,9 @@ class SwarmStatistics:
         total = known + len(means)
         reward = ((before.reward if before else 0.0) * known + sum(means)) / total if total else 0.0
         self._members[news.origin] = MemberStatus(
-            name=name_of(news.origin), model=news.model, round=news.round, groups=total, reward=reward, seen_at=now
-        )
+            name=name_of(news.origin), fingerprint=short_id(news.origin), model=news.model, round=news.round, groups=total,
+            reward=reward, seen_at=now,
+        )  # fmt: skip
         self._parties[news.origin] = next((group.source for group in news.groups), "") or news.origin
         if len(self._members) > MAX_MEMBERS:
             gone = of_largest_holder((origin, self._parties[origin], 1) for origin in self._members)[0]

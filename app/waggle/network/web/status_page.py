@@ -152,7 +152,7 @@ def _models(models: tuple[ModelStatus, ...]) -> str:
 def _members(status: SwarmStatus) -> str:
     rows = "".join(_member(member, status.at) for member in status.members[:MAX_ROWS])
     more = len(status.members) - MAX_ROWS
-    note = f"Those with the most groups; {more} more are not shown." if more > 0 else "Names are made from their keys."
+    note = f"Those with the most groups; {more} more are not shown." if more > 0 else "Names and fingerprints are of their keys."
     return (
         f'<section><h2>Members</h2><p class="note">{note}</p><table><tr><th>Name</th><th>Model</th>'
         '<th class="number">Round</th><th class="number">Groups</th><th class="number">Reward</th>'
@@ -163,7 +163,8 @@ def _members(status: SwarmStatus) -> str:
 
 def _member(member: MemberStatus, now: float) -> str:
     return (
-        f'<tr><td>{escape(member.name)}</td><td>{escape(member.model) or UNNAMED}</td><td class="number">{member.round}</td>'
+        f'<tr><td>{escape(member.name)} <span class="key">{escape(member.fingerprint)}</span></td>'
+        f'<td>{escape(member.model) or UNNAMED}</td><td class="number">{member.round}</td>'
         f'<td class="number">{member.groups}</td><td class="number">{member.reward:.2f}</td>'
         f'<td class="number">{_span(now - member.seen_at)} ago</td></tr>'
     )

@@ -79,7 +79,7 @@ def test_whoever_reads_the_table_stays_there_when_a_peer_comes(window_told: Tell
     tell(window, events.PeerChanged(peer=replace(WREN, name="Zwren"), at=NOW))
     qapp.processEvents()
     assert bar.value() == 20
-    assert page._view.selectionModel().selectedRows()[0].data() == "Brisk Otter"
+    assert page._view.selectionModel().selectedRows()[0].data() == "Brisk Otter · ooWOtter"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_nothing_is_chosen_until_a_person_chooses(window_told: TellWindow) -> No
 def test_the_chosen_peer_is_explained_in_plain_text(window_told: TellWindow) -> None:
     strange = replace(OTTER, name="<i>Otter\u202e", trusted=False, refusal="runs <b>0.2\n")
     page, _ = page_of(window_told(met(strange)), OTTER.id)
-    assert page._strip._name.words() == "<i>Otter\ufffd"
+    assert page._strip._name.words() == "<i>Otter\ufffd · ooWOtter"
     assert page._strip._says.text() == "It runs <b>0.2\u21b5."
     assert page._strip._says.textFormat() == Qt.TextFormat.PlainText
 
@@ -210,7 +210,7 @@ def test_a_chosen_row_stays_chosen_when_peers_come(window_told: TellWindow) -> N
     tell(window, events.PeerChanged(peer=OTTER))
     assert page._model.place_of(WREN.id) == 1, "the newcomer stands before it"
     assert [index.row() for index in page._view.selectionModel().selectedRows()] == [1]
-    assert page._strip._name.words() == "Clever Wren"
+    assert page._strip._name.words() == "Clever Wren · KooWWren"
 
 
 def test_all_of_it_is_done_by_keyboard(window_told: TellWindow, qtbot: QtBot, qapp: QApplication) -> None:
@@ -221,7 +221,7 @@ def test_all_of_it_is_done_by_keyboard(window_told: TellWindow, qtbot: QtBot, qa
     page._view.setFocus()
     qtbot.keyClick(page._view, Qt.Key.Key_Down)
     qtbot.keyClick(page._view, Qt.Key.Key_Down)
-    assert page._strip._name.words() == "Clever Wren"
+    assert page._strip._name.words() == "Clever Wren · KooWWren"
     qtbot.keyClick(page._view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     assert qapp.clipboard().text() == WREN.id
     qtbot.keyClick(page._view, Qt.Key.Key_B, Qt.KeyboardModifier.ControlModifier)

@@ -93,7 +93,7 @@ def test_both_sides_are_drawn_and_a_missing_one_is_said(
 def test_members_of_a_private_swarm_are_ranked_and_oneself_is_marked(window_told: TellWindow, written: list[AnyEvent]) -> None:
     page = opened(window_told([*written, chosen(), compared(True, ranked=True)]))
     words = visible_words(page)
-    assert "Calm Wren (you)" in words
+    assert "Calm Wren · alm Wren (you)" in words
     assert "8 of 16" in words
     assert "nobody is ranked" not in words
 

@@ -129,7 +129,7 @@ def test_any_answer_at_all_is_seen_and_only_the_most_is_strongest() -> None:
 
 def test_an_aha_says_from_whom_it_came() -> None:
     learned = events.Aha(round=41, at=0.0, specialty="Logic", origin="p", name="Brisk Otter")
-    assert aha_words(learned) == ("Logic", "round 41, after learning from Brisk Otter")
+    assert aha_words(learned) == ("Logic", "round 41, after learning from Brisk Otter · p")
     assert aha_words(events.Aha(round=3, at=0.0, specialty="Logic"))[1] == "round 3, found alone"
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import gzip
 import hashlib
 import os
@@ -18,6 +19,8 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.frames import Frame, Opcode
+from websockets.protocol import State
 
 from network.loopback import SOON, Ear, Start, answered, callbacks, fresh_identity, node_context, options, question_ids, share
 from waggle.core import paths
@@ -38,7 +41,7 @@ from waggle.network.messages.events import ClockSkewed, GatewayHidesPeers, Group
 from waggle.network.messages.rollout_record import MAX_BLOB
 from waggle.network.node import UPLOAD_BURST, UPLOAD_RATE
 from waggle.network.open_node import open_node
-from waggle.network.transport.gateway import network
+from waggle.network.transport.gateway import metered_connection, network
 from waggle.network.transport.gateway import server as gateway
 from waggle.network.transport.gateway.charter_download import fetch_charter
 from waggle.network.transport.gateway.network import GatewayNetwork
@@ -1085,3 +1088,79 @@ def environment() -> dict[str, str]:
     from end_to_end.programs import ENVIRONMENT
 
     return ENVIRONMENT
+
+
+async def test_payloads_of_who_left_are_given_back_and_those_of_who_came_back_are_not(
+    charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "LIFETIME_S", 0.2)
+    gone, back = fresh_identity(tmp_path, "gone"), fresh_identity(tmp_path, "back")
+
+    async def leave(who: Identity, blob: bytes) -> None:
+        async with connect(address) as connection:
+            await introduce(connection, who)
+            await connection.recv()
+            assert await blob_of(connection, gateway_frames.UploadRequest(1, blob)) == gateway.DONE
+
+    async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, lent), asyncio.timeout(SOON):
+        await leave(gone, b"first")
+        await leave(back, b"second")
+        async with connect(address) as connection:
+            await introduce(connection, back)
+            await connection.recv()
+            while lent.uploaded(hashlib.sha256(b"first").digest()):
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.3)  # longer than the payload of who left is kept
+            assert lent.uploaded(hashlib.sha256(b"second").digest()) == b"second"
+
+
+async def test_of_all_connections_the_one_with_most_unprocessed_bytes_ends_and_nobody_else(
+    charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metered_connection, "MAX_UNPROCESSED", 250_000)
+    begun = Frame(Opcode.BINARY, bytes(200_000)).serialize(mask=True)[:150_000]
+    async with (
+        lending(charter, fresh_identity(tmp_path, "lender")) as (address, lent),
+        clients(address, tmp_path, 4) as here,
+        asyncio.timeout(SOON),
+    ):
+        (_, small), (_, first), (_, second), (_, idle) = here
+        small.transport.write(begun[:20_000])
+        first.transport.write(begun)
+        while sum(each.unprocessed for each in lent._clients.values()) < 170_000:
+            await asyncio.sleep(0.01)
+        second.transport.write(begun + bytes(40_000))
+        await second.wait_closed()
+        assert await blob_of(idle, gateway_frames.UploadRequest(1, b"mine")) == gateway.DONE
+        assert small.state is first.state is State.OPEN
+
+
+async def test_a_request_without_end_is_cut_off(charter: Charter, tmp_path: Path) -> None:
+    async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, _), asyncio.timeout(SOON):
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(address.split(":")[2].split("/")[0]))
+        writer.write(b"GET /gateway HTTP/1.1\r\n" + (b"X-Filler: " + b"x" * 8000 + b"\r\n") * 3)
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+
+
+async def test_nothing_of_a_message_stays_when_it_is_processed(charter: Charter, identity: Identity, tmp_path: Path) -> None:
+    async with (
+        lending(charter, fresh_identity(tmp_path, "lender")) as (address, lent),
+        connect(address) as connection,
+        asyncio.timeout(SOON),
+    ):
+        await introduce(connection, identity)
+        await connection.recv()
+        assert await blob_of(connection, gateway_frames.UploadRequest(1, bytes(MAX_BLOB))) == gateway.DONE
+        here = lent._clients[identity.peer_id]
+        assert here.unprocessed == 0
+        lent._uploads.clear()
+        large = [
+            each
+            for holder in gc.get_objects()
+            if type(holder).__name__ in ("Frame", "frame", "UploadRequest", "cell", "generator")
+            for each in gc.get_referents(holder)
+            if type(each) in (bytes, bytearray) and len(each) >= MAX_BLOB
+        ]
+        assert not large

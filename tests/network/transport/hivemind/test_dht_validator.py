@@ -5,27 +5,31 @@ import hashlib
 import itertools
 import logging
 import math
+import time
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
 from network.loopback import fresh_identity
 from waggle.core.errors import BadRecord
-from waggle.core.peer_id import short_id
+from waggle.core.peer_id import PEER_ID_PREFIX, short_id
 from waggle.network.identity.keys import Identity
 from waggle.network.limits.address_ranges import RELAYED, owner_of
 from waggle.network.limits.rate_limits import Payers
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
-from waggle.network.messages.announcement import MAX_LIFETIME_S, Announcement
+from waggle.network.messages.announcement import MAX_BITS, MAX_LIFETIME_S, Announcement
 from waggle.network.transport.gateway.server import MAX_CLIENTS
 from waggle.network.transport.hivemind import dht_validator as guards
 from waggle.network.transport.hivemind.dht_validator import FOREIGN_CAP, SHARD_CAP, AnnouncementValidator
+from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.tasks.charter import PROTOCOL, first_swarm
 
 CHARTER = first_swarm().digest
@@ -235,3 +239,31 @@ def stored(watch: AnnouncementValidator, storer: Payers, entries: Sequence[Entry
     context = contextvars.copy_context()
     context.run(guards.STORER.set, storer)
     return [each for each in entries if context.run(has_room, watch, each)]
+
+
+def test_what_nobody_could_use_takes_no_place_here_but_may_in_another_swarm(identity: Identity) -> None:
+    watch = AnnouncementValidator(CHARTER, clock=lambda: NOW, useful=lambda announced: announced.epoch < 1000)
+    assert watch.validate(entry(identity))
+    assert not watch.validate(entry(identity, epoch=1_000_000))
+    assert watch.forged == 0, "an honest replica of another version may store it"
+
+
+def test_a_directory_as_full_as_it_gets_takes_bounded_memory() -> None:
+    hivemind = load_hivemind()
+    store, until = hivemind.Storage(guard()), time.time() + 300  # hivemind drops by its own clock what has expired
+    keys = [Ed25519PrivateKey.from_private_bytes(number.to_bytes(32, "big")) for number in range(200)]
+    names = [PEER_ID_PREFIX + key.public_key().public_bytes_raw() for key in keys]
+    long = announcement(model="m" * 64, via=(names[0], names[1]), certificate=bytes(72), sheet=bytes(32))
+    blob = msgspec.msgpack.encode(long) + bytes(64)  # storage does not look at the signature
+    tracemalloc.start()
+    try:
+        for name in names:
+            for key in directory.places_of(CHARTER, name):
+                store.store_subkey(hivemind.DHTID.from_bytes(key), name, msgspec.msgpack.encode(blob), until)
+        size, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    entries = sum(len(stored.value.data) for stored in store.data.values())
+    assert entries == len(names) * (MAX_BITS + 1)
+    most = (MAX_BITS + 1) * guards.DEPTH_CAP + FOREIGN_CAP
+    assert most * size / entries < 48 << 20, f"an entry takes {size // entries} bytes"

@@ -30,6 +30,7 @@ from waggle.network.transport.hivemind.network import HivemindNetwork, load_hive
 from waggle.network.transport.interface import ConnectedPeer, PeerAway, Services
 from waggle.network.transport.ports import require_port
 from waggle.tasks.charter import first_swarm
+from waggle.tasks.questions import epoch_at
 
 CHARTER = first_swarm().digest
 KEY = directory.key_of(CHARTER, 0, 0)
@@ -61,8 +62,9 @@ async def opened(identity: Identity, services: Services = NOTHING, *seeds: Hivem
 
 def signed(identity: Identity, expires_at: float, number: int = 1) -> tuple[bytes, float]:
     announced = Announcement(
-        charter=CHARTER, sha256=bytes(32), size=1, round=number, epoch=1, specialties=1, model="m", expires=int(expires_at * 1000)
-    )
+        charter=CHARTER, sha256=bytes(32), size=500, round=number, epoch=epoch_at(time.time()), specialties=1, model="m",
+        expires=int(expires_at * 1000),
+    )  # fmt: skip
     return announcements.signed(announced, identity), announced.expires_at
 
 

@@ -5,7 +5,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame
 
 from waggle.gui.charts.sparkline import Sparkline
-from waggle.gui.i18n.formatting import ago, date_of, figure, one_line, plural, reward, tr, tr_sentence
+from waggle.gui.i18n.formatting import ago, date_of, figure, one_line, peer_name, plural, reward, tr, tr_sentence
 from waggle.gui.i18n.placeholders import engine_placeholder, why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.status_card import StatusCard
@@ -123,9 +123,10 @@ class SwarmSummary(QFrame):
         self._crowd.setVisible(not lonely)
         here.sort(key=lambda peer: (-peer.received - peer.groups_pulled, peer.id))
         faces = here[: self._most_faces]
-        self._faces.show_identities([peer.id for peer in faces], ", ".join(one_line(peer.name) for peer in faces))
+        self._faces.show_identities([peer.id for peer in faces], ", ".join(peer_name(peer.name, peer.id) for peer in faces))
         others = members - 1 - len(faces)
-        words = plural(others, "and %n more", "and %n more") if others > 0 else one_line(faces[0].name) if len(faces) == 1 else ""
+        only = peer_name(faces[0].name, faces[0].id) if len(faces) == 1 else ""
+        words = plural(others, "and %n more", "and %n more") if others > 0 else only
         self._more.say(words)
 
 
@@ -198,7 +199,7 @@ class GoodAnswerCard(QFrame):
         if card.mine:
             self._who.say(tr("by your model"), "accent", "on")
         else:
-            self._who.say(tr("by %1").replace("%1", one_line(card.name)), "peer", "peers")
+            self._who.say(tr("by %1").replace("%1", peer_name(card.name, card.origin)), "peer", "peers")
 
 
 def latest_good_answer(state: State) -> tuple[Card, ShownCompletion] | None:

@@ -4,7 +4,20 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QSizePolicy
 
-from waggle.gui.i18n.formatting import ago, decimal, figure, one_line, plural, reward, tr, tr_sentence, visible, visible_lines
+from waggle.core.peer_id import fingerprint
+from waggle.gui.i18n.formatting import (
+    ago,
+    decimal,
+    figure,
+    one_line,
+    peer_name,
+    plural,
+    reward,
+    tr,
+    tr_sentence,
+    visible,
+    visible_lines,
+)
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import draw_chip
@@ -165,6 +178,7 @@ class QuestionCard(QFrame):
         self._opened = opened
         self._columns = COLUMNS
         self._face, self._who = Avatar(theme, 24), ElidedLabel(theme, role="label")
+        self._key = ElidedLabel(theme, role="caption", tone="text_faint")  # the fingerprint of a peer's key
         self._specialty, self._question = Chip(theme), ElidedLabel(theme, role="strong")
         self._when = ElidedLabel(theme, role="small", tone="text_faint", right=True)
         self._sign, self._foot = Icon(theme, "pen", "text_faint"), ElidedLabel(theme, role="small", tone="text_soft")
@@ -182,8 +196,9 @@ class QuestionCard(QFrame):
         self._grid = QGridLayout()
         self._grid.setSpacing(8)
         head = row(
-            row(self._face, self._who, gap=8), self._specialty, (self._question, 1), row(self._when, self._more, gap=6), gap=12
-        )
+            row(self._face, self._who, self._key, gap=8), self._specialty, (self._question, 1),
+            row(self._when, self._more, gap=6), gap=12,
+        )  # fmt: skip
         below = row(self._sign, (self._foot, 1), self._reader, self._mean, gap=8)
         below.addStrut(theme.px(24))  # so that a button that appears moves nothing
         self.setLayout(column(head, self._whole, self._grid, below, gap=9, margins=(18, 14, 18, 12)))
@@ -210,11 +225,14 @@ class QuestionCard(QFrame):
         own = state.ready.node if state.ready else "me"
         self._face.show_identity(own if card.mine else card.origin, mine=card.mine)
         self._who.say(tr("You") if card.mine else one_line(card.name))
+        self._key.say(one_line(fingerprint(card.origin)))
+        self._key.setVisible(not card.mine)
         self._specialty.say(tr_sentence(one_line(card.specialty)), "plain" if card.mine else "peer")
         self._specialty.setMinimumWidth(min(self._theme.px(SPECIALTY), self._specialty.sizeHint().width()))
         say_question(self._question, card.question)
         self._whole.setText(visible_lines(card.question[:LONGEST_SHOWN]))
-        self.setAccessibleName(f"{self._who.words()}: {self._question.accessibleName()}")
+        who = self._who.words() if card.mine else peer_name(card.name, card.origin)
+        self.setAccessibleName(f"{who}: {self._question.accessibleName()}")
         self._more.setAccessibleName(f"{tr('More')}: {self._question.accessibleName()}")
 
     def _show_answers(self, card: Card, *, going: bool) -> None:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QResizeEvent
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTableView
 
-from waggle.gui.i18n.formatting import decimal, figure, one_line, short_ago, tooltip_text, tr, tr_sentence, visible
+from waggle.core.peer_id import fingerprint
+from waggle.gui.i18n.formatting import decimal, figure, one_line, peer_name, short_ago, tooltip_text, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, mirror_box
 from waggle.gui.widgets.table import style_table
@@ -31,7 +32,8 @@ Index = QModelIndex | QPersistentModelIndex
 
 
 def name_of(peer: PeerInfo) -> str:
-    return one_line(peer.name) or one_line(peer.id)
+    """The friendly name with the fingerprint of the key."""
+    return peer_name(peer.name, peer.id)
 
 
 def cells(peer: PeerInfo, now: float) -> tuple[str, ...]:
@@ -166,8 +168,27 @@ class PeerCellDelegate(QStyledItemDelegate):
                 painter, icon, tone, mirror_box(painter, QRectF(place.left() + 12, middle - side / 2, side, side), place)
             )
             x = side + 18.0
-        self._words(painter, mirror_box(painter, place.adjusted(x, 0, -12, 0), place), words, at, self._theme.colour(ink))
+        room = place.adjusted(x, 0, -12, 0)
+        if at == 0 and peer.name:
+            self._name(painter, mirror_box(painter, room, place), peer, self._theme.colour(ink))
+        else:
+            self._words(painter, mirror_box(painter, room, place), words, at, self._theme.colour(ink))
         painter.restore()
+
+    def _name(self, painter: QPainter, room: QRectF, peer: PeerInfo, ink: QColor) -> None:
+        """The friendly name, and below it, small, the fingerprint of the key."""
+        name, key = self._theme.font("label"), self._theme.font("caption")
+        high, low = QFontMetricsF(name).height(), QFontMetricsF(key).height()
+        top = room.center().y() - (high + low) / 2
+        for words, font, colour, y, height in (
+            (one_line(peer.name), name, ink, top, high),
+            (one_line(fingerprint(peer.id)), key, self._theme.colour("text_faint"), top + high, low),
+        ):
+            painter.setFont(font)
+            painter.setPen(colour)
+            cut = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, int(room.width()))
+            line = QRectF(room.left(), y, room.width(), height)
+            painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, cut)
 
     def _ink(self, peer: PeerInfo, stands: Standing, column: int, *, faded: bool) -> str:
         if column == STANDING_COLUMN and peer.connection != "gone":

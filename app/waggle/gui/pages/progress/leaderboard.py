@@ -7,7 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.i18n.formatting import figure, one_line, percent, tr
+from waggle.gui.i18n.formatting import figure, one_line, peer_name, percent, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
@@ -214,10 +214,10 @@ def _about_curves(curves: list[ScoreCurve]) -> str:
 
 def _words(place: int, entrant: Entrant) -> tuple[str, ...]:
     low, high = interval_of(entrant.right, entrant.total)
-    name = tr("%1 (you)").replace("%1", one_line(entrant.name)) if entrant.mine else one_line(entrant.name)
+    name = peer_name(entrant.name, entrant.id)
     return (
         str(place),
-        name,
+        tr("%1 (you)").replace("%1", name) if entrant.mine else name,
         one_line(entrant.model),
         tr("with peers") if entrant.together else tr("alone"),
         figure(entrant.round),

@@ -7,7 +7,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
 
-from waggle.gui.i18n.formatting import one_line, tr, visible
+from waggle.gui.i18n.formatting import one_line, peer_name, tr, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.file_dialogs import file_dialog
@@ -111,7 +111,7 @@ class IdentityBackupView(QFrame):
         self._update_form()
 
     def _read(self, event: BackupRead) -> None:
-        name = one_line(event.name)
+        name = peer_name(event.name, event.node)
         if self._act == "check":
             self._back.say(tr("Done"))
         if event.mine:
@@ -119,7 +119,7 @@ class IdentityBackupView(QFrame):
         elif self._act == "check":
             self.say(tr("This backup opens. It holds %1, somebody other than you now.").replace("%1", name))
         else:
-            self._backup_owner = name
+            self._backup_owner = one_line(event.name)
             words = tr("It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.")
             self.say(words.replace("%1", name).replace("%2", self._mine))
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 
 from waggle.core.stored_data import kept_by_default
 from waggle.gui.charts.heat_map import HeatMap
-from waggle.gui.i18n.formatting import date_of, duration, figure, one_line, percent, plural, tr, tr_sentence, whole_day
+from waggle.gui.i18n.formatting import date_of, duration, figure, one_line, peer_name, percent, plural, tr, tr_sentence, whole_day
 from waggle.gui.i18n.placeholders import engine_placeholder, why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
@@ -45,7 +45,7 @@ def aha_words(aha: Aha) -> tuple[str, str]:
     """The specialty of a first right answer, and whether it was learned from a peer."""
     specialty = tr_sentence(one_line(aha.specialty))
     if aha.origin:
-        whose = tr("round %1, after learning from %2").replace("%2", one_line(aha.name))
+        whose = tr("round %1, after learning from %2").replace("%2", peer_name(aha.name, aha.origin))
     else:
         whose = tr("round %1, found alone")
     return specialty, whose.replace("%1", figure(aha.round))
@@ -122,7 +122,7 @@ class YouPage(Page):
         self._face.show_identity(ready.node if ready else "", mine=True)
         self._face.setVisible(ready is not None)
         self._key.setVisible(ready is not None)
-        self._name.say(one_line(ready.name) if ready else tr("You"))
+        self._name.say(peer_name(ready.name, ready.node) if ready else tr("You"))
         self._key.say(one_line(ready.node) if ready else "")
         self._as_seen.say(engine_placeholder(state) or tr("You, as the swarm sees you"))
         for button in (*self._acts, self._share):

@@ -1,9 +1,10 @@
 """A WebSocket connection that ends if the other side floods it or does not read."""
 
 import asyncio
+import dataclasses
 
 from websockets.asyncio.connection import Connection
-from websockets.frames import Frame
+from websockets.frames import DATA_OPCODES, Frame
 from websockets.protocol import Event
 
 from waggle.network.limits.rate_limits import RateLimit
@@ -31,15 +32,23 @@ class BoundedConnection(Connection):
         for at in range(0, len(data), PIECE):
             if self.transport.is_closing():
                 return
-            super().data_received(data[at : at + PIECE])  # answers every ping, whether the other side reads the answers or not
-            if self.transport.get_write_buffer_size() > MAX_UNREAD:
-                self.transport.abort()
+            self.process_piece(data[at : at + PIECE])
+
+    def process_piece(self, data: bytes) -> None:
+        """Process at most PIECE bytes."""
+        super().data_received(data)  # answers every ping, whether the other side reads the answers or not
+        if self.transport.get_write_buffer_size() > MAX_UNREAD:
+            self.transport.abort()
 
     def process_event(self, event: Event) -> None:
         """End the connection if it sends many frames with little content: other limits count messages."""
         if isinstance(event, Frame) and not self._frames.allows(b"", max(0.0, 1 - len(event.data) / 1024)):
             self.transport.abort()
             return
+        if isinstance(event, Frame) and event.opcode in DATA_OPCODES:
+            whole = dataclasses.replace(event)
+            event.data = b""  # websockets' parser keeps the last frame, up to 2 MiB, until the next one has come
+            event = whole
         super().process_event(event)
 
     def pause_writing(self) -> None:

@@ -16,12 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
-from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
 from waggle.core.errors import UNREADABLE, BadRecord
 from waggle.core.peer_id import short_id
+from waggle.core.process_memory import return_free_memory
 from waggle.network.identity.keys import Identity, verify
 from waggle.network.identity.membership import Membership
 from waggle.network.limits.address_ranges import HIDDEN, source_of
@@ -47,6 +47,7 @@ from waggle.network.messages.gateway_frames import (
     Welcome,
 )
 from waggle.network.messages.rollout_record import MAX_BLOB
+from waggle.network.transport.gateway.metered_connection import MeteredConnection
 from waggle.network.transport.interface import FAILED_PULL_COST, PeerAway
 from waggle.tasks.charter import PROTOCOL
 
@@ -59,8 +60,8 @@ MAX_FROM_ONE = 32  # of them from one address range: a school, or a stranger wit
 HANDSHAKE_S = 10.0
 HANDSHAKES_RATE, HANDSHAKES_BURST = 1.0, 64.0  # of one address range, because each new name brings a full quota
 MAX_PAYLOADS = 3  # of one client: its newest groups, the groups before, and its answer sheet
-MAX_UPLOADED = 64 * 1024 * 1024  # bytes of all clients; beyond it the client with most loses its oldest payload
-MAX_UNSENT = 64 * 1024 * 1024  # bytes of payloads that clients asked for and do not read
+MAX_UPLOADED = 20 * 1024 * 1024  # bytes of all clients; beyond it the client with most loses its oldest payload
+MAX_UNSENT = 10 * 1024 * 1024  # bytes of answers that clients asked for and do not read; they are here up to twice
 ASKS_RATE, ASKS_BURST = 10.0, 60.0  # questions of one client, a second and at once
 ANNOUNCES_RATE, ANNOUNCES_BURST = 2.0, 20.0  # of one address range: many nodes store each of them, and count it as ours
 PASSED_RATE, PASSED_BURST = 62.5e3, 1e6  # bytes pulled from one peer for one client
@@ -111,9 +112,9 @@ class GatewayServer:
             JointRateLimit(PASSED_RATE, PASSED_BURST, ALL),
         )
         self._handshakes = RateLimit(HANDSHAKES_RATE, HANDSHAKES_BURST)
-        self._unsent = Counter[ServerConnection]()  # bytes of payloads that wait for their client to read them
-        self._clients: dict[bytes, ServerConnection] = {}
-        self._shared: dict[ServerConnection, float] = {}  # when the client came, or last announced or uploaded (monotonic)
+        self._unsent = Counter[MeteredConnection]()  # bytes of payloads that wait for their client to read them
+        self._clients: dict[bytes, MeteredConnection] = {}
+        self._shared: dict[MeteredConnection, float] = {}  # when the client came, or last announced or uploaded (monotonic)
         self._named: dict[bytes, tuple[str, float]] = {}  # clients announced here: address range, and until when (unix seconds)
         self._uploads: OrderedDict[bytes, OrderedDict[bytes, bytes]] = OrderedDict()  # client -> sha256 -> payload
 
@@ -121,7 +122,7 @@ class GatewayServer:
         """A payload that a client uploaded; empty if there is none."""
         return next((each[sha256] for each in self._uploads.values() if sha256 in each), b"")
 
-    async def serve(self, connection: ServerConnection) -> None:
+    async def serve(self, connection: MeteredConnection) -> None:
         """Serve one client until it leaves or breaks a rule. Nothing that it sends raises."""
         peer_id, answering, sending = b"", set[asyncio.Task[None]](), asyncio.Lock()
         try:
@@ -133,21 +134,7 @@ class GatewayServer:
             connection.protocol.max_message_size = MAX_MESSAGE
             await connection.send(proof)
             while True:
-                message = await connection.recv(decode=False)
-                if not self._host.admits(peer_id):
-                    raise BadRecord(Fault.BLOCKED)
-                if not self._asks.allows(peer_id):  # this question waits, and with it all that the client sent after it
-                    await asyncio.sleep(1 / ASKS_RATE)
-                while not self._may_move(peer_id, len(message)):
-                    await self._wait(connection)
-                ask = _ask.decode(message)
-                while isinstance(ask, UploadRequest) and not self._host.may_receive(self._party(peer_id), len(message)):
-                    await self._wait(connection)
-                while len(answering) >= AT_ONCE:
-                    await asyncio.wait(answering, return_when=asyncio.FIRST_COMPLETED)
-                task = asyncio.create_task(self._reply(connection, peer_id, ask, sending))
-                answering.add(task)
-                task.add_done_callback(answering.discard)
+                await self._serve_next(connection, peer_id, answering, sending)
         except (BadRecord, TimeoutError, *UNREADABLE) as error:  # it breaks a rule, or says nothing
             log.debug("light client %s is refused: %s", short_id(peer_id) if peer_id else "(unknown)", _reason(error))
             await connection.close(1008, "not understood")
@@ -159,14 +146,45 @@ class GatewayServer:
             if self._clients.get(peer_id) is connection:
                 del self._clients[peer_id]
             self._shared.pop(connection, None)
+            if peer_id in self._uploads:
+                asyncio.get_running_loop().call_later(LIFETIME_S, self._forget, peer_id)
 
-    async def _wait(self, connection: ServerConnection) -> None:
+    async def _serve_next(
+        self, connection: MeteredConnection, peer_id: bytes, answering: set[asyncio.Task[None]], sending: asyncio.Lock
+    ) -> None:
+        """Receive a question and begin to answer it, as soon as the limits allow it. Afterwards it holds no message in memory."""
+        message = await connection.next_message()
+        size = len(message)
+        if not self._host.admits(peer_id):
+            raise BadRecord(Fault.BLOCKED)
+        if not self._asks.allows(peer_id):  # this question waits, and with it all that the client sent after it
+            await asyncio.sleep(1 / ASKS_RATE)
+        while not self._may_move(peer_id, size):
+            await self._wait(connection)
+        ask = _ask.decode(message)
+        del message
+        while isinstance(ask, UploadRequest) and not self._host.may_receive(self._party(peer_id), size):
+            await self._wait(connection)
+        while len(answering) >= AT_ONCE:
+            await asyncio.wait(answering, return_when=asyncio.FIRST_COMPLETED)
+        task = asyncio.create_task(self._reply(connection, peer_id, ask, sending))
+        answering.add(task)
+        task.add_done_callback(answering.discard)
+
+    def _forget(self, client: bytes) -> None:
+        """Give back the payloads of a client that left so long ago that nobody asks for them any more."""
+        if client not in self._clients and client in self._uploads:
+            del self._uploads[client]
+            if not self._uploads:
+                return_free_memory()
+
+    async def _wait(self, connection: MeteredConnection) -> None:
         """Wait a little for a limit. Raises BadRecord if the client has gone, so that its message does not stay in memory."""
         if connection.state is not State.OPEN:
             raise BadRecord(Fault.CLIENT_GONE)
         await asyncio.sleep(1 / ASKS_RATE)
 
-    async def _reply(self, connection: ServerConnection, peer_id: bytes, ask: Request, sending: asyncio.Lock) -> None:
+    async def _reply(self, connection: MeteredConnection, peer_id: bytes, ask: Request, sending: asyncio.Lock) -> None:
         """Answer a question: answers go out in the order in which they are ready, one after the other.
 
         A list of announcements waits until the limits allow it. The bytes that clients do not read are bounded, see `_make_way`.
@@ -175,16 +193,19 @@ class GatewayServer:
         with suppress(ConnectionClosed):  # it left
             try:
                 answer = await self._answer(peer_id, ask)
-                unsent = len(answer.blob)
+                del ask  # a payload that was uploaded must not wait here until the client reads the answer
+                size = sum(len(each.peer_id) + len(each.signed) for each in answer.listed)
+                unsent = len(answer.blob) + size
                 self._unsent[connection] += unsent
                 self._make_way()
-                size = sum(len(each.peer_id) + len(each.signed) for each in answer.listed)
                 while not self._may_move(peer_id, size):
                     await self._wait(connection)
                 if size and not self._host.may_send_directory(self._party(peer_id), size):
                     return  # it asks again, or elsewhere: an empty list would look as if we hid somebody
                 async with sending:
-                    await connection.send(msgspec.msgpack.encode(answer))
+                    message = msgspec.msgpack.encode(answer)
+                    del answer
+                    await connection.send(message)
             except BadRecord as bad:  # it breaks a rule
                 log.debug("light client %s is refused: %s", short_id(peer_id), bad.title)
                 await connection.close(1008, "not understood")
@@ -199,7 +220,7 @@ class GatewayServer:
             log.debug("a light client reads too slowly and is disconnected: %d bytes wait for it", self._unsent[slowest])
             slowest.transport.abort()
 
-    async def _shake_hands(self, connection: ServerConnection) -> tuple[bytes, bytes, bytes]:
+    async def _shake_hands(self, connection: MeteredConnection) -> tuple[bytes, bytes, bytes]:
         """The client's peer id, the client that must leave for it (itself: nobody), and our proof for it. Raises BadRecord."""
         source = _source(connection)
         if source and not self._handshakes.allows(source.encode()):
@@ -207,7 +228,7 @@ class GatewayServer:
         nonce = os.urandom(NONCE_BYTES)
         welcome = Welcome(PROTOCOL, self._peer_id, self._charter, nonce, handshake.OURS, self._membership.certificate())
         await connection.send(msgspec.msgpack.encode(welcome))
-        hello = _hello.decode(await connection.recv(decode=False))
+        hello = _hello.decode(await connection.next_message())
         if not verify(hello.peer_id, DOMAIN, self._peer_id + nonce + hello.nonce, hello.signature):
             raise BadRecord(Fault.WRONG_KEY)
         if not self._membership.admits(hello.peer_id, hello.certificate):
@@ -343,7 +364,7 @@ def _reason(error: Exception) -> str:
     return error.title if isinstance(error, BadRecord) else type(error).__name__
 
 
-def _source(connection: ServerConnection) -> str:
+def _source(connection: MeteredConnection) -> str:
     """The address range of a client; empty on a local network, and behind a web server on this computer."""
     address = connection.remote_address
     return source_of(f"/ip/{address[0]}", relayed=False) if address else ""

@@ -12,12 +12,14 @@ import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 
 from waggle.network.identity.keys import Identity, verify
+from waggle.network.messages import announcement as announcements
 from waggle.network.messages import handshake
 from waggle.network.messages.events import Reach, ReachChanged
-from waggle.network.messages.gateway_frames import DOMAIN, NONCE_BYTES, PROOF, Hello, Welcome
+from waggle.network.messages.gateway_frames import DOMAIN, MAX_LISTED, NONCE_BYTES, PROOF, Hello, Welcome
 from waggle.network.messages.gateway_paths import WAITING
 from waggle.network.messages.invite import MAX_GATEWAYS
 from waggle.network.messages.options import SwarmOptions
+from waggle.network.messages.rollout_record import MAX_BLOB
 from waggle.network.transport.gateway.address import parse_address
 from waggle.network.transport.gateway.bounded_connection import BoundedConnection
 from waggle.network.transport.gateway.network import CALL_S, FAILURES, GatewayConnection, GatewayNetwork
@@ -26,7 +28,7 @@ from waggle.network.transport.tasks import end, watch
 
 log = logging.getLogger(__name__)
 
-MAX_ANSWER = 4 * 1024 * 1024  # bytes
+MAX_ANSWER = MAX_BLOB + MAX_LISTED * (announcements.MAX_BYTES + 64)  # bytes
 _welcome = msgspec.msgpack.Decoder(Welcome)
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections import Counter
 from typing import Any
 
 from waggle.core.peer_id import is_peer_id, short_id
@@ -15,6 +16,7 @@ BYTES_RATE, BYTES_BURST = 100e3, 2e6  # the same for the bytes of the calls
 log = logging.getLogger(__name__)
 
 RANGE = 8.0  # times as much of both for all peers of one address range
+WAITING, WAITING_OF_ONE = 2048, 32  # calls of newcomers, each of up to 4 KiB, of all together and of one
 REFRESH_S = 0.1  # between two polls of who is connected, however many newcomers call
 FOUND_RATE, FOUND_BURST = 0.5e6, 8e6  # bytes of directory entries sent to one source; a read is mostly 16 kB
 
@@ -38,6 +40,7 @@ class CallLimits:
         self._calls, self._range_calls = RateLimit(CALLS_RATE, CALLS_BURST), RateLimit(RANGE * CALLS_RATE, RANGE * CALLS_BURST)
         self._bytes, self._range_bytes = RateLimit(BYTES_RATE, BYTES_BURST), RateLimit(RANGE * BYTES_RATE, RANGE * BYTES_BURST)
         self._answer_shares = AddressRangeRateLimit(FOUND_RATE, FOUND_BURST)
+        self._waiting = Counter[bytes]()  # calls by newcomer
         self._refresh = ThrottledRefresh(services.refresh_peers, REFRESH_S)
 
     async def admit(self, peer_id: bytes, request: Any) -> str:
@@ -67,7 +70,13 @@ class CallLimits:
         """
         source = self._services.source(peer_id)
         if source is None:
-            await self._refresh.later_than(time.monotonic())
+            if self._waiting.total() >= WAITING or self._waiting[peer_id] >= WAITING_OF_ONE:
+                raise _refused(peer_id, "too many calls of newcomers wait")
+            self._waiting[peer_id] += 1
+            try:
+                await self._refresh.later_than(time.monotonic())
+            finally:
+                self._waiting -= Counter((peer_id,))  # drops the peer's entry at 0
             source = self._services.source(peer_id)
         if source is None:
             raise _refused(peer_id, "it left before its address was known")

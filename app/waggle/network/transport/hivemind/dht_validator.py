@@ -57,7 +57,8 @@ class DhtRecord(Protocol):
 class AnnouncementValidator:
     """Validates entries, and remembers which ones it has verified. `clock` is the DHT's: unix time (s).
 
-    `member` says whether a peer with this certificate may take part in the swarm with the charter `digest`.
+    `member` says whether a peer with this certificate may take part in the swarm with the charter `digest`, and `useful` whether
+    anybody in it could use what is announced.
     Names cost nothing, and thousands of them could fill our memory and any shard. So a full shard accepts nobody new until an
     entry expires, and so do all shards of one depth. Entries of other charters share one small shard. One STORER fills at most a
     quarter of a shard; relayed ones fill at most half together, and each a quarter of that. A storer's own entry does not count
@@ -70,9 +71,11 @@ class AnnouncementValidator:
         clock: Callable[[], float] = time.time,
         *,
         member: Callable[[bytes, bytes], bool] = lambda peer_id, certificate: True,
+        useful: Callable[[Announcement], bool] = lambda announced: True,
     ) -> None:
         self._digest = digest
         self._member = member
+        self._useful = useful
         self._clock = clock
         self._verified: set[bytes] = set()
         self.forged = 0  # entries so far that no honest replica stores
@@ -98,6 +101,8 @@ class AnnouncementValidator:
                 return _refuse(record, error.title)
             if not self._is_member(record, announced):
                 return _refuse(record, "its origin is no member of this private swarm")
+            if announced.charter == self._digest and not self._useful(announced):
+                return _refuse(record, "nobody could use now what it offers")
             if len(self._verified) >= REMEMBERED:
                 self._verified.clear()
             self._verified.add(known)

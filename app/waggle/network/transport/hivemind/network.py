@@ -179,7 +179,7 @@ async def _start_dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: S
     await p2p.add_protobuf_handler(PAYLOAD, give_payload, hivemind.BytesValue)
     await p2p.add_protobuf_handler(CHARTER, give_charter, hivemind.BytesValue)
     await p2p.add_protobuf_handler(HANDSHAKE, give_handshake, hivemind.BytesValue)
-    validator = AnnouncementValidator(services.digest, member=services.member)
+    validator = AnnouncementValidator(services.digest, member=services.member, useful=services.useful)
     node = await hivemind.DHTNode.create(
         p2p=p2p,
         node_id=hivemind.node_id_of(p2p.peer_id),
