@@ -19,8 +19,12 @@ from waggle.network.messages.events import NetworkEvent
 class PeerAway(Exception):
     """A peer, or our own daemon, did not answer. This is normal: the caller asks another peer, or asks later.
 
-    Its text is for the log: it never quotes a stranger.
+    Its text is for the log: it never quotes a stranger. `received` is how many bytes of a payload had come.
     """
+
+    def __init__(self, *text: str, received: int = 0) -> None:
+        super().__init__(*text)
+        self.received = received
 
 
 # Bytes that a pull without a result is charged with. Through a gateway every pull is charged with them, beside its result.
@@ -193,10 +197,12 @@ async def fetch(
     for giver in via or (origin,):
         network, blob, size = transport.network, b"", FAILED_PULL_COST
         try:
-            with suppress(PeerAway):  # peers come and go: another one serves it, or it is asked again later
-                blob = await network.pull(giver, sha256, seconds, certificate)
-                size = len(blob)
-                bandwidth.count_received(size)
+            blob = await network.pull(giver, sha256, seconds, certificate)
+            size = len(blob)
+            bandwidth.count_received(size)
+        except PeerAway as away:  # peers come and go: another one serves it, or it is asked again later
+            size = max(size, away.received)
+            bandwidth.count_received(away.received)
         finally:  # after a cancellation too
             bandwidth.charge_received(size)
             paid(size)

@@ -8,7 +8,7 @@ Private parts of hivemind (`p2p._client`, `p2p._child`, `node.protocol`) are use
 import asyncio
 import logging
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -18,9 +18,10 @@ from waggle.core.process_memory import resident_bytes
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.hivemind import relay
-from waggle.network.transport.hivemind.patches import IncomingCalls, OutgoingCalls, load_hivemind
-from waggle.network.transport.hivemind.rate_limited_p2p import rate_limited
+from waggle.network.transport.hivemind import call_streams, relay
+from waggle.network.transport.hivemind.call_streams import FRAME
+from waggle.network.transport.hivemind.patches import OutgoingCalls, load_hivemind
+from waggle.network.transport.hivemind.rate_limited_p2p import LONGEST_MESSAGE, rate_limited
 from waggle.network.transport.interface import ConnectedPeer, PeerAway, Services
 from waggle.network.transport.ports import require_port
 
@@ -59,6 +60,16 @@ class Daemon:
         peer, kind = self._hivemind.PeerID(peer_id), self._hivemind.BytesValue
         call = self.p2p.call_protobuf_handler(peer, handler, kind(value=request), kind)
         return bytes((await self.attempt(call, seconds)).value)
+
+    async def pull(self, handler: str, peer_id: bytes, request: bytes, longest: int, seconds: float) -> bytes:
+        """The same for an answer that may be large, of at most `longest` bytes. PeerAway has the number of bytes that came."""
+        peer, kind, received = self._hivemind.PeerID(peer_id), self._hivemind.BytesValue, [0]
+        content, control = kind(value=request).SerializeToString(), self.p2p._client.control
+        call = call_streams.pull(self._hivemind.messages, control, peer, handler, content, longest + FRAME, received.append)
+        try:
+            return bytes((await self.attempt(_decoded(call, kind), seconds)).value)
+        except PeerAway as away:
+            raise PeerAway(*away.args, received=sum(received)) from away
 
     async def attempt(self, call: Any, seconds: float) -> Any:
         """The call's result. Every way in which a peer or p2pd can fail to give one becomes PeerAway."""
@@ -143,6 +154,7 @@ async def start_daemon(
                 use_auto_relay=bool(relays),
                 trusted_relays=list(relays) or None,
                 startup_timeout=START_S,
+                persistent_conn_max_msg_size=LONGEST_MESSAGE,
             )
         except (hivemind.P2PDaemonError, ValueError, OSError, EOFError) as error:
             raise SwarmError(
@@ -150,16 +162,21 @@ async def start_daemon(
             ) from error
 
     p2p = await (relay.start(hivemind, start, _end) if options.relay else start())
-    control = p2p._client.control
-    control._pending_calls, control._handler_tasks = OutgoingCalls(), IncomingCalls()
+    p2p._client.control._pending_calls = OutgoingCalls()
     return Daemon(hivemind, p2p)
 
 
 def _listeners(host: str, port: int) -> list[str]:
-    """The multiaddresses that p2pd listens on: TCP and QUIC over IPv4 and IPv6, or only TCP at one chosen address."""
-    if host != EVERYWHERE:
-        return [f"/ip6/{host}/tcp/{port}" if ":" in host else f"/ip4/{host}/tcp/{port}"]
-    return [f"/{kind}/{way}" for kind in ("ip4/0.0.0.0", "ip6/::") for way in (f"tcp/{port}", f"udp/{port}/quic-v1")]
+    """The multiaddresses that p2pd listens on: TCP over IPv4 and IPv6, or at one chosen address.
+
+    No QUIC: whoever can send packets to p2pd's old quic-go can make it use memory without end (CVE-2023-49295, CVE-2024-22189).
+    """
+    hosts = ("0.0.0.0", "::") if host == EVERYWHERE else (host,)
+    return [f"/{'ip6' if ':' in each else 'ip4'}/{each}/tcp/{port}" for each in hosts]
+
+
+async def _decoded(call: Awaitable[bytes], kind: Any) -> Any:
+    return kind.FromString(await call)
 
 
 def _readable(addresses: Iterable[Any]) -> Iterator[str]:

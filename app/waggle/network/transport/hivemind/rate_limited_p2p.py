@@ -1,17 +1,21 @@
 """hivemind's P2P with limits in front of every handler, the DHT's own handlers too, and on the length of every message."""
 
+import functools
+from contextlib import suppress
 from typing import Any
 
 from waggle.network.limits.address_ranges import owner_of
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.hivemind import relay
+from waggle.network.transport.hivemind import call_streams, relay
 from waggle.network.transport.hivemind.call_limits import CallLimits
+from waggle.network.transport.hivemind.call_streams import FRAME, OpenStreams
 from waggle.network.transport.hivemind.dht_validator import STORER
 from waggle.network.transport.hivemind.patches import MAX_VALUE, load_hivemind
 from waggle.network.transport.interface import Services
 
 LONGEST_CALL = 4096  # bytes of a call; the longest is an announcement on its way into the directory
 LONGEST_FOUND = MAX_VALUE + 4096  # bytes of the directory's answer: a shard, and the neighbours of its key
+LONGEST_MESSAGE = LONGEST_FOUND + FRAME  # bytes of any message that p2pd collects: answers to our calls, without payloads
 ENDING = "use of closed network connection"  # what p2pd logs as an error when it ends as it should
 
 
@@ -33,6 +37,14 @@ def rate_limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
     limits, hivemind = CallLimits(services), load_hivemind()
 
     class RateLimitedP2P(p2p):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self._streams = OpenStreams(services.source, self._hang_up)
+
+        async def _hang_up(self, peer_id: bytes) -> None:
+            with suppress(*hivemind.failures):  # it has left, or p2pd ends
+                await self._client.disconnect(hivemind.PeerID(peer_id))
+
         @staticmethod
         def _make_process_args(*arguments: Any, **named: Any) -> Any:
             # With relay discovery, p2pd searches all peers for relays for three minutes before it uses those that we name.
@@ -59,6 +71,16 @@ def rate_limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
                 limits.trim(peer_id, source, answer)
                 return answer
 
-            await super()._add_protobuf_unary_handler(name, limited, BoundedMessage(kind, LONGEST_CALL), balanced=balanced)
+            bounded = BoundedMessage(kind, LONGEST_CALL)
+
+            async def answer(peer: Any, content: bytes) -> bytes:
+                context = hivemind.P2PContext(handle_name=name, local_id=self.peer_id, remote_id=peer)
+                return bytes((await limited(bounded.FromString(content), context)).SerializeToString())
+
+            served = functools.partial(call_streams.serve, hivemind.messages, self._streams, answer, LONGEST_CALL)
+            await self.add_binary_stream_handler(name, served, balanced=balanced)
+
+        async def remove_protobuf_handler(self, name: str, **_kinds: bool) -> None:
+            await self.remove_binary_stream_handler(name)
 
     return RateLimitedP2P
