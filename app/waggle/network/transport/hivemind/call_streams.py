@@ -1,8 +1,8 @@
 """Calls of peers and pulls of ours, over streams that Python reads and writes itself, piece by piece.
 
-p2pd can collect the whole message of a call by itself. But it allocates what a peer declares at once, keeps it for as long as the
-peer says nothing more, and does so for any number of streams. So p2pd only passes the bytes of a stream on, and each stream counts
-for its peer here before the first of them is read. The messages are those of p2pd: peers see no difference.
+p2pd can collect the whole message of a call by itself. But it allocates at once what a peer declares, keeps it while the peer is
+silent, and does so for any number of streams. So p2pd only passes the bytes of a stream on, and each stream counts for its peer
+here before the first of them is read. The messages are those of p2pd: peers see no difference.
 """
 
 import asyncio
@@ -71,8 +71,8 @@ async def serve(
 ) -> None:  # fmt: skip
     """Serve one stream, which carries one call of at most `longest` bytes. Nothing that a peer sends raises.
 
-    `messages` are p2pd's; `answer` gets the caller, as hivemind writes it, and the content of the call. What it raises becomes the
-    error that the caller gets.
+    `messages` are p2pd's; `answer` gets the caller, as hivemind writes it, and the content of the call. What it raises is sent to
+    the caller.
     """
     peer_id = info.peer_id.to_bytes()
     if not streams.admit(peer_id, writer):
@@ -80,19 +80,21 @@ async def serve(
         return
     try:
         async with asyncio.timeout(REQUEST_S):
-            length = await _read_length(reader)
-            message = await reader.readexactly(length) if length <= longest + FRAME else b""
+            if (length := await _read_length(reader)) > longest + FRAME:
+                raise ValueError("too long a message")
+            message = await reader.readexactly(length)
         response = await _respond(messages, answer, info.peer_id, message)
         async with asyncio.timeout(ANSWER_S):
             await _write(writer, response.SerializeToString())
-            writer.close()
-            await writer.wait_closed()
+            # The caller closes the stream when it has the answer. If we close it first, p2pd may reset it, and the rest is lost.
+            await reader.read(1)
+        writer.transport.abort()
     except (
         OSError,
         EOFError,
         ValueError,
         messages.unreadable,
-    ):  # the peer left, is silent or malformed. TimeoutError is an OSError
+    ):  # it left, is silent or malformed
         streams.count_excess(peer_id)
         writer.transport.abort()
     finally:
@@ -101,8 +103,6 @@ async def serve(
 
 async def _respond(messages: Any, answer: Callable[[Any, bytes], Awaitable[bytes]], peer: Any, message: bytes) -> Any:
     """What goes to the caller: the answer, or why there is none, which hivemind sends for every error too."""
-    if not message:
-        return messages.Request(callId=uuid.uuid4().bytes, unaryResponse=messages.Answer(error=b"too long a message"))
     call = messages.Request.FromString(message)
     if len(call.callId) != len(uuid.uuid4().bytes) or not call.HasField("callUnary"):
         raise ValueError("not a call")
@@ -116,7 +116,7 @@ async def _respond(messages: Any, answer: Callable[[Any, bytes], Awaitable[bytes
 async def pull(
     messages: Any, control: Any, peer: Any, name: str, content: bytes, longest: int, meter: Callable[[int], None]
 ) -> bytes:
-    """Call a peer, and read the content of its answer, of at most `longest` bytes. `meter` gets the size of each piece that comes.
+    """Call a peer, and read the content of its answer, of at most `longest` bytes. `meter` gets the size of each piece of it.
 
     Raises what hivemind raises for a peer that is away or answers with an error, EOFError and ValueError.
     """

@@ -304,7 +304,7 @@ def _survive_malformed_messages(control: Any, unreadable: type[Exception], error
 
 
 def _survive_malformed_streams(control: Any, unreadable: tuple[type[Exception], ...]) -> None:
-    """Drop a stream that p2pd cannot describe, or that comes while its handler is removed: asyncio would report an error of ours."""
+    """Drop a stream that hivemind cannot describe, or whose handler was just removed: asyncio would report an error of ours."""
     handle = control.ControlClient._handler
 
     async def handle_stream(self: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,14 +1,12 @@
 """hivemind's P2P with limits in front of every handler, the DHT's own handlers too, and on the length of every message."""
 
-import functools
-from contextlib import suppress
 from typing import Any
 
 from waggle.network.limits.address_ranges import owner_of
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.hivemind import call_streams, relay
+from waggle.network.transport.hivemind import memory_limit, relay
 from waggle.network.transport.hivemind.call_limits import CallLimits
-from waggle.network.transport.hivemind.call_streams import FRAME, OpenStreams
+from waggle.network.transport.hivemind.call_streams import FRAME
 from waggle.network.transport.hivemind.dht_validator import STORER
 from waggle.network.transport.hivemind.patches import MAX_VALUE, load_hivemind
 from waggle.network.transport.interface import Services
@@ -37,19 +35,11 @@ def rate_limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
     limits, hivemind = CallLimits(services), load_hivemind()
 
     class RateLimitedP2P(p2p):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self._streams = OpenStreams(services.source, self._hang_up)
-
-        async def _hang_up(self, peer_id: bytes) -> None:
-            with suppress(*hivemind.failures):  # it has left, or p2pd ends
-                await self._client.disconnect(hivemind.PeerID(peer_id))
-
         @staticmethod
         def _make_process_args(*arguments: Any, **named: Any) -> Any:
             # With relay discovery, p2pd searches all peers for relays for three minutes before it uses those that we name.
             words = p2p._make_process_args(*arguments, relayDiscovery=False, **relay.arguments(options.relay), **named)
-            return [*(relay.ONE_THREAD if options.relay else ()), *words]
+            return [*memory_limit.ENVIRONMENT, *((relay.ONE_THREAD,) if options.relay else ()), *words]
 
         @staticmethod
         def _log_p2pd_message(line: str) -> None:
@@ -71,16 +61,6 @@ def rate_limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
                 limits.trim(peer_id, source, answer)
                 return answer
 
-            bounded = BoundedMessage(kind, LONGEST_CALL)
-
-            async def answer(peer: Any, content: bytes) -> bytes:
-                context = hivemind.P2PContext(handle_name=name, local_id=self.peer_id, remote_id=peer)
-                return bytes((await limited(bounded.FromString(content), context)).SerializeToString())
-
-            served = functools.partial(call_streams.serve, hivemind.messages, self._streams, answer, LONGEST_CALL)
-            await self.add_binary_stream_handler(name, served, balanced=balanced)
-
-        async def remove_protobuf_handler(self, name: str, **_kinds: bool) -> None:
-            await self.remove_binary_stream_handler(name)
+            await super()._add_protobuf_unary_handler(name, limited, BoundedMessage(kind, LONGEST_CALL), balanced=balanced)
 
     return RateLimitedP2P
