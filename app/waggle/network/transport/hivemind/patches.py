@@ -306,11 +306,12 @@ def _survive_malformed_messages(control: Any, unreadable: type[Exception], error
 def _survive_malformed_streams(control: Any, unreadable: tuple[type[Exception], ...]) -> None:
     """Drop a stream that hivemind cannot describe, or whose handler was just removed: asyncio would report an error of ours."""
     handle = control.ControlClient._handler
+    failures: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, *unreadable)
 
     async def handle_stream(self: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await handle(self, reader, writer)
-        except (OSError, EOFError, ValueError, *unreadable):  # p2pd has ended, or a stranger's address has no text
+        except failures:  # p2pd has ended, or a stranger's address has no text
             writer.transport.abort()
 
     control.ControlClient._handler = handle_stream
