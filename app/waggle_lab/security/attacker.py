@@ -2,9 +2,10 @@
 
 import asyncio
 import hashlib
+import importlib
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -99,20 +100,36 @@ class Attacker:
         except PeerAway:  # the swarm refuses it; handshakes still carry it
             return
 
-    async def announce_crowd(self, identities: Sequence[Identity]) -> int:
-        """Announce a payload that does not exist under each identity; returns how many announcements the swarm accepted."""
+    async def announce_crowd(self, identities: Sequence[Identity], **changes: Any) -> int:
+        """Announce a payload that does not exist under each identity; returns how many announcements the swarm accepted.
+
+        `changes` are fields of the announcements.
+        """
         key, accepted = directory.key_of(self._digest, 0, 0), 0
         for identity in identities:
-            expires = int((time.time() + LIFETIME_S) * 1000)
-            unsigned = Announcement(
-                charter=self._digest, sha256=bytes(32), size=1, round=1, epoch=epoch_at(time.time()), specialties=1, model="m",
-                expires=expires,
-            )  # fmt: skip
+            signed, expires_at = self._of_crowd(identity, changes)
             with suppress(PeerAway):  # we are too fast for the swarm
-                accepted += await self.network.announce(
-                    key, identity.peer_id, announcement.signed(unsigned, identity), expires / 1000
-                )
+                accepted += await self.network.announce(key, identity.peer_id, signed, expires_at)
         return accepted
+
+    def show_crowd(self, identities: Sequence[Identity], **changes: Any) -> None:
+        """Give the same announcements to everybody who reads the directory here. No honest node would store all of them."""
+        hivemind, protocol = load_hivemind(), self.network._node.protocol
+        protocol.storage = importlib.import_module("hivemind.dht.storage").DHTLocalStorage()
+        key = hivemind.DHTID.generate(directory.key_of(self._digest, 0, 0))
+        for identity in identities:
+            signed, expires_at = self._of_crowd(identity, changes)
+            protocol.storage.store(key, hivemind.serializer.dumps(signed), expires_at, subkey=identity.peer_id)
+
+    def _of_crowd(self, identity: Identity, changes: Mapping[str, Any]) -> tuple[bytes, float]:
+        """A signed announcement of a payload that does not exist, and when it expires."""
+        fields = {
+            "charter": self._digest, "sha256": hashlib.sha256(identity.peer_id).digest(), "size": 1, "round": 1,
+            "epoch": epoch_at(time.time()), "specialties": 1, "model": "m", "expires": int((time.time() + LIFETIME_S) * 1000),
+            **changes,
+        }  # fmt: skip
+        announced = Announcement(**fields)
+        return announcement.signed(announced, identity), announced.expires_at
 
     async def steal(self) -> None:
         """Present a peer's announcement as our own, in handshakes and in the directory."""

@@ -10,6 +10,7 @@ from typing import Any
 from waggle.core.errors import SwarmError
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.addresses import peer_of
+from waggle.network.messages.consent import Holder
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.messages.rollout_record import MAX_BLOB
 from waggle.network.transport.hivemind import relay
@@ -73,7 +74,7 @@ class HivemindNetwork:
         entries = stored.value.items() if stored is not None else ()
         return {peer_id: unpacked(entry.value) or b"" for peer_id, entry in entries}
 
-    async def upload(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
+    async def upload(self, sha256: bytes, blob: bytes) -> tuple[Holder, ...]:
         """Do nothing: a node that peers can call serves its payloads itself."""
         return ()
 
