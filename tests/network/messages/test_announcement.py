@@ -26,6 +26,8 @@ def test_the_largest_announcement_that_a_node_can_make_is_read_by_its_peers(tmp_
     blob = announcements.signed(largest, identity)
     assert len(blob) <= MAX_BYTES
     assert announcements.read(blob, identity.peer_id) == largest
+    direct = announcements.signed(msgspec.structs.replace(largest, via=(), consents=()), identity)
+    assert len(direct) <= 480, "0.1.0 reads no longer one in a handshake, in which it looks for the version"
     assert handshake.read(handshake.write(bytes(32), blob)).announced == blob
 
 
