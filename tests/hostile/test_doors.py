@@ -55,7 +55,7 @@ async def test_streams_that_declare_much_and_say_nothing_neither_fill_a_node_nor
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile, (address, *_) = await attacker("flood"), await victim.node.addresses()
     await hostile.network.connect(address)
-    async with watched(victim.node.pid, address, tmp_path) as witness:
+    async with watched([victim.node.pid], address, tmp_path) as witness:
         assert await hostile.declare_calls(victim.identity.peer_id, FLOOD_S) > 10 * call_streams.MOST_OF_PEER
     assert witness.lost == 0
     assert witness.answers > FLOOD_S

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -18,7 +18,10 @@ MIB = 1024 * 1024
 
 
 class Witness:
-    """What it saw. `downtime_s` is the time from the last answer before a lost one to the next answer, summed up."""
+    """What it saw. `downtime_s` is the time from the last answer before a lost one to the next answer, summed up.
+
+    `growth_mib` is the most that the victim's processes grew together.
+    """
 
     def __init__(self) -> None:
         self.answers, self.lost = 0, 0
@@ -43,8 +46,8 @@ class Witness:
 
 
 @asynccontextmanager
-async def watched(pid: int, address: str, folder: Path) -> AsyncIterator[Witness]:
-    """Ask the node at this address for its handshake again and again, and measure its process `pid`, while the block runs."""
+async def watched(pids: Sequence[int], address: str, folder: Path) -> AsyncIterator[Witness]:
+    """Ask the node at this address for its handshake again and again, and measure its processes, while the block runs."""
     identity, witness = keys.load_or_create(folder / "witness.key"), Witness()
     network = await open_network(SwarmOptions(host="127.0.0.1"), identity, Services(), port=0)
 
@@ -59,9 +62,9 @@ async def watched(pid: int, address: str, folder: Path) -> AsyncIterator[Witness
             await asyncio.sleep(ASK_EVERY_S)
 
     async def measure() -> None:
-        before = resident_bytes(pid)
+        before = sum(map(resident_bytes, pids))
         while True:
-            witness.growth_mib = max(witness.growth_mib, (resident_bytes(pid) - before) / MIB)
+            witness.growth_mib = max(witness.growth_mib, (sum(map(resident_bytes, pids)) - before) / MIB)
             await asyncio.sleep(MEASURE_EVERY_S)
 
     try:
