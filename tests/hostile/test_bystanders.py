@@ -2,48 +2,23 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from hostile.conftest import StartAttacker
-from network.loopback import SOON, Start, fresh_identity, options
+from network.loopback import SOON, Start, fresh_identity
 from waggle.network.identity.keys import Identity
 from waggle.network.limits import named_calls
 from waggle.network.messages import consent
 from waggle.network.messages.events import ReachChanged, RecordRejected
 from waggle.network.messages.faults import Fault
-from waggle.network.transport.hivemind.network import HivemindNetwork, open_network
-from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Charter
 from waggle_lab.security.attacks import Payload
+from waggle_lab.security.bystander import Bystander
 
 NAMES = 120
 WATCHED_S = 8.0  # a minute in tests/measured/network.py
-
-
-class Bystander:
-    """A member of the swarm that counts who asks it for payloads."""
-
-    def __init__(self, identity: Identity) -> None:
-        self.identity = identity
-        self.calls = list[bytes]()
-
-    @asynccontextmanager
-    async def present(self, seed_address: str) -> AsyncIterator[HivemindNetwork]:
-        network = await open_network(options(), self.identity, Services(payload=self._give), port=0)
-        try:
-            await network.connect(seed_address)
-            await network.find_neighbours()
-            yield network
-        finally:
-            await network.close()
-
-    async def _give(self, peer_id: bytes, _request: bytes) -> bytes:
-        self.calls.append(peer_id)
-        return b""
 
 
 @pytest.fixture

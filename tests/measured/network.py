@@ -25,7 +25,6 @@ import figures_file
 SECONDS = 60.0  # of each attack
 NAMES = 120  # made-up names that name a bystander
 PYTHON = figures_file.ROOT / ".venv/bin/python"
-PATHS = os.pathsep.join(str(figures_file.ROOT / folder) for folder in ("app", "tests"))
 
 
 def stranger_memory_mib() -> dict[str, float]:
@@ -89,34 +88,38 @@ async def attack(name: str, address: str) -> int:
 
 
 async def _reflected() -> int:
-    from hostile.test_bystanders import Bystander
-    from network.loopback import Ear, fresh_identity, options
+    from waggle.network.identity import keys
     from waggle.network.messages import consent
+    from waggle.network.messages.options import SwarmOptions
     from waggle.network.open_node import open_node
     from waggle.tasks.charter import first_swarm
     from waggle.tasks.sandbox.verifier import Verifier
     from waggle_lab.security.attacker import Attacker
     from waggle_lab.security.attacks import Payload
+    from waggle_lab.security.bystander import Bystander
 
-    with tempfile.TemporaryDirectory() as name, seed(Path(name) / "seed") as (_, address):
-        folder, charter = Path(name), first_swarm()
-        verifier = Verifier(charter)
-        bystander = Bystander(fresh_identity(folder, "bystander"))
-        attacker = Attacker(fresh_identity(folder, "attacker"), charter)
-        engines = [
-            open_node(options(seeds=(address,), tempo=1.0), charter, fresh_identity(folder, each), verifier, Ear())
-            for each in ("first", "second")
-        ]
-        await asyncio.gather(attacker.start(options(seeds=(address,))), *(engine.start() for engine in engines))
+    with tempfile.TemporaryDirectory() as folder, seed(Path(folder) / "seed") as (_, address):
+
+        def identity(name: str) -> keys.Identity:
+            return keys.load_or_create(Path(folder) / f"{name}.key")
+
+        charter, options = first_swarm(), SwarmOptions(host="127.0.0.1", seeds=(address,))
+        verifier, bystander, attacker = (
+            Verifier(charter),
+            Bystander(identity("bystander")),
+            Attacker(identity("attacker"), charter),
+        )
+        nodes = [open_node(options, charter, identity(name), verifier, lambda event: None) for name in ("first", "second")]
+        await asyncio.gather(attacker.start(options), *(node.start() for node in nodes))
         own = consent.give(attacker.identity, charter.digest, attacker.identity.peer_id, time.time())
         changes: dict[str, Any] = {"via": (bystander.identity.peer_id,), "consents": (own,)}
-        names = [fresh_identity(folder, f"name {number}") for number in range(NAMES)]
+        names = [identity(f"name {number}") for number in range(NAMES)]
         async with bystander.present(address):
             attacker.offer(Payload(b"nothing", changes=changes))
             await attacker.announce_crowd(names, **changes)
             attacker.show_crowd(names, **changes)
             await asyncio.sleep(SECONDS)
-        await asyncio.gather(attacker.close(), *(engine.close() for engine in engines))
+        await asyncio.gather(attacker.close(), *(node.close() for node in nodes))
         verifier.close()
         return len(bystander.calls)
 
@@ -136,7 +139,7 @@ def seed(home: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
 
 def main() -> int:
     if Path(sys.prefix) != PYTHON.parents[1]:  # with the project's own libraries
-        os.execve(PYTHON, [str(PYTHON), *sys.argv], {**os.environ, "PYTHONPATH": PATHS})
+        os.execve(PYTHON, [str(PYTHON), *sys.argv], {**os.environ, "PYTHONPATH": str(figures_file.ROOT / "app")})
     parser = argparse.ArgumentParser()
     parser.add_argument("figures", nargs="*", help=f"which of {', '.join(FIGURES)}; all by default")
     chosen = parser.parse_args().figures or list(FIGURES)
