@@ -33,7 +33,7 @@ class OpenStreams:
         self._source, self._hang_up = source, hang_up
         self._open: dict[asyncio.StreamWriter, bytes] = {}  # oldest first
         self._excess = RateLimit(EXCESS_RATE, EXCESS_BURST)
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._leaving: dict[bytes, asyncio.Future[None]] = {}  # by peer id
 
     def admit(self, peer_id: bytes, writer: asyncio.StreamWriter) -> bool:
         """Whether this stream is served. If all places are taken, the party that holds most loses its oldest one."""
@@ -53,12 +53,11 @@ class OpenStreams:
 
     def count_excess(self, peer_id: bytes) -> None:
         """Count a stream that was not served, and hang up on a peer with too many: each costs p2pd and us time."""
-        if self._excess.allows(peer_id):
+        if self._excess.allows(peer_id) or peer_id in self._leaving:
             return
         log.debug("peer %s opens too many streams: it is hung up on", short_id(peer_id))
-        task = asyncio.ensure_future(self._hang_up(peer_id))
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
+        self._leaving[peer_id] = task = asyncio.ensure_future(self._hang_up(peer_id))
+        task.add_done_callback(lambda _task: self._leaving.pop(peer_id))
 
     def _party(self, peer_id: bytes) -> bytes:
         source = self._source(peer_id)

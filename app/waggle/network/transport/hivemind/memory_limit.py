@@ -11,7 +11,8 @@ MIB = 1024 * 1024
 AIM = 384 * MIB  # of Go's collector
 MOST_MEMORY = 768 * MIB  # resident: beyond it, strangers are hung up on, and p2pd is restarted if that does not help
 SYSTEM_LIMIT = 1024 * MIB  # writable, by the system
-ENVIRONMENT = ("/usr/bin/env", f"GOMEMLIMIT={AIM}")  # in front of p2pd's command line
+# In front of p2pd's command line. With GOGC=50 it collects twice as often as by default, and a flood makes it grow half as much.
+ENVIRONMENT = ("/usr/bin/env", f"GOMEMLIMIT={AIM}", "GOGC=50")
 
 
 def limit_by_system(pid: int) -> bool:

@@ -5,6 +5,7 @@ uvloop. Importing this file does not import hivemind; `load_hivemind` does.
 """
 
 import asyncio
+import contextlib
 import copy
 import functools
 import importlib
@@ -15,7 +16,7 @@ import logging
 import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
@@ -31,6 +32,7 @@ CALL_ID = 16  # bytes
 MOST_NEIGHBOURS = 20  # of a key, in one answer: hivemind's own nodes name that many
 Announcements = dict[bytes, tuple[bytes, float]]  # peer id -> its signed announcement, and when it expires
 ANNOUNCEMENTS: ContextVar[Announcements | None] = ContextVar("what the current read has received so far", default=None)
+MOST_WAITING = 512  # streams that p2pd may pass on before we take the first of them
 SPARE = 64  # times of replaced entries that a dictionary may keep beside those of its entries
 
 
@@ -304,7 +306,10 @@ def _survive_malformed_messages(control: Any, unreadable: type[Exception], error
 
 
 def _survive_malformed_streams(control: Any, unreadable: tuple[type[Exception], ...]) -> None:
-    """Drop a stream that hivemind cannot describe, or whose handler was just removed: asyncio would report an error of ours."""
+    """Drop a stream that hivemind cannot describe, or whose handler was just removed: asyncio would report an error of ours.
+
+    p2pd resets a stream for which there is no room in the queue to us, whoever opened it: a stranger can fill a short one.
+    """
     handle = control.ControlClient._handler
     failures: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, *unreadable)
 
@@ -314,7 +319,13 @@ def _survive_malformed_streams(control: Any, unreadable: tuple[type[Exception], 
         except failures:  # p2pd has ended, or a stranger's address has no text
             writer.transport.abort()
 
-    control.ControlClient._handler = handle_stream
+    @contextlib.asynccontextmanager
+    async def listen(self: Any) -> AsyncIterator[Any]:
+        path = self.listen_maddr.value_for_protocol(control.protocols.P_UNIX)
+        async with await asyncio.start_unix_server(self._handler, path, backlog=MOST_WAITING):
+            yield self
+
+    control.ControlClient._handler, control.ControlClient.listen = handle_stream, listen
 
 
 def _messages(control: Any, proto: Any, unreadable: type[Exception], refusal: type[Exception]) -> types.SimpleNamespace:
