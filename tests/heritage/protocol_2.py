@@ -12,6 +12,8 @@ PLACES = {  # of the schema
     "event<SwarmCreated>.swarm.specialties[].difficulty", "event<SwarmsTold>.offers[].samples{key}",
     "event<SwarmsTold>.swarms[].specialties[].difficulty", "announcement.v", "record.groups[]", "record.groups[].index",
     "record.groups[].level", "record.groups[].number", "sheet.v",
+    # Announcements of light clients are longer: those whom they name sign that they agreed. Others are as short as before.
+    "announcement.consents", "announcement.consents[]", "greeting.announced", "ask<a>.signed", "answer.listed[].signed",
 }  # fmt: skip
 NAMES = {"protocol"}
 FACTS = {"hash of the charter that ships with Waggle", "hash of a private charter", "seeds of questions"}

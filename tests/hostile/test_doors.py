@@ -3,25 +3,27 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from hostile.conftest import StartAttacker, honest_one
 from network.loopback import SOON, Start, answered, fresh_identity, question_ids, share
-from waggle.network.exchange.collector import MAX_PULL_BYTES
 from waggle.network.messages import directory
 from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachChanged
-from waggle.network.transport.hivemind import dht_validator, transport
+from waggle.network.transport.hivemind import call_streams, dht_validator
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.web import server
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.security.attacker import Attacker
+from waggle_lab.security.witness import watched
 
 CONNECTIONS = 150  # to the port of p2pd
 BEGUN = b"\x13/multistream/1.0.0\n\x07/noise\n"  # the start of libp2p's handshake
 BEGUN_CALLS = 40  # each complete except for its last byte
+FLOOD_S, MOST_GROWTH_MIB = 6.0, 64.0
 UNFINISHED_REQUEST = b"GET /gateway HTTP/1.1\r\nHost: 127.0.0.1\r\n"  # the request never ends
 CAP = 24  # of a shard: too few to make a reader look deeper
 
@@ -46,25 +48,47 @@ async def test_handshakes_that_never_end_keep_nobody_out_of_a_node(start: Start,
         await honest_one(start, address, charter, verifier, victim)
 
 
+async def test_streams_that_declare_much_and_say_nothing_neither_fill_a_node_nor_cost_anybody_an_answer(
+    start: Start, seed_address: str, attacker: StartAttacker, tmp_path: Path
+) -> None:
+    victim = await start("victim", seeds=(seed_address,))
+    await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
+    hostile, (address, *_) = await attacker("flood"), await victim.node.addresses()
+    await hostile.network.connect(address)
+    async with watched([victim.node.pid], address, tmp_path) as witness:
+        assert await hostile.declare_calls(victim.identity.peer_id, FLOOD_S) > 10 * call_streams.MOST_OF_PEER
+    assert witness.lost == 0
+    assert witness.answers > FLOOD_S
+    assert witness.growth_mib < MOST_GROWTH_MIB
+    assert victim.ear.all(NetworkRestarted) == []
+
+
 async def test_calls_that_are_begun_and_never_end_do_not_fill_the_memory(
-    start: Start, seed_address: str, attacker: StartAttacker, charter: Charter, verifier: Verifier,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    start: Start, seed_address: str, attacker: StartAttacker, charter: Charter, verifier: Verifier
+) -> None:
     victim = await start("victim", seeds=(seed_address,))
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = await attacker("half")
     await hostile.network.connect((await victim.node.addresses())[0])
     before = victim.node._transport.network.daemon.memory
-    assert 0 < before < transport.MOST_MEMORY / 4
-    monkeypatch.setattr(transport, "MOST_MEMORY", before + BEGUN_CALLS * MAX_PULL_BYTES // 2)
+    assert before > 0
 
-    with suppress(ConnectionError, *load_hivemind().failures):  # the node may close the connection before all is sent
-        await hostile.begin_calls(victim.identity.peer_id, BEGUN_CALLS)
-    restarted = await victim.ear.hear(NetworkRestarted)
+    async with asyncio.timeout(SOON):
+        begun = asyncio.gather(*(begin_one(hostile, victim.identity.peer_id) for _ in range(BEGUN_CALLS)))
+        assert not any(await begun), "none of them was read to its end"
 
-    assert restarted.reason == transport.FULL
-    assert victim.node._transport.network.daemon.memory < transport.MOST_MEMORY
+    assert (victim.node._transport.network.daemon.memory - before) / 2**20 < MOST_GROWTH_MIB
+    assert victim.ear.all(NetworkRestarted) == []
     await honest_one(start, seed_address, charter, verifier, victim)
+
+
+async def begin_one(hostile: Attacker, peer_id: bytes) -> bool:
+    """Whether the peer takes a message of 4 MiB, except its last byte."""
+    try:
+        await hostile.begin_calls(peer_id, 1)
+    except (ConnectionError, *load_hivemind().failures):  # it closed the stream
+        return False
+    return True
 
 
 async def test_three_address_ranges_that_hold_every_connection_of_a_gateway_keep_out_no_light_client(

@@ -15,6 +15,7 @@ import pytest
 from hostile.conftest import honest_one
 from network.loopback import SOON, Live, Start, answered, fresh_identity, options, question_ids, share
 from waggle.network.messages.events import ReachChanged
+from waggle.network.transport.hivemind.call_streams import OpenStreams
 from waggle.network.transport.hivemind.network import HivemindNetwork, open_network
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.transport.interface import Services
@@ -193,17 +194,16 @@ async def test_who_hears_nothing_any_more_is_started_again(living: Live, still_h
     assert dht_of(living) is not deaf
 
 
-async def test_calls_that_nobody_serves_or_that_have_one_name_are_not_kept(send: Send, living: Live) -> None:
-    tasks = dht_of(living).daemon.p2p._client.control._handler_tasks
-    names: list[object] = []
-    admit = type(tasks).__setitem__
-    type(tasks).__setitem__ = lambda self, name, task: (names.append(name), admit(self, name, task))[1]
-    try:
-        for number in range(20):
-            await send("nobody")
-            await send("waggle/greeting", named=bytes([number // 2]) * 16)
-        async with asyncio.timeout(SOON):
-            while len(names) < 40 or tasks:
-                await asyncio.sleep(0.01)
-    finally:
-        type(tasks).__setitem__ = admit
+async def test_calls_that_nobody_serves_or_that_have_one_name_are_not_kept(
+    send: Send, living: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams = dht_of(living).daemon.p2p._streams
+    served = list[object]()
+    admit = OpenStreams.admit
+    monkeypatch.setattr(OpenStreams, "admit", lambda self, peer, writer: (served.append(peer), admit(self, peer, writer))[1])
+    for number in range(20):
+        await send("nobody")
+        await send("waggle/greeting", named=bytes([number // 2]) * 16)
+    async with asyncio.timeout(SOON):
+        while len(served) < 40 or streams._open:
+            await asyncio.sleep(0.01)

@@ -1,7 +1,7 @@
 """An experiment: py-libp2p (no daemon, no Go) in the place of p2pd, below hivemind's DHTNode and Waggle's HivemindNetwork.
 
 It stands in for hivemind's P2P with as much of it as the transport uses. py-libp2p lives in trio, so it has a thread of its own.
-Left out: relays, QUIC, UPnP and streams of several messages.
+Left out: relays, UPnP and streams of several messages.
 """
 
 import asyncio
@@ -142,6 +142,11 @@ class NativeHost:
     async def call_protobuf_handler(self, peer: Any, name: str, request: Any, kind: Any) -> Any:
         self.counts["calls"] += 1
         return kind.FromString(await self.in_trio(self._call, peer.to_bytes(), name, request.SerializeToString()))
+
+    async def pull(self, peer: Any, name: str, request: Any, kind: Any, _longest: int, meter: Callable[[int], None]) -> Any:
+        answer = await self.call_protobuf_handler(peer, name, request, kind)
+        meter(len(answer.value))
+        return answer
 
     async def _call(self, peer: bytes, name: str, data: bytes) -> bytes:
         peer_id = ID(peer)

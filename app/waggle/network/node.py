@@ -306,9 +306,10 @@ class SwarmNode:
             return blob
         if not self._bandwidth.may_receive():
             return b""
+        # The light client alone names this peer, so it counts as a holder, not as the origin.
         return await fetch(
-            self._transport, self._bandwidth, origin=peer_id, via=(), sha256=sha256, seconds=seconds,
-            certificate=self._context.membership.certificate(),
+            self._transport, self._bandwidth, origin=b"", via=(peer_id,), sha256=sha256, seconds=seconds,
+            certificate=self._context.membership.certificate(), named=self._accounts.named_calls,
         )  # fmt: skip
 
     def _is_useful(self, announced: Announcement) -> bool:

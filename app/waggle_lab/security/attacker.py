@@ -2,9 +2,10 @@
 
 import asyncio
 import hashlib
+import importlib
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,7 +13,8 @@ from waggle.network.identity.keys import Identity
 from waggle.network.messages import announcement, directory, handshake
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.hivemind.network import PAYLOAD, HivemindNetwork, open_network
+from waggle.network.transport.hivemind.network import HANDSHAKE, PAYLOAD, HivemindNetwork, open_network
+from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.transport.interface import PeerAway, Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
@@ -22,6 +24,7 @@ from waggle_lab.security.attacks import Attack, Payload, Scene
 LIFETIME_S = 280
 CONNECT_RETRIES = 5  # to reach a busy seed
 PARALLEL_CALLS = 32  # of a flood
+OPEN_STREAMS, PARALLEL_OPENINGS, AGAIN_S = 4000, 8, 0.01  # of streams that are opened and say nothing
 CALL_TIMEOUT_S = 10.0  # long, because a flood of calls is answered slowly
 
 
@@ -50,7 +53,9 @@ class Attacker:
     async def start(self, options: SwarmOptions) -> None:
         """Join the swarm through the seeds of the options; raises SwarmError."""
         self._network = await open_network(options, self.identity, Services(handshake=self._greet), port=0)
-        await self._network.daemon.p2p.add_binary_stream_handler(PAYLOAD, self._serve)  # replaces the handler of an ordinary node
+        p2p = self._network.daemon.p2p
+        await p2p.remove_protobuf_handler(PAYLOAD)  # of an ordinary node
+        await p2p.add_binary_stream_handler(PAYLOAD, self._serve)
         for seed in options.seeds:
             await self._connect(seed)
         await self.network.find_neighbours()
@@ -95,20 +100,36 @@ class Attacker:
         except PeerAway:  # the swarm refuses it; handshakes still carry it
             return
 
-    async def announce_crowd(self, identities: Sequence[Identity]) -> int:
-        """Announce a payload that does not exist under each identity; returns how many announcements the swarm accepted."""
+    async def announce_crowd(self, identities: Sequence[Identity], **changes: Any) -> int:
+        """Announce a payload that does not exist under each identity; returns how many announcements the swarm accepted.
+
+        `changes` are fields of the announcements.
+        """
         key, accepted = directory.key_of(self._digest, 0, 0), 0
         for identity in identities:
-            expires = int((time.time() + LIFETIME_S) * 1000)
-            unsigned = Announcement(
-                charter=self._digest, sha256=bytes(32), size=500, round=1, epoch=epoch_at(time.time()), specialties=1, model="m",
-                expires=expires,
-            )  # fmt: skip
+            signed, expires_at = self._of_crowd(identity, changes)
             with suppress(PeerAway):  # we are too fast for the swarm
-                accepted += await self.network.announce(
-                    key, identity.peer_id, announcement.signed(unsigned, identity), expires / 1000
-                )
+                accepted += await self.network.announce(key, identity.peer_id, signed, expires_at)
         return accepted
+
+    def show_crowd(self, identities: Sequence[Identity], **changes: Any) -> None:
+        """Give the same announcements to everybody who reads the directory here. No honest node would store all of them."""
+        hivemind, protocol = load_hivemind(), self.network._node.protocol
+        protocol.storage = importlib.import_module("hivemind.dht.storage").DHTLocalStorage()
+        key = hivemind.DHTID.generate(directory.key_of(self._digest, 0, 0))
+        for identity in identities:
+            signed, expires_at = self._of_crowd(identity, changes)
+            protocol.storage.store(key, hivemind.serializer.dumps(signed), expires_at, subkey=identity.peer_id)
+
+    def _of_crowd(self, identity: Identity, changes: Mapping[str, Any]) -> tuple[bytes, float]:
+        """A signed announcement of a payload that does not exist, and when it expires."""
+        fields = {
+            "charter": self._digest, "sha256": hashlib.sha256(identity.peer_id).digest(), "size": 500, "round": 1,
+            "epoch": epoch_at(time.time()), "specialties": 1, "model": "m", "expires": int((time.time() + LIFETIME_S) * 1000),
+            **changes,
+        }  # fmt: skip
+        announced = Announcement(**fields)
+        return announcement.signed(announced, identity), announced.expires_at
 
     async def steal(self) -> None:
         """Present a peer's announcement as our own, in handshakes and in the directory."""
@@ -135,11 +156,35 @@ class Attacker:
 
     async def begin_calls(self, peer_id: bytes, calls: int) -> None:
         """Begin `calls` calls to a peer, each with the longest allowed message except its last byte, and never end them."""
-        p2p = self.network.daemon.p2p
         for _ in range(calls):
-            _, _, writer = await p2p.call_binary_stream_handler(type(p2p.peer_id)(peer_id), PAYLOAD)
-            self._unfinished_calls.append(writer)
-            await raw_streams.begin(writer)
+            await raw_streams.begin(await self._open_stream(peer_id, PAYLOAD))
+
+    async def declare_calls(self, peer_id: bytes, seconds: float) -> int:
+        """Open streams to a peer as fast as it goes: each declares the longest message, and is silent then. Returns how many.
+
+        At most OPEN_STREAMS stay open at this end. If the peer hangs up, it is called again.
+        """
+        until, opened = time.monotonic() + seconds, 0
+
+        async def open_streams() -> None:
+            nonlocal opened
+            while time.monotonic() < until:
+                try:
+                    raw_streams.declare(await self._open_stream(peer_id, HANDSHAKE))
+                    opened += 1
+                except (OSError, EOFError, *load_hivemind().failures):  # it has just hung up
+                    await asyncio.sleep(AGAIN_S)
+                while len(self._unfinished_calls) > OPEN_STREAMS:
+                    self._unfinished_calls.pop(0).transport.abort()
+
+        await asyncio.gather(*(open_streams() for _ in range(PARALLEL_OPENINGS)))
+        return opened
+
+    async def _open_stream(self, peer_id: bytes, handler: str) -> asyncio.StreamWriter:
+        p2p = self.network.daemon.p2p
+        _, _, writer = await p2p.call_binary_stream_handler(type(p2p.peer_id)(peer_id), handler)
+        self._unfinished_calls.append(writer)
+        return writer  # type: ignore[no-any-return]
 
     def _greet(self) -> bytes:
         return self.greeting or handshake.write(self._digest, self._announced)

@@ -8,7 +8,7 @@ import asyncio
 CALL_ID, ANSWER, RESULT, VALUE = 1, 4, 1, 1  # field numbers of p2pd's messages, and of the messages inside
 CALL_ID_AT = slice(2, 18)  # the id in a call: its first field, 16 bytes after a header of 2
 CHUNK = 65_536
-MAX_MESSAGE = 4 * 1024 * 1024  # the limit that p2pd is started with
+MAX_MESSAGE = 4 * 1024 * 1024  # p2pd's default limit
 
 
 async def read_call(reader: asyncio.StreamReader) -> bytes:
@@ -34,6 +34,11 @@ async def begin(writer: asyncio.StreamWriter) -> None:
     for offset in range(0, MAX_MESSAGE, CHUNK):
         writer.write(bytes(min(CHUNK, MAX_MESSAGE - 1 - offset)))
         await writer.drain()
+
+
+def declare(writer: asyncio.StreamWriter) -> None:
+    """Write the length of the longest message, and nothing of it."""
+    writer.write(_varint(MAX_MESSAGE))
 
 
 def _field(number: int, inside: bytes) -> bytes:

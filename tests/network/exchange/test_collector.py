@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -80,7 +80,8 @@ def test_what_did_not_come_is_asked_for_again_where_its_giver_is_connected_or_ga
 async def test_what_goes_on_not_coming_is_asked_for_ever_less_often(
     charter: Charter, verifier: Verifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def nothing(*_: object, **__: object) -> bytes:
+    async def nothing(*_: object, paid: Callable[[int], None], **__: object) -> bytes:
+        paid(0)
         return b""
 
     monkeypatch.setattr(collector, "fetch", nothing)

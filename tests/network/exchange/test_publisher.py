@@ -13,6 +13,7 @@ from waggle.network.exchange.outbox_log import OutboxLog
 from waggle.network.exchange.publisher import RolloutPublisher
 from waggle.network.identity.keys import load_or_create
 from waggle.network.messages import announcement as announcements
+from waggle.network.messages.consent import Holder
 from waggle.network.messages.directory import DirectoryDepth
 from waggle.network.transport.interface import PeerAway
 from waggle.tasks.questions import epoch_at
@@ -65,7 +66,7 @@ class OnlyGroups:
         self.network, self._sheet = self, sheet
         self.announced: list[bytes] = []
 
-    async def upload(self, _sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
+    async def upload(self, _sha256: bytes, blob: bytes) -> tuple[Holder, ...]:
         if blob == self._sheet:
             raise PeerAway("no gateway takes it")
         return ()

@@ -120,7 +120,7 @@ class RolloutCollector:
         self._on_announcements(current)
         if self._context.is_paused():
             return
-        resting = {origin for origin in current if self._rate_limits.used_up(self._reputations.of(origin).payers)}
+        resting = {origin for origin, each in current.items() if self._rests(origin, each)}
         chosen = directory.choose_peers(
             current,
             avoid={own_id, *self._pulling, *self._peers_to_skip(transport, current), *self._reputations.avoided(), *resting},
@@ -130,6 +130,12 @@ class RolloutCollector:
             random=self._random,
         )[: MAX_PULLS - len(self._pulling)]
         self._begin(transport, {origin: current[origin] for origin in chosen}, now)
+
+    def _rests(self, origin: bytes, announced: Announcement) -> bool:
+        """Whether nothing may be asked for now, of the payers of this origin or of all who give out its payload."""
+        if self._rate_limits.used_up(self._reputations.of(origin).payers):
+            return True
+        return bool(announced.via) and not any(map(self._accounts.named_calls.may, announced.via))
 
     async def read(self, transport: Transport) -> dict[bytes, bytes]:
         """The signed announcements of one shard of the directory, charged to the bandwidth limit; raises PeerAway."""
@@ -230,14 +236,19 @@ class RolloutCollector:
     async def _pull(self, transport: Transport, origin: bytes, announced: Announcement, payers: Payers) -> bytes:
         while not self._bandwidth.may_receive():  # a limit that the person set
             await asyncio.sleep(PAY_S)
-        began = time.monotonic()
+        began, calls = time.monotonic(), list[int]()
+
+        def pay(size: int) -> None:
+            calls.append(size)
+            self._rate_limits.pulls.charge(payers, size)
+
         blob = self._uploaded(announced.sha256) or await fetch(
             transport, self._bandwidth, origin=origin, via=announced.via, sha256=announced.sha256,
             seconds=self._options.patience, certificate=self._context.membership.certificate(),
-            paid=lambda size: self._rate_limits.pulls.charge(payers, size),
+            paid=pay, named=self._accounts.named_calls,
         )  # fmt: skip
         seconds = time.monotonic() - began
-        if not blob:
+        if not blob and calls:  # without a call, nobody failed: those who give it out rest, or were called enough
             before = self._failed.get(origin)
             rest = 2 * before.rest if before and before.sha256 == announced.sha256 else REST_S
             log.debug(

@@ -10,6 +10,7 @@ from waggle.core.peer_id import short_id
 from waggle.network.identity.keys import Identity, name_of
 from waggle.network.identity.membership import Membership
 from waggle.network.limits.bandwidth import BandwidthLimiter
+from waggle.network.limits.named_calls import NamedCalls
 from waggle.network.limits.rate_limits import PeerRateLimits, RateLimit
 from waggle.network.limits.reputation import ReputationTable
 from waggle.network.messages.events import NetworkEvent
@@ -49,6 +50,7 @@ class PeerAccounts:
     reputations: ReputationTable = field(default_factory=ReputationTable)
     bandwidth: BandwidthLimiter = field(default_factory=BandwidthLimiter)
     rate_limits: PeerRateLimits = field(default_factory=PeerRateLimits)
+    named_calls: NamedCalls = field(default_factory=NamedCalls)
     _lines: RateLimit = field(default_factory=lambda: RateLimit(LINES_RATE, LINES_BURST), init=False)
 
     def reject(self, origin: bytes, reason: str, count: int = 1, *, cause: BaseException | None = None) -> None:

@@ -14,6 +14,7 @@ from waggle.network.exchange.outbox_log import OutboxLog
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import LIFETIME_S, MAX_LIFETIME_S, RENEW_S, Announcement
+from waggle.network.messages.consent import Holder
 from waggle.network.messages.rollout_record import RolloutRecord, encode, merge, specialties_of
 from waggle.network.transport.interface import PeerAway, Transport
 from waggle.tasks.questions import epoch_at
@@ -98,10 +99,10 @@ class RolloutPublisher:
         if not self._published:
             return
         sha256, newest = next(reversed(self._published.items()))
-        via = await transport.network.upload(sha256, newest.blob)
-        for holder in via:
-            self._outbox.add("groups", newest.blob, holder)
-        signed, announced = self._signed(sha256, newest, via, await self._upload_answer_sheet(transport))
+        holders = await transport.network.upload(sha256, newest.blob)
+        for holder in holders:
+            self._outbox.add("groups", newest.blob, holder.peer_id)
+        signed, announced = self._signed(sha256, newest, holders, await self._upload_answer_sheet(transport))
         if not directory.is_current(announced, self._context.charter, self._context.clock()):
             self.announced = b""
             return
@@ -130,7 +131,7 @@ class RolloutPublisher:
             return sha256
         try:
             for holder in await transport.network.upload(sha256, sheet):
-                self._outbox.add("sheet", sheet, holder)
+                self._outbox.add("sheet", sheet, holder.peer_id)
         except PeerAway as away:
             log.debug("the answer sheet is not announced: %r", away)
             return b""
@@ -142,7 +143,9 @@ class RolloutPublisher:
         digest = self._context.charter.digest
         return directory.keys_to_publish(digest, peer_id, self._depth.bits, self._depth.peers_in_shard, epoch)
 
-    def _signed(self, sha256: bytes, newest: PublishedRecord, via: tuple[bytes, ...], sheet: bytes) -> tuple[bytes, Announcement]:
+    def _signed(
+        self, sha256: bytes, newest: PublishedRecord, holders: tuple[Holder, ...], sheet: bytes
+    ) -> tuple[bytes, Announcement]:
         # The DHT uses real time, whatever clock counts epochs, and replaces an entry only by one that expires later.
         now = time.time()
         if self.expires > (now + MAX_LIFETIME_S) * 1000:  # announced while our clock was fast: no node has accepted it
@@ -158,7 +161,8 @@ class RolloutPublisher:
             model=newest.record.model,
             expires=self.expires,
             depth=self._depth.bits,
-            via=via,
+            via=tuple(holder.peer_id for holder in holders),
+            consents=tuple(holder.consent for holder in holders),
             certificate=self._context.membership.certificate(),
             sheet=sheet,
         )

@@ -174,7 +174,7 @@ class AnswerSheetExchange:
         blob = self._uploaded(announced.sheet) or await fetch(
             transport, self._bandwidth, origin=peer_id, via=announced.via, sha256=announced.sheet,
             seconds=self._options.patience, certificate=self._context.membership.certificate(),
-            paid=lambda size: self._rate_limits.pulls.charge(payers, size),
+            paid=lambda size: self._rate_limits.pulls.charge(payers, size), named=self._accounts.named_calls,
         )  # fmt: skip
         if not blob:
             seconds = self._options.tempo * SLOWEST

@@ -21,6 +21,7 @@ _FORM = re.compile(
     r"(?:/p2p/(?P<relay>[0-9A-Za-z]{1,64})/p2p-circuit)?"
     r"/p2p/(?P<peer>[0-9A-Za-z]{1,64})"
 )
+_QUIC = re.compile(r"/udp/([0-9]{1,5})/quic(?:-v1)?(?=/|$)")
 _GATEWAY = re.compile(
     r"wss?://(?P<host>[0-9A-Za-z.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::(?P<port>[1-9][0-9]{0,4}))?"
     r"(?:/[0-9A-Za-z._~-]{1,64}){0,4}/gateway(?:#(?P<peer>[0-9A-Za-z]{1,64}))?"
@@ -46,6 +47,11 @@ def is_address(text: str) -> bool:
     except ValueError:  # it is not one, which is the answer
         return False
     return True
+
+
+def by_tcp(address: str) -> str:
+    """The address of the same node by TCP. Earlier versions listened for QUIC too, at the UDP port with the same number."""
+    return _QUIC.sub(r"/tcp/\1", address)
 
 
 def own_port(addresses: Iterable[str]) -> int:

@@ -8,7 +8,8 @@ from waggle.core.errors import UNREADABLE, BadRecord
 from waggle.core.peer_id import PEER_ID_BYTES, is_peer_id
 from waggle.network.identity.keys import SIGNATURE_BYTES, Identity, verify
 from waggle.network.identity.membership import CERTIFICATE_BYTES
-from waggle.network.messages import rollout_record
+from waggle.network.messages import consent, rollout_record
+from waggle.network.messages.consent import CONSENT_BYTES
 from waggle.network.messages.faults import Fault
 from waggle.tasks.charter import PROTOCOL
 
@@ -17,16 +18,20 @@ RENEW_S = LIFETIME_S / 4
 MAX_LIFETIME_S = LIFETIME_S + 600  # accepted: a reader whose clock is up to ten minutes slow still sees the swarm
 MAX_BITS = 12  # of a shard's number: 4,096 shards, for about a million peers
 DOMAIN = b"waggle/announce/1\0"  # separates these signatures from libp2p's with the same key
-MAX_BYTES = 480  # with the signature
+MAX_BYTES = 640  # with the signature
 MOST_FORGED = 8  # forged ones in one answer, before the rest of it is ignored
 
 SHA256_BYTES = 32
 Digest = Annotated[bytes, msgspec.Meta(min_length=SHA256_BYTES, max_length=SHA256_BYTES)]
+Consent = Annotated[bytes, msgspec.Meta(min_length=CONSENT_BYTES, max_length=CONSENT_BYTES)]
 PeerId = Annotated[bytes, msgspec.Meta(min_length=PEER_ID_BYTES, max_length=PEER_ID_BYTES)]
 
 
 class ForgedAnnouncement(BadRecord):
-    """Not signed by its origin, or not for this place. No honest replica stores such an announcement, and checking takes time."""
+    """Not signed by its origin or by those whom it names, or not for this place.
+
+    No honest replica stores such an announcement, and checking takes time.
+    """
 
 
 class Announcement(msgspec.Struct, frozen=True, kw_only=True, array_like=True, forbid_unknown_fields=True):
@@ -47,6 +52,8 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True, array_like=True, f
     certificate: Annotated[bytes, msgspec.Meta(max_length=CERTIFICATE_BYTES)] = b""  # of a private swarm
     # Sha256 of the origin's newest answer sheet; empty: it publishes none.
     sheet: Annotated[bytes, msgspec.Meta(max_length=SHA256_BYTES)] = b""
+    # Of those in `via`, in their order: without it, a reader would call whomever a made-up name names.
+    consents: Annotated[tuple[Consent, ...], msgspec.Meta(max_length=2)] = ()
 
     @property
     def expires_at(self) -> float:
@@ -64,11 +71,20 @@ def signed(announcement: Announcement, identity: Identity) -> bytes:
 
 
 def read(blob: bytes, origin: bytes) -> Announcement:
-    """Check form and signature of an announcement of `origin`; raises BadRecord (of which ForgedAnnouncement is one) only."""
+    """Check form and signatures of an announcement of `origin`; raises BadRecord (of which ForgedAnnouncement is one) only."""
     announcement = parse(blob)
     if not verify(origin, DOMAIN, blob[:-SIGNATURE_BYTES], blob[-SIGNATURE_BYTES:]):
         raise ForgedAnnouncement(Fault.FORGED_ANNOUNCEMENT)
+    if not _holders_agree(announcement, origin):
+        raise ForgedAnnouncement(Fault.FORGED_ANNOUNCEMENT)
     return announcement
+
+
+def _holders_agree(announcement: Announcement, origin: bytes) -> bool:
+    """Whether everybody whom the announcement of `origin` names agreed to that for its whole lifetime."""
+    pairs = zip(announcement.consents, announcement.via, strict=False)
+    agree = (consent.is_valid(each, holder, announcement.charter, origin, announcement.expires_at) for each, holder in pairs)
+    return len(announcement.consents) == len(announcement.via) and all(agree)
 
 
 def parse(blob: bytes) -> Announcement:

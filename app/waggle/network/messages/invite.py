@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
 from waggle.core.errors import SwarmError
-from waggle.network.messages.addresses import is_address, is_gateway
+from waggle.network.messages.addresses import by_tcp, is_address, is_gateway
 
 MAX_CHARACTERS = 4096
 MAX_SEEDS = 16
@@ -70,6 +70,7 @@ def read(text: str) -> Invite:
     if not all(map(is_gateway, gateways)) or len(gateways) > MAX_GATEWAYS or len(set(gateways)) != len(gateways):
         raise _refused(f"names a gateway by something that is no address, one twice, or more than {MAX_GATEWAYS}")
     key = _key_in(fragment) if mark else b""
+    seeds = list(dict.fromkeys(map(by_tcp, seeds)))  # earlier versions wrote addresses of QUIC too
     return Invite(charter=bytes.fromhex(digests[0]), seeds=tuple(seeds), gateways=tuple(gateways), key=key)
 
 

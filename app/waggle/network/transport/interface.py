@@ -12,16 +12,22 @@ from typing import Protocol
 from waggle.network.identity.membership import Membership
 from waggle.network.limits.address_ranges import Route, source_of
 from waggle.network.limits.bandwidth import BandwidthLimiter
+from waggle.network.limits.named_calls import NamedCalls
 from waggle.network.limits.reputation import PeerReputation, ReputationTable
 from waggle.network.messages.announcement import Announcement
+from waggle.network.messages.consent import Holder
 from waggle.network.messages.events import NetworkEvent
 
 
 class PeerAway(Exception):
     """A peer, or our own daemon, did not answer. This is normal: the caller asks another peer, or asks later.
 
-    Its text is for the log: it never quotes a stranger.
+    Its text is for the log: it never quotes a stranger. `received` is how many bytes of a payload had come.
     """
+
+    def __init__(self, *text: str, received: int = 0) -> None:
+        super().__init__(*text)
+        self.received = received
 
 
 # Bytes that a pull without a result is charged with. Through a gateway every pull is charged with them, beside its result.
@@ -104,8 +110,8 @@ class Network(Protocol):
         """How many peers send the whole answer of `read_directory`, for counting traffic."""
         ...
 
-    async def upload(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
-        """Hand a payload to gateways that serve it for us and return their peer ids; none if we serve it ourselves."""
+    async def upload(self, sha256: bytes, blob: bytes) -> tuple[Holder, ...]:
+        """Hand a payload to gateways that serve it for us, and return them; none if we serve it ourselves."""
         ...
 
     async def pull(self, peer_id: bytes, sha256: bytes, seconds: float, certificate: bytes = b"") -> bytes:
@@ -186,23 +192,33 @@ async def fetch(
     seconds: float,
     certificate: bytes,
     paid: Callable[[int], None] = lambda size: None,
+    named: NamedCalls | None = None,
 ) -> bytes:
     """A payload from its origin, or from those who serve it for the origin; empty if none of them does.
 
     `paid` gets the number of bytes that each try brought, whatever they are, or FAILED_PULL_COST if a call failed. Bytes with
-    another hash are the origin's offence if it sent them itself; from anybody else they are ignored.
+    another hash are the origin's offence if it sent them itself; from anybody else they are ignored. `named` limits the calls to
+    peers that only the announcement names.
     Raises PeerAway while we have no network.
     """
     for giver in via or (origin,):
         network, blob, size = transport.network, b"", FAILED_PULL_COST
+        others = named if giver != origin else None
+        if others is not None and not others.begin(giver):
+            continue
+        answered = False
         try:
-            with suppress(PeerAway):  # peers come and go: another one serves it, or it is asked again later
-                blob = await network.pull(giver, sha256, seconds, certificate)
-                size = len(blob)
-                bandwidth.count_received(size)
+            blob = await network.pull(giver, sha256, seconds, certificate)
+            size, answered = len(blob), giver == origin or not blob or hashlib.sha256(blob).digest() == sha256
+            bandwidth.count_received(size)
+        except PeerAway as away:  # peers come and go: another one serves it, or it is asked again later
+            size = max(size, away.received)
+            bandwidth.count_received(away.received)
         finally:  # after a cancellation too
             bandwidth.charge_received(size)
             paid(size)
-        if blob and (giver == origin or hashlib.sha256(blob).digest() == sha256):
+            if others is not None:
+                others.end(giver, answered=answered)
+        if blob and answered:
             return blob
     return b""

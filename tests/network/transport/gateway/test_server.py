@@ -36,7 +36,8 @@ from waggle.network.identity.membership import Membership, issue_certificate, ne
 from waggle.network.limits.bandwidth import BandwidthLimiter
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory, gateway_frames
-from waggle.network.messages.announcement import Announcement
+from waggle.network.messages.announcement import LIFETIME_S, Announcement
+from waggle.network.messages.consent import CONSENT_BYTES, Holder, is_valid
 from waggle.network.messages.events import ClockSkewed, GatewayHidesPeers, GroupsArrived, PeerChanged, ReachChanged
 from waggle.network.messages.rollout_record import MAX_BLOB
 from waggle.network.node import UPLOAD_BURST, UPLOAD_RATE
@@ -297,7 +298,7 @@ async def test_all_clients_of_one_address_range_send_no_more_than_its_share(
         for number in range(pieces):
             await connection.send(msgspec.msgpack.encode(gateway_frames.UploadRequest(number, os.urandom(size))))
         for _ in range(pieces):
-            assert msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Response).blob == gateway.DONE
+            assert len(msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Response).blob) == CONSENT_BYTES
 
     async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, _), contextlib.AsyncExitStack() as stack:
         here = [await stack.enter_async_context(connect(address)) for _ in range(clients)]
@@ -332,7 +333,7 @@ async def test_what_a_client_leaves_waits_where_the_limit_that_the_person_set_is
         await connection.recv()
         assert requests == []
         await connection.send(msgspec.msgpack.encode(gateway_frames.UploadRequest(2, b"mine")))
-        assert msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Response).blob == gateway.DONE
+        assert len(msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Response).blob) == CONSENT_BYTES
         assert len(requests) == 4
         assert lent.uploaded(hashlib.sha256(b"mine").digest()) == b"mine"
 
@@ -634,17 +635,19 @@ async def test_groups_are_left_with_the_gateway_that_takes_them(
         await node.start()
         await ear.hear(ReachChanged, lambda news: news.peers == len(ways))
         node.network.open = {address: node.network.open[address] for address in addresses}  # the silent ones first
-        holders, takers = set[bytes](), {each.peer_id for each in good}
+        holders, takers = set[Holder](), {each.peer_id for each in good}
         monkeypatch.setattr(network, "CALL_S", 2.0)
         for _ in range(3):  # the first time, but where this computer has much else to do
             with contextlib.suppress(PeerAway):
                 holders |= set(await node.network.upload(bytes(32), b"mine"))
-        assert holders == takers
+        assert {holder.peer_id for holder in holders} == takers
+        until = time.time() + LIFETIME_S
+        assert all(is_valid(each.consent, each.peer_id, charter.digest, identity.peer_id, until) for each in holders)
 
         monkeypatch.setattr(network, "CALL_S", 10.0)
         missed = [each.missed for each in node.network.open.values()]
         assert all(missed[:2])
-        assert set(await node.network.upload(bytes([1] * 32), b"mine")) == takers
+        assert {holder.peer_id for holder in await node.network.upload(bytes([1] * 32), b"mine")} == takers
         for number in range(5):
             assert await node.network.pull(bytes([number] * 38), hashlib.sha256(b"theirs").digest(), 1.0) == b"theirs"
         assert [each.missed for each in node.network.open.values()] == missed, "the silent ones are not asked any more"

@@ -283,7 +283,7 @@ async def test_a_daemon_that_dies_over_a_call_leaves_no_error_behind(identity: I
     asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
     async with opened(identity) as dht:
         os.kill(dht.daemon.pid, signal.SIGSTOP)
-        calling = asyncio.create_task(dht.pull(fresh_identity(tmp_path, "nobody").peer_id, bytes(32), SOON))
+        calling = asyncio.create_task(dht.fetch_handshake(fresh_identity(tmp_path, "nobody").peer_id))
         while not dht.daemon.p2p._client.control._pending_calls:
             await asyncio.sleep(0)
         await asyncio.sleep(0)  # it has not read what was written
@@ -360,20 +360,17 @@ def test_an_address_by_a_transport_that_hivemind_does_not_know_hides_nobody(tmp_
 async def test_an_answer_to_a_call_just_given_up_leaves_the_others_their_answers(tmp_path: Path) -> None:
     own, giver = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "giver")
 
-    async def payload(peer_id: bytes, sha256: bytes) -> bytes:
-        return b"payload"
-
-    async with opened(giver, Services(payload=payload)) as node, opened(own, NOTHING, node) as other:
+    async with opened(giver, Services(handshake=lambda: b"here")) as node, opened(own, NOTHING, node) as other:
         calls = other.daemon.p2p._client.control._pending_calls
         before = set(dict(calls))
-        given_up = asyncio.create_task(other.pull(giver.peer_id, bytes(32), SOON))
+        given_up = asyncio.create_task(other.fetch_handshake(giver.peer_id))
         while not (call := next((each for each in calls if each not in before), None)):  # until it was sent
             await asyncio.sleep(0)
         calls[call].cancel()  # hivemind's task learns of it one turn later
         assert call not in calls
         given_up.cancel()
         await asyncio.wait([given_up])
-        assert await other.pull(giver.peer_id, bytes(32), SOON) == b"payload"
+        assert await other.fetch_handshake(giver.peer_id) == b"here"
 
 
 @pytest.mark.parametrize(

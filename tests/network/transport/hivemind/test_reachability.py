@@ -1,11 +1,13 @@
 """A node finds out how others can call it, and reports it."""
 
 import asyncio
+import socket
 import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from network.loopback import Ear, callbacks, free_port, fresh_identity, options, serving
@@ -13,6 +15,7 @@ from waggle.core.peer_id import text_of
 from waggle.engine.runtime.round_events import Titles
 from waggle.engine.services.swarm_connection import event_from_news
 from waggle.network.identity.keys import Identity
+from waggle.network.messages import invite
 from waggle.network.messages.events import NetworkRestarted, ReachChanged
 from waggle.network.transport.hivemind.call_limits import RANGE, CallRefused
 from waggle.network.transport.hivemind.daemon import EVERYWHERE
@@ -187,19 +190,18 @@ async def test_however_many_ask_all_who_are_connected_are_listed_once_a_second(m
     assert listed[1] - listed[0] >= 0.99
 
 
-async def test_a_node_listens_by_tcp_and_quic_and_both_are_called(charter: Charter, tmp_path: Path) -> None:
+async def test_a_node_listens_by_tcp_alone_and_the_tcp_part_of_an_old_invite_is_used(charter: Charter, tmp_path: Path) -> None:
     async with serving(fresh_identity(tmp_path, "seed"), charter, host=EVERYWHERE) as first:
-        peer = first.rsplit("/", 1)[1]
-        dht = await open_network(options(), fresh_identity(tmp_path, "own"), Services(), port=0)
-        other = await open_network(options(host=EVERYWHERE), fresh_identity(tmp_path, "other"), Services(), port=0)
+        where, rest = first.split("/tcp/")
+        quic = f"{where}/udp/{rest.replace('/p2p/', '/quic-v1/p2p/')}"
+        node = await open_network(options(host=EVERYWHERE), fresh_identity(tmp_path, "own"), Services(), port=0)
         try:
-            await dht.connect(first)
-            offered = await other.addresses()
-            quic = next(address for address in offered if address.startswith("/ip4/127.0.0.1/udp/") and "/quic-v1/" in address)
-            assert any("/tcp/" in address for address in offered)
-            await dht.connect(quic)
-            assert {neighbour.address for neighbour in await dht.daemon.peers()} >= {quic}
-            assert peer in first
+            assert all("/tcp/" in address and "/udp/" not in address for address in await node.addresses())
+            assert socket.SOCK_DGRAM not in {each.type for each in psutil.Process(node.daemon.pid).net_connections()}
+            old = invite.read(f"waggle://join?charter={charter.digest.hex()}&seed={quic}&seed={first}")
+            assert old.seeds == (first,)
+            await node.connect(old.seeds[0])
+            await node.connect(quic)
+            assert {peer.address for peer in await node.daemon.peers()} == {first}
         finally:
-            await dht.close()
-            await other.close()
+            await node.close()

@@ -1,6 +1,7 @@
 """Staying connected: seeds that are away or come later, a network process that dies, and remembered addresses."""
 
 import asyncio
+import itertools
 import json
 import logging
 import math
@@ -24,6 +25,7 @@ from waggle.network.messages.clock_skew import MAX_SKEW_S
 from waggle.network.messages.events import ClockSkewed, NetworkEvent, NetworkRestarted, ReachChanged
 from waggle.network.transport import peer_cache
 from waggle.network.transport.hivemind import transport as connecting
+from waggle.network.transport.hivemind.daemon import Daemon
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.transport.hivemind.transport import PINGED, HivemindTransport
 from waggle.network.transport.interface import ConnectedPeer, PeerAway, Pong, Services
@@ -106,30 +108,59 @@ async def test_a_network_process_that_is_killed_is_started_again_as_itself(start
     assert reconnected.address == first.address
 
 
-async def test_a_network_process_that_keeps_dying_is_started_again_ever_more_slowly(start: Start) -> None:
-    node = await start("one")
-    rests = []
-    for _ in range(3):
-        before, died = len(node.ear.news), time.monotonic()
-        os.kill(node.node._transport.pid, signal.SIGKILL)
-        await node.ear.hear(NetworkRestarted, after=before)
-        rests.append(time.monotonic() - died)
-    shortest = options().rejoin
-    assert all(rest >= shortest * 2**i for i, rest in enumerate(rests)), rests
-
-
-async def test_a_network_process_that_others_fill_is_there_again_at_once_each_time(
+async def test_a_network_process_that_keeps_dying_is_started_again_at_once_and_then_only_so_often(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting, "RESTART_S", 1e6)
+    monkeypatch.setattr(connecting, "RESTART_S", 3.0)
+    node, starts = await start("one"), []
+    for _ in range(3):
+        before = len(node.ear.news)
+        os.kill(node.node._transport.pid, signal.SIGKILL)
+        await node.ear.hear(NetworkRestarted, after=before)
+        starts.append(time.monotonic())
+    assert all(later - earlier >= 2.5 for earlier, later in itertools.pairwise(starts)), starts
+
+
+async def test_a_network_process_that_strangers_fill_loses_them_and_keeps_those_it_relies_on(
+    start: Start, seed_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connecting, "PATIENCE", 10**6)  # no restart
+    node = await start("one", seeds=(seed_address,))
+    stranger = await start("stranger", seeds=tuple(await node.node.addresses()))
+    await node.ear.hear(ReachChanged, lambda news: news.peers == 2)
+    hung_up, hang_up = list[bytes](), Daemon.hang_up
+
+    async def record(daemon: Daemon, peer_id: bytes) -> None:
+        if daemon.p2p.peer_id.to_bytes() == node.identity.peer_id:
+            hung_up.append(peer_id)
+        await hang_up(daemon, peer_id)
+
+    monkeypatch.setattr(Daemon, "hang_up", record)
+    monkeypatch.setattr(connecting, "MOST_MEMORY", 0)
+    before = len(node.ear.news)
+    await node.ear.hear(ReachChanged, lambda news: news.peers == 1, after=before)
+    assert set(hung_up) == {stranger.identity.peer_id}
+    assert node.ear.all(NetworkRestarted) == []
+
+
+async def test_a_network_process_that_stays_full_is_started_again_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connecting, "CHECK_S", 0.05)
     monkeypatch.setattr(connecting, "MOST_MEMORY", 0)
     monkeypatch.setattr(
         connecting.HivemindTransport, "_check_peers", lambda _self: asyncio.Event().wait()
     )  # strangers hold it up
     node = await start("one", rejoin=1e6)
-    for _ in range(2):
-        restarted = await node.ear.hear(NetworkRestarted, after=len(node.ear.news))
-        assert restarted.reason == connecting.FULL
+    assert (await node.ear.hear(NetworkRestarted)).reason == connecting.FULL
+    pid, full = node.node._transport.pid, asyncio.Event()
+    checks = itertools.count()
+
+    async def count(_transport: HivemindTransport, _network: object) -> None:
+        if next(checks) == 5 * connecting.PATIENCE:
+            full.set()
+
+    monkeypatch.setattr(HivemindTransport, "_hang_up_on_strangers", count)
+    await asyncio.wait_for(full.wait(), SOON)
+    assert node.node._transport.pid == pid
 
 
 async def test_a_port_in_use_stops_the_start(start: Start) -> None:

@@ -25,8 +25,10 @@ from waggle.core.peer_id import short_id
 from waggle.network.identity.membership import Membership
 from waggle.network.limits.bandwidth import PAY_S, BandwidthLimiter
 from waggle.network.messages import announcement as announcements
+from waggle.network.messages import consent
 from waggle.network.messages.announcement import LIFETIME_S, RENEW_S
 from waggle.network.messages.clock_skew import ClockSkewMonitor
+from waggle.network.messages.consent import Holder
 from waggle.network.messages.events import GatewayHidesPeers, NetworkEvent
 from waggle.network.messages.faults import Fault
 from waggle.network.messages.gateway_frames import (
@@ -64,6 +66,7 @@ class GatewayConnection:
         self.address = address
         self.peer_id = peer_id
         self.uploaded: deque[bytes] = deque(maxlen=MAX_PAYLOADS)  # hashes of the payloads that it keeps for us
+        self.consent = b""  # to be named in our announcements; empty: it has taken nothing
         self.pulls = asyncio.Semaphore(PULLS)  # pulls from silent peers must not hold up our other questions
         self._missed_at = 0.0  # monotonic
         self._websocket = websocket
@@ -157,16 +160,16 @@ class GatewayNetwork:
         """Every gateway lists all that it knows."""
         return len(self.open)
 
-    async def upload(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
+    async def upload(self, sha256: bytes, blob: bytes) -> tuple[Holder, ...]:
         """Give a payload to two gateways that take it, as soon as the limit that the person set allows. Raises PeerAway.
 
         After two that do not answer it gives up for now: our own line may be slow, and each upload takes all of it.
         """
-        holders, silent = list[bytes](), 0
+        holders, silent = list[Holder](), 0
         for gateway in sorted(self.open.values(), key=lambda gateway: gateway.missed):
             try:
-                if sha256 in gateway.uploaded or await self._takes(gateway, sha256, blob):
-                    holders.append(gateway.peer_id)
+                if (sha256 in gateway.uploaded and self._agrees(gateway)) or await self._takes(gateway, sha256, blob):
+                    holders.append(Holder(gateway.peer_id, gateway.consent))
             except PeerAway:  # another one may take it
                 silent += 1
             if UPLOADS in (len(holders), silent):
@@ -179,10 +182,14 @@ class GatewayNetwork:
         while not self._bandwidth.may_send(gateway.peer_id):
             await asyncio.sleep(PAY_S)
         self._bandwidth.count_sent(gateway.peer_id, len(blob))
-        done = (await gateway.ask(lambda number: UploadRequest(number, blob))).blob == DONE
-        if done:
+        gateway.consent = (await gateway.ask(lambda number: UploadRequest(number, blob))).blob
+        if self._agrees(gateway):
             gateway.uploaded.append(sha256)
-        return done
+        return self._agrees(gateway)
+
+    def _agrees(self, gateway: GatewayConnection) -> bool:
+        """Whether the gateway agrees to be named in an announcement that is renewed for some time."""
+        return consent.is_valid(gateway.consent, gateway.peer_id, self._charter, self._own, time.time() + 2 * LIFETIME_S)
 
     async def pull(self, peer_id: bytes, sha256: bytes, seconds: float, certificate: bytes = b"") -> bytes:
         """A payload with this hash from the first gateway that has or gets it; empty if none does."""

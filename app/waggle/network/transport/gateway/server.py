@@ -27,7 +27,7 @@ from waggle.network.identity.membership import Membership
 from waggle.network.limits.address_ranges import HIDDEN, source_of
 from waggle.network.limits.rate_limits import JointRateLimit, RateLimit, all_allow, of_largest_holder
 from waggle.network.messages import announcement as announcements
-from waggle.network.messages import handshake
+from waggle.network.messages import consent, handshake
 from waggle.network.messages.announcement import LIFETIME_S, MAX_LIFETIME_S, Announcement
 from waggle.network.messages.faults import Fault
 from waggle.network.messages.gateway_frames import (
@@ -272,7 +272,7 @@ class GatewayServer:
                     return Response(ask.id, DONE if done else b"")
                 case UploadRequest():
                     self._store(peer_id, ask.blob)
-                    return Response(ask.id, DONE)
+                    return Response(ask.id, consent.give(self._identity, self._charter, peer_id, time.time()))
                 case PullRequest():
                     return Response(ask.id, await self._fetched(peer_id, ask))
         except PeerAway as away:  # the client asks again, or another gateway

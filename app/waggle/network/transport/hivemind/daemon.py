@@ -16,11 +16,13 @@ from waggle.core.errors import SwarmError
 from waggle.core.peer_id import is_peer_id
 from waggle.core.process_memory import resident_bytes
 from waggle.network.identity.keys import Identity
-from waggle.network.messages.addresses import peer_of
+from waggle.network.messages.addresses import by_tcp, peer_of
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.hivemind import relay
-from waggle.network.transport.hivemind.patches import IncomingCalls, OutgoingCalls, load_hivemind
-from waggle.network.transport.hivemind.rate_limited_p2p import rate_limited
+from waggle.network.transport.hivemind import memory_limit, relay
+from waggle.network.transport.hivemind.call_streams import FRAME
+from waggle.network.transport.hivemind.patches import OutgoingCalls, load_hivemind
+from waggle.network.transport.hivemind.rate_limited_p2p import LONGEST_CALL, LONGEST_MESSAGE, rate_limited
+from waggle.network.transport.hivemind.streamed_p2p import streamed
 from waggle.network.transport.interface import ConnectedPeer, PeerAway, Services
 from waggle.network.transport.ports import require_port
 
@@ -49,7 +51,8 @@ class Daemon:
         return resident_bytes(self.pid)
 
     async def connect(self, address: str) -> None:
-        """Connect to a multiaddress with a peer id. Raises PeerAway."""
+        """Connect to a multiaddress with a peer id, by TCP. Raises PeerAway."""
+        address = by_tcp(address)
         peer_id, multiaddress = self._hivemind.PeerID(peer_of(address)), self._hivemind.Multiaddr(address)
         without_peer = multiaddress.decapsulate(f"/p2p/{peer_id.to_base58()}")
         await self.attempt(self.p2p._client.connect(peer_id, [without_peer]), CONNECT_S)
@@ -59,6 +62,15 @@ class Daemon:
         peer, kind = self._hivemind.PeerID(peer_id), self._hivemind.BytesValue
         call = self.p2p.call_protobuf_handler(peer, handler, kind(value=request), kind)
         return bytes((await self.attempt(call, seconds)).value)
+
+    async def pull(self, handler: str, peer_id: bytes, request: bytes, longest: int, seconds: float) -> bytes:
+        """The same for an answer that may be large, of at most `longest` bytes. PeerAway has the number of bytes that came."""
+        peer, kind, pieces = self._hivemind.PeerID(peer_id), self._hivemind.BytesValue, list[int]()
+        call = self.p2p.pull(peer, handler, kind(value=request), kind, longest + FRAME, pieces.append)
+        try:
+            return bytes((await self.attempt(call, seconds)).value)
+        except PeerAway as away:
+            raise PeerAway(*away.args, received=sum(pieces)) from away
 
     async def attempt(self, call: Any, seconds: float) -> Any:
         """The call's result. Every way in which a peer or p2pd can fail to give one becomes PeerAway."""
@@ -94,6 +106,10 @@ class Daemon:
                 return []
             raise
         return sorted(_readable(addresses), key=lambda address: address.startswith(("/ip4/127.", "/ip6/::1")))
+
+    async def hang_up(self, peer_id: bytes) -> None:
+        """End all connections to a peer. It may call again."""
+        await self.p2p.hang_up(peer_id)
 
     async def wait_until_exit(self) -> int:
         """Wait until p2pd has ended and return its exit code, or -1 if it has closed its connection to us but does not exit.
@@ -134,15 +150,16 @@ async def start_daemon(
 
     async def start() -> Any:
         try:
-            return await rate_limited(hivemind.P2P, services, options).create(
+            return await rate_limited(streamed(hivemind.P2P, services.source, LONGEST_CALL), services, options).create(
                 host_maddrs=_listeners(options.host, port),
                 identity_path=str(identity.path),
                 check_if_identity_free=False,  # the check would start a second daemon
                 nat_port_map=options.upnp,
                 force_reachability="private" if relays else "public" if options.relay else None,
                 use_auto_relay=bool(relays),
-                trusted_relays=list(relays) or None,
+                trusted_relays=list(map(by_tcp, relays)) or None,
                 startup_timeout=START_S,
+                persistent_conn_max_msg_size=LONGEST_MESSAGE,
             )
         except (hivemind.P2PDaemonError, ValueError, OSError, EOFError) as error:
             raise SwarmError(
@@ -150,16 +167,18 @@ async def start_daemon(
             ) from error
 
     p2p = await (relay.start(hivemind, start, _end) if options.relay else start())
-    control = p2p._client.control
-    control._pending_calls, control._handler_tasks = OutgoingCalls(), IncomingCalls()
+    p2p._client.control._pending_calls = OutgoingCalls()
+    memory_limit.limit_by_system(p2p._child.pid)
     return Daemon(hivemind, p2p)
 
 
 def _listeners(host: str, port: int) -> list[str]:
-    """The multiaddresses that p2pd listens on: TCP and QUIC over IPv4 and IPv6, or only TCP at one chosen address."""
-    if host != EVERYWHERE:
-        return [f"/ip6/{host}/tcp/{port}" if ":" in host else f"/ip4/{host}/tcp/{port}"]
-    return [f"/{kind}/{way}" for kind in ("ip4/0.0.0.0", "ip6/::") for way in (f"tcp/{port}", f"udp/{port}/quic-v1")]
+    """The multiaddresses that p2pd listens on: TCP over IPv4 and IPv6, or at one chosen address.
+
+    No QUIC: whoever can send packets to p2pd's old quic-go can make it use memory without end (CVE-2023-49295, CVE-2024-22189).
+    """
+    hosts = ("0.0.0.0", "::") if host == EVERYWHERE else (host,)
+    return [f"/{'ip6' if ':' in each else 'ip4'}/{each}/tcp/{port}" for each in hosts]
 
 
 def _readable(addresses: Iterable[Any]) -> Iterator[str]:

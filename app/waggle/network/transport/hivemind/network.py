@@ -10,7 +10,9 @@ from typing import Any
 from waggle.core.errors import SwarmError
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.addresses import peer_of
+from waggle.network.messages.consent import Holder
 from waggle.network.messages.options import SwarmOptions
+from waggle.network.messages.rollout_record import MAX_BLOB
 from waggle.network.transport.hivemind import relay
 from waggle.network.transport.hivemind.call_limits import CallRefused
 from waggle.network.transport.hivemind.daemon import CONNECT_S, START_S, Daemon, start_daemon
@@ -72,13 +74,13 @@ class HivemindNetwork:
         entries = stored.value.items() if stored is not None else ()
         return {peer_id: unpacked(entry.value) or b"" for peer_id, entry in entries}
 
-    async def upload(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
+    async def upload(self, sha256: bytes, blob: bytes) -> tuple[Holder, ...]:
         """Do nothing: a node that peers can call serves its payloads itself."""
         return ()
 
     async def pull(self, peer_id: bytes, sha256: bytes, seconds: float, certificate: bytes = b"") -> bytes:
         """The bytes that a peer gives for this hash, not yet compared with it; b"" if it has none. Raises PeerAway."""
-        return await self.daemon.call(PAYLOAD, peer_id, sha256 + certificate, seconds)
+        return await self.daemon.pull(PAYLOAD, peer_id, sha256 + certificate, MAX_BLOB, seconds)
 
     async def fetch_handshake(self, peer_id: bytes) -> bytes:
         """A peer's handshake, not yet decoded. Raises PeerAway."""

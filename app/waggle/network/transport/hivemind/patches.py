@@ -5,6 +5,7 @@ uvloop. Importing this file does not import hivemind; `load_hivemind` does.
 """
 
 import asyncio
+import contextlib
 import copy
 import functools
 import importlib
@@ -15,7 +16,7 @@ import logging
 import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
@@ -31,6 +32,7 @@ CALL_ID = 16  # bytes
 MOST_NEIGHBOURS = 20  # of a key, in one answer: hivemind's own nodes name that many
 Announcements = dict[bytes, tuple[bytes, float]]  # peer id -> its signed announcement, and when it expires
 ANNOUNCEMENTS: ContextVar[Announcements | None] = ContextVar("what the current read has received so far", default=None)
+MOST_WAITING = 512  # streams that p2pd may pass on before we take the first of them
 SPARE = 64  # times of replaced entries that a dictionary may keep beside those of its entries
 
 
@@ -51,7 +53,7 @@ def load_hivemind() -> types.SimpleNamespace:
         from hivemind.p2p.p2p_daemon_bindings import control
         from hivemind.p2p.p2p_daemon_bindings.datastructures import PeerInfo
         from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, P2PHandlerError
-        from hivemind.proto import dht_pb2
+        from hivemind.proto import dht_pb2, p2pd_pb2
         from hivemind.utils.multiaddr import Multiaddr
         from hivemind.utils.multiaddr.codecs import cid
         from hivemind.utils.serializer import MSGPackSerializer
@@ -64,13 +66,15 @@ def load_hivemind() -> types.SimpleNamespace:
     _skip_unreadable_addresses(control, PeerInfo, PeerID, Multiaddr)
     _survive_malformed_messages(control, DecodeError, P2PDaemonError)
     _survive_malformed_lines(P2P)
+    _survive_malformed_streams(control, (DecodeError, P2PDaemonError))
     cid.PROTO_NAME_TO_CIDv1_CODEC.clear()  # write a relay's peer id in base58: p2pd cannot read it as a CID
     p2p_daemon.loglevel = "ERROR"  # of p2pd, which below that logs what strangers send
     # ValueError: an address from a stranger that hivemind cannot read
     failures = (P2PDaemonError, P2PHandlerError, DecodeError, TimeoutError, OSError, EOFError, ValueError)
     return types.SimpleNamespace(
         BytesValue=BytesValue, DHTNode=DHTNode, DHTID=DHTID, P2P=P2P, PeerID=PeerID, P2PDaemonError=P2PDaemonError,
-        dht_pb2=dht_pb2, Multiaddr=Multiaddr, failures=failures, node_id_of=node_id_of,
+        P2PContext=p2p_daemon.P2PContext, dht_pb2=dht_pb2, Multiaddr=Multiaddr, failures=failures, node_id_of=node_id_of,
+        messages=_messages(control, p2pd_pb2, DecodeError, P2PHandlerError),
         serializer=DHTProtocol.serializer, Storage=_storage_class(DHTLocalStorage, DictionaryDHTValue),
     )  # fmt: skip
 
@@ -301,6 +305,38 @@ def _survive_malformed_messages(control: Any, unreadable: type[Exception], error
     control.read_pbmsg_safe, client.call_unary_handler = read_next, call_unary_handler
 
 
+def _survive_malformed_streams(control: Any, unreadable: tuple[type[Exception], ...]) -> None:
+    """Drop a stream that hivemind cannot describe, or whose handler was just removed: asyncio would report an error of ours.
+
+    p2pd resets a stream for which there is no room in the queue to us, whoever opened it: a stranger can fill a short one.
+    """
+    handle = control.ControlClient._handler
+    failures: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, *unreadable)
+
+    async def handle_stream(self: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await handle(self, reader, writer)
+        except failures:  # p2pd has ended, or a stranger's address has no text
+            writer.transport.abort()
+
+    @contextlib.asynccontextmanager
+    async def listen(self: Any) -> AsyncIterator[Any]:
+        path = self.listen_maddr.value_for_protocol(control.protocols.P_UNIX)
+        async with await asyncio.start_unix_server(self._handler, path, backlog=MOST_WAITING):
+            yield self
+
+    control.ControlClient._handler, control.ControlClient.listen = handle_stream, listen
+
+
+def _messages(control: Any, proto: Any, unreadable: type[Exception], refusal: type[Exception]) -> types.SimpleNamespace:
+    """p2pd's messages: those that open a stream, and those that a call and its answer consist of."""
+    return types.SimpleNamespace(
+        Command=proto.Request, Opening=proto.StreamOpenRequest, Result=proto.Response, Request=proto.PersistentConnectionRequest,
+        Call=proto.CallUnaryRequest, Answer=proto.CallUnaryResponse, write=control.write_pbmsg, read=control.read_pbmsg_safe,
+        raise_if_failed=control.raise_if_failed, unreadable=unreadable, Refusal=refusal,
+    )  # fmt: skip
+
+
 def _survive_malformed_lines(p2p: Any) -> None:
     """Keep reading p2pd's output after a line that cannot be read: p2pd blocks for ever once nobody reads its output."""
     read = p2p._read_outputs
@@ -313,24 +349,6 @@ def _survive_malformed_lines(p2p: Any) -> None:
                 return
 
     p2p._read_outputs = read_outputs
-
-
-class IncomingCalls(dict[Any, Any]):
-    """The tasks that answer calls of peers, each removed when it ends.
-
-    hivemind keeps calls that no handler serves, or that were cancelled before they began, for ever: strangers can make many.
-    """
-
-    def __setitem__(self, call: Any, task: asyncio.Task[Any]) -> None:
-        super().__setitem__(call, task)
-        task.add_done_callback(functools.partial(self._end, call))
-
-    def _end(self, call: Any, task: asyncio.Task[Any]) -> None:
-        if self.get(call) is task:  # a stranger chooses the id of a call, and may use one twice
-            del self[call]
-
-    def pop(self, call: Any, default: Any = None) -> Any:
-        return super().pop(call, default)
 
 
 class OutgoingCalls(dict[Any, Any]):

@@ -4,14 +4,16 @@ from typing import Any
 
 from waggle.network.limits.address_ranges import owner_of
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.hivemind import relay
+from waggle.network.transport.hivemind import memory_limit, relay
 from waggle.network.transport.hivemind.call_limits import CallLimits
+from waggle.network.transport.hivemind.call_streams import FRAME
 from waggle.network.transport.hivemind.dht_validator import STORER
 from waggle.network.transport.hivemind.patches import MAX_VALUE, load_hivemind
 from waggle.network.transport.interface import Services
 
 LONGEST_CALL = 4096  # bytes of a call; the longest is an announcement on its way into the directory
 LONGEST_FOUND = MAX_VALUE + 4096  # bytes of the directory's answer: a shard, and the neighbours of its key
+LONGEST_MESSAGE = LONGEST_FOUND + FRAME  # bytes of any message that p2pd collects: answers to our calls, without payloads
 ENDING = "use of closed network connection"  # what p2pd logs as an error when it ends as it should
 
 
@@ -37,7 +39,7 @@ def rate_limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
         def _make_process_args(*arguments: Any, **named: Any) -> Any:
             # With relay discovery, p2pd searches all peers for relays for three minutes before it uses those that we name.
             words = p2p._make_process_args(*arguments, relayDiscovery=False, **relay.arguments(options.relay), **named)
-            return [*(relay.ONE_THREAD if options.relay else ()), *words]
+            return [*memory_limit.ENVIRONMENT, *((relay.ONE_THREAD,) if options.relay else ()), *words]
 
         @staticmethod
         def _log_p2pd_message(line: str) -> None:

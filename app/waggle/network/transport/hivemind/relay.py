@@ -15,7 +15,7 @@ GRANTED = b"\x10\x80\x80\x80\x80\x01"  # the number RELAYED, as it stands in the
 ASK_S = 30.0
 STARTS = 8  # tries. With ONE_THREAD, one start in thirteen failed on a busy computer, and none on another
 # Go runs one thread at a time: without this, 20 starts of 20 failed on some computers.
-ONE_THREAD = ("/usr/bin/env", "GOMAXPROCS=1")
+ONE_THREAD = "GOMAXPROCS=1"
 
 log = logging.getLogger(__name__)
 

@@ -21,6 +21,7 @@ from waggle.network.messages.events import NetworkRestarted, Reach, ReachChanged
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport import peer_cache
 from waggle.network.transport.hivemind.lan_discovery import LanDiscovery
+from waggle.network.transport.hivemind.memory_limit import MOST_MEMORY
 from waggle.network.transport.hivemind.network import HivemindNetwork, open_network
 from waggle.network.transport.hivemind.peer_polling import CpuTimer
 from waggle.network.transport.hivemind.reachability import QUESTIONS_RATE
@@ -37,11 +38,9 @@ PEERS_ASKED = 3  # peers at a time that we ask whether they can call us
 ASK_AGAIN_S = 1 / QUESTIONS_RATE  # before a peer that did not say is asked again
 CALLED = 2  # known addresses called at a time while a peer is connected
 SLOW_MS = 1000.0  # a ping that takes longer is logged
-# Bytes of p2pd. It keeps every call that a stranger begins and never ends, up to 4 MiB each and without a limit to their number.
-MOST_MEMORY = 1024 * 1024 * 1024
-SHORT_LIFE_S = 10.0  # a p2pd that lived shorter is not replaced at once
 FULL = "the network process took too much memory"
-RESTART_S, LONGEST_RESTART_S = 2.0, 300.0  # pause before the next start, doubled after each short life
+RESTART_S = 60.0  # between two restarts that we did not choose: whoever can end p2pd must not keep the computer busy with it
+PATIENCE = 3  # checks in a row that p2pd may take too much memory, while strangers are hung up on, before it is restarted
 CLOCK_JUMP_S = 5.0  # if wall clock and monotonic clock drift apart by this, the computer slept
 Answer = TypeVar("Answer")
 
@@ -70,6 +69,7 @@ class HivemindTransport:
         self._relayed = self._way == "relay"  # whether p2pd runs behind relays; follows `_way` once that is known
         self._changing = False  # p2pd ends because we want to start it in another way
         self._full = False  # p2pd ends because it took too much memory
+        self._restart_at = -math.inf  # not before, unless we choose to (monotonic)
         # Peers that we asked whether they can call us, and when they may be asked again (monotonic).
         self._ask_again_at: dict[bytes, float] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -143,22 +143,19 @@ class HivemindTransport:
                 await lan.advertise(await self.network.addresses(), self._options.host)
 
     async def _supervise(self) -> None:
-        shortest = pause = min(RESTART_S, self._options.rejoin)
         while True:
-            network, born = self.network, time.monotonic()
+            network = self.network
             code = await network.daemon.wait_until_exit()
             self._network = None
             self._report_reach("connecting", [], "")
             await network.close()
             deliberate, self._changing = self._changing, False
             full, self._full = self._full, False
-            # A p2pd that dies at once must not keep the computer busy. One that strangers filled up is replaced immediately.
-            if not deliberate and not full and time.monotonic() - born < SHORT_LIFE_S:
-                log.info("the network process ended after less than %g s; the next start is in %g s", SHORT_LIFE_S, pause)
-                await asyncio.sleep(pause)
-                pause = min(LONGEST_RESTART_S, 2 * pause)
-            else:
-                pause = shortest
+            if not deliberate:
+                if (rest := self._restart_at - time.monotonic()) > 0:
+                    log.info("the network process ended again; the next start is in %.0f s", rest)
+                    await asyncio.sleep(rest)
+                self._restart_at = time.monotonic() + RESTART_S
             await self._start_again()
             self._rejoin_now()
             if deliberate:
@@ -188,12 +185,28 @@ class HivemindTransport:
             await asyncio.sleep(max(min(CHECK_S, self._options.rejoin), timer.rest))
 
     async def _limit_memory(self) -> None:
-        """End a p2pd that takes too much memory. A task of its own, because strangers can delay the other checks."""
+        """Keep p2pd below its limit. A task of its own, because strangers can delay the other checks.
+
+        First strangers are hung up on, which ends what they began; peers that we rely on stay connected. A restart cuts all off:
+        it comes only if that does not help, and seldom.
+        """
+        above = 0
         while True:
-            if self._network is not None and self._network.daemon.memory > MOST_MEMORY:
+            network = self._network
+            above = above + 1 if network is not None and network.daemon.memory > MOST_MEMORY else 0
+            if network is not None and above > PATIENCE and time.monotonic() >= self._restart_at:
                 self._full = True
-                self._network.daemon.terminate()
+                network.daemon.terminate()
+            elif network is not None and above:
+                with suppress(PeerAway):  # it has just ended
+                    await self._hang_up_on_strangers(network)
             await asyncio.sleep(CHECK_S)
+
+    async def _hang_up_on_strangers(self, network: HivemindNetwork) -> None:
+        relied = self._relied()
+        strangers = [peer.peer_id for peer in await network.daemon.peers() if peer.peer_id not in relied]
+        log.info("the network process takes %d MiB: %d strangers are hung up on", network.daemon.memory >> 20, len(strangers))
+        await asyncio.gather(*map(network.daemon.hang_up, strangers))
 
     async def _check_peers(self) -> None:
         network = self.network
