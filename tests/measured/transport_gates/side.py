@@ -33,7 +33,7 @@ class Side:
         arguments = [str(HERE / "nodes.py"), kind, host or spaces.address(leaf), str(first), str(count), str(memory)]
         self.process = subprocess.Popen(
             spaces.command(leaf, *watched, sys.executable, *arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=dict(os.environ, PYTHONPATH=str(ROOT / "app")), start_new_session=True,
+            env=dict(os.environ, PYTHONPATH=f"{ROOT / 'app'}:{HERE.parent}"), start_new_session=True,
         )  # fmt: skip
         self.start_s = self._read()
         self.ids: list[list[str]] = self.ask("ids")
