@@ -129,6 +129,23 @@ class Attacker:
             except (IrohError, TimeoutError):
                 self.done["failed"] += 1
 
+    async def bystander(self) -> None:
+        """Claim to be at the sockets of somebody else, `own[1:]`, which QUIC's address discovery then probes."""
+        endpoint = await self.endpoint()
+        for index in range(16):
+            with suppress(IrohError):
+                await endpoint.add_external_addr(f"{self.own[1]}:{9000 + index}")
+        while self.runs:
+            try:
+                async with asyncio.timeout(3):
+                    link = await endpoint.connect(self.address, PROTOCOL)
+                self.done["connections"] += 1
+                await asyncio.sleep(0.5)
+                link.close(0, b"")
+            except (IrohError, TimeoutError):
+                self.done["failed"] += 1
+                await asyncio.sleep(0.5)
+
     async def half_handshakes(self) -> None:
         """First packets of handshakes that never go on, from all addresses."""
         sockets = []

@@ -14,6 +14,7 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.gateway.transport import GatewayTransport
 from waggle.network.transport.interface import Callbacks, PeerAway, Services
 from waggle.tasks.charter import first_swarm
+from waggle.tasks.sandbox.verifier import Verifier
 
 WAIT_S = 45.0
 
@@ -22,10 +23,11 @@ async def serve(host: str, folder: Path) -> None:
     options = SwarmOptions(host=host, port=4001, gateway=True, web_host=host, web_port=8080)
 
     def say(line: str) -> None:
-        if line.startswith("/"):
+        if line.startswith("Status page"):
             print(f"ws://{host}:8080/gateway", flush=True)
 
-    await seed.run(options, keys.load_or_create(folder / "own.key"), first_swarm(), say, asyncio.Event())
+    charter = first_swarm()
+    await seed.run_with_page(options, keys.load_or_create(folder / "own.key"), charter, Verifier(charter), say, asyncio.Event())
 
 
 async def join(gateway: str, folder: Path) -> None:

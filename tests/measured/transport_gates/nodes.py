@@ -96,6 +96,13 @@ class Node:
         return await self.network.announce(key, self.identity.peer_id, signed(offer, self.identity), offer.expires_at)
 
 
+async def counts_of(node: Node) -> dict[str, int]:
+    try:
+        return (await node.process.peers()).counts if node.process is not None else {}
+    except PeerAway:
+        return {}
+
+
 class Nodes:
     def __init__(self, nodes: list[Node]) -> None:
         self.nodes = nodes
@@ -233,7 +240,7 @@ class Nodes:
             "threads": [each.num_threads() for each in children],
             "tasks": len(asyncio.all_tasks()),
             "restarts": [node.restarts for node in self.nodes],
-            "counts": [(await node.process.peers()).counts for node in self.nodes if node.process and node.network.daemon.memory],
+            "counts": [await counts_of(node) for node in self.nodes],
         }
 
     async def ids(self) -> list[tuple[str, str]]:

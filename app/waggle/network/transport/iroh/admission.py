@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from waggle.network.limits.address_ranges import source_of
 from waggle.network.limits.rate_limits import RateLimit
 
-HANDSHAKES_RATE, HANDSHAKES_BURST = 4.0, 64.0  # a second and at once, from one address range
+HANDSHAKES_RATE, HANDSHAKES_BURST = 2.0, 32.0  # a second and at once, from one address range
 PENDING, PENDING_RANGE = 64, 16  # handshakes at a time: all together, and of one range
 RETRY_FROM = 8  # pending handshakes from which on a newcomer must show first that it is where it says
-CONNECTIONS, CONNECTIONS_RANGE = 256, 32
+CONNECTIONS, CONNECTIONS_RANGE = 256, 16
 
 
 def range_of(socket: str) -> str:

@@ -14,6 +14,7 @@ from waggle.network.transport.iroh.connections import Away, Connection, Connecti
 from waggle.network.transport.iroh.frames import (
     LONGEST_REQUEST,
     MAX_PIECE,
+    PIECES_AHEAD,
     AnswerPiece,
     Call,
     Connect,
@@ -162,8 +163,6 @@ class Calls:
                 piece = await queue.get()
                 if piece is None:
                     raise Refused
-                if sent == 1:
-                    await place.enter_async_context(self._large.place(range_of(connection.socket)))
                 head = b""
                 if not sent:
                     sockets = ((peer_id, self.connections.sockets_of(peer_id)) for peer_id in piece.named)
@@ -174,7 +173,9 @@ class Calls:
                     await sender.finish()
                     await sender.stopped()  # until all of it has arrived: a stream that is dropped before loses it
                     return
-                self._send(Credit(piece.number))
+                if sent == 1:
+                    await place.enter_async_context(self._large.place(range_of(connection.socket)))
+                self._send(Credit(piece.number, PIECES_AHEAD if sent == 1 else 1))
 
 
 async def _abandon(sender: Any, receiver: Any) -> None:

@@ -1,7 +1,7 @@
 """What a node and its network process say to each other: length-prefixed msgpack over the child's standard input and output.
 
-Every frame has a bounded size, and payloads travel in pieces. Neither side reads ahead of what the other can use: for each piece
-of a reply that the child has passed on, it sends a `Credit`.
+Every frame has a bounded size, and payloads travel in pieces. Neither side reads ahead of what the other can use: an answer's
+pieces behind the first one are sent only as the child gives `Credit` for them.
 """
 
 import asyncio
@@ -14,7 +14,8 @@ from waggle.core.peer_id import PEER_ID_BYTES
 
 MAX_PIECE = 64 * 1024
 MAX_FRAME = MAX_PIECE + 4096
-PIECES_AHEAD = 8  # of one reply, sent to the child before it asks for more
+FIRST_PIECE = 16 * 1024  # of an answer: many are not longer, and so much waits for everybody who asks and does not read
+PIECES_AHEAD = 8  # of a long answer, sent to the child before it asks for more
 LENGTH_BYTES = 4
 LONGEST_REQUEST = 8 * 1024
 LONGEST_HANDLER = 64
@@ -132,9 +133,10 @@ class Withdrawn(Frame):
 
 
 class Credit(Frame):
-    """One piece of our answer was passed on."""
+    """So many more pieces of our answer have room."""
 
     number: int
+    pieces: int
 
 
 class Peer(msgspec.Struct, frozen=True, array_like=True):

@@ -16,8 +16,8 @@ from waggle.network.identity.keys import Identity
 from waggle.network.transport.interface import PeerAway
 from waggle.network.transport.iroh import frames
 from waggle.network.transport.iroh.frames import (
+    FIRST_PIECE,
     MAX_PIECE,
-    PIECES_AHEAD,
     AnswerPiece,
     Call,
     Cancel,
@@ -211,7 +211,8 @@ class NetworkProcess:
                     task.cancel()
             case Credit():
                 if credit := self._credits.get(frame.number):
-                    credit.release()
+                    for _ in range(frame.pieces):
+                        credit.release()
 
     async def _serve(self, call: IncomingCall) -> None:
         handler = self.handlers.get(call.handler)
@@ -226,14 +227,13 @@ class NetworkProcess:
                 await self._answer(call.number, answer)
 
     async def _answer(self, number: int, answer: Answer) -> None:
-        credit = self._credits[number] = asyncio.Semaphore(PIECES_AHEAD)
+        credit = self._credits[number] = asyncio.Semaphore(0)
+        content, size = answer.content, len(answer.content)
         try:
-            named = answer.named
-            for start in range(0, max(1, len(answer.content)), MAX_PIECE):
+            self._send(AnswerPiece(number, content[:FIRST_PIECE], size <= FIRST_PIECE, answer.named))
+            for start in range(FIRST_PIECE, size, MAX_PIECE):
                 await credit.acquire()
-                last = start + MAX_PIECE >= len(answer.content)
-                self._send(AnswerPiece(number, answer.content[start : start + MAX_PIECE], last, named))
-                named = ()
+                self._send(AnswerPiece(number, content[start : start + MAX_PIECE], start + MAX_PIECE >= size))
         finally:
             del self._credits[number]
 
@@ -242,7 +242,8 @@ async def start_process(
     identity: Identity, sockets: Sequence[str], *, ask_router: bool = False, memory_bytes: int = MEMORY_BYTES
 ) -> NetworkProcess:
     """Start a network process that listens at these socket addresses. Raises SwarmError."""
-    environment = dict(os.environ, PYTHONPATH=str(Path(waggle.__file__).parents[1]))
+    # glibc gives memory back to the system only from few arenas.
+    environment = dict(os.environ, PYTHONPATH=str(Path(waggle.__file__).parents[1]), MALLOC_ARENA_MAX="2")
     child = await asyncio.create_subprocess_exec(
         *paths.module_command(MODULE), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment,
         limit=4 * frames.MAX_FRAME, creationflags=getattr(asyncio.subprocess, "CREATE_NO_WINDOW", 0),
