@@ -4,6 +4,7 @@ KIND "open" is iroh that may ask the router. MEMORY_MIB is the limit of a networ
 """
 
 import asyncio
+import functools
 import json
 import os
 import random
@@ -33,6 +34,12 @@ BITS = 12
 GIVE = "give"
 
 
+@functools.cache
+def payload(size: int) -> bytes:
+    """The same bytes for everybody, as a node's payload is."""
+    return os.urandom(size)
+
+
 class Node:
     """One DHT node, and a handler that gives as many bytes as asked for."""
 
@@ -56,7 +63,7 @@ class Node:
             daemon = await start_daemon(SwarmOptions(host=self.host), self.identity, services, port=self.port)
 
             async def give(request: Any, _context: Any) -> Any:
-                return hivemind.BytesValue(value=os.urandom(int(request.value)))
+                return hivemind.BytesValue(value=payload(int(request.value)))
 
             await daemon.p2p.add_protobuf_handler(GIVE, give, hivemind.BytesValue)
         self.network = HivemindNetwork(hivemind, daemon, await _start_dht_node(hivemind, daemon.p2p, services))
@@ -75,7 +82,7 @@ class Node:
             self.restarts.append(time.monotonic() - since)
 
     async def _give(self, _peer_id: bytes, _socket: str, request: bytes) -> Answer:
-        return Answer(os.urandom(int(request)))
+        return Answer(payload(int(request)))
 
     @property
     def address(self) -> str:

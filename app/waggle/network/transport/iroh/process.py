@@ -41,6 +41,8 @@ MEMORY_BYTES = 160 * 1024 * 1024  # of private memory, of which the network proc
 START_S, CLOSE_S = 30.0, 2.0
 DIAL_S = 0.7  # that a call waits for a connection, unless it says otherwise
 LONGEST_ANSWER = 4 * 1024 * 1024
+# The first backtrace of an error of Rust reads debug information, 50 MiB. glibc gives memory back only from few arenas.
+SPARING = {"RUST_BACKTRACE": "0", "RUST_LIB_BACKTRACE": "0", "MALLOC_ARENA_MAX": "2"}
 MODULE = "waggle.network.transport.iroh.child"
 
 
@@ -242,8 +244,7 @@ async def start_process(
     identity: Identity, sockets: Sequence[str], *, ask_router: bool = False, memory_bytes: int = MEMORY_BYTES
 ) -> NetworkProcess:
     """Start a network process that listens at these socket addresses. Raises SwarmError."""
-    # glibc gives memory back to the system only from few arenas.
-    environment = dict(os.environ, PYTHONPATH=str(Path(waggle.__file__).parents[1]), MALLOC_ARENA_MAX="2")
+    environment = dict(os.environ, PYTHONPATH=str(Path(waggle.__file__).parents[1]), **SPARING)
     child = await asyncio.create_subprocess_exec(
         *paths.module_command(MODULE), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment,
         limit=4 * frames.MAX_FRAME, creationflags=getattr(asyncio.subprocess, "CREATE_NO_WINDOW", 0),
