@@ -17,8 +17,8 @@ from waggle.network.transport.iroh.frames import MOST_SOCKETS, Peer
 STREAMS = 16  # of a peer at a time, on one connection
 WINDOW = 256 * 1024  # bytes that a peer may send on one connection before we read them
 HANDSHAKE_S, DIAL_S = 5.0, 5.0
-SILENT_S, LONGEST_SILENT_S, ROUND_TRIPS = 0.5, 3.0, 4.0  # without any datagram from a peer that has something to acknowledge
-WATCH_S = 0.1  # between two looks whether a peer is silent
+SILENT_S, LONGEST_SILENT_S, ROUND_TRIPS = 0.3, 3.0, 4.0  # without any datagram from a peer that has something to acknowledge
+WATCH_S = 0.05  # between two looks whether a peer is silent
 REST_S, LONGEST_REST_S = 5.0, 300.0  # in which a peer that did not answer is not dialled; doubled after each failure
 HINTS, RESTS = 4096, 4096  # peers whose sockets, and whose rests, are remembered
 AT_ONCE = 2  # connections with a peer: both sides may have dialled
