@@ -39,7 +39,7 @@ from waggle.network.transport.iroh.frames import (
 
 MEMORY_BYTES = 160 * 1024 * 1024  # of private memory, of which the network process has 33 MiB at rest
 START_S, CLOSE_S = 30.0, 2.0
-DIAL_S = 0.45  # that a call waits for a connection, unless it says otherwise
+DIAL_S = 0.4  # that a call waits for a connection, unless it says otherwise
 LONGEST_ANSWER = 4 * 1024 * 1024
 # The first backtrace of an error of Rust reads debug information, 50 MiB. glibc gives memory back only from few arenas.
 SPARING = {"RUST_BACKTRACE": "0", "RUST_LIB_BACKTRACE": "0", "MALLOC_ARENA_MAX": "2"}
