@@ -364,7 +364,7 @@ def cancellation(count: int = 10_000) -> Figures:
 # -- 5: soak -------------------------------------------------------------------------------------------------------------------------
 
 
-def soak(minutes: float = 15.0) -> Figures:
+def soak(minutes: float = float(os.environ.get("SOAK_MINUTES", "15"))) -> Figures:
     """16 nodes of which some die and come back, change their address, or sleep; at the end each must read the others."""
     events = {"killed": 0, "roamed": 0, "slept": 0}
     chance = random.Random(1)
