@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measure the six gates of a transport over iroh, against p2pd where both can be measured; writes transport_gates.json beside this file.
+"""Measure the six gates of a transport over iroh, against p2pd where both can be measured; writes transport_gates.json.
 
     python3 tests/measured/transport_gates.py [knobs isolation dead cancellation soak udp speed]
 
-Needs root on Linux, nft, strace, and iroh 1.2.0 beside Waggle's packages. Everything runs in network namespaces of its own. Figures of parts
-that were not measured stay. A gate that was measured in part only is not passed.
+Needs root on Linux, nft, strace, and iroh 1.2.0 beside Waggle's packages. Everything runs in network namespaces of
+its own. Figures of parts that were not measured stay. A gate that was measured in part only is not passed.
 """
 
 import json
@@ -42,7 +42,7 @@ def verdict(name: str, figure: object, bar: object, passed: bool, why: str) -> F
     return {"name": name, "figure": figure, "bar": bar, "passed": passed, "why": why}
 
 
-# -- 1: knobs ------------------------------------------------------------------------------------------------------------------------
+# -- 1: knobs --------------------------------------------------------------------------------------------
 
 
 def knobs() -> Figures:
@@ -68,7 +68,8 @@ def knobs() -> Figures:
     figure = {
         "at_a_bystander": reflected,
         "linux_filtered": filtered, "linux_unfiltered": contacts["open"], "macos": "not measured", "windows": "no way to stop it",
-        "receive_window": "settable for each connection after its handshake", "one_way_streams": "0 after the handshake, 100 before",
+        "receive_window": "settable for each connection after its handshake",
+        "one_way_streams": "0 after the handshake, 100 before",
         "idle_s": "30, and 15 for a path: not settable", "ipv6_socket": "always open; on ::1 if only IPv4 is wanted",
     }  # fmt: skip
     return verdict(
@@ -134,7 +135,7 @@ def contacted(trace: str, peers: set[str]) -> dict[str, int]:
     return counts
 
 
-# -- 2: isolation --------------------------------------------------------------------------------------------------------------------
+# -- 2: isolation ----------------------------------------------------------------------------------------
 
 
 def isolation() -> Figures:
@@ -181,14 +182,14 @@ def under_attack(spaces: Leaves, name: str, own: list[str], seconds: float) -> F
     witness.send("witness", victim.peer_id, victim.address, seconds + 5)
     memory = MemoryWatch(before["pids"][0])
     done = attack(spaces, name, victim.peer_id, seconds, ",".join(own))
-    seen = witness.receive()
+    answers = witness.receive()
     after = victim.ask("usage")
     result = {
         "growth_mib": round(memory.stop() - before["network_mib"][0], 1),
         "python_growth_mib": round(after["python_mib"] - before["python_mib"], 1),
         "restarts": sum(map(len, after["restarts"])),
         "victim_cpu": round((after["cpu_s"] - before["cpu_s"]) / (seconds + 5), 2),
-        "witness": {key: round(value, 2) for key, value in seen.items()},
+        "witness": {key: round(value, 2) for key, value in answers.items()},
         "attacker": done,
         "counts": after["counts"],
     }
@@ -226,7 +227,7 @@ def under_limit(spaces: Leaves) -> Figures:
     witness.send("witness", victim.peer_id, victim.address, 25)
     memory = MemoryWatch(before["pids"][0])
     attack(spaces, "one_way", victim.peer_id, 15, spaces.address(2))
-    seen = witness.receive()
+    answers = witness.receive()
     after = victim.ask("usage")
     most = memory.stop()
     ends = [each for node in after["restarts"] for each in node]
@@ -234,7 +235,7 @@ def under_limit(spaces: Leaves) -> Figures:
         side.kill()
     return {
         "limit_mib": 40, "most_mib": round(most, 1), "ended_by_limit": bool(ends), "times": len(ends),
-        "started_again_s": round(max(ends, default=99), 2), "witness": {key: round(value, 2) for key, value in seen.items()},
+        "started_again_s": round(max(ends, default=99), 2), "witness": {key: round(value, 2) for key, value in answers.items()},
     }  # fmt: skip
 
 
@@ -259,7 +260,7 @@ def links_that_flap(seconds: float = 60.0, links: int = 8) -> Figures:
                 time.sleep(0.15)
                 run("ip", "-n", spaces.name(1), "link", "set", f"x{index}", "up")
             time.sleep(0.5)
-        seen = second.receive()
+        answers = second.receive()
         after = [side.ask("usage") for side in (first, second)]
         growth = max(watch.stop() - usage["network_mib"][0] for watch, usage in zip(watches, before, strict=True))
         restarts = sum(len(each) for usage in after for each in usage["restarts"])
@@ -269,11 +270,11 @@ def links_that_flap(seconds: float = 60.0, links: int = 8) -> Figures:
         "seconds": seconds,
         "growth_mib": round(growth, 1),
         "restarts": restarts,
-        "witness": {k: round(v, 2) for k, v in seen.items()},
+        "witness": {k: round(v, 2) for k, v in answers.items()},
     }
 
 
-# -- 3: dead peers -------------------------------------------------------------------------------------------------------------------
+# -- 3: dead peers ---------------------------------------------------------------------------------------
 
 
 def dead() -> Figures:
@@ -281,7 +282,8 @@ def dead() -> Figures:
     table: Figures = {}
     with leaves(4) as spaces:
         for kind, how in (
-            ("iroh", "killed"), ("iroh", "dropped"), ("p2pd", "killed"), ("iroh", "killed"), ("iroh", "dropped"), ("p2pd", "dropped"),
+            ("iroh", "killed"), ("iroh", "dropped"), ("p2pd", "killed"),
+            ("iroh", "killed"), ("iroh", "dropped"), ("p2pd", "dropped"),
         ):  # fmt: skip
             count = 4 if (kind, how) == ("p2pd", "dropped") else 40  # each of these takes seconds
             table.setdefault(f"{kind} {how}", []).append(after_deaths(spaces, kind, how, count))
@@ -290,7 +292,8 @@ def dead() -> Figures:
     middle = max(run_["first_reads_median_ms"] for how in ("killed", "dropped") for run_ in table[f"iroh {how}"])
     passed = worst <= DEAD_BAR_MS
     return verdict(
-        "dead_peers", {"dead_peer_get_ms": middle, "worst_get_ms": worst, "runs": table}, {"dead_peer_get_ms": DEAD_BAR_MS}, passed,
+        "dead_peers", {"dead_peer_get_ms": middle, "worst_get_ms": worst, "runs": table},
+        {"dead_peer_get_ms": DEAD_BAR_MS}, passed,
         "The bar is held against the worst read of all runs; the median is the worst run's.",
     )  # fmt: skip
 
@@ -326,7 +329,7 @@ def after_deaths(spaces: Leaves, kind: str, how: str, count: int) -> Figures:
     }  # fmt: skip
 
 
-# -- 4: cancellation -----------------------------------------------------------------------------------------------------------------
+# -- 4: cancellation -------------------------------------------------------------------------------------
 
 
 def cancellation(count: int = 10_000) -> Figures:
@@ -350,7 +353,8 @@ def cancellation(count: int = 10_000) -> Figures:
     passed = answered == 64 and sixteen == 16 and max(growth) <= 8 and max(tasks) <= 2 and not restarts and 0 < large_ms < 200
     figure = {
         "calls": results, "growth_mib_caller_and_server": growth, "tasks_more": tasks, "answered_of_64_at_once": answered,
-        "answered_of_16_at_once": sixteen, "call_2mb_ms": large_ms, "restarts": restarts, "counts": [each["counts"] for each in after],
+        "answered_of_16_at_once": sixteen, "call_2mb_ms": large_ms, "restarts": restarts,
+        "counts": [each["counts"] for each in after],
     }  # fmt: skip
     return verdict(
         "cancellation",
@@ -361,7 +365,7 @@ def cancellation(count: int = 10_000) -> Figures:
     )
 
 
-# -- 5: soak -------------------------------------------------------------------------------------------------------------------------
+# -- 5: soak ---------------------------------------------------------------------------------------------
 
 
 def soak(minutes: float = float(os.environ.get("SOAK_MINUTES", "15"))) -> Figures:
@@ -369,9 +373,10 @@ def soak(minutes: float = float(os.environ.get("SOAK_MINUTES", "15"))) -> Figure
     events = {"killed": 0, "roamed": 0, "slept": 0}
     chance = random.Random(1)
     with leaves(4) as spaces:
-        sides = [Side(spaces, leaf, "iroh", 4) for leaf in range(4)]
+        sides = [Side(spaces, leaf, "iroh", 4, host="0.0.0.0") for leaf in range(4)]
+        seed = sides[0].address.replace("0.0.0.0", spaces.address(0))
         for side in sides:
-            side.ask("connect", sides[0].address)
+            side.ask("connect", seed)
         for side in sides:
             side.ask("announce_all")
         started, most, lowest = time.monotonic(), 0.0, []
@@ -396,7 +401,7 @@ def soak(minutes: float = float(os.environ.get("SOAK_MINUTES", "15"))) -> Figure
             events[what] += 1
             time.sleep(3)
             for side in sides:
-                side.ask("connect", sides[0].address)
+                side.ask("connect", seed)
             counts = [side.ask("see") for side in sides]
             lowest.append(min(min(each) for each in counts))
             most = max(most, *(max(side.ask("usage")["network_mib"], default=0) for side in sides))
@@ -405,14 +410,15 @@ def soak(minutes: float = float(os.environ.get("SOAK_MINUTES", "15"))) -> Figure
             print(round(time.monotonic() - started), what, leaf, counts, round(most), flush=True)
         time.sleep(10)
         for side in sides:
-            side.ask("connect", sides[0].address)
+            side.ask("connect", seed)
             side.ask("announce_all")
         final = [side.ask("see") for side in sides]
         hours = (time.monotonic() - started) / 3600
         for side in sides:
             side.kill()
     stuck = sum(count < 12 for each in final for count in each)
-    figure = {"soak_hours": round(hours, 2), "events": events, "stuck_nodes": stuck, "final_entries": final, "most_network_mib": round(most, 1),
+    figure = {"soak_hours": round(hours, 2), "events": events, "stuck_nodes": stuck, "final_entries": final,
+              "most_network_mib": round(most, 1),
               "reads_that_failed": sum(each < 0 for each in lowest)}  # fmt: skip
     return verdict(
         "soak",
@@ -423,7 +429,7 @@ def soak(minutes: float = float(os.environ.get("SOAK_MINUTES", "15"))) -> Figure
     )
 
 
-# -- 6: networks that block UDP ------------------------------------------------------------------------------------------------------
+# -- 6: networks that block UDP --------------------------------------------------------------------------
 
 
 def udp() -> Figures:
@@ -463,7 +469,7 @@ def udp() -> Figures:
     )
 
 
-# -- speed ---------------------------------------------------------------------------------------------------------------------------
+# -- speed -----------------------------------------------------------------------------------------------
 
 
 def speed() -> Figures:
@@ -480,7 +486,7 @@ def speed() -> Figures:
             client.ask("connect", server.address)
             client.ask("calls", server.peer_id, 1000, 20)
             starts[kind] = round(server.start_s, 2)
-        for part in range(6):
+        for _ in range(6):
             for size, count in ((1000, 30), (64_000, 20), (2_000_000, 4)):
                 for kind, (server, client) in pairs.items():
                     before = sum(side.ask("usage")["cpu_s"] for side in (server, client))
@@ -510,9 +516,13 @@ def speed() -> Figures:
     counts = {"1000": 180, "64000": 120, "2000000": 24}
     failed = {size: {kind: sum(each < 0 for each in took) for kind, took in kinds.items()} for size, kinds in times.items()}
     return {
-        "call_ms": {size: {kind: median([each for each in took if each >= 0]) for kind, took in kinds.items()} for size, kinds in times.items()},
+        "call_ms": {
+            size: {kind: median([each for each in took if each >= 0]) for kind, took in kinds.items()}
+            for size, kinds in times.items()
+        },
         "cpu_ms": {size: {kind: round(total / counts[size], 2) for kind, total in kinds.items()} for size, kinds in cpu.items()},
-        "calls_failed": failed, "node_memory_mib": memory, "start_s": starts, "join_s": {kind: median(each) for kind, each in joins.items()},
+        "calls_failed": failed, "node_memory_mib": memory, "start_s": starts,
+        "join_s": {kind: median(each) for kind, each in joins.items()},
     }  # fmt: skip
 
 

@@ -1,4 +1,7 @@
-"""Strangers who attack one node over QUIC, with clients of their own. `attacker.py ATTACK PEER_ID SOCKET SECONDS OWN_ADDRESSES`"""
+"""Strangers who attack one node over QUIC, with clients of their own.
+
+`attacker.py ATTACK PEER_ID SOCKET SECONDS OWN_ADDRESSES`
+"""
 
 import asyncio
 import json
@@ -28,7 +31,7 @@ class Attacker:
     def __init__(self, peer_id: bytes, target: str, seconds: float, own: list[str]) -> None:
         self.target, self.own, self.end = target, own, time.monotonic() + seconds
         self.address = EndpointAddr(EndpointId.from_bytes(peer_id[6:]), None, [target])
-        self.kept: list[Any] = []
+        self.resources: list[Any] = []
         self.done: dict[str, float] = {"connections": 0, "streams": 0, "sent_mb": 0.0, "failed": 0}
 
     @property
@@ -48,7 +51,7 @@ class Attacker:
                     async with asyncio.timeout(5):
                         link = await endpoint.connect(self.address, PROTOCOL)
                     self.done["connections"] += 1
-                    self.kept.append(link)
+                    self.resources.append(link)
                     await work(link)
                 except (IrohError, TimeoutError):
                     self.done["failed"] += 1
@@ -64,7 +67,7 @@ class Attacker:
                 async with asyncio.timeout(10):
                     stream = await link.open_bi()
                     await stream.send().write_all(b"\x04giv")
-                self.kept.append(stream)
+                self.resources.append(stream)
                 self.done["streams"] += 1
 
         await self.links(work)
@@ -86,7 +89,7 @@ class Attacker:
             with suppress(IrohError, TimeoutError):
                 async with asyncio.timeout(10):
                     stream = await open_stream()
-                self.kept.append(stream)
+                self.resources.append(stream)
                 self.done["streams"] += 1
                 while self.runs:
                     async with asyncio.timeout(10):
@@ -103,7 +106,7 @@ class Attacker:
                     stream = await link.open_bi()
                     await stream.send().write_all(request("give", b"2000000"))
                     await stream.send().finish()
-                self.kept.append(stream)
+                self.resources.append(stream)
                 self.done["streams"] += 1
 
         await self.links(work)
@@ -120,10 +123,10 @@ class Attacker:
                     link = await endpoint.connect(self.address, PROTOCOL)
                     stream = await link.open_bi()
                     await stream.send().write_all(b"\x04giv")
-                self.kept += [link, stream]
+                self.resources += [link, stream]
                 self.done["connections"] += 1
                 if number % 3:  # the endpoint goes without a word, as a stranger's does
-                    self.kept.append(endpoint)
+                    self.resources.append(endpoint)
                 else:
                     await endpoint.close()
             except (IrohError, TimeoutError):

@@ -50,7 +50,7 @@ async def bind(key: bytes, sockets: tuple[str, ...]) -> Any:
 
 
 async def whole(opening: Awaitable[Thing]) -> Thing:
-    """Await what opens a connection or stream. A cancellation does not interrupt it, and then its result is dropped, which closes it.
+    """Await what opens a connection or stream. A cancellation does not interrupt it; its result is dropped then, which closes it.
 
     uniffi loses a result on whose way through the binding the caller gives up: the stream stays open for ever.
     """

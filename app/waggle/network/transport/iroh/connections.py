@@ -215,7 +215,7 @@ class Connections:
                 self._remove(connection)
 
     async def _refuse_one_way(self, connection: Connection) -> None:
-        """Stop one-way streams. Nothing of ours comes so, but the handshake grants a hundred of 1.25 MB, and the binding cannot say less."""
+        """Stop one-way streams. We use none, but the handshake grants a hundred of 1.25 MB, and the binding cannot say less."""
         with suppress(IrohError):
             while True:
                 stream = await whole(connection.link.accept_uni())

@@ -249,7 +249,8 @@ async def start_process(
         *paths.module_command(MODULE), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment,
         limit=4 * frames.MAX_FRAME, creationflags=getattr(asyncio.subprocess, "CREATE_NO_WINDOW", 0),
     )  # fmt: skip
-    assert child.stdin is not None and child.stdout is not None
+    assert child.stdin is not None
+    assert child.stdout is not None
     key = identity.key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
     try:
         async with asyncio.timeout(START_S):

@@ -1,8 +1,8 @@
 """Keeps iroh from searching the router (UPnP), which its binding for Python cannot turn off. Linux only.
 
-A seccomp filter refuses `sendto` with an IPv4 or IPv6 destination: iroh searches with it (SSDP, 239.255.255.250:1900), and sends QUIC
-with `sendmsg` and `sendmmsg`. It lets through what asks the kernel about interfaces (netlink addresses are shorter). TCP is refused
-too, which a router's description would be read with.
+A seccomp filter refuses `sendto` with an IPv4 or IPv6 destination: iroh searches with it (SSDP, 239.255.255.250:1900), and sends
+QUIC with `sendmsg` and `sendmmsg`. It lets through what asks the kernel about interfaces (netlink addresses are shorter). TCP is
+refused too, which a router's description would be read with.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ class SockFprog(ctypes.Structure):
 
 
 def silence_router() -> bool:
-    """Install the filter for this thread and those that it starts; whether the system took it. Call it before any other thread."""
+    """Install the filter for this thread and those that it starts; whether the system took it. Call it first."""
     machine = MACHINES.get(os.uname().machine) if sys.platform == "linux" else None
     if machine is None:
         return False

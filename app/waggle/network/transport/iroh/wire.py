@@ -1,7 +1,7 @@
 """What travels on one stream between two peers: a request and its end; then an answer and its end.
 
-Request: the length of the handler's name in one byte, the name, the content. Answer: one byte (OK or REFUSED), the length of the hints in
-two bytes, the hints (where the peers can be dialled that the answer names), the content.
+Request: the length of the handler's name in one byte, the name, the content. Answer: one byte (OK or REFUSED), the length of the
+hints in two bytes, the hints (where the peers can be dialled that the answer names), the content.
 """
 
 import ipaddress
