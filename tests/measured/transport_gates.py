@@ -388,8 +388,9 @@ def soak(minutes: float = float(os.environ.get("SOAK_MINUTES", "15"))) -> Figure
                 os.kill(chance.choice(pids), signal.SIGKILL)
             elif what == "roamed":
                 host = f"10.99.{leaf}.{chance.randrange(3, 250)}"
-                run("ip", "-n", spaces.name(leaf), "addr", "add", f"{host}/24", "dev", "w", check=False)
+                # In this order: with the first address of a link, Linux removes the others of its net.
                 run("ip", "-n", spaces.name(leaf), "addr", "del", f"{at[leaf]}/24", "dev", "w", check=False)
+                run("ip", "-n", spaces.name(leaf), "addr", "add", f"{host}/24", "dev", "w", check=False)
                 run("ip", "-n", spaces.name(leaf), "route", "add", "default", "via", f"10.99.{leaf}.1", check=False)
                 at[leaf] = host
             else:
