@@ -33,7 +33,7 @@ class Frame(msgspec.Struct, frozen=True, tag=True, array_like=True, forbid_unkno
     """Any frame. `number` is that of a call: the parent counts its own calls, the child those of peers."""
 
 
-class Start(Frame):
+class Start(Frame, frozen=True):
     """The first frame to the child. `key` is the 32-byte Ed25519 seed of the node's identity."""
 
     key: Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
@@ -42,7 +42,7 @@ class Start(Frame):
     ask_router: bool
 
 
-class Call(Frame):
+class Call(Frame, frozen=True):
     """Call a peer. `dial_s` bounds how long the call waits for a connection; the dial itself may go on longer."""
 
     number: int
@@ -54,7 +54,7 @@ class Call(Frame):
     longest: int  # bytes of an answer
 
 
-class Connect(Frame):
+class Connect(Frame, frozen=True):
     """Dial a peer at these sockets, even if it was away just now."""
 
     number: int
@@ -63,11 +63,11 @@ class Connect(Frame):
     seconds: float
 
 
-class Cancel(Frame):
+class Cancel(Frame, frozen=True):
     number: int
 
 
-class AnswerPiece(Frame):
+class AnswerPiece(Frame, frozen=True):
     """A piece of our answer to a call. `named` are peers whose addresses travel with it; only the first piece has any."""
 
     number: int
@@ -76,34 +76,34 @@ class AnswerPiece(Frame):
     named: Annotated[tuple[PeerId, ...], msgspec.Meta(max_length=MOST_NAMED)] = ()
 
 
-class Refuse(Frame):
+class Refuse(Frame, frozen=True):
     """Answer a call with a refusal, which has no reason."""
 
     number: int
 
 
-class ListPeers(Frame):
+class ListPeers(Frame, frozen=True):
     number: int
 
 
-class Disconnect(Frame):
+class Disconnect(Frame, frozen=True):
     """Close all connections of a peer."""
 
     peer_id: PeerId
 
 
-class Ready(Frame):
+class Ready(Frame, frozen=True):
     peer_id: PeerId
     sockets: tuple[Socket, ...]  # where this node listens
     memory_limited: bool  # whether the system enforces the limit; else the parent has to look
     router_silent: bool  # whether the system keeps iroh from asking the router
 
 
-class CannotStart(Frame):
+class CannotStart(Frame, frozen=True):
     reason: Annotated[str, msgspec.Meta(max_length=300)]
 
 
-class ReplyPiece(Frame):
+class ReplyPiece(Frame, frozen=True):
     """A piece of a peer's answer to our call."""
 
     number: int
@@ -111,14 +111,14 @@ class ReplyPiece(Frame):
     last: bool
 
 
-class Failed(Frame):
+class Failed(Frame, frozen=True):
     """Our call failed. The reason never quotes a stranger."""
 
     number: int
     reason: Annotated[str, msgspec.Meta(max_length=100)]
 
 
-class IncomingCall(Frame):
+class IncomingCall(Frame, frozen=True):
     number: int
     peer_id: PeerId
     socket: Socket
@@ -126,13 +126,13 @@ class IncomingCall(Frame):
     request: Request
 
 
-class Withdrawn(Frame):
+class Withdrawn(Frame, frozen=True):
     """The peer does not want its answer any more, or is gone."""
 
     number: int
 
 
-class Credit(Frame):
+class Credit(Frame, frozen=True):
     """So many more pieces of our answer have room."""
 
     number: int
@@ -145,7 +145,7 @@ class Peer(msgspec.Struct, frozen=True, array_like=True):
     rtt_ms: int
 
 
-class Peers(Frame):
+class Peers(Frame, frozen=True):
     """Who is connected, and how often things happened: for the log and for measurements."""
 
     number: int

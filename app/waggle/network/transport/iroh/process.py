@@ -209,8 +209,8 @@ class NetworkProcess:
                 task = self._serving[frame.number] = asyncio.create_task(self._serve(frame))
                 task.add_done_callback(lambda _task: self._serving.pop(frame.number, None))
             case Withdrawn():
-                if task := self._serving.get(frame.number):
-                    task.cancel()
+                if serving := self._serving.get(frame.number):
+                    serving.cancel()
             case Credit():
                 if credit := self._credits.get(frame.number):
                     for _ in range(frame.pieces):
