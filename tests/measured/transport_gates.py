@@ -163,8 +163,10 @@ def isolation() -> Figures:
         "limit": limit,
         "flapping": flapping,
     }
-    why = "Linux only; no enforced limit on macOS, and the job object of Windows has not run."
-    return verdict("isolation", figure, {"growth_mib": GROWTH_BAR, "gap_s": GAP_BAR_S, "restarts": 0}, passed, why)
+    why = "Measured on Linux only: macOS enforces no limit, and the job object of Windows has not run."
+    return verdict("isolation", figure, {"growth_mib": GROWTH_BAR, "gap_s": GAP_BAR_S, "restarts": 0}, False, why) | {
+        "linux_passed": passed
+    }
 
 
 def add_addresses(spaces: Leaves, leaf: int, count: int) -> list[str]:
