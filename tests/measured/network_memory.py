@@ -1,13 +1,6 @@
-#!/usr/bin/env python3
-"""What strangers can make of names, and of a seed's memory from Python's side; writes network_memory.json beside this file.
-
-    PYTHONPATH=app:tests .venv/bin/python tests/measured/network_memory.py
-
-Each figure is a function, so that network.py can put them beside its own. It takes about four minutes.
-"""
+"""What strangers can make of names, and of a seed's memory from Python's side; a part of network.py."""
 
 import asyncio
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -85,34 +78,15 @@ def _sum(first: Point, second: Point) -> Point:
     return (a * e + b * c) * pow(1 + product, -1, P) % P, (b * e + a * c) * pow(1 - product, -1, P) % P
 
 
-def stranger_memory_mib() -> dict[str, object]:
-    """MiB that a real seed's Python process grows by under each attack, and what is left of it afterwards."""
-
-    async def besiege(name: str) -> tuple[float, float]:
-        with tempfile.TemporaryDirectory() as folder:
-            async with besieged_seed(Path(folder)) as siege:
-                before = resident_bytes(siege.pid)
-                growth = await siege.growth(ATTACKS[name], ATTACK_S)
-                await asyncio.sleep(2.0)
-                return round(growth, 1), round((resident_bytes(siege.pid) - before) / MIB, 1)
-
-    grown = {name: asyncio.run(besiege(name)) for name in ATTACKS}
-    return {
-        "stranger_memory_mib_python": max(growth for growth, _ in grown.values()),
-        "stranger_memory_mib_python_by_attack": {name: growth for name, (growth, _) in grown.items()},
-        "stranger_memory_mib_python_left": {name: remaining for name, (_, remaining) in grown.items()},
-    }
+def growth_mib(name: str) -> tuple[float, float]:
+    """MiB that a real seed's Python process grows by under an attack, and what is left of it two seconds afterwards."""
+    return asyncio.run(_growth_mib(name))
 
 
-def main() -> int:
-    import figures_file
-
-    figures_file.require_clean_tree()
-    if shutil.which("cc") is None:
-        sys.exit("a C compiler is needed")
-    figures_file.write(Path(__file__).resolve(), {**name_grind_hours(), **stranger_memory_mib()})
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+async def _growth_mib(name: str) -> tuple[float, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        async with besieged_seed(Path(folder)) as siege:
+            before = resident_bytes(siege.pid)
+            growth = await siege.growth(ATTACKS[name], ATTACK_S)
+            await asyncio.sleep(2.0)
+            return round(growth, 1), round((resident_bytes(siege.pid) - before) / MIB, 1)
