@@ -128,6 +128,8 @@ def _folder(home: paths.Home) -> Finding:
 
 def _settings(home: paths.Home) -> Finding:
     chosen = settings.read(home.settings)
+    if unusable := settings.unusable(home.settings):
+        return Finding("settings", False, " ".join(f"{reason.title} {reason.advice}" for reason in unusable))
     return Finding("settings", True, f"profile {settings.profile_of(chosen, usable_cores())}")
 
 
