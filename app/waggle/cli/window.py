@@ -5,7 +5,7 @@ from pathlib import Path
 
 from waggle.cli.options import add_home, add_settings, add_verbose, text
 from waggle.cli.outcome import stderr_is_read
-from waggle.core import paths, screen
+from waggle.core import pasted_link, paths, screen
 from waggle.core.errors import WaggleError
 from waggle.core.hide_arguments import hide
 from waggle.gui.pages import PAGES
@@ -64,5 +64,5 @@ def show_refused(error: WaggleError) -> None:
 
 def _absolute(invite: str) -> str:
     """A link unchanged, or the absolute path of a file: a window that is open already has another working directory."""
-    is_file = bool(invite) and not invite.startswith(("waggle:", "file:"))
+    is_file = bool(invite) and not invite.startswith("file:") and not pasted_link.has_link(invite)
     return text(str(Path(invite).absolute()) if is_file else invite)

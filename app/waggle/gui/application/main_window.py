@@ -7,6 +7,7 @@ from PySide6.QtCore import QEvent, Qt, QUrl, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
+from waggle.core import pasted_link
 from waggle.gui.application.file_drop import FileDrop
 from waggle.gui.application.navigation import NavigationRail, StatusBar
 from waggle.gui.application.notices import Notices, is_on_screen
@@ -153,7 +154,7 @@ class MainWindow(QWidget):
         """Preview an invite link, or a file with one (path or URL), from outside Waggle; joining is left to the person."""
         self.show_page("swarms")
         swarms = self.pages.of(SwarmsPage)
-        if link.startswith("waggle:"):
+        if pasted_link.has_link(link) and not link.startswith("file:"):
             swarms.show_join(link)
         else:
             swarms.join_view.open_file(Path(QUrl(link).toLocalFile() if link.startswith("file:") else link))
