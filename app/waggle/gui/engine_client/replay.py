@@ -77,7 +77,9 @@ class Replay(QObject):
         return True
 
     def stop(self) -> None:
+        """Stop for good: the file is closed."""
         self._tick.stop()
+        self._lines.close()
 
     def _round(self) -> int:
         return self._phase.round if self._phase else 0
