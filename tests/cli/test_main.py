@@ -4,19 +4,21 @@ import argparse
 import ast
 import logging
 import os
+import socket
 import subprocess
 import sys
 
 import pytest
 
 from waggle.cli import log, main
-from waggle.core import paths
+from waggle.core import paths, screen
 from waggle.core.errors import EngineError
 from waggle.gui.application import main as app
 from waggle_lab import __main__ as laboratory
 
 DOORS = [door for action in main.parser()._actions if isinstance(action, argparse._SubParsersAction) for door in action.choices]
 
+SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 HEAVY = ("torch", "transformers", "hivemind", "PySide6", "reasoning_gym", "numpy")
 
 
@@ -36,6 +38,55 @@ def test_without_a_screen_the_way_without_a_window_is_named(monkeypatch, capsys)
     errors = capsys.readouterr().err
     assert "no screen" in errors
     assert "waggle engine" in errors
+
+
+@pytest.mark.parametrize(
+    ("variables", "names"),
+    [
+        ({"DISPLAY": ":77"}, "DISPLAY=:77"),
+        ({"DISPLAY": ":77", "QT_QPA_PLATFORM": "xcb"}, "DISPLAY=:77"),
+        ({"DISPLAY": "nowhere.invalid:0"}, "DISPLAY=nowhere.invalid:0"),
+        ({"WAYLAND_DISPLAY": "wayland-7"}, "WAYLAND_DISPLAY=wayland-7"),
+        ({"WAYLAND_DISPLAY": "/nowhere/wayland-0", "DISPLAY": ":77"}, "WAYLAND_DISPLAY=/nowhere/wayland-0 and DISPLAY=:77"),
+    ],
+)
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="always has a screen")
+def test_a_screen_that_does_not_answer_ends_in_a_sentence(tmp_path, variables, names):
+    environment = {name: value for name, value in os.environ.items() if name not in SCREENS}
+    environment |= {"PYTHONPATH": "app", "XDG_RUNTIME_DIR": str(tmp_path), "HOME": str(tmp_path)} | variables
+    for command in ([], ["--replay"]):
+        words = [sys.executable, "-m", "waggle", "--home", str(tmp_path / "home"), *command]
+        outcome = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=100)
+        assert outcome.returncode == 1
+        assert outcome.stderr.startswith(f"waggle: The screen that {names} names does not answer, so the window cannot open.")
+        assert "waggle engine" in outcome.stderr
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="always has a screen")
+def test_a_screen_that_answers_is_used(tmp_path, monkeypatch):
+    for name in SCREENS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
+    with socket.socket(socket.AF_UNIX) as compositor:
+        compositor.bind(str(tmp_path / "wayland-0"))
+        assert screen.fault()
+        compositor.listen()
+        assert screen.fault() == ""
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    assert screen.fault() == "", "it needs none"
+
+
+def test_a_name_that_a_terminal_cannot_show_is_written_as_an_escape(tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "waggle.log").write_text("2026-11-25 10:00:00 INFO waggle joined \u5b66\u4e60\n", encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": "app", "PYTHONIOENCODING": "cp1252"}
+    for words in (["log", "--home", str(tmp_path)], ["goodbye", "--home", str(tmp_path / "\u65e5\u672c")]):
+        outcome = subprocess.run(
+            [sys.executable, "-m", "waggle", *words], env=environment, capture_output=True, check=False, timeout=100
+        )
+        assert b"Traceback" not in outcome.stderr
+        assert (b"\\u5b66\\u4e60" in outcome.stdout) == (words[0] == "log")
 
 
 @pytest.mark.parametrize(("reader", "is_shown"), [("", True), (os.devnull, True), ("a file", False)])

@@ -12,7 +12,7 @@ LINK = "waggle:join?key=secretäöü"
 READ = "import sys; from waggle.core.hide_arguments import hide; hide(sys.argv[-1]); print(open('/proc/self/cmdline').read())"
 OPENS = (
     "import sys; from waggle.cli import main as cli, window; "
-    "window.has_screen = lambda: print(open('/proc/self/cmdline').read()); sys.exit(cli.main())"
+    "window.screen.fault = lambda: print(open('/proc/self/cmdline').read()) or 'No'; sys.exit(cli.main())"
 )
 
 

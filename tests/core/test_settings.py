@@ -7,12 +7,15 @@ from waggle.core.settings import (
     LIVE_SHARING_STRATEGIES,
     ScheduleSettings,
     Settings,
+    WebSettings,
+    WindowSettings,
     assignment,
     change,
     profile_of,
     profiles,
     read,
     set_aside,
+    unusable,
     value_of,
 )
 
@@ -34,21 +37,19 @@ def test_a_file_and_the_command_line_are_joined(tmp_path):
     [
         ("[swarm]\nseed = 1\n", "swarm: unknown setting `seed`", "Did you mean seeds?"),
         ("[swarms]\n", "unknown setting `swarms`", "Did you mean swarm?"),
+        ("[swarm]\nsolo = 'yes'\n", "swarm.solo", "Nothing was changed."),
+        ("[model]\nfolder = 3\n", "model.folder", "Nothing was changed."),
+        ("swarm = 3\n", "swarm", "Nothing was changed."),
         ("[swarm\n", "The settings file cannot be read.", " is not valid TOML: "),
         ("[swarm]\nport = 70000\n", "swarm.port", "Nothing was changed."),
         ("[swarm]\nport = 'a'\n", "swarm.port", "Nothing was changed."),
         ("[learning]\nlocal = 0\nexternal = 0\n", "cannot both be 0", "4 and 4"),
         ("[learning]\nlocal = 9\n", "only 8 questions", "raise learning.questions"),
-        ("[learning]\nrule = 'reinforce'\n", "learning.rule", "There are dapo, dr_grpo, grpo, gspo, ppo"),
         ("[model]\nfolder = 'a'\nname = 'b/c'\n", "are both set", "Remove the one"),
         ("a = " + "[" * 5000, "The settings file cannot be read.", " is not valid TOML: "),
         ("#" * 11_000, "is too long", "right file"),
         ("a = " + "1" * 5000, "The settings file cannot be read.", " is not valid TOML: "),
         ("[when]\nweek = ['########################']\n", "has 1 days", "seven"),
-        ("[when]\nweek = ['#']\n", "when.week", "Nothing was changed."),
-        ("[computer]\ncpu_percent = 0\n", "computer.cpu_percent", "Nothing was changed."),
-        ("[computer]\ndisk_gb = inf\n", "computer.disk_gb", "Nothing was changed."),  # which JSON has no word for
-        ("[learning]\nspecialties = 'bf'\n", "learning.specialties", "Nothing was changed."),
     ],
 )
 def test_a_wrong_file_is_explained_and_left_as_it_is(tmp_path, content, says, advice):
@@ -59,6 +60,47 @@ def test_a_wrong_file_is_explained_and_left_as_it_is(tmp_path, content, says, ad
     assert says in caught.value.title
     assert advice in caught.value.advice
     assert path.read_text() == content
+
+
+@pytest.mark.parametrize(
+    ("content", "key", "says"),
+    [
+        ("[window]\ntheme = 'sepia'\n", "window.theme", "There are system, light, dark, high_contrast."),
+        ("[window]\ntext_percent = 400\n", "window.text_percent", "<= 200"),
+        ("[window]\nthem = 'dark'\n", "window.them", "Did you mean theme?"),
+        ("[window]\ntheme = 'sepia'\ntext_percent = 400\nthem = 1\n", "window.theme", "There are"),
+        ("window = 'dark'\n", "window", "object"),
+        ("[learning]\nrule = 'reinforce'\n", "learning.rule", "There are dapo, dr_grpo, grpo, gspo, ppo"),
+        ("[when]\nweek = ['#']\n", "when.week", "regex"),
+        ("[computer]\ncpu_percent = 0\n", "computer.cpu_percent", ">= 5"),
+        ("[computer]\ndisk_gb = inf\n", "computer.disk_gb", "<="),  # which JSON has no word for
+        ("[learning]\nspecialties = 'bf'\n", "learning.specialties", "array"),
+        ("[learning]\nspecialties = ['bf', 3]\n", "learning.specialties", "str"),
+        ("[model]\ntraining = 'dora'\n", "model.training", "There are auto, full"),
+    ],
+)
+def test_a_value_that_cannot_be_used_costs_that_value_and_is_named(tmp_path, content, key, says):
+    path = tmp_path / "settings.toml"
+    path.write_text(f"{content}\n[web]\nport = 8000\n")
+    now = read(path)
+    assert now == Settings(web=WebSettings(port=8000))
+    reasons = unusable(path)
+    assert len(reasons) == content.count("=")
+    reason = next(reason for reason in reasons if reason.title.startswith(f"The setting {key} cannot be used"))
+    assert f"In {path}: " in reason.advice
+    assert says in reason.advice
+    assert path.read_text().startswith(content)
+
+
+def test_other_settings_can_be_changed_beside_a_value_that_cannot_be_used(tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text('[window]\ntheme = "sepia"\n')
+    assert change(path, {"window.text_percent": 120}).window == WindowSettings(text_percent=120)
+    assert path.read_text() == '[window]\ntheme = "sepia"\ntext_percent = 120\n'
+    with pytest.raises(SettingsError, match=r"window\.theme"):
+        change(path, {"window.theme": "rose"})
+    assert change(path, {"window.theme": "dark"}).window.theme == "dark"
+    assert unusable(path) == ()
 
 
 @pytest.mark.parametrize(("content", "override", "healthy"), [

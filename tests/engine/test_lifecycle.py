@@ -101,6 +101,17 @@ async def test_a_timed_pause_ends_by_itself(lifecycle):
     await reached(lifecycle, "contributing")
 
 
+async def test_the_length_of_a_pause_counts_by_the_clock_of_the_engine(lifecycle):
+    lines: list[bytes] = []
+    lifecycle.publisher.attach(lines.append)
+    before = lifecycle.publisher.now()
+    await lifecycle.obey(commands.Pause(id="1", seconds=3600.0, until=1.0))
+    paused = next(event for event in map(json_lines.event, lines) if isinstance(event, events.PhaseChanged))
+    assert paused.until == pytest.approx(before + 3600, abs=60)
+    await lifecycle.obey(commands.Pause(id="2", seconds=0.5))
+    await reached(lifecycle, "contributing")
+
+
 async def test_pausing_after_the_round_waits_for_its_end(lifecycle):
     await lifecycle.obey(commands.Pause(id="1", after_round=True))
     assert lifecycle.publisher.state.phase == "finishing"

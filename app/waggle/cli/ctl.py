@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Do what the verb says and print the result. Raises EngineError and SettingsError."""
     home = paths.home_in(arguments.home)
-    ask(home, command_of(arguments, time.time()))
+    ask(home, command_of(arguments))
     if arguments.verb == "stop":
         return _say("Stopping. Everything is kept.")
     if arguments.verb in get_args(TrainingChoice):
@@ -104,7 +104,7 @@ def list_peers(state: State, now: float) -> str:
     return "\n".join(f"{peer.name}  {peer.id}  {standing_text(peer, now)}" for peer in peers) or "No peer has been met yet."
 
 
-def command_of(arguments: argparse.Namespace, now: float) -> commands.AnyCommand:
+def command_of(arguments: argparse.Namespace) -> commands.AnyCommand:
     """The command of a verb. Raises EngineError and SettingsError for wrong arguments."""
     if arguments.what and arguments.verb not in ("set", *CHOICES):
         meant = "pause --for 1h" if arguments.verb == "pause" else arguments.verb
@@ -117,9 +117,9 @@ def command_of(arguments: argparse.Namespace, now: float) -> commands.AnyCommand
         case "pause":
             if arguments.span is not None and arguments.until_away:
                 raise EngineError("A pause ends after a while or once you are away.", "Write --for or --until-away, not both.")
-            until = None if arguments.span is None else now + seconds_of(arguments.span)
+            seconds = None if arguments.span is None else seconds_of(arguments.span)
             return commands.Pause(
-                id=commands.new_id(), until=until, after_round=arguments.after_round, until_away=arguments.until_away
+                id=commands.new_id(), seconds=seconds, after_round=arguments.after_round, until_away=arguments.until_away
             )
         case "mute" | "block" | "welcome":
             if len(arguments.what) != 1:
@@ -145,6 +145,8 @@ def seconds_of(span: str) -> float:
     if not match:
         raise EngineError(f"{span or 'Nothing'} is no span of time.", "Write it as 90m, 1h or 2d.")
     seconds = float(match.group(1)) * SECONDS[match.group(2)]
+    if not seconds:
+        raise EngineError("A pause of no time is none.", "Write it as 90m, 1h or 2d.")
     if seconds > LONGEST:
         raise EngineError(f"{span} is too long.", "Pause without a span: it ends when you resume.")
     return seconds

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import importlib.util
+import os
 import platform
 import shutil
 import sys
@@ -15,7 +16,7 @@ from waggle.cli import ctl
 from waggle.cli.options import add_home
 from waggle.core import log, paths, settings
 from waggle.core.errors import WaggleError
-from waggle.core.machine import usable_cores
+from waggle.core.machine import available_memory, shared_memory_fault, total_memory, usable_cores
 from waggle.core.redaction import THIS_NODE, redact
 from waggle.engine.control import server
 from waggle.engine.runtime import model_source
@@ -116,6 +117,15 @@ def _program(_home: paths.Home) -> Finding:
     return Finding("program", not missing, says)
 
 
+def _computer(_home: paths.Home) -> Finding:
+    """What this process may use of the computer, in a container for example."""
+    cores = f"{usable_cores()} of {os.cpu_count()} cores"
+    memory = f"{available_memory() / 1e9:.1f} GB of {total_memory() / 1e9:.1f} GB of memory are free"
+    fault = shared_memory_fault()
+    shared = f"; its shared memory, /dev/shm, cannot be used: {fault}" if fault else ""
+    return Finding("computer", not fault, f"{cores} may be used, {memory}{shared}")
+
+
 def _folder(home: paths.Home) -> Finding:
     if not home.root.exists():
         return Finding("folder", None, f"{home.root} does not exist yet: the engine makes it")
@@ -128,6 +138,8 @@ def _folder(home: paths.Home) -> Finding:
 
 def _settings(home: paths.Home) -> Finding:
     chosen = settings.read(home.settings)
+    if unusable := settings.unusable(home.settings):
+        return Finding("settings", False, " ".join(f"{reason.title} {reason.advice}" for reason in unusable))
     return Finding("settings", True, f"profile {settings.profile_of(chosen, usable_cores())}")
 
 
@@ -200,5 +212,5 @@ def _engine(home: paths.Home) -> Finding:
 
 Check = Callable[[paths.Home], Finding]
 CHECKS: tuple[Check, ...] = (
-    _program, _folder, _settings, _identity, _model, _charter, _judging, _saved_state, _history, _rules, _engine,
+    _program, _computer, _folder, _settings, _identity, _model, _charter, _judging, _saved_state, _history, _rules, _engine,
 )  # fmt: skip

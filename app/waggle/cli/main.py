@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from waggle import __version__
 from waggle.cli import window
 from waggle.cli.outcome import exit_code, open_streams
-from waggle.core import paths
+from waggle.core import pasted_link, paths
 
 COMMANDS = {  # -> what `waggle --help` says about it
     "engine": "contribute without a window; prints events as JSON lines",
@@ -56,7 +56,7 @@ def parse(words: list[str]) -> argparse.Namespace:
     """The arguments of one command. A `--set` before the command counts, too, unless one after it has the same name."""
     root = parser()
     # A web page could add options for us to its link. A browser starts us without the command that a person types.
-    if words[:2] != ["swarm", "join"] and any(word.startswith("waggle:") for word in words[:-1]):
+    if words[:2] != ["swarm", "join"] and any(map(pasted_link.SCHEME.match, words[:-1])):
         root.error("nothing may stand behind a link")
     arguments = root.parse_args(_with_invite(words))
     if arguments.set_before and not arguments.takes_settings:
@@ -170,4 +170,4 @@ def _with_invite(words: list[str]) -> list[str]:
 
 
 def _is_invite(argument: str) -> bool:
-    return argument.startswith("waggle:") or argument.lower().endswith(".waggle")
+    return bool(pasted_link.SCHEME.match(argument)) or argument.lower().endswith(".waggle")

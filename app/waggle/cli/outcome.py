@@ -4,6 +4,7 @@ Both command lines use it, Waggle's and the laboratory's.
 """
 
 import contextlib
+import io
 import logging
 import os
 import stat
@@ -17,7 +18,10 @@ INTERRUPTED = 130  # the shell's code for Ctrl+C
 
 
 def open_streams() -> None:
-    """Open the null device in the place of stdin, stdout and stderr if the parent process closed them."""
+    """Open the null device in the place of stdin, stdout and stderr if the parent process closed them.
+
+    What a terminal or a file of another encoding cannot show, such as a name in Chinese on Windows, is written as an escape.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -26,6 +30,9 @@ def open_streams() -> None:
                 os.close(nowhere)
             os.set_inheritable(number, True)
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def exit_code(

@@ -18,7 +18,7 @@ from typing import Annotated
 import msgspec
 
 from waggle import __version__
-from waggle.core import paths, resumable_download
+from waggle.core import connection_faults, paths
 from waggle.core.errors import UNREADABLE, UpdateError
 
 DOMAIN = b"waggle/updates/1\0"  # so that no signature of this key for another purpose is valid here
@@ -124,7 +124,7 @@ def fetch(url: str) -> bytes:
 
     if not url.startswith("https://"):
         raise UpdateError("The address of the list of versions is not https.", "Look where you got this Waggle.")
-    resumable_download.require_usable_proxy(UpdateError)
+    connection_faults.require_usable_settings(UpdateError)
     content = b""
     try:
         with httpx2.stream("GET", url, timeout=SECONDS, follow_redirects=False) as response:
@@ -134,6 +134,8 @@ def fetch(url: str) -> bytes:
                 if len(content) > MAX_BYTES:
                     break
     except httpx2.HTTPError as error:
+        if cause := connection_faults.cause_of(error):
+            raise UpdateError(cause.title, cause.advice) from error
         raise UpdateError("The list of versions cannot be reached.", RETRY_ADVICE) from error
     return content
 

@@ -1,13 +1,11 @@
 """`waggle` without a command: open the window."""
 
 import argparse
-import os
-import sys
 from pathlib import Path
 
 from waggle.cli.options import add_home, add_settings, add_verbose, text
 from waggle.cli.outcome import stderr_is_read
-from waggle.core import paths
+from waggle.core import pasted_link, paths, screen
 from waggle.core.errors import WaggleError
 from waggle.core.hide_arguments import hide
 from waggle.gui.pages import PAGES
@@ -40,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show the window until it is closed. Returns the exit code. Raises WaggleError if there is no screen."""
     hide(arguments.invite)
-    if not has_screen():
+    if fault := screen.fault():
         raise WaggleError(
-            "There is no screen here, so the window cannot open.",
+            f"{fault}, so the window cannot open.",
             "Waggle also works without one: start `waggle engine`, and ask it with `waggle ctl status`.",
         )
     from waggle.gui.application import main as app
@@ -58,20 +56,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def show_refused(error: WaggleError) -> None:
     """Show in a message box why the window could not open, unless a person reads stderr."""
-    if has_screen() and not stderr_is_read():
+    if not screen.fault() and not stderr_is_read():
         from waggle.gui.application import main as app
 
         app.show_refused(error)
 
 
-def has_screen() -> bool:
-    """Whether there is a screen: always on Windows and macOS; elsewhere with a display server, or if Qt's platform is set."""
-    if sys.platform in ("win32", "darwin"):
-        return True
-    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
-
-
 def _absolute(invite: str) -> str:
     """A link unchanged, or the absolute path of a file: a window that is open already has another working directory."""
-    is_file = bool(invite) and not invite.startswith(("waggle:", "file:"))
+    is_file = bool(invite) and not invite.startswith("file:") and not pasted_link.has_link(invite)
     return text(str(Path(invite).absolute()) if is_file else invite)

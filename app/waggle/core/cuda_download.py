@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from waggle.core import paths, resumable_download
+from waggle.core import connection_faults, paths, resumable_download
 from waggle.core.errors import CudaError
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
     """Download one file and check it. A damaged file is thrown away and downloaded once more. Raises CudaError."""
     import httpx2
 
-    resumable_download.require_usable_proxy(CudaError)
+    connection_faults.require_usable_settings(CudaError)
     for _ in range(2):
         try:
             resumable_download.fetch(part, wheel.size, partial(_request, wheel), progress)
@@ -187,6 +187,8 @@ def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
             title = f"The package index answered {error.response.status_code} when asked for {wheel.name}."
             raise CudaError(title, "Try again later; what has come is kept.") from error
         except httpx2.TransportError as error:
+            if cause := connection_faults.cause_of(error):
+                raise CudaError(cause.title, f"{cause.advice} What has come is kept.") from error
             raise CudaError(
                 "The package index cannot be reached.", "What has come is kept. Go on when there is a connection."
             ) from error

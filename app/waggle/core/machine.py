@@ -1,10 +1,11 @@
-"""The cores and the memory that this process may use, which a container or an affinity mask may keep below those of the computer.
+"""The cores and the memory that this process may use, which a container or an affinity mask may keep below the computer's.
 
 On Linux the limits of control groups count: https://docs.kernel.org/admin-guide/cgroup-v2.html, and the memory controller of
 version 1. Other systems set no such limits.
 """
 
 import math
+import multiprocessing
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,19 @@ def total_memory() -> int:
     """The bytes of memory that this process may have, together with all others that share its limit."""
     limit = min((_limit_of(folder) for folder in _groups("memory")), default=math.inf)
     return int(min(int(psutil.virtual_memory().total), limit))
+
+
+def shared_memory_fault() -> str:
+    """Why this process can share no locks with others, which hivemind does when it is imported; empty if it can.
+
+    On Linux they are files in /dev/shm. A container may lack it, or have it for reading only; the error that Python raises
+    then names no file.
+    """
+    try:
+        multiprocessing.Lock()
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return ""
 
 
 def _groups(controller: str) -> Iterator[Path]:

@@ -20,19 +20,6 @@ TRIES = 3  # in a row that bring no byte
 Ask = Callable[[dict[str, str]], "AbstractContextManager[httpx2.Response]"]
 
 
-def require_usable_proxy(kind: Callable[[str, str], Exception]) -> None:
-    """Raise an error of this kind if the system's proxy cannot be used: a SOCKS proxy, or a malformed address."""
-    import httpx2
-
-    try:
-        httpx2.Client().close()
-    except (ImportError, ValueError, httpx2.InvalidURL) as error:
-        raise kind(
-            "This computer's network proxy cannot be used.",
-            "Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.",
-        ) from error
-
-
 def fetch(part: Path, size: int, ask: Ask, progress: Callable[[int], None]) -> None:
     """Download until `part` has `size` bytes, reporting its size to `progress`; repeat requests whose connection breaks.
 

@@ -1,4 +1,9 @@
-"""The settings, with their defaults and reasons: a TOML file that is checked strictly, and applied completely or not at all."""
+"""The settings, with their defaults and reasons, in a TOML file.
+
+A value in the file that cannot be used costs that value, for this run: its default holds, `unusable` names it, and the file
+stays as it is. Only what decides with whom and what this computer trains (MUST_BE_RIGHT) has to be right, because its default
+could be more open than what a person chose. Changes and the command line are checked strictly, and applied completely or not.
+"""
 
 import difflib
 import os
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
 else:  # msgspec checks that the setting names a file in one of these folders
     UpdateRule, SharingStrategy = Literal[UPDATE_RULES], Literal[SHARING_STRATEGIES]
 Value = bool | int | float | str | tuple[str, ...] | None  # of one setting; None: its default
+MUST_BE_RIGHT = ("swarm", "web", "model.folder", "model.name")  # sections and settings
 
 
 class SwarmSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -186,9 +192,14 @@ def value_of(settings: Settings, key: str) -> Value:
 def read(path: Path, overrides: tuple[str, ...] = ()) -> Settings:
     """The settings of a file (defaults if it does not exist) with `key=value` overrides. Raises SettingsError.
 
-    A file that cannot be read is not changed.
+    Defaults hold where the file has values that cannot be used (see `unusable`). The file is not changed.
     """
-    return _with_overrides(_known_names(_table(path)), overrides, str(path))
+    return _with_overrides(_usable(_known_names(_table(path)), str(path))[0], overrides, str(path))
+
+
+def unusable(path: Path) -> tuple[SettingsError, ...]:
+    """What `read` passes over in a file: an error for each value, which nobody has to raise. Raises SettingsError as `read`."""
+    return _usable(_known_names(_table(path)), str(path))[1]
 
 
 def _with_overrides(stored: dict[str, Any], overrides: tuple[str, ...], source: str) -> Settings:
@@ -232,7 +243,7 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
         part.pop(name, None)
         if value is not None:
             part[name] = list(value) if isinstance(value, tuple) else value
-    stored = _known_names(table)
+    stored, _ = _usable(_known_names(table), "these settings", keep=values)
     _check(stored, "these settings")
     changed = _with_overrides(stored, overrides, "these settings")
     import tomli_w
@@ -286,6 +297,41 @@ def _known_names(table: dict[str, Any]) -> dict[str, Any]:
             names = _names(getattr(Settings(), name))
             parts[name] = {key: value for key, value in part.items() if key in names or _close(key, names)}
     return parts
+
+
+def _usable(table: dict[str, Any], source: str, *, keep: Iterable[str] = ()) -> tuple[dict[str, Any], tuple[SettingsError, ...]]:
+    """The table without values that cannot be used, and why; those that must be right, and those to `keep`, stay in it."""
+    usable, reasons = deepcopy(table), list[SettingsError]()
+    while True:
+        try:
+            msgspec.convert(usable, Settings)
+        except msgspec.ValidationError as error:
+            section, name = _place(str(error))
+            key = f"{section}.{name}" if name else section
+            part = usable.get(section) if name else usable
+            meant = section if section in _names(Settings()) else next(iter(_close(section, _names(Settings()))), section)
+            must_be_right = meant in MUST_BE_RIGHT or key in MUST_BE_RIGHT
+            if must_be_right or key in keep or not isinstance(part, dict) or part.pop(name or section, part) is part:
+                return usable, tuple(reasons)
+            reasons.append(
+                SettingsError(
+                    f"The setting {key} cannot be used, so its default holds for now.",
+                    f"In {source}: {_plain(str(error))}. {_nearest(str(error))}".strip(),
+                )
+            )
+        except UnicodeEncodeError:  # a key with lone surrogates, which `_check` explains
+            return usable, tuple(reasons)
+        else:
+            return usable, tuple(reasons)
+
+
+def _place(message: str) -> tuple[str, str]:
+    """The section and the name of what msgspec refuses; no name if it is the section as a whole."""
+    where = re.search(r" - at `\$\.?([^`]*)`", message)
+    unknown = re.search(r"unknown field `(.+?)`", message)
+    path = ".".join(filter(None, (where and where.group(1), unknown and unknown.group(1))))
+    section, _, name = path.partition(".")
+    return section, re.split(r"[.\[]", name, maxsplit=1)[0]
 
 
 def assignment(text: str) -> tuple[str, Value]:

@@ -169,11 +169,12 @@ class Lifecycle:
         phase = self._publisher.state.phase
         later = command.after_round and phase in ("contributing", "finishing")
         anyway = self._wishes.anyway_until if later else None
+        now = self._publisher.now()
+        until = command.until if command.seconds is None else now + command.seconds
         with self._deciding:
             self._wishes = Wishes(
-                paused=True, until=command.until, until_away=command.until_away, after_round=later, anyway_until=anyway,
-                asked_at=self._publisher.now(),
-            )  # fmt: skip
+                paused=True, until=until, until_away=command.until_away, after_round=later, anyway_until=anyway, asked_at=now
+            )
             self._round_ended = self._round_ended and later
         if later:
             self._request.save(self._wishes)

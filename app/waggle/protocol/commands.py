@@ -8,7 +8,7 @@ import msgspec
 from waggle.core.settings import Value
 from waggle.protocol.events import Choice, Difficulty
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Turn
-from waggle.protocol.schedule import Moment
+from waggle.protocol.schedule import Length, Moment
 
 
 def new_id() -> str:
@@ -21,8 +21,12 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbi
 
 
 class Pause(Command, frozen=True, kw_only=True, tag=True):
-    """Pause between two steps or `after_round`; until a Resume, until a time (unix seconds), or `until_away`."""
+    """Pause between two steps or `after_round`; until a Resume, for some seconds, until a time (unix seconds), or `until_away`.
 
+    A length ends by the engine's clock, so that a window on another computer need not have the same.
+    """
+
+    seconds: Length | None = None
     until: Moment | None = None
     after_round: bool = False
     until_away: bool = False

@@ -1,6 +1,6 @@
 """JSON lines between Waggle's own processes. Decoding is strict: both ends ship together, so an unknown line is an error."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import msgspec
@@ -38,7 +38,7 @@ def command(text: bytes) -> AnyCommand:
         raise EngineError(f"This command cannot be read: {error}.", "Window and engine must be of one version.") from error
 
 
-def recording(path: Path) -> Iterator[AnyEvent | None]:
+def recording(path: Path) -> Generator[AnyEvent | None]:
     """The events of a recorded run, oldest first; None for each line that cannot be decoded."""
     with path.open("rb") as lines:
         while text := lines.readline(MAX_LINE + 1):

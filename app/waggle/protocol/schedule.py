@@ -12,6 +12,7 @@ Rule = Literal["pause", "idle", "power", "week", "program", "full_screen", "mete
 Standing = Literal["contributing", "waiting", "paused"]
 Clock = Callable[[float], str]
 Moment = Annotated[float, msgspec.Meta(ge=0, le=32_503_680_000)]  # unix seconds, to the year 3000: what every system can print
+Length = Annotated[float, msgspec.Meta(gt=0, le=10 * 365 * 86_400)]  # seconds
 
 AWAY_MINUTES = 3  # without input, after which a person is away if no rule says how many
 COOLING = 5.0  # degrees below the limit at which contribution continues, so that it does not flap

@@ -183,12 +183,12 @@ def test_a_span_of_ages_is_refused_in_words():
 )
 def test_a_word_that_would_do_nothing_is_refused_with_what_to_write(words_given, words):
     with pytest.raises(EngineError, match=words):
-        ctl.command_of(main.parse(["ctl", *words_given.split()]), 0.0)
+        ctl.command_of(main.parse(["ctl", *words_given.split()]))
 
 
 def test_a_pause_may_end_after_a_while_and_begin_after_the_round():
-    command = ctl.command_of(main.parse(["ctl", "pause", "--for", "1h", "--after-round"]), 1000.0)
-    assert (command.until, command.after_round, command.until_away) == (4600.0, True, False)
+    command = ctl.command_of(main.parse(["ctl", "pause", "--for", "1h", "--after-round"]))
+    assert (command.seconds, command.until, command.after_round, command.until_away) == (3600.0, None, True, False)
 
 
 def test_without_an_engine_one_is_told_how_to_start_it(tmp_path):

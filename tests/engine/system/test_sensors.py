@@ -5,6 +5,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -12,7 +14,7 @@ import pytest
 
 import waggle
 from waggle.core.settings import ScheduleSettings
-from waggle.engine.system.sensors import SensorReader, linux
+from waggle.engine.system.sensors import SensorReader, linux, own_processes
 from waggle.protocol.schedule import Wishes, decide, plain_name
 
 ONLY_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks an X11 screen")
@@ -130,23 +132,89 @@ def test_idleness_that_nobody_asks_for_costs_hardly_a_process_and_is_none(tmp_pa
 def test_a_screen_that_nobody_touched_tells_for_how_long(tmp_path):
     if not shutil.which("Xvfb"):
         pytest.skip("there is no Xvfb")
+    code = (
+        "from waggle.engine.system.sensors import linux; first = linux.idle_seconds(); second = linux.idle_seconds();"
+        "print(0 <= first <= second, linux.full_screen())"
+    )
+    with x_screen() as environment:
+        outcome = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (outcome.stdout.split(), outcome.stderr) == (["True", "None"], "")
+
+
+@contextmanager
+def x_screen() -> Iterator[dict[str, str]]:
+    """An X screen of its own, and the environment of programs that show their windows there."""
     ready, tell = os.pipe()
     screen = subprocess.Popen(["Xvfb", "-displayfd", str(tell), "-noreset"], pass_fds=[tell], stderr=subprocess.DEVNULL)
     os.close(tell)  # if the screen dies, the pipe ends
     try:
         number = os.read(ready, 20).decode().strip()
-        code = (
-            "from waggle.engine.system.sensors import linux; first = linux.idle_seconds(); second = linux.idle_seconds();"
-            "print(0 <= first <= second, linux.full_screen())"
-        )
         environment = {**os.environ, "DISPLAY": f":{number}", "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
         environment.pop("WAYLAND_DISPLAY", None)
-        outcome = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-        assert (outcome.stdout.split(), outcome.stderr) == (["True", "None"], "")
+        yield environment
     finally:
         screen.terminate()
         screen.wait()
         os.close(ready)
+
+
+FILLING_WINDOW = """
+import ctypes, os, sys
+from ctypes import byref, c_int, c_long, c_ulong, c_void_p
+from waggle.engine.system.sensors import linux
+screen = ctypes.CDLL("libX11.so.6")
+screen.XOpenDisplay.restype = c_void_p
+screen.XDefaultRootWindow.restype = screen.XInternAtom.restype = screen.XCreateSimpleWindow.restype = c_ulong
+display = c_void_p(screen.XOpenDisplay(None))
+root = c_ulong(screen.XDefaultRootWindow(display))
+window = c_ulong(screen.XCreateSimpleWindow(display, root, 0, 0, 9, 9, 0, c_ulong(0), c_ulong(0)))
+atom = lambda name: screen.XInternAtom(display, name, 0)
+def write(window, name, kind, value):
+    screen.XChangeProperty(display, window, c_ulong(atom(name)), c_ulong(atom(kind)), 32, 0, byref(c_long(value)), 1)
+write(root, b"_NET_ACTIVE_WINDOW", b"WINDOW", window.value)
+write(window, b"_NET_WM_STATE", b"ATOM", atom(b"_NET_WM_STATE_FULLSCREEN"))
+answers = []
+for owner in (os.getppid(), os.getpid()):
+    write(window, b"_NET_WM_PID", b"CARDINAL", owner)
+    screen.XSync(display, 0)
+    answers.append(linux.full_screen())
+print(*answers)
+"""
+
+
+@ONLY_LINUX
+def test_only_a_window_of_another_program_fills_the_screen():
+    if not shutil.which("Xvfb"):
+        pytest.skip("there is no Xvfb")
+    with x_screen() as environment:
+        outcome = subprocess.run(
+            [sys.executable, "-c", FILLING_WINDOW], env=environment, capture_output=True, text=True, check=False
+        )
+    assert (outcome.stdout.split(), outcome.stderr) == (["True", "False"], "")
+
+
+@pytest.mark.parametrize(
+    ("command", "ours"),
+    [
+        (("/usr/bin/waggle", "engine"), True),
+        (("C:\\Programs\\Waggle\\Waggle.exe",), True),
+        (("/opt/python3.11", "-m", "waggle", "--replay"), True),
+        (("python3", "-I", "/home/ann/.local/bin/waggle", "engine"), True),
+        (("python3", "-m", "pytest", "waggle"), False),
+        (("python3", "wiggle.py", "-m", "waggle"), False),
+        (("nano", "waggle"), False),
+        ((), False),
+    ],
+)
+def test_a_process_of_waggle_is_known_by_its_command_line(command, ours):
+    assert own_processes.is_waggle(command) is ours
+
+
+def test_what_waggle_starts_is_no_other_program():
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert {os.getpid(), child.pid} <= own_processes.pids()
+        child.communicate(b"\n")
+    assert os.getppid() not in own_processes.pids()
 
 
 @pytest.mark.parametrize(

@@ -267,13 +267,13 @@ def test_only_the_seen_page_is_drawn(window_told: TellWindow, written: list[AnyE
     assert drawn == ["home"]
 
 
-def test_pausing_for_an_hour_sends_a_moment(window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot) -> None:
+def test_pausing_for_an_hour_sends_its_length(window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot) -> None:
     window = window_told(written)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.pages.of(HomePage).hero._more.menu().actions()[0].trigger()
     assert isinstance(sent[0], Pause)
-    assert sent[0].until is not None
+    assert (sent[0].seconds, sent[0].until) == (3600, None)
     window.pages.of(HomePage).hero._main.click()
     assert len(sent) == 1, "one press is one command"
     window.show_refusal("Not now.", "")

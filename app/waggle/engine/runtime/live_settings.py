@@ -29,6 +29,8 @@ class LiveSettings:
         self._callbacks.clear()
         self._at_start = self.now
         self._publish()
+        for reason in settings.unusable(self._path):
+            self._publisher.publish(events.Warned(title=reason.title, advice=reason.advice))
         return self.now
 
     def call_on_change(self, callback: Apply) -> None:

@@ -25,7 +25,7 @@ from waggle.engine.services.own_questions import read_file, title_of
 from waggle.network import joined_swarms
 from waggle.network.identity import membership
 from waggle.network.joined_swarms import JoinedSwarm
-from waggle.network.messages import invite
+from waggle.network.messages import invite, pasted_invite
 from waggle.network.messages.addresses import is_address, is_gateway, own_port
 from waggle.network.swarm_preview import SwarmPreview, any_seed_answers, preview_swarm
 from waggle.network.transport import peer_cache
@@ -234,7 +234,7 @@ class SwarmService:
         return events_swarms.SwarmCreated(swarm=self._describe(charter, entry))
 
     async def _look(self, text: str) -> events_swarms.InviteRead:
-        read = invite.read(text)
+        read = pasted_invite.read(text)
         digest = read.charter.hex()
         ended_swarms.require_current(self._home, digest)
         here: Charter | None = None

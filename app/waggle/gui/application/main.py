@@ -18,6 +18,7 @@ from waggle.gui.application import unix_signals
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.garbage_collection import GarbageCollector, freeze_long_lived
 from waggle.gui.application.main_window import MainWindow
+from waggle.gui.application.program_files import ProgramFiles, ask_to_close
 from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.application.single_instance import SingleInstance
@@ -177,7 +178,9 @@ def needs_welcome(home: paths.Home, settings: SettingsStore, overrides: tuple[st
 def _run_event_loop(controller: Controller, arguments: Arguments, *, first: bool = False) -> int:
     import qasync
 
-    sys.excepthook = _ExceptionHook(controller)
+    files = ProgramFiles(controller)
+    files.changed.connect(lambda: ask_to_close(controller.window).accepted.connect(controller.leave))
+    sys.excepthook = _ExceptionHook(controller, files)
     logging.getLogger().addHandler(EventLogHandler(controller.event_log))
     app = application()
     app.invite_opened.connect(controller.open_invite)
@@ -209,9 +212,10 @@ def _theme_name(name: str) -> ThemeName:
 class _ExceptionHook:
     """Exception hook of the window process: an error in the window never ends the engine."""
 
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
+    def __init__(self, controller: Controller, files: ProgramFiles) -> None:
+        self._controller, self._files = controller, files
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         log.error("fault in the window", exc_info=(kind, error, trace))
-        self._controller.window.notices.show(tr("Something in the window went wrong: %1").replace("%1", kind.__name__))
+        if not self._files.check():  # else that is the reason, and was said
+            self._controller.window.notices.show(tr("Something in the window went wrong: %1").replace("%1", kind.__name__))

@@ -7,6 +7,7 @@ from PySide6.QtCore import QEvent, Qt, QUrl, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
+from waggle.core import pasted_link
 from waggle.gui.application.file_drop import FileDrop
 from waggle.gui.application.navigation import NavigationRail, StatusBar
 from waggle.gui.application.notices import Notices, is_on_screen
@@ -42,7 +43,8 @@ class MainWindow(QWidget):
     def __init__(self, context: PageContext) -> None:
         super().__init__()
         self.setObjectName("window")
-        self.setWindowTitle("Waggle")
+        self._host = context.engine.name
+        self.setWindowTitle(self._title())
         self.setMinimumSize(*SMALLEST)
         self._theme, self._store, self._settings = context.theme, context.store, context.settings
         self.requests = context.requests
@@ -67,7 +69,6 @@ class MainWindow(QWidget):
         self.file_drop = FileDrop(self, context.theme)
         self.file_drop.dropped.connect(self.show_files)
         self.file_drop.model_dropped.connect(self.show_model)
-        self._host = context.engine.name
         self._add_keys()
         self.show_page("home")
         self.resize(1280, 800)
@@ -153,7 +154,7 @@ class MainWindow(QWidget):
         """Preview an invite link, or a file with one (path or URL), from outside Waggle; joining is left to the person."""
         self.show_page("swarms")
         swarms = self.pages.of(SwarmsPage)
-        if link.startswith("waggle:"):
+        if pasted_link.has_link(link) and not link.startswith("file:"):
             swarms.show_join(link)
         else:
             swarms.join_view.open_file(Path(QUrl(link).toLocalFile() if link.startswith("file:") else link))
@@ -211,12 +212,17 @@ class MainWindow(QWidget):
         self._replay = True
         self.status.show_run_label(words)
         self.pages.show_replay(over=over)
-        self.setWindowTitle(f"Waggle: {words}")
+        self.setWindowTitle(self._title(words))
+
+    def _title(self, words: str = "") -> str:
+        """The window's title: it names the computer, if the engine runs on another one."""
+        name = tr("Waggle on %1").replace("%1", visible(self._host)) if self._host else "Waggle"
+        return f"{name}: {words}" if words else name
 
     def show_shutdown(self) -> None:
         """Show that the engine is stopping, until it has."""
         self.leaving, self.file_drop.enabled = True, False
-        self.setWindowTitle(tr("Waggle: closing"))
+        self.setWindowTitle(self._title(tr("closing")))
         goes_on = self._store.state.service and not self._replay
         self.notices.show_permanent(tr("Closing; the engine goes on.") if goes_on else tr("Finishing this step, then closing."))
 

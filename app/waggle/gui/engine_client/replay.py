@@ -67,9 +67,8 @@ class Replay(QObject):
         match command:
             case Pause() if self._tick.isActive():
                 self._tick.stop()
-                self.event_received.emit(
-                    events.PhaseChanged(phase="paused", round=self._round(), at=self._at, until=command.until)
-                )
+                until = command.until if command.seconds is None else self._at + command.seconds
+                self.event_received.emit(events.PhaseChanged(phase="paused", round=self._round(), at=self._at, until=until))
             case Resume() if self._next is not None:
                 self.event_received.emit(events.PhaseChanged(phase="contributing", round=self._round(), at=self._at))
                 self.start()
@@ -78,7 +77,9 @@ class Replay(QObject):
         return True
 
     def stop(self) -> None:
+        """Stop for good: the file is closed."""
         self._tick.stop()
+        self._lines.close()
 
     def _round(self) -> int:
         return self._phase.round if self._phase else 0

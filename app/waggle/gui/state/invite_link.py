@@ -3,23 +3,26 @@
 import re
 from pathlib import Path
 
-MOST_OF_A_FILE = 8192  # bytes: a link has at most half of that
-LINK = re.compile(r"""waggle:[^\s<>"']+""")
-INVITE_LINK = re.compile(r"waggle://join/?\?.")
+from waggle.core import pasted_link
+
+MOST_OF_A_FILE = 16_384  # bytes: a link has at most a quarter of that
+LONGEST_TEXT = 8000  # characters that are sent to the engine
+END = re.compile(r"\n[ \t\r]*\n")  # an empty line: mail wraps links, but not so
 
 
-def first_link_in_file(path: Path) -> str:
-    """The first possible invite link in a file; empty without one. Raises OSError."""
+def invite_in_file(path: Path) -> str:
+    """As `invite_in`, in a file. Raises OSError."""
     with path.open("rb") as file:
-        return first_link(file.read(MOST_OF_A_FILE).decode("utf-8-sig", "replace"))
+        return invite_in(file.read(MOST_OF_A_FILE).decode("utf-8-sig", "replace"))
 
 
-def first_link(words: str) -> str:
-    """The first possible invite link in typed or pasted text, such as a whole e-mail; empty without one."""
-    match = LINK.search(words)
-    return match[0].rstrip(".,;)") if match else ""
+def invite_in(words: str) -> str:
+    """The part of a typed or pasted text, such as a whole e-mail, that may be an invite; empty if there is none.
 
-
-def is_invite(words: str) -> bool:
-    """Whether the text has a link with the form of an invite; only the engine knows whether it is valid."""
-    return bool(INVITE_LINK.match(first_link(words)))
+    Only the engine knows whether it is valid.
+    """
+    if next(pasted_link.links_in(words), None) is None:
+        return ""
+    start = pasted_link.START.search(words)  # not there if it is escaped
+    part = words[start.start() :] if start else words
+    return END.split(part, maxsplit=1)[0][:LONGEST_TEXT].strip()

@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
+from waggle.core import connection_faults
 from waggle.core.errors import ExportError
 from waggle.models.shared import generic_config, lora, weight_files
 from waggle.models.shared.configuration import model_config
@@ -163,6 +164,7 @@ def push(folder: Path, name: str, token: str, endpoint: str | None = None) -> st
     from huggingface_hub import CommitOperationAdd, HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
+    connection_faults.require_usable_settings(ExportError, hub=True)
     api = HfApi(endpoint=endpoint, token=token)
     try:
         page = api.create_repo(name, private=True, exist_ok=True)
@@ -179,6 +181,8 @@ def push(folder: Path, name: str, token: str, endpoint: str | None = None) -> st
             ) from error
         raise ExportError(f"The hub answered {error.response.status_code}.", f"{REMEDY} Try again later.") from error
     except (httpx2.RequestError, OfflineModeIsEnabled) as error:
+        if cause := connection_faults.cause_of(error):
+            raise ExportError(cause.title, f"{REMEDY} {cause.advice}") from error
         raise ExportError("The hub cannot be reached.", REMEDY) from error
     except RuntimeError as error:  # hf_xet has no exception classes of its own
         raise ExportError(f"The upload failed: {error}.", f"{REMEDY} Try again later.") from error

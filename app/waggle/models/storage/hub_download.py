@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
-from waggle.core import paths, resumable_download
+from waggle.core import connection_faults, paths, resumable_download
 from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
 from waggle.core.model_reference import NAME
 from waggle.models import tokenizer_conversion
@@ -133,7 +133,7 @@ def fetch(
         return model.folder
     from filelock import FileLock, Timeout
 
-    resumable_download.require_usable_proxy(ModelError)
+    connection_faults.require_usable_settings(ModelError, hub=True)
     with _in_words(model.repository):
         model.folder.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -155,7 +155,7 @@ def fetch_headers(
     Its weight files have their headers and sizes, and no content: enough to inspect the model.
     """
     model = model_of(name, scratch)
-    resumable_download.require_usable_proxy(ModelError)
+    connection_faults.require_usable_settings(ModelError, hub=True)
     with _in_words(model.repository):
         model.folder.parent.mkdir(parents=True)
         return _run(_HeadersDownload(model, lambda _, __: None, warn, lambda _: None, None, ""), token)
@@ -439,6 +439,8 @@ def _in_words(repository: str) -> Iterator[None]:
         raise kind(f"The hub answered {status} when asked for {repository}.", "Try again later.") from error
     except (httpx2.TransportError, errors.OfflineModeIsEnabled) as error:
         kind = HubUnavailable if isinstance(error, httpx2.TransportError) else ModelError
+        if cause := connection_faults.cause_of(error):
+            raise kind(cause.title, f"{cause.advice} What has come is kept.") from error
         raise kind(
             f"The hub cannot be reached, and {repository} is not complete on this computer.",
             "What has come is kept. Start again when there is a connection.",

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from waggle.core import connection_faults
 from waggle.core.errors import HubUnavailable, ModelError
 from waggle.core.model_reference import NAME
-from waggle.core.resumable_download import require_usable_proxy
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
@@ -48,7 +48,7 @@ def search(words: str, *, endpoint: str | None = None) -> tuple[HubModel, ...]:
     from huggingface_hub import constants, errors
     from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
-    require_usable_proxy(ModelError)
+    connection_faults.require_usable_settings(ModelError, hub=True)
     query: dict[str, str | int | tuple[str, ...]] = {
         "search": words,
         "filter": FORM,
@@ -70,6 +70,8 @@ def search(words: str, *, endpoint: str | None = None) -> tuple[HubModel, ...]:
         kind = HubUnavailable if status >= 500 or status == 429 else ModelError
         raise kind(f"The hub answered {status} to the search.", "Try again later.") from error
     except (httpx2.TransportError, errors.OfflineModeIsEnabled) as error:
+        if cause := connection_faults.cause_of(error):
+            raise HubUnavailable(cause.title, cause.advice) from error
         raise HubUnavailable("The hub cannot be reached.", "Check the connection, then search again.") from error
     except (httpx2.RequestError, ValueError, KeyError, TypeError, AttributeError) as error:  # no JSON, or another: a login page
         raise ModelError(

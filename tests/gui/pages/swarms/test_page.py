@@ -37,7 +37,7 @@ from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.pages.swarms.swarm_facts import trains_on
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard
 from waggle.gui.pages.you.page import YouPage
-from waggle.gui.state.invite_link import first_link_in_file
+from waggle.gui.state.invite_link import invite_in_file
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import qr_code
 from waggle.gui.widgets.controls.buttons import Button
@@ -254,7 +254,7 @@ def test_an_invite_comes_from_a_file_too(page: Page, tmp_path: Path) -> None:
         window.show_invite(outside)
         assert sent[-1] == commands.ReadInvite(id=sent[-1].id, link=LINK)
     (tmp_path / "mark.waggle").write_text(f"{LINK}\n", encoding="utf-8-sig")  # as Notepad saves it
-    assert first_link_in_file(tmp_path / "mark.waggle") == LINK
+    assert invite_in_file(tmp_path / "mark.waggle") == LINK
     (tmp_path / "other").write_bytes(b"\xff\xfe no link")
     swarms.join_view.open_file(tmp_path / "other")
     assert swarms.join_view._message.text() == "There is no invite in that file."

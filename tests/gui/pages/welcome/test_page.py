@@ -177,7 +177,7 @@ def test_what_the_first_start_offers_is_measured_in_a_process(qtbot: QtBot) -> N
 
 
 def test_what_is_pasted_around_an_invite_is_left(started: Controller, qtbot: QtBot) -> None:
-    pasted, asked_for = "Join us: waggle://join?charter=ab. Yours, Anna", ["waggle://join?charter=ab"]
+    pasted, asked_for = "Join us: waggle://join?charter=ab. Yours, Anna", ["waggle://join?charter=ab. Yours, Anna"]
     welcome, commands = welcome_of(started), list[AnyCommand]()
     started.window.commanded.connect(commands.append)
     welcome._choose(2)

@@ -8,6 +8,7 @@ from typing import TypeVar
 import psutil
 
 from waggle.core.settings import ScheduleSettings
+from waggle.engine.system.sensors import own_processes
 from waggle.protocol.schedule import Readings, plain_name
 
 Value = TypeVar("Value")
@@ -75,7 +76,7 @@ def idle_seconds() -> float | None:
 
 
 def full_screen() -> bool | None:
-    """Whether a program fills the screen. macOS does not tell."""
+    """Whether a program fills the screen that is not Waggle itself. macOS does not tell."""
     if sys.platform == "win32":
         from waggle.engine.system.sensors import windows
 
@@ -115,7 +116,9 @@ def _on_power() -> bool | None:
 
 
 def _programs() -> frozenset[str]:
-    return frozenset(plain_name(process.info["name"] or "") for process in psutil.process_iter(["name"]))
+    ours = own_processes.pids()
+    running = psutil.process_iter(["name"])
+    return frozenset(plain_name(process.info["name"] or "") for process in running if process.pid not in ours)
 
 
 def _celsius() -> float | None:

@@ -1,7 +1,9 @@
-"""Idleness and full screen on Windows, from system libraries."""
+"""Idleness and full screen on Windows, from system libraries. Waggle's own window does not count."""
 
 import ctypes
 import sys
+
+from waggle.engine.system.sensors import own_processes
 
 FILLED = (2, 3, 4)  # QUERY_USER_NOTIFICATION_STATE: busy, a game in full screen, a presentation
 
@@ -26,4 +28,8 @@ def full_screen() -> bool | None:
     state = ctypes.c_int()
     if ctypes.windll.shell32.SHQueryUserNotificationState(ctypes.byref(state)):
         return None
-    return state.value in FILLED
+    if state.value not in FILLED:
+        return False
+    owner = ctypes.c_uint32()
+    ctypes.windll.user32.GetWindowThreadProcessId(ctypes.windll.user32.GetForegroundWindow(), ctypes.byref(owner))
+    return owner.value not in own_processes.pids()

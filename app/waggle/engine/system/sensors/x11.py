@@ -7,6 +7,8 @@ from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_long, c_ubyte, 
 from functools import cache
 from typing import Any, TypeVar
 
+from waggle.engine.system.sensors import own_processes
+
 Answer = TypeVar("Answer")
 ANY_TYPE, LONGEST = 0, 64
 ErrorHandler = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p)
@@ -70,13 +72,16 @@ def idle_seconds(screen: Any, display: c_void_p) -> float | None:
 
 
 def full_screen(screen: Any, display: c_void_p) -> bool | None:
-    """Whether the active window claims to fill the screen; None if the window manager does not tell."""
+    """Whether the active window claims to fill the screen and is not Waggle's own; None if the window manager does not tell."""
     root = c_ulong(screen.XDefaultRootWindow(display))
     active = _property(screen, display, root, b"_NET_ACTIVE_WINDOW")
     if not active:
         return None
     states = _property(screen, display, c_ulong(active[0]), b"_NET_WM_STATE") if active[0] else []
-    return _atom(screen, display, b"_NET_WM_STATE_FULLSCREEN") in states
+    if _atom(screen, display, b"_NET_WM_STATE_FULLSCREEN") not in states:
+        return False
+    owner = _property(screen, display, c_ulong(active[0]), b"_NET_WM_PID")
+    return not owner or owner[0] not in own_processes.pids()
 
 
 def _atom(screen: Any, display: c_void_p, name: bytes) -> int:

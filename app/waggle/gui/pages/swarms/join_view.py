@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QStackedWidget
 from waggle.gui.i18n.formatting import later, one_line, tr, tr_sentence, visible
 from waggle.gui.pages.swarms.link_field import link_field
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard, answered_words, remembered_words
-from waggle.gui.state.invite_link import first_link, first_link_in_file
+from waggle.gui.state.invite_link import LONGEST_TEXT, invite_in, invite_in_file
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.file_dialogs import file_dialog
@@ -23,7 +23,6 @@ from waggle.protocol.events_swarms import SwarmDetails
 from waggle.protocol.state import State
 
 LINK, PREVIEW = range(2)
-LONGEST_LINK = 8000  # characters that are sent to the engine: an invite has fewer
 ASKING = later("Asking the computers that the link names; a few seconds.")
 
 
@@ -97,7 +96,7 @@ class JoinView(QStackedWidget):
     def open_file(self, path: Path) -> None:
         """Preview the swarm of the invite in a file, or say that the file has none."""
         try:
-            link = first_link_in_file(path)
+            link = invite_in_file(path)
         except OSError as error:  # the file is gone or may not be read: nothing of ours is lost
             self.show_link()
             self._say(tr("The file cannot be read: %1.").replace("%1", error.strerror or ""))
@@ -186,7 +185,7 @@ class JoinView(QStackedWidget):
             return
         self._awaited = new_id()
         self._say(tr(ASKING), "soft")
-        self.commanded.emit(ReadInvite(id=self._awaited, link=(first_link(link) or link)[:LONGEST_LINK]))
+        self.commanded.emit(ReadInvite(id=self._awaited, link=(invite_in(link) or link)[:LONGEST_TEXT]))
 
     def _say(self, words: str, tone: str = "bad") -> None:
         say_in(self._message, visible(words), tone)

@@ -12,7 +12,7 @@ from waggle.core.settings import Value, profiles
 from waggle.gui.i18n.formatting import later, one_line, plural, size, tr, tr_sentence
 from waggle.gui.pages.welcome.waggle_dance import WaggleDance
 from waggle.gui.state import shortcuts
-from waggle.gui.state.invite_link import is_invite
+from waggle.gui.state.invite_link import invite_in
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import system_tray
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
@@ -267,7 +267,7 @@ class WelcomePage(QWidget):
         self._hint.setText(tr("Paste the link first.") if lacking else "" if step else tr("Takes under a minute"))
 
     def _forward(self) -> None:
-        if self._pages.currentIndex() == SWARM and self._swarm_chosen == 2 and not is_invite(self._link.text()):
+        if self._pages.currentIndex() == SWARM and self._swarm_chosen == 2 and not invite_in(self._link.text()):
             title = tr_sentence("This is not an invite link: one begins with waggle://join?")  # the engine's own words
             say_in(self._refused, f"{title} {tr_sentence('Ask for the link again, and copy it whole.')}", "bad")
             announce(self, self._refused.text())

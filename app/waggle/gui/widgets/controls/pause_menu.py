@@ -26,8 +26,8 @@ def at_once() -> Pause:
 def ways(now: float) -> list[tuple[str, Pause]]:
     """The choices at the time `now`: words and command."""
     return [
-        (tr("For 1 hour, until %1").replace("%1", clock(now + 3600)), Pause(id=new_id(), until=now + 3600)),
-        (tr("Until tomorrow morning"), Pause(id=new_id(), until=tomorrow_morning(now))),
+        (tr("For 1 hour, until %1").replace("%1", clock(now + 3600)), Pause(id=new_id(), seconds=3600)),
+        (tr("Until tomorrow morning"), Pause(id=new_id(), seconds=tomorrow_morning(now) - now)),
         (tr("Until I am away"), Pause(id=new_id(), until_away=True)),
         (tr("After this round"), Pause(id=new_id(), after_round=True)),
     ]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import httpx2
 
+from waggle.core import connection_faults
 from waggle.core.errors import CharterError, SwarmError
-from waggle.core.resumable_download import require_usable_proxy
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.gateway_paths import CHARTER, GATEWAY
 from waggle.network.messages.invite import MAX_GATEWAYS
@@ -55,7 +55,7 @@ async def find_charter(gateways: Sequence[str], digest: bytes) -> Charter | None
 
 def _client() -> httpx2.AsyncClient:
     """A client that uses the system's proxy. Raises SwarmError if it cannot."""
-    require_usable_proxy(SwarmError)
+    connection_faults.require_usable_settings(SwarmError)
     return httpx2.AsyncClient(timeout=CALL_S, headers={"Accept-Encoding": "identity"})
 
 

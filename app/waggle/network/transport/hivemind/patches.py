@@ -22,6 +22,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from waggle.core.errors import SwarmError
+from waggle.core.machine import shared_memory_fault
 from waggle.core.peer_id import is_peer_id
 from waggle.network.messages import announcement
 from waggle.network.transport.hivemind import dht_validator
@@ -38,7 +39,12 @@ SPARE = 64  # times of replaced entries that a dictionary may keep beside those 
 
 @functools.cache
 def load_hivemind() -> types.SimpleNamespace:
-    """hivemind's classes, patched. Raises SwarmError if hivemind is not installed."""
+    """hivemind's classes, patched. Raises SwarmError if hivemind is not installed, or cannot work here."""
+    if fault := shared_memory_fault():
+        raise SwarmError(
+            f"This computer's shared memory, /dev/shm, cannot be used: {fault}.",
+            "Make it writable; in a container, by its options. To train alone meanwhile, set swarm.solo to true.",
+        )
     try:
         _install_stub_packages()
         from google.protobuf.message import DecodeError

@@ -1,0 +1,104 @@
+"""What is wrong with a web connection where this computer's own settings, or something on the way, are the cause.
+
+Only what is none of these is told as "no connection".
+"""
+
+import os
+import ssl
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from waggle.core.errors import WaggleError
+
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # environment variables that the client reads
+HUB = "HF_ENDPOINT"  # the address of another model hub
+CAPTIVE = (302, 303, 307, 511)  # what the login page of a network answers
+
+
+class ConnectionFaultError(WaggleError):
+    """A cause that is no absence of a connection. Callers raise its words as an error of their own kind."""
+
+
+def require_usable_settings(kind: Callable[[str, str], Exception], *, hub: bool = False) -> None:
+    """Raise an error of this kind if no web connection can be made with this computer's settings.
+
+    That is with a certificate file that is missing or malformed, with a SOCKS proxy or a malformed address of one; and for a
+    connection to the `hub`, with a HF_ENDPOINT that is no address.
+    """
+    if fault := _settings_fault(hub=hub):
+        raise kind(fault.title, fault.advice) from fault.__cause__
+
+
+def _settings_fault(*, hub: bool) -> ConnectionFaultError | None:
+    import httpx2
+
+    address = os.environ.get(HUB, "").strip() if hub else ""
+    if address and (urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).hostname):
+        return ConnectionFaultError(
+            f"{HUB} is {address}, which is no web address.", f"Write https:// in front of it, or unset {HUB}."
+        )
+    for name in CERTIFICATES:
+        path = os.environ.get(name, "")
+        if path and not Path(path).exists():
+            return ConnectionFaultError(f"{name} names {path}, which is not there.", f"Correct {name}, or unset it.")
+    try:
+        httpx2.Client().close()
+    except (ImportError, ValueError, httpx2.InvalidURL) as error:
+        fault = ConnectionFaultError(
+            "This computer's network proxy cannot be used.",
+            "Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.",
+        )
+        fault.__cause__ = error
+        return fault
+    except OSError as error:  # ssl.SSLError, too: a file without certificates
+        names = " and ".join(name for name in CERTIFICATES if os.environ.get(name))
+        fault = ConnectionFaultError(
+            f"The certificates of this computer cannot be read: {error.strerror or error}.",
+            f"Correct {names}, or unset it." if names else "Install the system's certificates.",
+        )
+        fault.__cause__ = error
+        return fault
+    return None
+
+
+def cause_of(error: BaseException) -> ConnectionFaultError | None:
+    """The cause of a connection that failed, if it is no absence of one; None if nothing better is known."""
+    import httpx2
+
+    for each in _chain(error):
+        if isinstance(each, httpx2.ProxyError):
+            return ConnectionFaultError(
+                f"The proxy {_proxy()} refused the connection: {each}.",
+                "It asks for a name and a password: write them into its address, as in http://name:password@host:port."
+                if str(each).startswith("407")
+                else "Ask who runs this network, or choose another proxy, or none.",
+            )
+        if isinstance(each, ssl.SSLCertVerificationError):
+            return ConnectionFaultError(
+                f"The connection is not safe: {each.verify_message}.",
+                "Check this computer's clock. A network that looks into connections needs its certificate in SSL_CERT_FILE.",
+            )
+        if isinstance(each, httpx2.HTTPStatusError) and each.response.status_code in CAPTIVE:
+            return ConnectionFaultError(
+                "The network answers in place of the server.", "Does it ask you to log in first? Open a page in your browser."
+            )
+    return None
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    """An error and those that it came from."""
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = error.__cause__ or error.__context__
+    return chain
+
+
+def _proxy() -> str:
+    """Host and port of the system's proxy, without a password."""
+    proxies = urllib.request.getproxies()
+    address = urlsplit(proxies.get("https") or proxies.get("all") or proxies.get("http") or "")
+    port = f":{address.port}" if address.port else ""
+    return f"{address.hostname}{port}" if address.hostname else "of this network"

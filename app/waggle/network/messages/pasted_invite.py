@@ -1,0 +1,24 @@
+"""Reads the invite in a text that a person pasted."""
+
+from waggle.core import pasted_link
+from waggle.core.errors import SwarmError
+from waggle.network.messages import invite
+from waggle.network.messages.invite import Invite
+
+
+def read(text: str) -> Invite:
+    """The invite in a text, whatever mail or a chat did to it and put around it.
+
+    Raises SwarmError with a text that repeats nothing of the link.
+    """
+    first: SwarmError | None = None
+    try:
+        return invite.read(text)
+    except SwarmError as error:
+        refused = error
+    for link in pasted_link.links_in(text):
+        try:
+            return invite.read(link)
+        except SwarmError as error:
+            first = first or error
+    raise first or refused
