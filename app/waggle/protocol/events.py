@@ -39,6 +39,13 @@ class SpecialtyInfo(msgspec.Struct, frozen=True, kw_only=True):
     title: str
 
 
+class SwarmSuggestion(msgspec.Struct, frozen=True, kw_only=True):
+    """A swarm that comes with Waggle and suits the model better than the present one."""
+
+    charter: str  # hex
+    name: str
+
+
 class ShownCompletion(msgspec.Struct, frozen=True, kw_only=True):
     """One completion as a person sees it; a long one is cut. `start` and `length`: the judged span in characters; 0: none."""
 
@@ -225,6 +232,7 @@ class Ready(Event, frozen=True, kw_only=True, tag=True):
     questions: Count = 0  # of a round; 0: from a version that did not tell
     parameters: int
     recipe: str = ""  # see RoundSummary
+    better_swarm: SwarmSuggestion | None = None
 
 
 class AnswersLengthened(Event, frozen=True, kw_only=True, tag=True):

@@ -6,7 +6,7 @@ import pytest
 
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement
-from waggle.tasks.charter import first_swarm
+from waggle.tasks.shipped_swarms import first_swarm
 
 CHARTER = first_swarm()
 PEERS = [i.to_bytes(38, "big") for i in range(1000)]

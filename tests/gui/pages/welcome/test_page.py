@@ -36,7 +36,7 @@ from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.network.messages import invite
 from waggle.protocol.commands import AnyCommand, ChooseModel, ChooseSwarm, ReadInvite
 from waggle.protocol.events_models import ModelOffer
-from waggle.tasks.charter import first_swarm
+from waggle.tasks.shipped_swarms import first_swarm
 
 FAKE = Path(__file__).parents[2] / "fake_engine.py"
 pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so

@@ -26,7 +26,8 @@ from waggle.network.messages.announcement import MAX_LIFETIME_S, Announcement
 from waggle.network.transport.gateway.server import MAX_CLIENTS
 from waggle.network.transport.hivemind import dht_validator as guards
 from waggle.network.transport.hivemind.dht_validator import FOREIGN_CAP, SHARD_CAP, AnnouncementValidator
-from waggle.tasks.charter import PROTOCOL, first_swarm
+from waggle.tasks.charter import PROTOCOL
+from waggle.tasks.shipped_swarms import first_swarm
 
 CHARTER = first_swarm().digest
 NOW = 1_800_000_000.0
