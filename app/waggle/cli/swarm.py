@@ -1,4 +1,4 @@
-"""`waggle swarm`: list and create swarms, also from your own file of questions, preview such a file, join a swarm, and invite others.
+"""`waggle swarm`: list, create and join swarms, preview your own file of questions for a swarm, and invite others.
 
 A running engine obeys. Listing, creating and previewing work without one, too.
 """

@@ -6,8 +6,6 @@ The window shows it on Home and Models, and `waggle ctl status` in one sentence.
 from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.state import State
 
-SAYS = "Small language models learn more in %1, a swarm with easier questions that comes with Waggle."
-
 
 def suggestion(state: State) -> SwarmSuggestion | None:
     """The suggested swarm; None if the present one suits the model, or the person dismissed such a suggestion."""
@@ -16,6 +14,11 @@ def suggestion(state: State) -> SwarmSuggestion | None:
     return state.ready.better_swarm
 
 
+def suggestion_text(swarm: SwarmSuggestion) -> str:
+    """The suggestion in one sentence."""
+    return f"Small language models learn more in {swarm.name}, a swarm with easier questions that comes with Waggle."
+
+
 def command_line(swarm: SwarmSuggestion) -> str:
     """The suggestion for a terminal, in one sentence, with the command that goes there."""
-    return f'{SAYS.replace("%1", swarm.name).removesuffix(".")}: `waggle swarm join "{swarm.name}"`.'
+    return f'{suggestion_text(swarm).removesuffix(".")}: `waggle swarm join "{swarm.name}"`.'

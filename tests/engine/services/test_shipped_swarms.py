@@ -1,4 +1,4 @@
-"""First steps, the other swarm that comes with Waggle: chosen without an invite or a file, invited to, and left for First light."""
+"""First steps, the other shipped swarm: chosen without an invite or a file, invited to, and left for First light."""
 
 from pathlib import Path
 
