@@ -55,7 +55,7 @@ def test_the_command_that_it_names_is_read_as_first_steps(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize(
-    ("model", "active", "dismissed", "said"),
+    ("model", "active", "dismissed", "suggested"),
     [
         ("HuggingFaceTB/SmolLM2-135M-Instruct", "", False, True),
         ("HuggingFaceTB/SmolLM2-135M-Instruct", "", True, False),
@@ -64,13 +64,13 @@ def test_the_command_that_it_names_is_read_as_first_steps(tmp_path: Path, monkey
     ],
 )
 def test_choosing_a_real_model_without_an_engine_says_so_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], model: str, active: str, dismissed: bool, said: bool
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], model: str, active: str, dismissed: bool, suggested: bool
 ) -> None:
     home = paths.Home(tmp_path).prepare()
     joined_swarms.write(home.swarms, JoinedSwarms(active=active))
     settings.change(home.settings, {"window.suggest_swarm": not dismissed})
     assert main(["--home", str(tmp_path), "model", "choose", model]) == 0
-    assert (SENTENCE in capsys.readouterr().out.splitlines()) == said
+    assert (SENTENCE in capsys.readouterr().out.splitlines()) == suggested
 
 
 def test_the_list_of_swarms_names_both_shipped_ones_with_their_hashes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -247,11 +247,12 @@ class WelcomePage(QWidget):
         self._choices[INVITED].add(as_widget(column(self._link, self._refused, gap=6)))
         self._link.textChanged.connect(self._allow)
         self._choose(FIRST_LIGHT)
+        self._swarm_box = column(self._choices[FIRST_STEPS], *self._choices[:FIRST_STEPS])
         return _page(
             theme,
             tr("With whom?"),
             tr("A swarm is a group of computers that practise the same kinds of puzzles."),
-            as_widget(column(self._choices[FIRST_STEPS], *self._choices[:FIRST_STEPS], gap=6)),
+            as_widget(self._swarm_box),
         )
 
     def _start(self) -> QWidget:
@@ -343,6 +344,7 @@ class WelcomePage(QWidget):
         super().resizeEvent(event)
         wide, low = self.width() >= self._theme.px(LEAST_FOR_PICTURE), self.height() < self._theme.px(LEAST_FOR_AIR)
         self._room.setContentsMargins(0, 0 if low else AIR, 0, 0)
+        self._swarm_box.setSpacing(6 if low else 12)
         self._art.setVisible(wide)
         self._words.setContentsMargins(0 if wide else 24, 0, 0, 0)
         side = max(20 if not wide else 40, (self.width() - WIDEST) // 2)
