@@ -1,14 +1,16 @@
 """Screenshots of the two swarms that come with Waggle: Welcome, the page Swarms, and the suggestion on Home and Models.
 
-PYTHONPATH=app:tests python -m pictures.staged_swarms FOLDER [LANGUAGE ...]
+PYTHONPATH=app:tests python -m pictures.staged_swarms FOLDER [LANGUAGE ...] [NAME ...]
 """
 
 import asyncio
+import math
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import shiboken6
 from msgspec.structs import replace
 
@@ -25,6 +27,7 @@ from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.welcome.page import INVITED, SWARM, WelcomePage
+from waggle.gui.state.measured_curves import all_measured
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import commands, events
 from waggle.protocol.events_models import ModelDetails, ModelList
@@ -102,6 +105,30 @@ def _swarms(window: MainWindow, part: str) -> None:
     window._store.flush()
 
 
+def climbing() -> list[AnyEvent]:
+    """A real model in First steps from its first round on, a little above the curve of models alone."""
+    (curves,) = all_measured()
+    ready = next(event for event in real_model(first_steps()) if isinstance(event, events.Ready))
+    specialties = tuple(
+        events.SpecialtyInfo(dataset=each.dataset, title=each.title, levels=each.levels) for each in first_steps().specialties
+    )
+    story: list[AnyEvent] = [
+        replace(ready, model="SmolLM2-135M-Instruct 134.5M", parameters=curves.weights, specialties=specialties, round=0),
+        events.PhaseChanged(phase="contributing", round=0, at=1.0),
+    ]
+    for number in range(72):
+        share = float(np.interp(number, curves.rounds, curves.alone)) * 1.08 + 0.03 * math.sin(number)
+        summary = events.RoundSummary(
+            round=number, at=60.0 * number, reward=max(0.0, share), solved=max(0.0, share), seconds=50.0, completions=64
+        )
+        story.append(events.RoundCompleted(summary=summary, at=60.0 * number))
+        if number % 10 == 0:
+            right = round(80 * max(0.03, share))
+            score = events.HeldOutScore(round=number, at=60.0 * number, right=right, total=80)
+            story.append(events.HeldOutMeasured(score=score, at=60.0 * number))
+    return story
+
+
 Staging = tuple[Callable[[], Sequence[AnyEvent]], Callable[[MainWindow, Theme], None]]
 STAGED: Mapping[str, Staging] = {
     "welcome-starter": (list, lambda window, theme: _welcome(window, theme, real=False)),
@@ -110,6 +137,7 @@ STAGED: Mapping[str, Staging] = {
     "swarms": (lambda: real_model(first_swarm()), lambda window, theme: _swarms(window, "list")),
     "swarms-steps": (lambda: real_model(first_steps()), lambda window, theme: _swarms(window, "list")),
     "preview": (lambda: real_model(first_swarm()), lambda window, theme: _swarms(window, STEPS)),
+    "progress": (climbing, lambda window, theme: window.show_page("progress")),
     "home": (lambda: real_model(first_swarm()), lambda window, theme: window.show_page("home")),
     "models": (lambda: real_model(first_swarm()), lambda window, theme: window.show_page("models")),
 }
@@ -120,10 +148,13 @@ def main(arguments: Sequence[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     application()
     languages: Sequence[Language] = [name for name in ("en", "de") if name in arguments[1:]] or ["en"]  # type: ignore[list-item]
+    only = [name for name in arguments[1:] if name in STAGED]
     for language in languages:
         translator.use(language)
         theme = Theme("light")
         for name, (story, show) in STAGED.items():
+            if only and name not in only:
+                continue
             for theme_name in THEMES:
                 theme.use(theme_name)
                 for size in SIZES:

@@ -519,7 +519,8 @@ def _ready_event(
         swarm=charter.name,
         charter=charter.digest.hex(),
         specialties=tuple(
-            events.SpecialtyInfo(dataset=specialty.dataset, title=specialty.title) for specialty in charter.specialties
+            events.SpecialtyInfo(dataset=specialty.dataset, title=specialty.title, levels=specialty.levels)
+            for specialty in charter.specialties
         ),
         model=prepared.node.model,
         base=prepared.plan.base,

@@ -37,6 +37,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
 class SpecialtyInfo(msgspec.Struct, frozen=True, kw_only=True):
     dataset: str
     title: str
+    levels: tuple[str, ...] = ()  # of people's own questions "standard"; empty: from a version that did not tell
 
 
 class SwarmSuggestion(msgspec.Struct, frozen=True, kw_only=True):

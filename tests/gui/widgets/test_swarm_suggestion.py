@@ -1,4 +1,4 @@
-"""The suggestion of another swarm on Home and Models: it leads to a preview, is dismissed for good, and moves nobody by itself."""
+"""The suggestion of another swarm on Home and Models: it leads to a preview, is dismissed for good, and moves nobody."""
 
 from collections.abc import Callable, Sequence
 
