@@ -49,6 +49,7 @@ from waggle.protocol.events_swarms import InviteWritten, KnownSwarms
 from waggle.protocol.state import State, apply
 from waggle.tasks import charter as charters
 from waggle.tasks import shipped_swarms
+from waggle.tasks.shipped_swarms import first_steps
 
 HERE = Path(__file__).parent / "0.1.0"
 NAMES = {"public": "Heritage, open", "private": "Heritage, closed"}  # of the person's swarms
@@ -126,7 +127,10 @@ def test_a_pause_holds_and_all_that_was_known_is_known(person: Person, expected:
 
         engine.command(commands.ListSwarms)
         known = engine.wait(KnownSwarms)
-        assert [(swarm.charter, swarm.active) for swarm in known.swarms] == [(ready.charter, True)]
+        assert [(swarm.charter, swarm.active) for swarm in known.swarms] == [
+            (ready.charter, True),
+            (first_steps().digest.hex(), False),
+        ]
         assert {swarm.charter: swarm.name for swarm in known.ended} == {
             expected["public"]["charter"]: PUBLIC, expected["private"]["charter"]: PRIVATE,
         }  # fmt: skip

@@ -177,8 +177,8 @@ def test_curves_that_were_measured_elsewhere_stand_beside_the_same_model_on_the_
     ends = [(float(item.xData[-1]), round(float(item.yData[-1]), 3)) for item in references]
     assert ends == ([(60.0, 0.351), (60.0, 0.415)] if has_curves else []), "clipped where the own rounds end"
     assert page._measured.isVisible() == has_curves
-    told = "Measured elsewhere, alone: 35% after round 60. Measured elsewhere, with peers: 42% after round 60"
-    assert page._score_chart.accessibleName().endswith(told) == has_curves
+    words = "Measured elsewhere, alone: 35% after round 60. Measured elsewhere, with peers: 42% after round 60"
+    assert page._score_chart.accessibleName().endswith(words) == has_curves
 
 
 def test_the_legend_says_where_and_how_often_it_was_measured(theme: Theme, qtbot: QtBot) -> None:

@@ -46,11 +46,11 @@ def measured_curves(state: State) -> MeasuredCurves | None:
     ready = state.ready
     if ready is None:
         return None
-    asked = {specialty.dataset: frozenset(specialty.levels) for specialty in ready.specialties}
+    levels = {specialty.dataset: frozenset(specialty.levels) for specialty in ready.specialties}
     name = ready.model.rpartition(" ")[0]  # without the size
     for curves in all_measured():
         is_same_model = curves.model.endswith(f"/{name}") and abs(ready.parameters - curves.weights) <= EXACT * curves.weights
-        if is_same_model and asked == curves.specialties:
+        if is_same_model and levels == curves.specialties:
             return curves
     return None
 
