@@ -1,4 +1,4 @@
-"""An engine goes to First steps while it starts, as at the first start of a window, stays there, and comes back to First light."""
+"""An engine goes to First steps while it starts, as at a window's first start, stays there, and comes back to First light."""
 
 from pathlib import Path
 
