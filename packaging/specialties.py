@@ -16,10 +16,10 @@ from reasoning_gym import factory  # noqa: E402
 
 from waggle.core.errors import WaggleError  # noqa: E402
 from waggle.tasks.audit_results import shipped_audit  # noqa: E402
-from waggle.tasks.charter import first_swarm  # noqa: E402
 from waggle.tasks.questions import QuestionKey  # noqa: E402
 from waggle.tasks.sandbox.messages import DatasetLevels  # noqa: E402
 from waggle.tasks.sandbox.verifier import Verifier  # noqa: E402
+from waggle.tasks.shipped_swarms import first_swarm  # noqa: E402
 
 EASED: dict[str, dict[str, Any]] = {  # what the starter model is trained on: easier than the easiest of reasoning-gym's curricula
     "base_conversion": {"min_base": 2, "max_base": 9, "min_value": 1, "max_value": 60},

@@ -13,8 +13,8 @@ from hypothesis import settings
 
 from waggle.core.errors import SwarmError
 from waggle.network.transport.availability import has_hivemind
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 # Tests must not depend on the settings of this computer: its language, a proxy, another hub.
 for name in tuple(os.environ):

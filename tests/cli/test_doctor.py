@@ -20,6 +20,7 @@ from waggle.models.storage import checkpoint
 from waggle.models.torch.policy import TorchPolicy
 from waggle.network.identity import keys
 from waggle.tasks import charter as charters
+from waggle.tasks import shipped_swarms
 
 
 def saved(round_: int, base: str) -> checkpoint.CheckpointState:
@@ -166,7 +167,7 @@ def test_what_waggle_says_of_itself_names_neither_node_nor_folder(tmp_path):
 @pytest.mark.parametrize("engine", ["here", "by file"])
 def test_a_swarms_name_which_a_person_typed_stays_at_home_and_that_of_the_shipped_one_does_not(tmp_path, engine):
     home = paths.Home(tmp_path / "home").prepare()
-    shipped = charters.first_swarm()
+    shipped = shipped_swarms.first_swarm()
     other = msgspec.structs.replace(shipped, name="Anna Schmidt's class")
     for charter in (shipped, other) if engine == "here" else (shipped,):
         (home.charters / f"{charter.digest.hex()}.json").write_bytes(charters.encode(charter))

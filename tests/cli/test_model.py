@@ -65,6 +65,7 @@ def test_the_first_model_is_one_line_that_the_window_reads(tmp_path, capsys, mac
     offer = read_first_model(capsys.readouterr().out.encode())
     assert offer is not None
     assert (offer.fits, offer.gated) == (True, False)
+    assert offer.swarm is None or offer.weights < 1e9, "the swarm that suits a small one comes with the offer"
     old = DeviceCapacity(free=int(2e9), speeds={"float32": 5e9, "bfloat16": 5e9})
     monkeypatch.setattr(model.model_fit, "measure_machine", lambda _: old)
     assert run(tmp_path, "first") == 0

@@ -10,7 +10,8 @@ from waggle.network.joined_swarms import JoinedSwarm, JoinedSwarms
 from waggle.protocol import commands, events
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.tasks import charter as charters
-from waggle.tasks.charter import Charter, Specialty, first_swarm
+from waggle.tasks.charter import Charter, Specialty
+from waggle.tasks.shipped_swarms import first_swarm
 
 SETTINGS = ("swarm.host=127.0.0.1", "learning.questions=1", "learning.local=1")
 ENDLESS = Specialty(dataset="modulo_grid", title="Endless", levels=("standard",))  # 400 emoji: about 1,360 tokens of the starter

@@ -41,6 +41,7 @@ def test_one_creates_and_invites_the_other_joins_by_link_and_both_share(tmp_path
         listed = [event for event in second.all_events if isinstance(event, KnownSwarms)][-1].swarms
         assert [(entry.name, entry.active) for entry in listed] == [
             ("First light", False),
+            ("First steps", False),
             ("Two laptops", True),
         ]
         assert second.end() == first.end() == 0

@@ -16,9 +16,9 @@ from waggle.sapo.interfaces import Policy
 from waggle.sapo.question_mix import QuestionMix
 from waggle.sapo.round import play
 from waggle.sapo.stages import Judged, Learned, Node, RoundSettings
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import QuestionId
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup
+from waggle.tasks.shipped_swarms import first_swarm
 
 CHARTER = first_swarm()
 PEER, ME = b"p" * 38, b"m" * 38

@@ -38,10 +38,11 @@ from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.transport.gateway import server
 from waggle.rl.random_streams import generator, uniforms
 from waggle.tasks import charter as charters
-from waggle.tasks.charter import PROTOCOL, Charter, Specialty, first_swarm
+from waggle.tasks.charter import PROTOCOL, Charter, Specialty
 from waggle.tasks.questions import Question, QuestionId, epoch_at, split_of
 from waggle.tasks.rollout_group import Completion, Group
 from waggle.tasks.sandbox.exam import Exam
+from waggle.tasks.shipped_swarms import first_swarm
 
 VERSION = "0.1.0"
 NOW = 1_790_000_000.0  # unix seconds

@@ -48,6 +48,8 @@ from waggle.protocol.events_models import ModelList
 from waggle.protocol.events_swarms import InviteWritten, KnownSwarms
 from waggle.protocol.state import State, apply
 from waggle.tasks import charter as charters
+from waggle.tasks import shipped_swarms
+from waggle.tasks.shipped_swarms import first_steps
 
 HERE = Path(__file__).parent / "0.1.0"
 NAMES = {"public": "Heritage, open", "private": "Heritage, closed"}  # of the person's swarms
@@ -87,7 +89,7 @@ def test_an_engine_goes_on_where_it_was(model: str, person: Person, expected: di
     state_now, state_then = dict(now["after"]), dict(then["after"])
     saved, saved_then = state_now.pop("state"), state_then.pop("state")
     assert saved_then.pop("charter") == expected["private"]["charter"]
-    assert saved["charter"] == charters.first_swarm().digest.hex()
+    assert saved["charter"] == shipped_swarms.first_swarm().digest.hex()
     assert holds(saved, saved_then)
     assert state_now.keys() == state_then.keys()
     for file, arrays in state_then.items():
@@ -106,7 +108,7 @@ def test_a_pause_holds_and_all_that_was_known_is_known(person: Person, expected:
         engine.command(commands.Resume)
         ready = engine.wait(events.Ready, 120)
         assert (ready.node, ready.name, ready.round) == (expected["node"], expected["name"], expected["round"])
-        assert ready.charter == charters.first_swarm().digest.hex()
+        assert ready.charter == shipped_swarms.first_swarm().digest.hex()
         engine.wait(events.RoundCompleted, 120)
         engine.command(commands.Pause)
 
@@ -125,7 +127,10 @@ def test_a_pause_holds_and_all_that_was_known_is_known(person: Person, expected:
 
         engine.command(commands.ListSwarms)
         known = engine.wait(KnownSwarms)
-        assert [(swarm.charter, swarm.active) for swarm in known.swarms] == [(ready.charter, True)]
+        assert [(swarm.charter, swarm.active) for swarm in known.swarms] == [
+            (ready.charter, True),
+            (first_steps().digest.hex(), False),
+        ]
         assert {swarm.charter: swarm.name for swarm in known.ended} == {
             expected["public"]["charter"]: PUBLIC, expected["private"]["charter"]: PRIVATE,
         }  # fmt: skip

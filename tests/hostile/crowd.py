@@ -14,8 +14,8 @@ from pathlib import Path
 from network.loopback import Ear, answered, fresh_identity, options, question_ids, share
 from waggle.network.messages.events import GroupsArrived
 from waggle.network.open_node import open_node
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.security import attacks
 from waggle_lab.security.attacker import Attacker
 from waggle_lab.security.attacks import Scene

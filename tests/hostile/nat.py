@@ -27,8 +27,8 @@ from waggle.network.identity import keys as identities
 from waggle.network.messages.events import GroupsArrived, ReachChanged
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.open_node import open_node
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 SEED, HOME, OTHER = "5.5.5.1", "10.9.1.2", "5.5.6.2"  # p2pd takes the first and third for public addresses
 SIDES = (("seed", "5.5.5.254", SEED), ("home", "10.9.1.254", HOME), ("other", "5.5.6.254", OTHER))

@@ -30,7 +30,7 @@ from waggle.network.transport.hivemind.network import HANDSHAKE, NEIGHBOURS, Hiv
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.transport.hivemind.rate_limited_p2p import LONGEST_CALL
 from waggle.network.transport.interface import PeerAway, Services
-from waggle.tasks.charter import first_swarm
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.security.decoders.dht import DICTIONARY, TUPLE, nested
 
 hivemind = load_hivemind()

@@ -14,8 +14,8 @@ from pathlib import Path
 from network.loopback import Ear, answered, fresh_identity, options, question_ids, serving, share
 from waggle.network.messages.events import GroupsArrived
 from waggle.network.open_node import open_node
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 TEMPO_S = 1.0  # the default
 

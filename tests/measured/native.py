@@ -95,8 +95,8 @@ async def take_part(kind: str, home: str, seed: str, seconds: float) -> int:
     from waggle.network.messages.events import GroupsArrived, NetworkEvent
     from waggle.network.messages.options import SwarmOptions
     from waggle.network.open_node import open_node
-    from waggle.tasks.charter import first_swarm
     from waggle.tasks.questions import epoch_at
+    from waggle.tasks.shipped_swarms import first_swarm
     from waggle_lab.scaling.scale_real import CredulousVerifier, random_groups
 
     Path(home).mkdir()

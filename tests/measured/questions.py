@@ -86,9 +86,9 @@ def measure_model(folder: Path) -> dict[str, object]:
     from waggle.sapo.fakes import FakeSwarm
     from waggle.sapo.form_trial import best_form, try_forms
     from waggle.sapo.stages import Node, RoundSettings
-    from waggle.tasks.charter import first_swarm
     from waggle.tasks.rollout_group import RIGHT, has_form
     from waggle.tasks.sandbox.verifier import Verifier
+    from waggle.tasks.shipped_swarms import first_swarm
 
     torch.set_num_threads(1)
     charter, opened = first_swarm(), open_policy(folder, device="cpu", threads=1)
@@ -124,7 +124,7 @@ def measure_model(folder: Path) -> dict[str, object]:
 def measure_steering(rounds: int) -> dict[str, object]:
     import torch
 
-    from waggle.tasks.charter import first_swarm
+    from waggle.tasks.shipped_swarms import first_swarm
     from waggle_lab.security.hostile import reserved_questions
     from waggle_lab.security.siege import SiegeKey, run_siege
 

@@ -13,9 +13,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from waggle.core import paths
 from waggle.sapo.prompt_form import PLAIN
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import QuestionKey
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 FOLDER = paths.starter()
 LARGEST = 6_000_000  # bytes of the whole folder

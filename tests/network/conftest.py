@@ -19,9 +19,10 @@ from waggle.network.transport.gateway import network as gateways
 from waggle.network.transport.gateway import transport as light
 from waggle.network.transport.hivemind import daemon, reachability
 from waggle.network.transport.hivemind import network as dht
-from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox import verifier as verifying
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 
 @pytest.fixture(autouse=True)

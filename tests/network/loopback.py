@@ -21,10 +21,11 @@ from waggle.network.messages.events import NetworkEvent, PeerChanged
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.transport.interface import Callbacks, Services
-from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, QuestionId, epoch_at, split_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 SOON = 60.0  # seconds after which a test fails: an unanswered question to a peer is repeated after 15
 DATASET = "basic_arithmetic"

@@ -15,7 +15,8 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.swarm_preview import SwarmPreview, preview_swarm
 from waggle.network.transport.hivemind.network import open_network
 from waggle.network.transport.interface import Services
-from waggle.tasks.charter import encode, first_swarm
+from waggle.tasks.charter import encode
+from waggle.tasks.shipped_swarms import first_swarm
 
 
 async def test_seeds_that_take_a_call_and_never_speak_do_not_hold_a_visit_up(tmp_path: Path) -> None:

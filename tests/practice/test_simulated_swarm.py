@@ -5,9 +5,9 @@ import pytest
 from waggle.core.errors import LabError
 from waggle.practice.simulated_swarm import SimulatedSwarm, Weather
 from waggle.practice.trial import noise_seed, origin_of
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import Question, QuestionId, epoch_at
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.shipped_swarms import first_swarm
 
 
 def hive(count: int = 3, **weather) -> SimulatedSwarm:

@@ -28,10 +28,10 @@ from waggle.sapo.sharing import strategy
 from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Candidates, PeerGroup, TrainingSet
 from waggle.sapo.sharing.plain import Plain
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import EPOCH_SECONDS, Question, QuestionId, QuestionKey, epoch_at, split_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.starter_model.starter import Shape, new_model, write
 from waggle_lab.starter_model.starter_tokenizer import build
 from waggle_lab.study import statistics

@@ -15,11 +15,12 @@ from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.plain import Plain
 from waggle.sapo.stages import BOUNDED, UNBOUNDED, Drawn, Gathered, Judged, Learned, Node, RoundSettings, Shared
 from waggle.sapo.training_groups import encode_external
-from waggle.tasks.charter import Specialty, first_swarm
+from waggle.tasks.charter import Specialty
 from waggle.tasks.questions import Question, QuestionId, split_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.messages import DatasetLevels
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 CHARTER = first_swarm()
 RULES = RoundSettings(questions=8, local=4, external=4, group_size=4, max_new=40)

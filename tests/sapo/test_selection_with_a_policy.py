@@ -26,10 +26,11 @@ from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Candidates, PeerGroup, TrainingSet
 from waggle.sapo.stages import Node, RoundSettings
 from waggle.sapo.training_groups import TrainingSetSize, WeightedGroup, encode_external, lesson, weigh
-from waggle.tasks.charter import Specialty, first_swarm
+from waggle.tasks.charter import Specialty
 from waggle.tasks.questions import Question, QuestionId, QuestionKey
 from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.security.attacks import PHRASE
 
 CHARTER = first_swarm()

@@ -20,9 +20,9 @@ from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Candidates, draw_uniformly
 from waggle.sapo.stages import completion_of
 from waggle.sapo.training_groups import TrainingSetSize, encode_external, lesson, weigh
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import EPOCH_SECONDS, Question, QuestionId
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.shipped_swarms import first_swarm
 
 CHARTER = first_swarm()
 EPOCH = 1000

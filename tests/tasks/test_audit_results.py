@@ -6,7 +6,8 @@ import pytest
 from waggle.core.errors import CharterError
 from waggle.tasks import audit_results, catalogue
 from waggle.tasks.audit_results import Audit, AuditFinding, AuditHeading, LevelTruth
-from waggle.tasks.charter import LONGEST_COMPLETION, REASONING_GYM, Charter, Specialty, check, decode, encode, first_swarm
+from waggle.tasks.charter import LONGEST_COMPLETION, REASONING_GYM, Charter, Specialty, check, decode, encode
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.security import audit_child
 
 AUDIT = Audit(

@@ -5,9 +5,9 @@ from contextlib import closing
 import pytest
 
 from waggle.tasks import audit_results, catalogue, new_charter
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import QuestionKey
 from waggle.tasks.sandbox.verifier import Verifier, datasets_of
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle.tasks.specialties.interface import Difficulty
 
 LARGEST_SEED = (1 << 63) - 1

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from waggle.core.errors import CharterError
 from waggle.tasks import audit_results, catalogue
-from waggle.tasks.charter import Charter, Specialty, decode, encode, first_swarm, other_questions, read
+from waggle.tasks.charter import Charter, Specialty, decode, encode, other_questions, read
+from waggle.tasks.shipped_swarms import first_swarm
 
 
 def changed(**changes) -> bytes:

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from tasks.question_file.questions import packed_sums
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.new_charter import new_charter
 from waggle.tasks.piece_store import PieceStore
+from waggle.tasks.shipped_swarms import first_swarm
 
 SUMS, OTHER = packed_sums(), packed_sums(41)
 CHARTER = new_charter("Mine", {}, files=[("Sums", SUMS.file)])

@@ -19,6 +19,7 @@ from waggle.protocol.lesson_diagnosis import diagnosis, helpful_text
 from waggle.protocol.peer_text import standing_text
 from waggle.protocol.state import AnyEvent, Snapshot, State
 from waggle.protocol.status_text import sentence
+from waggle.protocol.swarm_suggestion import command_line, suggestion
 
 CHOICES: dict[str, events.Choice] = {"mute": "muted", "block": "blocked", "welcome": ""}
 MARKS = {True: "+", False: "-", None: "?"}
@@ -81,6 +82,8 @@ def describe(state: State, now: float) -> str:
     ]
     if (why := diagnosis(state)) is not None:
         lines += [why.says, helpful_text(why)]
+    if (better := suggestion(state)) is not None:
+        lines.append(command_line(better))
     if state.changed:
         lines.append("`waggle ctl anew` begins anew, `waggle ctl keep` keeps the old one.")
     if state.ready:

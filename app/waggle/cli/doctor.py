@@ -25,7 +25,7 @@ from waggle.engine.system.sensors import SensorReader
 from waggle.models.storage import checkpoint, ownership, training_journal
 from waggle.network.identity import keys
 from waggle.protocol.schedule import Wishes, decide
-from waggle.tasks import charter
+from waggle.tasks import charter, shipped_swarms
 from waggle.tasks.sandbox.hardening import Sandbox
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -80,7 +80,8 @@ def placeholders(home: paths.Home) -> dict[str, str]:
     for path in charter_paths:
         with contextlib.suppress(WaggleError):
             by_name[charter.read(path).name] = "a swarm"
-    by_name.pop(charter.first_swarm().name, None)
+    for shipped in shipped_swarms.shipped_swarms():
+        by_name.pop(shipped.name, None)
     with contextlib.suppress(WaggleError, OSError):  # an unreadable key has no name
         if home.identity.exists():
             by_name[keys.name_of(keys.load_or_create(home.identity).peer_id)] = THIS_NODE
@@ -155,12 +156,12 @@ def _model(home: paths.Home) -> Finding:
 
 
 def _charter(_home: paths.Home) -> Finding:
-    shipped = charter.first_swarm()
-    return Finding("charter", True, f"{shipped.name} with {len(shipped.specialties)} specialties ships with it")
+    swarms = [f"{charter.name} with {len(charter.specialties)}" for charter in shipped_swarms.shipped_swarms()]
+    return Finding("charter", True, f"{' and '.join(swarms)} specialties ship with it")
 
 
 def _judging(_home: paths.Home) -> Finding:
-    with contextlib.closing(Verifier(charter.first_swarm())) as judging:
+    with contextlib.closing(Verifier(shipped_swarms.first_swarm())) as judging:
         return Finding("judging", True, f"in a separate process, limited by {ENFORCEMENT[judging.sandbox]}")
 
 

@@ -18,7 +18,7 @@ COMMANDS = {  # -> what `waggle --help` says about it
     "engine": "contribute without a window; prints events as JSON lines",
     "seed": "help others find the swarm; trains nothing",
     "ctl": "control a running engine",
-    "swarm": "create a swarm, also from your own questions; preview these; join a swarm; write an invite",
+    "swarm": "list, create and join swarms, preview your own questions for one, write an invite",
     "export": "write the trained model as a transformers folder, or push it to the hub",
     "token": "store your token of the model hub in the keychain of this computer",
     "model": "list models here and suggested ones, search the hub, choose one to train",

@@ -14,12 +14,14 @@ from waggle.core.errors import EngineError, ModelError
 from waggle.core.settings import ModelSettings
 from waggle.engine.control import server
 from waggle.engine.runtime import model_fit, model_offers, model_source
+from waggle.engine.services.better_swarm import better_swarm_for_choice, swarm_to_begin_in
 from waggle.engine.services.model_list import list_models
 from waggle.engine.system.opening_note import OpeningNote
 from waggle.models.storage import hub_search
 from waggle.protocol import commands
 from waggle.protocol.events_models import ModelChoice, ModelDetails, ModelOffer
 from waggle.protocol.state import State
+from waggle.protocol.swarm_suggestion import command_line
 
 VERBS = ("list", "first", "search", "choose", "cancel")
 POLL_SECONDS = 1.0
@@ -91,6 +93,8 @@ def _first(chosen: settings.Settings) -> int:
     judged = model_fit.suggestions(model_fit.measure_machine(chosen), chosen)
     first = model_fit.first_choice(judged)
     offer = next((model_offers.offer_of(model, verdict) for model, verdict in judged if model is first), None)
+    if offer is not None:
+        offer = msgspec.structs.replace(offer, swarm=swarm_to_begin_in(offer.weights))
     return _print(msgspec.json.encode(offer).decode())
 
 
@@ -99,7 +103,7 @@ def _choose(home: paths.Home, model: ModelSettings) -> int:
         _require_possible(model)
         OpeningNote(home).forget_failure()
         settings.change(home.settings, {"model.name": model.name or None, "model.folder": model.folder or None})
-        return _print(f"The next engine trains {model.name or model.folder or 'the starter'}.")
+        return _print(f"The next engine trains {model.name or model.folder or 'the starter'}.", *_suggestion(home, model))
     ctl.ask(home, commands.ChooseModel(id=commands.new_id(), name=model.name, folder=model.folder))
     reported = ""
     while (choice := _under_way(ctl.status(home), model)) is not None:
@@ -112,7 +116,14 @@ def _choose(home: paths.Home, model: ModelSettings) -> int:
     now = settings.read(home.settings).model
     if (now.name, now.folder) != (model.name, model.folder):
         raise ModelError("The choice was cancelled, or another one took its place.", "What has arrived is kept.")
-    return _print("Chosen.")
+    return _print("Chosen.", *_suggestion(home, model))
+
+
+def _suggestion(home: paths.Home, model: ModelSettings) -> list[str]:
+    """A sentence that names a swarm that suits the chosen model better, if there is one."""
+    chosen = settings.read(home.settings)
+    better = better_swarm_for_choice(home, chosen, model) if chosen.window.suggest_swarm else None
+    return [command_line(better)] if better is not None else []
 
 
 def _cancel(home: paths.Home) -> int:

@@ -1,6 +1,6 @@
-"""`waggle swarm`: create a swarm, also from your own file of questions, preview such a file, join a swarm, and invite others.
+"""`waggle swarm`: list, create and join swarms, preview your own file of questions for a swarm, and invite others.
 
-A running engine obeys. Creating and previewing work without one, too.
+A running engine obeys. Listing, creating and previewing work without one, too.
 """
 
 import argparse
@@ -24,7 +24,9 @@ from waggle.protocol.events_questions import ModelTrial, QuestionsPreviewed
 from waggle.protocol.events_swarms import InviteRead, InviteWritten, KnownSwarms, SwarmCreated, SwarmDetails
 from waggle.protocol.state import AnyEvent
 from waggle.tasks.graders import grader_names
+from waggle.tasks.shipped_swarms import shipped_swarm_called, shipped_swarms
 
+SHIPPED = tuple(f'"{charter.name}"' for charter in shipped_swarms())
 TRIAL_SECONDS = 1800.0  # five answers of a large model on the CPU
 CREATE_SECONDS = 300.0  # the judging process starts, and unpacks the files
 
@@ -58,9 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help=f"with the grader number: how far off is still right.{every}",
         )  # fmt: skip
     join = verbs.add_parser("join", help="let the running engine join a swarm; waits until it has")
-    join.add_argument("swarm", type=text, metavar="INVITE_OR_HASH", help="an invite, or the hash of a swarm that you created")
+    join.add_argument(
+        "swarm", type=text, metavar="SWARM",
+        help=f"an invite, the hash of a swarm that you created, or a swarm that comes with Waggle: {' or '.join(SHIPPED)}",
+    )  # fmt: skip
+    listed = verbs.add_parser("list", help="list the swarms that you know, with their hashes")
     invite = verbs.add_parser("invite", help="print an invite to the swarm of the running engine")
-    for verb in (create, preview, join, invite):
+    for verb in (create, preview, join, listed, invite):
         add_home(verb)
 
 
@@ -75,6 +81,11 @@ def run(arguments: argparse.Namespace) -> int:
         case "join":
             hide(arguments.swarm)  # it may be an invite with a key, and joining takes minutes
             return _join(home, arguments.swarm)
+        case "list":
+            command = commands.ListSwarms(id=commands.new_id())
+            answers = ask(home, command) if _engine_runs(home) else _obey_here(home, command)
+            (known,) = (event for event in answers if isinstance(event, KnownSwarms))
+            return _print("\n\n".join(map(_listed, known.swarms)))
         case _:
             answers = ask(home, commands.WriteInvite(id=commands.new_id()))
             (invite,) = (event for event in answers if isinstance(event, InviteWritten))
@@ -105,7 +116,7 @@ def _create(home: paths.Home, arguments: argparse.Namespace) -> int:
     )  # fmt: skip
     if not command.specialties and not command.files:
         raise EngineError("The swarm needs questions.", "Name a file with --questions, or specialties with --specialty.")
-    answers = ask(home, command, CREATE_SECONDS) if _engine_runs(home) else _create_here(home, command)
+    answers = ask(home, command, CREATE_SECONDS) if _engine_runs(home) else _obey_here(home, command)
     (created,) = (event for event in answers if isinstance(event, SwarmCreated))
     sys.stderr.write(
         f"{_described(created.swarm)}\nJoin it with `waggle swarm join {created.swarm.charter}`, then invite others with "
@@ -114,8 +125,8 @@ def _create(home: paths.Home, arguments: argparse.Namespace) -> int:
     return _print(created.swarm.charter)
 
 
-def _create_here(home: paths.Home, command: commands.CreateSwarm) -> tuple[AnyEvent, ...]:
-    """Create a swarm while no engine runs."""
+def _obey_here(home: paths.Home, command: commands.CreateSwarm | commands.ListSwarms) -> tuple[AnyEvent, ...]:
+    """Create or list swarms while no engine runs."""
     lock = server.claim_home(home.prepare())
     try:
         chosen = with_chosen_swarm(home, settings.read(home.settings, ()))
@@ -170,8 +181,9 @@ def _trial_lines(trial: ModelTrial) -> list[str]:
 
 
 def _join(home: paths.Home, swarm: str) -> int:
-    charter = swarm
-    if not (len(swarm) == 64 and set(swarm) <= set("0123456789abcdef")):
+    shipped = shipped_swarm_called(swarm)
+    charter = swarm if shipped is None else shipped.digest.hex()
+    if shipped is None and not (len(swarm) == 64 and set(swarm) <= set("0123456789abcdef")):
         answers = ask(home, commands.ReadInvite(id=commands.new_id(), link=swarm), CREATE_SECONDS)
         (read,) = (event for event in answers if isinstance(event, InviteRead))
         charter = read.swarm.charter
@@ -181,6 +193,12 @@ def _join(home: paths.Home, swarm: str) -> int:
     if any(isinstance(event, KnownSwarms) for event in answers):  # the engine does not restart
         return _print("The engine is in this swarm already.")
     return _print(f"The engine has joined {wait_for_swarm(home, charter, before.at)}.")
+
+
+def _listed(swarm: SwarmDetails) -> str:
+    """A swarm in a list: what it is, and the hash by which it is joined."""
+    active = ["The engine is in it."] if swarm.active else []
+    return "\n  ".join([_described(swarm), *active, swarm.charter])
 
 
 def _described(swarm: SwarmDetails) -> str:

@@ -141,6 +141,7 @@ class WindowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     close_to_tray: bool = True
     notify_problems: bool = True
     notify_discoveries: bool = True
+    suggest_swarm: bool = True  # that suits a chosen model better; false once such a suggestion was dismissed
     read_out: bool = False  # every minute, tell a screen reader what happened
 
 

@@ -113,7 +113,8 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
             undo_log.add(models.undo_steps(home, live_settings.now.model, live_settings.change))
             if (warned := ended_swarms.leave_ended_swarms(home)) is not None:
                 publisher.publish(warned)
-                ended_swarms.drop_other_specialties(live_settings.now, live_settings.change)
+                active = swarms.with_chosen_swarm(home, live_settings.now)
+                ended_swarms.drop_other_specialties(active, live_settings.change)
             undo_log.add(swarms.undo_steps(home, live_settings.now))
             stack.callback(backoff.mark_orderly_exit)
             queue.call_on_stop(backoff.mark_orderly_exit)  # at once: a slow end may be cut short by a kill

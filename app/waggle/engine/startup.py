@@ -26,6 +26,7 @@ from waggle.engine.runtime.held_out_schedule import USUAL_ROUNDS, HeldOutPlan
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.services import swarm_connection, swarms
+from waggle.engine.services.better_swarm import better_swarm
 from waggle.engine.services.chat import ChatService
 from waggle.engine.services.current_weights import CurrentWeights
 from waggle.engine.services.leaderboard_exam import LeaderboardExam
@@ -136,6 +137,8 @@ async def prepare_node(
         patient=opening.patient,
         commit=commit,
     )
+    if host.stopped.is_set():  # a person chose another swarm or model meanwhile: do not open this one
+        raise Stopped
     _lock_model(folder, stack)
     await _require_own_training(home, folder, chosen.model, host, opening.restart)
 
@@ -516,7 +519,8 @@ def _ready_event(
         swarm=charter.name,
         charter=charter.digest.hex(),
         specialties=tuple(
-            events.SpecialtyInfo(dataset=specialty.dataset, title=specialty.title) for specialty in charter.specialties
+            events.SpecialtyInfo(dataset=specialty.dataset, title=specialty.title, levels=specialty.levels)
+            for specialty in charter.specialties
         ),
         model=prepared.node.model,
         base=prepared.plan.base,
@@ -534,6 +538,7 @@ def _ready_event(
         questions=prepared.plan.rules.questions,
         parameters=opened.policy.parameters,
         recipe=prepared.plan.recipe,
+        better_swarm=better_swarm(charter, opened.policy.parameters),
     )
 
 

@@ -40,7 +40,7 @@ class JoinedSwarm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JoinedSwarms(msgspec.Struct, frozen=True, kw_only=True):
-    """`active` is empty for the swarm that ships with Waggle."""
+    """`active` is empty for First light, the default swarm, without others. A swarm that ships with Waggle needs no entry."""
 
     active: HashOrNone = ""
     before: HashOrNone = ""  # the swarm of the last round: where to return if a choice fails

@@ -26,9 +26,9 @@ from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.sapo.sharing.plain import Plain
 from waggle.sapo.stages import RoundSettings
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 NODES, ROUNDS = 4, 80  # about two minutes of one core
 RATE = 1e-3  # twice what a node uses for the starter: a race is short

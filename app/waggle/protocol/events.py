@@ -37,6 +37,14 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
 class SpecialtyInfo(msgspec.Struct, frozen=True, kw_only=True):
     dataset: str
     title: str
+    levels: tuple[str, ...] = ()  # of people's own questions "standard"; empty: from a version that did not tell
+
+
+class SwarmSuggestion(msgspec.Struct, frozen=True, kw_only=True):
+    """A swarm that comes with Waggle and suits the model better than the present one."""
+
+    charter: str  # hex
+    name: str
 
 
 class ShownCompletion(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,6 +233,7 @@ class Ready(Event, frozen=True, kw_only=True, tag=True):
     questions: Count = 0  # of a round; 0: from a version that did not tell
     parameters: int
     recipe: str = ""  # see RoundSummary
+    better_swarm: SwarmSuggestion | None = None
 
 
 class AnswersLengthened(Event, frozen=True, kw_only=True, tag=True):

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from waggle.protocol.events import Count, Event
+from waggle.protocol.events import Count, Event, SwarmSuggestion
 
 Kind = Literal["starter", "hub", "folder"]
 Stage = Literal["downloading", "converting", "checking", "failed", "ended"]
@@ -27,7 +27,8 @@ class ModelOffer(msgspec.Struct, frozen=True, kw_only=True):
     """A model of the hub that can be chosen. Numbers and texts are of strangers, except in Waggle's own suggestions.
 
     `weights` counts numbers, `bytes` those to download; 0: not known. `gated`: it needs an account of the hub. `fits`: None if
-    that is not known yet; `fit` says how, in one sentence. `good_at` is a sentence of Waggle's.
+    that is not known yet; `fit` says how, in one sentence. `good_at` is a sentence of Waggle's. `swarm`: the swarm to begin in
+    with it, where the default one suits it less.
     """
 
     name: str  # owner/name
@@ -41,6 +42,7 @@ class ModelOffer(msgspec.Struct, frozen=True, kw_only=True):
     quantised: bool = False
     fits: bool | None = None
     fit: str = ""
+    swarm: SwarmSuggestion | None = None
 
 
 def read_first_model(line: bytes) -> ModelOffer | None:

@@ -43,7 +43,7 @@ class SwarmDetails(msgspec.Struct, frozen=True, kw_only=True):
     model_hint: str = ""
     completion_characters: int = 0
     private: bool = False
-    shipped: bool = False  # the one that comes with Waggle
+    shipped: bool = False  # comes with Waggle
     created: bool = False  # here
     known: bool = False  # joined or created earlier
     active: bool = False
@@ -60,7 +60,7 @@ class EndedSwarm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KnownSwarms(Event, frozen=True, kw_only=True, tag="SwarmsTold"):
-    """All stored swarms, the shipped one first, and the specialties for a new one."""
+    """All stored swarms, the shipped ones first, and the specialties for a new one."""
 
     swarms: tuple[SwarmDetails, ...]
     offers: tuple[SpecialtyOffer, ...] = ()

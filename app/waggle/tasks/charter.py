@@ -226,23 +226,3 @@ def _check_protocol(versions: _Versions) -> None:
             f"{name} speaks protocol {versions.protocol}, this Waggle speaks {PROTOCOL}.",
             "This swarm needs a newer Waggle: update this one.",
         )
-
-
-def first_swarm() -> Charter:
-    """The specialties of the SAPO paper (section 4.1) in easy levels, with deductions in place of its propositional logic."""
-    titles = {
-        "base_conversion": "Base conversion",
-        "basic_arithmetic": "Arithmetic",
-        "arc_1d": "Grids in a line",
-        "bf": "Tiny programs",
-        "logic_deduction": "Logic",
-        "fraction_simplification": "Fractions",
-        "decimal_arithmetic": "Decimals",
-        "calendar_arithmetic": "Calendar",
-        "binary_matrix": "Grids",
-    }
-    return Charter(
-        name="First light",
-        questions_digest="8bea320cb10261f812178edeb7aaf95270323abc0d105fca5469b1d668a01349",
-        specialties=tuple(Specialty(dataset=dataset, title=title, levels=("easy",)) for dataset, title in titles.items()),
-    )

@@ -27,8 +27,9 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
 from waggle.practice import json_lines_file
-from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab import provenance
 from waggle_lab.argument_types import real, whole
 from waggle_lab.scaling.scale_real import CredulousVerifier, random_groups

@@ -25,10 +25,11 @@ from waggle.network.messages.events import GroupsArrived, NetworkEvent
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
-from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, QuestionId, QuestionKey, epoch_at
 from waggle.tasks.rollout_group import Completion, Group, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.scaling.propagation import MAX_ROUNDS, Propagation
 
 GROUPS, COMPLETIONS, CHARACTERS = 9, 8, 400  # of one record, which is then about 24 kB on the wire

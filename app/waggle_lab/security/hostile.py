@@ -14,10 +14,11 @@ from tqdm import tqdm
 
 from waggle.core.errors import LabError
 from waggle.practice.results import Book
-from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, QuestionKey, Split
 from waggle.tasks.rollout_group import Completion
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab import provenance
 from waggle_lab.argument_types import whole
 from waggle_lab.security.attack_process import ALL_ATTACKS, NAMES, NO_ATTACK, POISON

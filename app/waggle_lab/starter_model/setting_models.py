@@ -19,8 +19,9 @@ from tokenizers import Tokenizer
 from waggle.core import paths
 from waggle.core.errors import LabError
 from waggle.sapo.prompt_form import PLAIN
-from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.starter_model import starter
 from waggle_lab.starter_model.starter import SETTLE, TAG, Encoded, Example, Phase, Recipe, Shape, report_progress
 from waggle_lab.starter_model.starter_measure import Score, measure, table

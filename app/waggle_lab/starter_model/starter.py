@@ -20,9 +20,10 @@ from torch.nn.functional import cross_entropy
 
 from waggle.core import paths
 from waggle.sapo.prompt_form import PLAIN
-from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.charter import Charter
 from waggle.tasks.questions import QuestionKey, split_of
 from waggle.tasks.sandbox.verifier import Verifier, batched
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.argument_types import real
 from waggle_lab.starter_model import starter_tokenizer
 from waggle_lab.starter_model.starter_measure import Score, measure, sampling_settings, table

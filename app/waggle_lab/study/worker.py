@@ -26,11 +26,12 @@ from waggle.sapo.form_trial import best_form, try_forms
 from waggle.sapo.prompt_form import FORMS, PLAIN, PromptForm
 from waggle.sapo.sharing import strategy
 from waggle.sapo.stages import Node, RoundSettings
-from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.charter import Charter
 from waggle.tasks.charter import read as read_charter
 from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab import provenance
 from waggle_lab.starter_model import setting_models
 from waggle_lab.study import plan

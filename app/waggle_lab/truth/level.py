@@ -10,12 +10,12 @@ from typing import Literal
 
 import msgspec
 
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import Question, QuestionId, QuestionKey
 from waggle.tasks.rollout_group import RIGHT, Completion
 from waggle.tasks.sandbox.messages import DatasetLevels
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle.tasks.sandbox.verifier_process import CLOSE
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle.tasks.specialties.interface import Setting
 from waggle_lab.truth import texts
 from waggle_lab.truth.interface import Oracle, UnreadableQuestion

@@ -16,8 +16,8 @@ from waggle.rl.batch import Floats, Ids, SampledCompletion, SamplingParams, noth
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
 from waggle.sapo.prompt_form import FORMS
 from waggle.sapo.stages import Node, RoundSettings
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 RULES = RoundSettings(max_new=40)
 TRIAL = PromptFormChoice(form="example", why="trial", readable=17, total=24)

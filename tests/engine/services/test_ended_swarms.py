@@ -16,7 +16,7 @@ from waggle.network.joined_swarms import JoinedSwarm, JoinedSwarms
 from waggle.network.messages import invite
 from waggle.protocol import commands
 from waggle.protocol.events_swarms import EndedSwarm
-from waggle.tasks.charter import first_swarm
+from waggle.tasks.shipped_swarms import first_swarm
 
 OLD, OTHER = "0a" * 32, "0b" * 32
 FIRST = first_swarm().digest.hex()
@@ -130,7 +130,7 @@ async def test_only_the_name_is_read_of_a_charter_that_ended(
     store(home, OLD, charter)
     remember(home, JoinedSwarm(charter=OLD))
     (known,) = await service(home).obey(commands.ListSwarms(id="1"))
-    assert [swarm.name for swarm in known.swarms] == ["First light"]
+    assert [swarm.name for swarm in known.swarms] == ["First light", "First steps"]
     assert known.ended == ((EndedSwarm(charter=OLD, name=name, why=WHY),) if name else ())
 
 

@@ -30,11 +30,12 @@ from waggle.protocol import commands
 from waggle.sapo.fakes import FakePolicy
 from waggle.sapo.prompt_form import FORMS
 from waggle.sapo.stages import Node, RoundSettings
-from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.charter import Charter
 from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.questions import QuestionId, epoch_at, split_of
 from waggle.tasks.rollout_group import Completion, Group
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 LOOPBACK = Settings(swarm=SwarmSettings(host="127.0.0.1"))
 

@@ -22,9 +22,9 @@ from waggle.protocol import commands
 from waggle.protocol.events_playground import AnswerShared, QuestionAnswered, QuestionPosed
 from waggle.sapo.fakes import FakePolicy
 from waggle.sapo.stages import Node, RoundSettings
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import QuestionKey, split_of
 from waggle.tasks.rollout_group import Group
+from waggle.tasks.shipped_swarms import first_swarm
 
 NOW = 1_790_000_000.0
 CHARTER = first_swarm()

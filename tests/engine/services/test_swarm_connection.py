@@ -36,10 +36,11 @@ from waggle.protocol.events_outbox import SentMessages
 from waggle.protocol.peer_text import standing_text
 from waggle.protocol.state import CARDS, Snapshot, State, apply
 from waggle.tasks import charter as charters
-from waggle.tasks.charter import LONGEST_COMPLETION, first_swarm
+from waggle.tasks.charter import LONGEST_COMPLETION
 from waggle.tasks.questions import EPOCH_SECONDS, Question, QuestionId
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 ORIGIN, EPOCH = b"p" * 38, 1000
 WORDY = msgspec.structs.replace(first_swarm(), completion_characters=LONGEST_COMPLETION)  # as a stranger may write one
@@ -55,7 +56,7 @@ async def test_a_charter_named_by_its_hash_is_asked_of_the_seeds_once_and_kept(t
 
 
 async def test_a_kept_charter_that_was_damaged_is_asked_for_again(tmp_path: Path) -> None:
-    home, charter = paths.Home(tmp_path / "home").prepare(), first_swarm()
+    home, charter = paths.Home(tmp_path / "home").prepare(), msgspec.structs.replace(first_swarm(), name="Another swarm")
     digest = charter.digest.hex()
     (home.charters / f"{digest}.json").write_bytes(charters.encode(msgspec.structs.replace(charter, name="Not the one")))
     async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
@@ -65,7 +66,7 @@ async def test_a_kept_charter_that_was_damaged_is_asked_for_again(tmp_path: Path
 
 
 async def test_a_charter_that_finds_no_room_is_used_all_the_same(tmp_path: Path) -> None:
-    home, charter = paths.Home(tmp_path / "home").prepare(), first_swarm()
+    home, charter = paths.Home(tmp_path / "home").prepare(), msgspec.structs.replace(first_swarm(), name="Another swarm")
     home.charters.rmdir()
     home.charters.touch()
     async with serving(fresh_identity(tmp_path, "seed"), charter) as address:

@@ -40,7 +40,7 @@ from waggle.network.transport.choice import kind_of
 from waggle.protocol import commands
 from waggle.tasks import audit_results, catalogue
 from waggle.tasks import charter as charters
-from waggle.tasks.charter import first_swarm
+from waggle.tasks.shipped_swarms import first_swarm
 
 LOOPBACK = Settings(swarm=SwarmSettings(host="127.0.0.1"))
 OTHER = replace(first_swarm(), name="Another swarm")
@@ -94,9 +94,13 @@ def known(home, reasons, joined):
     return SwarmService(home, LOOPBACK, again_to(reasons), unasked, current=lambda: joined[-1])
 
 
-async def test_the_shipped_swarm_is_always_known_and_stands_first(known):
+async def test_the_shipped_swarms_are_always_known_and_stand_first(known):
     (swarms_event,) = await known.obey(commands.ListSwarms(id="1"))
-    assert [(swarm.name, swarm.shipped) for swarm in swarms_event.swarms] == [("First light", True), ("Another swarm", False)]
+    assert [(swarm.name, swarm.shipped) for swarm in swarms_event.swarms] == [
+        ("First light", True),
+        ("First steps", True),
+        ("Another swarm", False),
+    ]
     assert "bf" in {offer.dataset for offer in swarms_event.offers}
     assert swarms_event.swarms[0].specialties[0].sample
 
@@ -229,7 +233,7 @@ async def test_a_swarm_is_forgotten_but_not_the_one_that_is_taken_part_in(home, 
         await known.obey(commands.ForgetSwarm(id="1", charter=OTHER.digest.hex()))
     joined.append(CurrentSwarm(first_swarm(), no_addresses))
     (swarms_event,) = await known.obey(commands.ForgetSwarm(id="2", charter=OTHER.digest.hex()))
-    assert [swarm.name for swarm in swarms_event.swarms] == ["First light"]
+    assert [swarm.name for swarm in swarms_event.swarms] == ["First light", "First steps"]
 
 
 def test_nobody_goes_back_to_a_swarm_that_is_forgotten(home):
@@ -296,7 +300,7 @@ async def test_whoever_was_alone_by_choice_and_joins_others_is_alone_no_more_and
     assert changed == []
     joined_swarms.write(home.swarms, JoinedSwarms(entries=(entry,)))
     (swarms_event,) = await known.obey(commands.ListSwarms(id="3"))
-    assert [swarm.ends_solo for swarm in swarms_event.swarms] == [False, True]
+    assert [swarm.ends_solo for swarm in swarms_event.swarms] == [False, False, True]
     await known.obey(commands.ChooseSwarm(id="4", charter=entry.charter))
     assert changed == [{"swarm.solo": False}]
     back[-1]()
@@ -334,7 +338,7 @@ async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invi
     changed = []
     back = SwarmService(home, solo, again_to(reasons), noting(changed))
     (swarms_event,) = await back.obey(commands.ListSwarms(id="4"))
-    assert [swarm.ends_solo for swarm in swarms_event.swarms] == [True, False]
+    assert [swarm.ends_solo for swarm in swarms_event.swarms] == [True, False, False]
     await back.obey(commands.ChooseSwarm(id="5", charter=first))
     assert (swarms.with_chosen_swarm(home, LOOPBACK).swarm.seeds, changed) == ((friend,), [{"swarm.solo": False}])
 
@@ -356,7 +360,7 @@ async def test_how_many_were_there_is_remembered_from_the_last_time_that_anybody
         if not remembered:
             await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
         (swarms_event,) = await known.obey(commands.ListSwarms(id="3"))
-        assert swarms_event.swarms[1].members == members
+        assert swarms_event.swarms[-1].members == members
 
 
 @pytest.mark.parametrize("link", ["", "https://example.org", "waggle://join?charter=1", "waggle://join?charter=" + "ab" * 32])
@@ -370,7 +374,7 @@ async def test_a_swarm_is_created_with_questions_that_all_agree_on(home, known):
     created, swarms_event = await known.obey(command)
     stored_charter = charters.read(home.charters / f"{created.swarm.charter}.json")
     assert len(stored_charter.questions_digest) == 64
-    assert [swarm.name for swarm in swarms_event.swarms] == ["First light", "Another swarm", "Two laptops"]
+    assert [swarm.name for swarm in swarms_event.swarms] == ["First light", "First steps", "Another swarm", "Two laptops"]
 
 
 @pytest.mark.parametrize("light", [True, False], ids=["told to", "with no other way in"])

@@ -9,23 +9,31 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from pyqtgraph import InfiniteLine, PlotCurveItem, ScatterPlotItem
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetricsF
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 import waggle
-from gui.recorded import START
+from gui.recorded import START, ready
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.charts import progress_charts
 from waggle.gui.charts.chart import LineChart
+from waggle.gui.charts.measured_legend import MeasuredLegend
+from waggle.gui.i18n import translator
 from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.state.chart_series import AXES
+from waggle.gui.state.measured_curves import all_measured
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent
+from waggle.tasks.charter import Charter
+from waggle.tasks.shipped_swarms import first_steps, first_swarm
 
 SCRIPT = """
 from PySide6.QtCore import Qt
@@ -132,6 +140,59 @@ def test_scores_on_other_questions_are_another_line_beyond_a_dashed_one(
     (line,) = [item for item in page._score_chart.getPlotItem().items if isinstance(item, InfiniteLine)]
     assert (line.value(), line.pen.style()) == (610.0, Qt.PenStyle.DashLine)
     assert page._score_chart.accessibleName().endswith(". The questions change here, round 620")
+
+
+def climbing(swarm: Charter) -> list[AnyEvent]:
+    """SmolLM2-135M in one of the shipped swarms, after 60 rounds."""
+    (curves,) = all_measured()
+    infos = [events.SpecialtyInfo(dataset=each.dataset, title=each.title, levels=each.levels) for each in swarm.specialties]
+    begun = replace(ready(round=0), model="SmolLM2-135M-Instruct 134.5M", parameters=curves.weights, specialties=tuple(infos))
+    story: list[AnyEvent] = [begun, events.PhaseChanged(phase="contributing", round=0)]
+    for number in range(61):
+        summary = events.RoundSummary(
+            round=number, at=START + 60.0 * number, reward=0.1, solved=0.1, seconds=50.0, completions=64
+        )
+        story.append(events.RoundCompleted(summary=summary))
+    for number in (0, 30, 60):
+        story.append(events.HeldOutMeasured(score=events.HeldOutScore(round=number, at=START + 60.0 * number, right=8, total=80)))
+    return story
+
+
+@pytest.mark.parametrize(("swarm", "axis", "has_curves"), [
+    (first_steps(), 0, True), (first_steps(), 1, False), (first_steps(), 2, False), (first_swarm(), 0, False),
+])  # fmt: skip
+def test_curves_that_were_measured_elsewhere_stand_beside_the_same_model_on_the_axis_of_rounds(
+    window_told: Callable[..., MainWindow], qtbot: QtBot, swarm: Charter, axis: int, has_curves: bool
+) -> None:
+    window = window_told(climbing(swarm))
+    window.show_page("progress")
+    page = window.pages.of(ProgressPage)
+    page._axis.choose(axis)
+    qtbot.waitUntil(lambda: page._score_chart is not None and bool(page._score_chart._labels))
+    screenshot_when_still(window)
+    assert page._score_chart is not None
+    lines = [item for item in page._score_chart.getPlotItem().items if isinstance(item, PlotCurveItem)]
+    styles = {item.opts["pen"].style(): item for item in lines}
+    references = [styles[style] for style in (Qt.PenStyle.DotLine, Qt.PenStyle.DashLine) if style in styles]
+    ends = [(float(item.xData[-1]), round(float(item.yData[-1]), 3)) for item in references]
+    assert ends == ([(60.0, 0.351), (60.0, 0.415)] if has_curves else []), "clipped where the own rounds end"
+    assert page._measured.isVisible() == has_curves
+    words = "Measured elsewhere, alone: 35% after round 60. Measured elsewhere, with peers: 42% after round 60"
+    assert page._score_chart.accessibleName().endswith(words) == has_curves
+
+
+def test_the_legend_says_where_and_how_often_it_was_measured(theme: Theme, qtbot: QtBot) -> None:
+    qtbot.addWidget(page := QWidget())
+    legend = MeasuredLegend(theme)
+    legend.setParent(page)
+    legend.show_curves(all_measured()[0])
+    words = [label.words() for label in legend.findChildren(ElidedLabel)]
+    assert words == ["SmolLM2-135M on one graphics card, alone", "with 3 peers"]
+    assert "6 runs alone" in legend.toolTip()
+    assert "3 swarms" in legend.toolTip()
+    translator.use("de")
+    legend.show_curves(all_measured()[0])
+    assert next(label.words() for label in legend.findChildren(ElidedLabel)) == "SmolLM2-135M auf einer Grafikkarte, allein"
 
 
 def test_ahas_newer_than_the_last_score_leave_its_label_alone(

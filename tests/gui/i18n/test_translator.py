@@ -65,6 +65,7 @@ from waggle.protocol.schedule import Readings, Wishes, decide
 from waggle.protocol.state import AnyEvent, Card, State, apply
 from waggle.protocol.status_text import sentence
 from waggle.tasks import charter as charters
+from waggle.tasks import shipped_swarms
 from waggle.tasks.catalogue import catalogue_entries
 from waggle.tasks.charter import PROTOCOL
 from waggle.tasks.specialties import waggle_datasets
@@ -488,7 +489,7 @@ def test_why_a_peer_cannot_be_trained_with_is_told_in_german(protocol: int, vers
 )
 def test_a_charter_of_another_protocol_is_refused_in_german(monkeypatch: pytest.MonkeyPatch, ours: int, german: str) -> None:
     translator.use("de")
-    document = charters.encode(charters.first_swarm())
+    document = charters.encode(shipped_swarms.first_swarm())
     monkeypatch.setattr(charters, "PROTOCOL", ours)
     with pytest.raises(CharterError) as refused:
         charters.decode(document)

@@ -15,8 +15,8 @@ from waggle.network.identity.keys import load_or_create
 from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.directory import SHARD_FULL
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import epoch_at
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.__main__ import main
 from waggle_lab.scaling import scale
 from waggle_lab.scaling.propagation import Propagation

@@ -8,8 +8,8 @@ import pytest
 
 from waggle.core.errors import LabError
 from waggle.tasks.audit_results import read
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox import messages
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.__main__ import main
 from waggle_lab.security import audit, hostile_texts
 from waggle_lab.security.audit_child import AuditChild, UnusableDataset

@@ -11,11 +11,12 @@ import pytest
 from waggle.core.errors import VerifierError
 from waggle.network.open_node import open_node
 from waggle.practice.results import Book
-from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, QuestionKey
 from waggle.tasks.rollout_group import Completion
 from waggle.tasks.sandbox.messages import DatasetLevels
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.__main__ import main
 from waggle_lab.security.attack_process import ALL_ATTACKS, NAMES, NO_ATTACK, POISON
 from waggle_lab.security.hostile import _keys, add_arguments, figures, learning_ratio, table

@@ -16,8 +16,9 @@ from waggle.core.errors import LabError
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import SamplingParams
-from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.charter import Charter
 from waggle.tasks.questions import split_of
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.starter_model import setting_models, starter
 from waggle_lab.starter_model.setting_models import SETTINGS
 from waggle_lab.starter_model.starter import Example, Phase, Recipe, Shape

@@ -9,9 +9,9 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from waggle.core import paths
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import QuestionKey, split_of
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.starter_model import starter, starter_measure, starter_tokenizer
 from waggle_lab.starter_model.starter import Encoded, Example, Phase, Recipe, Shape
 

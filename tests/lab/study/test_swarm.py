@@ -22,6 +22,7 @@ from waggle.practice.results import Book, Key, Run
 from waggle.sapo.prompt_form import FORMS
 from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks import charter as charters
+from waggle.tasks import shipped_swarms
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.benchmark import cells
 from waggle_lab.study import plan, worker
@@ -60,7 +61,7 @@ def parsed(*more: str):
 @pytest.fixture(scope="module")
 def small(tmp_path_factory) -> tuple[str, ...]:
     """A small study of two specialties whose questions are generated quickly; the tests depend on no particular specialty."""
-    first = charters.first_swarm()
+    first = shipped_swarms.first_swarm()
     quick_specialties = tuple(
         specialty for specialty in first.specialties if specialty.dataset in ("base_conversion", "fraction_simplification")
     )
@@ -307,7 +308,7 @@ def chat_model(tmp_path) -> Path:
 def node_of(folder: Path, verifier, seed: int) -> Node:
     opened = open_policy(folder, device="cpu", threads=1)
     return Node(
-        policy=opened.policy, tokenizer=opened.tokenizer, swarm=None, verifier=verifier, charter=charters.first_swarm(),
+        policy=opened.policy, tokenizer=opened.tokenizer, swarm=None, verifier=verifier, charter=shipped_swarms.first_swarm(),
         origin=b"", seed=seed, model=folder.name,
     )  # fmt: skip
 
@@ -351,7 +352,7 @@ def test_without_a_form_it_is_tried_in_the_same_way_in_every_run(chat_model, ver
 
 def test_a_charter_or_a_model_that_was_changed_makes_another_study(tmp_path):
     charter, model, out = tmp_path / "charter.json", tmp_path / "model", tmp_path / "out"
-    charter.write_bytes(charters.encode(charters.first_swarm()))
+    charter.write_bytes(charters.encode(shipped_swarms.first_swarm()))
     shutil.copytree(paths.starter(), model)
     study = parsed(*SMALL, "--charter", str(charter), "--starters", str(model))
     open_book(out, study, resume=False).keep(run())
@@ -362,6 +363,6 @@ def test_a_charter_or_a_model_that_was_changed_makes_another_study(tmp_path):
         open_book(out, study, resume=True)
     (model / "model.safetensors").write_bytes(weights)
     worker.charter_of.cache_clear()
-    charter.write_bytes(charters.encode(msgspec.structs.replace(charters.first_swarm(), name="another")))
+    charter.write_bytes(charters.encode(msgspec.structs.replace(shipped_swarms.first_swarm(), name="another")))
     with pytest.raises(LabError, match="holds another study"):
         open_book(out, study, resume=True)

@@ -12,9 +12,9 @@ from waggle.network.identity.keys import load_or_create
 from waggle.network.messages import announcement, handshake
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.rollout_record import RolloutRecord, encode
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import QuestionId
 from waggle.tasks.rollout_group import Author, Completion, Group
+from waggle.tasks.shipped_swarms import first_swarm
 
 
 def test_only_the_newest_are_kept() -> None:

@@ -4,8 +4,8 @@ import msgspec
 
 from network.loopback import EPOCH, judged
 from waggle.network.exchange.pool import GroupPool
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import EPOCH_SECONDS
+from waggle.tasks.shipped_swarms import first_swarm
 
 CHARTER = first_swarm()
 

@@ -20,9 +20,10 @@ from waggle.network.open_node import open_node
 from waggle.network.transport.hivemind.dht_validator import AnnouncementValidator
 from waggle.network.transport.hivemind.network import HivemindNetwork, open_network
 from waggle.network.transport.interface import Services
-from waggle.tasks.charter import Charter, decode, encode, first_swarm
+from waggle.tasks.charter import Charter, decode, encode
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 KEY = bytes(range(32))
 OTHER_KEY = bytes(32)

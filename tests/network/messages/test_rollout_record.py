@@ -13,9 +13,10 @@ from waggle.core.unsound_text import UNSOUND
 from waggle.network.messages import rollout_record
 from waggle.network.messages.faults import Fault
 from waggle.network.messages.rollout_record import RolloutRecord
-from waggle.tasks.charter import PROTOCOL, Charter, Specialty, first_swarm
+from waggle.tasks.charter import PROTOCOL, Charter, Specialty
 from waggle.tasks.questions import QuestionId
 from waggle.tasks.rollout_group import Completion, Group
+from waggle.tasks.shipped_swarms import first_swarm
 
 CHARTER = first_swarm()
 ORIGIN = bytes(range(38))

@@ -10,8 +10,8 @@ from network.loopback import Ear, answered, fresh_identity, options, question_id
 from waggle.network.messages.events import GroupsArrived
 from waggle.network.open_node import open_node
 from waggle.network.transport.choice import fetch_charter
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 
 async def exchange(transport: str, folder: Path, verifier: Verifier) -> int:

@@ -12,7 +12,7 @@ from waggle.network.limits.reputation import KNOWN_FROM, TRUSTED_FROM, PeerReput
 from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, PeerChanged, RecordRejected
 from waggle.network.web import status_page
 from waggle.network.web.statistics import MAX_MEMBERS, PRESENT_S, SwarmStatistics
-from waggle.tasks.charter import first_swarm
+from waggle.tasks.shipped_swarms import first_swarm
 
 NOW = 1_800_000_000.0
 

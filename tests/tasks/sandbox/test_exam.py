@@ -4,10 +4,10 @@ from collections import Counter
 
 import msgspec
 
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import split_of
 from waggle.tasks.sandbox.exam import QUESTIONS, Exams, exam_of
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 
 def test_an_exam_asks_reserved_questions_of_every_specialty(verifier: Verifier) -> None:

@@ -7,12 +7,12 @@ from contextlib import closing
 
 import pytest
 
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import Question, QuestionKey
 from waggle.tasks.rollout_group import RIGHT, Completion
 from waggle.tasks.sandbox import mended_datasets
 from waggle.tasks.sandbox.messages import DatasetLevels
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 SEEDS = range(200)
 

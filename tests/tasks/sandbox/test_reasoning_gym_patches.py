@@ -14,11 +14,11 @@ import msgspec
 import psutil
 import pytest
 
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import Question, QuestionKey
 from waggle.tasks.rollout_group import RIGHT, Completion
 from waggle.tasks.sandbox.messages import DatasetLevels
 from waggle.tasks.sandbox.verifier import Verifier, datasets_of
+from waggle.tasks.shipped_swarms import first_swarm
 
 FORMULAS = {
     "min_vars": 2, "max_vars": 4, "min_statements": 2, "max_statements": 3, "min_complexity": 1, "max_complexity": 2,

@@ -15,13 +15,14 @@ import reasoning_gym
 
 import waggle
 from waggle.core.errors import CharterError, VerifierGone
-from waggle.tasks.charter import Specialty, first_swarm
+from waggle.tasks.charter import Specialty
 from waggle.tasks.questions import QuestionKey, split_of
 from waggle.tasks.rollout_group import Completion
 from waggle.tasks.sandbox import child_process, messages
 from waggle.tasks.sandbox import verifier as verifying
 from waggle.tasks.sandbox.messages import DatasetLevels
 from waggle.tasks.sandbox.verifier import UNJUDGED, Verifier, datasets_of
+from waggle.tasks.shipped_swarms import first_swarm
 
 SCORERS = """
 import sys

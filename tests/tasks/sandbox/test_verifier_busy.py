@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from waggle.core.errors import VerifierGone
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import Completion, Verdict
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox import verifier as verifying
 from waggle.tasks.sandbox.child_process import ChildProcess
 from waggle.tasks.sandbox.verifier import Verifier, datasets_of
+from waggle.tasks.shipped_swarms import first_swarm
 
 LONG = "x" * 200_000  # more than a pipe takes
 ENDLESS = """

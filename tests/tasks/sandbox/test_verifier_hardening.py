@@ -10,7 +10,6 @@ import pytest
 
 import waggle
 from waggle.core.errors import CharterError, VerifierError, VerifierGone
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import Completion
 from waggle.tasks.sandbox import child_process, messages
@@ -19,6 +18,7 @@ from waggle.tasks.sandbox.child_process import ChildProcess
 from waggle.tasks.sandbox.hardening import TRIPPED
 from waggle.tasks.sandbox.messages import DatasetLevels
 from waggle.tasks.sandbox.verifier import UNJUDGED, Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 SCORER = """
 import ctypes, os, socket, subprocess, sys

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from waggle.tasks.charter import first_swarm
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle.tasks.specialties.interface import Difficulty, Entry
 from waggle.tasks.specialties.logic_deduction import DATASET
 from waggle_lab.truth.oracles.logic_deduction import logic_deduction

@@ -13,15 +13,16 @@ from waggle.network import joined_swarms
 from waggle.network.joined_swarms import JoinedSwarm, JoinedSwarms
 from waggle.protocol import events, events_swarms
 from waggle.tasks import charter as charters
+from waggle.tasks import shipped_swarms
 
 # The hash of the charter that shipped with Waggle 0.1.0. No home has a file of it.
 EARLIER_FIRST_SWARM = "0af542036492f302e8360f987a68c9dc457e9815d43e05e7c7f300ba364f72fc"
 
 
 def leave_ended_swarms(home: paths.Home) -> events.Warned | None:
-    """Go to the swarm that ships with Waggle if the active one ended. Return what a person has to know, the first time only.
+    """Go to First light, the default swarm, if the active one ended. Return what a person has to know, the first time only.
 
-    What is known of the swarm that shipped with 0.1.0, such as its seeds, moves to the one that ships now. Raises SwarmError.
+    What is known of the First light that shipped with 0.1.0, such as its seeds, moves to the present one. Raises SwarmError.
     """
     before = joined_swarms.read(home.swarms)
     names = _names(home, before)
@@ -34,7 +35,7 @@ def leave_ended_swarms(home: paths.Home) -> events.Warned | None:
     if after == before:
         return None
     joined_swarms.write(home.swarms, after)
-    shipped = charters.first_swarm().name
+    shipped = shipped_swarms.first_swarm().name
     if before.active in names:
         advice = f"Training continues in {shipped}. The page Swarms says why."
         return events.Warned(title=f"{names[before.active]} has ended.", advice=advice, page="swarms")
@@ -65,14 +66,21 @@ def require_current(home: paths.Home, digest: str) -> None:
 
 
 def drop_other_specialties(chosen: Settings, change: Change) -> None:
-    """Draw from all specialties if the chosen ones are of a swarm that was left: the one that ships may not have them."""
-    known = {specialty.dataset for specialty in charters.first_swarm().specialties}
-    if not chosen.swarm.charter and not known.issuperset(chosen.learning.specialties):
+    """Draw from all specialties if the chosen ones are of a swarm that was left: the one that ships may not have them.
+
+    `chosen`: the settings with the active swarm.
+    """
+    named = chosen.swarm.charter
+    charter = shipped_swarms.shipped_swarm(named) if named else shipped_swarms.first_swarm()
+    if charter is None:
+        return
+    known = {specialty.dataset for specialty in charter.specialties}
+    if not known.issuperset(chosen.learning.specialties):
         change({"learning.specialties": None})
 
 
 def _names(home: paths.Home, known: JoinedSwarms) -> dict[str, str]:
-    """The name of each swarm that ended, by its charter hash; without the shipped swarm, which continues."""
+    """The name of each swarm that ended, by its charter hash; without the earlier First light, which continues."""
     named = {entry.charter: charters.ended_name(_charter_file(home, entry.charter)) for entry in known.entries}
     return {digest: name for digest, name in named.items() if name and digest != EARLIER_FIRST_SWARM}
 
@@ -82,9 +90,9 @@ def _charter_file(home: paths.Home, digest: str) -> Path:
 
 
 def _following(digest: str, names: dict[str, str]) -> str:
-    """The swarm in which a member of this swarm continues; empty: the shipped swarm."""
+    """The swarm in which a member of this swarm continues; empty: the default swarm."""
     if digest == EARLIER_FIRST_SWARM:
-        return charters.first_swarm().digest.hex()
+        return shipped_swarms.first_swarm().digest.hex()
     return "" if digest in names else digest
 
 
@@ -93,5 +101,5 @@ def _following_entry(entry: JoinedSwarm, names: dict[str, str]) -> JoinedSwarm:
 
 
 def _without_twins(entries: Iterable[JoinedSwarm]) -> list[JoinedSwarm]:
-    """The entries, with one of each swarm: a home may know the shipped swarm twice."""
+    """The entries, with one of each swarm: a home may know First light twice."""
     return list({entry.charter: entry for entry in entries}.values())

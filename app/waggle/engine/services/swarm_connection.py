@@ -35,6 +35,7 @@ from waggle.protocol import events, events_leaderboard
 from waggle.protocol.events_outbox import SentMessage
 from waggle.sapo.interfaces import Swarm
 from waggle.tasks import charter as charters
+from waggle.tasks import shipped_swarms
 from waggle.tasks.charter import Charter
 from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.sandbox.verifier import Verifier
@@ -99,15 +100,17 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: st
 
 
 async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
-    """The charter that the settings name: the shipped one, a file, or a hash. Raises CharterError and SwarmError.
+    """The charter that the settings name: the default, a file, or a hash. Raises CharterError and SwarmError.
 
-    One named by its hash is fetched from the seeds once, checked, and stored.
+    One named by its hash ships with Waggle, or is fetched from the seeds once, checked, and stored.
     """
     named = chosen.swarm.charter
     if not named:
-        return charters.first_swarm()
+        return shipped_swarms.first_swarm()
     if not HASH.fullmatch(named):
         return charters.read(Path(os.path.expanduser(named)))
+    if shipped := shipped_swarms.shipped_swarm(named):
+        return shipped
     ended_swarms.require_current(home, named)
     path = home.charters / f"{named}.json"
     with suppress(CharterError):  # not stored yet, or damaged: fetch it

@@ -33,7 +33,7 @@ from waggle.network.transport.choice import kind_of
 from waggle.network.transport.ports import usable_port
 from waggle.protocol import commands, events_swarms
 from waggle.rl.batch import nothing
-from waggle.tasks import catalogue
+from waggle.tasks import catalogue, shipped_swarms
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter, Specialty
 from waggle.tasks.graders import graders
@@ -63,7 +63,7 @@ class CurrentSwarm:
 def with_chosen_swarm(home: paths.Home, chosen: Settings) -> Settings:
     """The settings with the active swarm of the list of joined swarms, unless they name a charter. Raises SwarmError."""
     known = joined_swarms.read(home.swarms)
-    entry = known.entry(known.active or charters.first_swarm().digest.hex())
+    entry = _entry_of(known, known.active or shipped_swarms.first_swarm().digest.hex())
     if entry is None or chosen.swarm.charter:
         return chosen
     port = chosen.swarm.port or usable_port(chosen.swarm.host, entry.port)  # the last port, so that invites stay valid
@@ -96,6 +96,11 @@ def _is_by_web(entry: JoinedSwarm) -> bool:
     Never for a swarm that was created here, as others must be able to reach this computer.
     """
     return bool(entry.gateways) and not entry.created and (entry.only_by_web or not entry.seeds)
+
+
+def _entry_of(known: joined_swarms.JoinedSwarms, digest: str) -> JoinedSwarm | None:
+    """The swarm's entry; an empty one for a shipped swarm, which needs none."""
+    return known.entry(digest) or (JoinedSwarm(charter=digest) if shipped_swarms.shipped_swarm(digest) else None)
 
 
 def is_with_others(entry: JoinedSwarm | None) -> bool:
@@ -158,7 +163,7 @@ class SwarmService:
         """Store the node's port in the swarm that it has joined, for the next start."""
         port = own_port(await current.addresses())  # before reading the list: another swarm may be chosen during this wait
         digest, known = current.charter.digest.hex(), joined_swarms.read(self._home.swarms)
-        entry = known.entry(digest) or (JoinedSwarm(charter=digest) if current.charter == charters.first_swarm() else None)
+        entry = _entry_of(known, digest)
         if entry is not None and port:
             joined_swarms.write(self._home.swarms, known.with_entry(replace(entry, port=port)))
 
@@ -170,9 +175,9 @@ class SwarmService:
                 joined_swarms.write(self._home.swarms, replace(known, before=self._active))
 
     def _list(self) -> events_swarms.KnownSwarms:
-        known, first = joined_swarms.read(self._home.swarms), charters.first_swarm()
-        entries = [known_entry for known_entry in known.entries if known_entry.charter != first.digest.hex()]
-        descriptions = [self._describe(first, known.entry(first.digest.hex()) or JoinedSwarm(charter=first.digest.hex()))]
+        known, shipped = joined_swarms.read(self._home.swarms), shipped_swarms.shipped_swarms()
+        entries = [known_entry for known_entry in known.entries if not shipped_swarms.shipped_swarm(known_entry.charter)]
+        descriptions = [self._describe(charter, _entry_of(known, charter.digest.hex())) for charter in shipped]
         for entry in entries:
             with suppress(CharterError):  # without its charter it cannot be joined
                 descriptions.append(self._describe(self._charter(entry.charter), entry))
@@ -203,9 +208,9 @@ class SwarmService:
             model_hint=charter.model_hint or "",
             completion_characters=charter.completion_characters,
             private=charter.is_private,
-            shipped=charter == charters.first_swarm(),
+            shipped=shipped_swarms.is_shipped(charter),
             created=bool(entry and entry.created),
-            known=entry is not None,
+            known=entry is not None or shipped_swarms.is_shipped(charter),
             active=self._current_digest == digest.hex(),
             members=entry.members if entry else 0,
             ends_solo=self._chosen.swarm.solo and is_with_others(entry),
@@ -261,19 +266,19 @@ class SwarmService:
     def _choose(self, digest: str) -> tuple[Answer, ...]:
         if fixed := self._why_fixed():
             raise EngineError("Another swarm cannot be chosen now.", fixed)
-        if digest != charters.first_swarm().digest.hex() and not self._path(digest).exists():
+        if not shipped_swarms.shipped_swarm(digest) and not self._path(digest).exists():
             raise SwarmError("This swarm is not known here.", "Open its invite first.")
         charter, known = self._charter(digest), joined_swarms.read(self._home.swarms)
         swarm_connection.chosen_specialties(self._chosen, charter)
         looked = self._invites_read.get(digest)
-        if charter != charters.first_swarm() and not looked and known.entry(digest) is None:
+        if not looked and _entry_of(known, digest) is None:
             raise SwarmError("This swarm was looked at before the engine started again.", "Open its invite again.")
-        if charter != charters.first_swarm() or looked:
+        if looked or not shipped_swarms.is_shipped(charter):
             known = known.with_entry(_entry(digest, known.entry(digest), looked))
         if looked and charter.is_private:
             self._store(charter, looked[0].key)
         with_others = is_with_others(known.entry(digest))
-        active = "" if charter == charters.first_swarm() and not with_others else digest
+        active = "" if charter == shipped_swarms.first_swarm() and not with_others else digest
         alone = self._chosen.swarm.solo and with_others
         if (
             digest == self._current_digest
@@ -330,7 +335,7 @@ class SwarmService:
 
     def _in_use(self, known: joined_swarms.JoinedSwarms) -> set[str]:
         """The swarm of this run, and the one chosen for the next start."""
-        first = charters.first_swarm().digest.hex()
+        first = shipped_swarms.first_swarm().digest.hex()
         here = self._current_digest or self._chosen.swarm.charter
         following = known.active if known.active != self._active else here
         return {here or first, following or first}
@@ -368,8 +373,7 @@ class SwarmService:
 
     def _charter(self, digest: str) -> Charter:
         """The shipped or a stored charter. Raises CharterError."""
-        first = charters.first_swarm()
-        return first if digest == first.digest.hex() else charters.read(self._path(digest), expected=bytes.fromhex(digest))
+        return shipped_swarms.shipped_swarm(digest) or charters.read(self._path(digest), expected=bytes.fromhex(digest))
 
 
 def _packed(chosen: Sequence[commands.NewQuestionFile]) -> list[tuple[commands.NewQuestionFile, PackedFile]]:

@@ -30,7 +30,7 @@ from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.gui.widgets import system_tray
-from waggle.protocol.commands import AnyCommand, ChooseModel, new_id
+from waggle.protocol.commands import AnyCommand, ChooseModel, ChooseSwarm, new_id
 from waggle.protocol.state import State
 
 Source = EngineProcess | Replay
@@ -68,6 +68,7 @@ class Controller(QObject):
         self._shown_state = State()
         self._invite = ""
         self._first_model = FirstModelProcess(self)
+        self._swarm = ""  # the charter of the swarm that was chosen at the first start, until an engine can be asked
         self._model = ""  # the name of the model that was chosen at the first start, until an engine can be asked
         self._farewell: RemovalScreen | None = None
         self._asking = False
@@ -106,6 +107,7 @@ class Controller(QObject):
             welcome = WelcomePage(self._theme)
             welcome.invited.connect(self._remember_invite)
             welcome.model_chosen.connect(self._remember_model)
+            welcome.swarm_chosen.connect(self._remember_swarm)
             welcome.done.connect(self._finish_welcome)
             self._first_model.offered.connect(welcome.offer_model)
             self._first_model.start()
@@ -247,6 +249,14 @@ class Controller(QObject):
     def _remember_model(self, name: str) -> None:
         self._model = name
 
+    def _remember_swarm(self, charter: str) -> None:
+        self._swarm = charter
+
+    def _go_to_swarm(self) -> None:
+        """Choose the swarm of the first start as soon as an engine listens: it has hardly begun to start in the default one."""
+        charter, self._swarm = self._swarm, ""
+        self.window.commanded.emit(ChooseSwarm(id=new_id(), charter=charter))
+
     def _download_model(self) -> None:
         """Choose the model of the first start, now that an engine runs: it trains the starter until the model is here."""
         name, self._model = self._model, ""
@@ -316,6 +326,8 @@ class Controller(QObject):
         if self._shown_state.phase in GONE and before.phase not in GONE:
             self.window.pages.handle_refusal(tr("The engine ended before it answered."))
         self.settings_store.adopt(self._shown_state)
+        if self._swarm and (self._shown_state.preparing or self._shown_state.ready) is not None:
+            self._go_to_swarm()
         if self._model and self._shown_state.ready is not None:
             self._download_model()
         if not self._asking:

@@ -11,9 +11,11 @@ from waggle.core.confidence_interval import interval_of
 from waggle.gui.charts.annotated_chart import AnnotatedChart, EventMark, PauseBand
 from waggle.gui.charts.axis import round_words
 from waggle.gui.charts.chart import EndLabel
+from waggle.gui.charts.measured_legend import ALONE, WITH_PEERS, measured_pen
 from waggle.gui.i18n.formatting import decimal, duration, one_line, peer_name, percent, tr, tr_sentence
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
+from waggle.gui.state.measured_curves import MeasuredCurves, clipped, first_round, measured_curves
 from waggle.gui.theme.theme import Theme
 from waggle.protocol.events import Aha, HeldOutScore
 from waggle.protocol.state import State
@@ -33,14 +35,23 @@ class HeldOutChart(AnnotatedChart):
         exams = [
             _curve_of(exam, chart_series.event_positions(exam, rounds, axis)) for exam in chart_series.by_question_set(scores)
         ]
-        self.begin(max([0.1, *(high for exam in exams for high in exam.high)]), shares=True, x=ends, axis=axis)
+        references = _references(state, axis, ends[1])
+        highest = [
+            0.1,
+            *(high for exam in exams for high in exam.high),
+            *(share for curve in references for share in curve.shares),
+        ]
+        self.begin(max(highest), shares=True, x=ends, axis=axis)
         for band in bands:
             self.draw_pause_band(band, named=True)
         ahas, changes = aha_marks(state, axis, ends) if scores else [], _changes(exams)
         names = [f"{mark.words}, {round_words(mark.round)}" for mark in (*ahas, *changes)]
+        names += [reference.words for reference in references]
         self.setAccessibleName(". ".join([self._name, *names]))
         if not scores:
             return
+        for reference in references:
+            self.draw_curve(reference.x, reference.shares, self.pen(*measured_pen(self.theme, reference.line)))
         for exam in exams:
             self.draw_interval(exam.x, exam.low, exam.high)
         for mark in ahas:
@@ -66,6 +77,35 @@ class ScoreSeries(msgspec.Struct, frozen=True):
     low: list[float]
     high: list[float]
     early: bool = False  # on a few of the questions that come later
+
+
+class ReferenceCurve(msgspec.Struct, frozen=True):
+    """A curve that was measured elsewhere, up to the end of the axis; `words` tell its last point to screen readers."""
+
+    x: list[float]
+    shares: list[float]
+    line: tuple[str, Qt.PenStyle]
+    words: str
+
+
+def shown_curves(state: State, axis: Axis) -> MeasuredCurves | None:
+    """The curves that were measured elsewhere, where the axis counts rounds: other computers take another time for one."""
+    return measured_curves(state) if axis == "round" else None
+
+
+def _references(state: State, axis: Axis, last: float) -> list[ReferenceCurve]:
+    """Both curves up to the round `last`; they begin where the model came to this swarm."""
+    curves, scores = shown_curves(state, axis), chart_series.scores(state)
+    if curves is None or not scores:
+        return []
+    begins = first_round(chart_series.by_question_set(scores))
+    rounds, references = [begins + number for number in curves.rounds], []
+    for shares, line, who in ((curves.alone, ALONE, tr("alone")), (curves.with_peers, WITH_PEERS, tr("with peers"))):
+        x, y = clipped(rounds, shares, last)
+        words = tr("Measured elsewhere, %1: %2 after %3")
+        words = words.replace("%1", who).replace("%2", percent(y[-1])).replace("%3", round_words(int(x[-1])))
+        references.append(ReferenceCurve(x, y, line, words))
+    return references
 
 
 def _curve_of(scores: Sequence[HeldOutScore], x: list[float]) -> ScoreSeries:

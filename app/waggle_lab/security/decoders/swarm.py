@@ -22,10 +22,11 @@ from waggle.network.messages.invite import Invite
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.transport.hivemind import dht_validator
 from waggle.network.transport.hivemind.lan_discovery import MAX_ADDRESS, MAX_SUGGESTED, LanDiscovery
-from waggle.tasks.charter import PROTOCOL, first_swarm
+from waggle.tasks.charter import PROTOCOL
 from waggle.tasks.questions import QuestionId, epoch_at
 from waggle.tasks.rollout_group import Completion, Group
 from waggle.tasks.sandbox.exam import QUESTIONS
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.security.decoders import Decoder
 from waggle_lab.security.decoders.swarm_files import NOW, owner
 

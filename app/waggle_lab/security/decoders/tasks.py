@@ -9,7 +9,7 @@ import zstandard
 
 from waggle.core.errors import CharterError, QuestionFileError
 from waggle.tasks import charter as charters
-from waggle.tasks import graders
+from waggle.tasks import graders, shipped_swarms
 from waggle.tasks.new_charter import new_charter
 from waggle.tasks.question_file import packed, reader, rules
 from waggle.tasks.question_file.preview import packed_file, preview_of
@@ -22,7 +22,7 @@ KINDS = (messages.Texts, messages.Verdicts, messages.Prepared, messages.Tripped,
 
 def charter(scratch: Path) -> Decoder:
     """Charters, from seeds and from files."""
-    first = charters.first_swarm()
+    first = shipped_swarms.first_swarm()
 
     def check(data: bytes) -> None:
         with contextlib.suppress(CharterError):

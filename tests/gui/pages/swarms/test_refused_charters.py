@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 from waggle.core.errors import CharterError
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr_sentence
-from waggle.tasks import audit_results
+from waggle.tasks import audit_results, shipped_swarms
 from waggle.tasks import charter as charters
 from waggle.tasks.audit_results import AuditFinding
 from waggle.tasks.charter import Specialty
@@ -41,7 +41,7 @@ def test_no_sentence_takes_long_to_be_found(words: str) -> None:
 
 def test_what_a_stranger_wrote_into_a_charter_is_quoted_in_short() -> None:
     with pytest.raises(CharterError) as refused:
-        charters.decode(charters.encode(charters.first_swarm())[:-1] + b',"%s":1}' % HOSTILE.encode())
+        charters.decode(charters.encode(shipped_swarms.first_swarm())[:-1] + b',"%s":1}' % HOSTILE.encode())
     assert len(refused.value.title) < 200
     assert tr_sentence(refused.value.title).startswith("Diese Charta lässt sich nicht lesen: ")
 
@@ -62,7 +62,7 @@ def test_that_a_scorer_is_too_slow_for_a_charter_is_german() -> None:
 @pytest.mark.parametrize("dataset", ["puzzle24", "rush_hour", "word_ladder", "tower_of_nowhere"])
 def test_a_charter_that_names_what_it_may_not_is_refused_in_german(dataset: str) -> None:
     charter = replace(
-        charters.first_swarm(), specialties=(Specialty(dataset=dataset, title="One"),), completion_characters=20_000
+        shipped_swarms.first_swarm(), specialties=(Specialty(dataset=dataset, title="One"),), completion_characters=20_000
     )
     with pytest.raises(CharterError) as refused:
         charters.check(charter)

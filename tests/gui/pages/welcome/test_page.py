@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import shiboken6
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QWidget
@@ -27,7 +28,7 @@ from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.first_model_process import FirstModelProcess
 from waggle.gui.i18n import translator
 from waggle.gui.pages.swarms.page import SwarmsPage
-from waggle.gui.pages.welcome.page import STEPS, SWARM, SwarmChoice, WelcomePage
+from waggle.gui.pages.welcome.page import ALONE, FIRST_LIGHT, FIRST_STEPS, INVITED, STEPS, SWARM, SwarmChoice, WelcomePage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
@@ -35,8 +36,9 @@ from waggle.gui.widgets import system_tray
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.network.messages import invite
 from waggle.protocol.commands import AnyCommand, ChooseModel, ChooseSwarm, ReadInvite
+from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.events_models import ModelOffer
-from waggle.tasks.charter import first_swarm
+from waggle.tasks.shipped_swarms import first_steps, first_swarm
 
 FAKE = Path(__file__).parents[2] / "fake_engine.py"
 pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
@@ -165,6 +167,103 @@ def test_a_real_model_is_offered_and_downloaded_only_if_it_is_chosen(
     names = [command.name for command in sent if isinstance(command, ChooseModel)]
     assert names == (["bees/small"] if chosen else [])
     assert settings.read(tmp_path / "settings.toml").model.name == "", "the starter trains until the other model is here"
+
+
+BETTER = SwarmSuggestion(charter=first_steps().digest.hex(), name=first_steps().name)
+REAL = replace(OFFER, swarm=BETTER)
+
+
+def choose_model(welcome: WelcomePage, *, real: bool) -> None:
+    welcome._trained.findChildren(SwarmChoice)[real].chosen.emit()
+
+
+def offered_swarms(welcome: WelcomePage) -> list[str]:
+    """The titles of what is offered under "With whom?", from top to bottom."""
+    choices = [choice for choice in welcome._choices if not choice.isHidden()]
+    return [choice._button.text() for choice in sorted(choices, key=lambda choice: choice.y())]
+
+
+def test_with_the_real_model_first_steps_is_the_first_choice_and_with_the_starter_first_light(theme: Theme, qtbot: QtBot) -> None:
+    welcome = WelcomePage(theme)
+    qtbot.addWidget(welcome)
+    welcome.show()
+    welcome.offer_model(REAL)
+    welcome._go(SWARM)
+    assert (offered_swarms(welcome)[0], welcome._swarm_chosen) == ("First light, the swarm that comes with Waggle", FIRST_LIGHT)
+    choose_model(welcome, real=True)
+    screenshot_when_still(welcome)
+    assert (offered_swarms(welcome)[0], welcome._swarm_chosen) == ("First steps, for small language models", FIRST_STEPS)
+    assert len(offered_swarms(welcome)) == 4
+    welcome._go(len(STEPS) - 1)
+    assert welcome._summary[2].text() == "With First steps, the swarm for small language models"
+    choose_model(welcome, real=False)
+    assert (len(offered_swarms(welcome)), welcome._swarm_chosen) == (3, FIRST_LIGHT)
+
+
+def test_its_words_are_those_of_its_charter(theme: Theme, qtbot: QtBot) -> None:
+    welcome = WelcomePage(theme)
+    qtbot.addWidget(welcome)
+    button = welcome._choices[FIRST_STEPS]._button
+    assert button.text() == f"{first_steps().name}, for {str(first_steps().model_hint).lower()}"
+    assert ("of five kinds" in button.accessibleDescription(), len(first_steps().specialties)) == (True, 5)
+
+
+@pytest.mark.parametrize("place", [ALONE, INVITED])
+def test_a_swarm_that_the_person_chose_stays_chosen(theme: Theme, qtbot: QtBot, place: int) -> None:
+    welcome = WelcomePage(theme)
+    qtbot.addWidget(welcome)
+    welcome.offer_model(REAL)
+    welcome._choose(place)
+    for real in (True, False):
+        choose_model(welcome, real=real)
+        assert welcome._swarm_chosen == place
+
+
+def test_a_model_for_which_first_light_is_right_gets_no_other_choice(theme: Theme, qtbot: QtBot) -> None:
+    welcome = WelcomePage(theme)
+    qtbot.addWidget(welcome)
+    welcome.offer_model(OFFER)
+    choose_model(welcome, real=True)
+    assert (len(offered_swarms(welcome)), welcome._swarm_chosen) == (3, FIRST_LIGHT)
+
+
+@pytest.mark.parametrize(
+    ("place", "goes"), [(FIRST_STEPS, True), (ALONE, True), (FIRST_LIGHT, False), (INVITED, False)],
+)  # fmt: skip
+def test_the_engine_goes_to_first_steps_at_once_and_the_model_is_downloaded_there(
+    started: Controller, qtbot: QtBot, place: int, goes: bool
+) -> None:
+    """Alone, too, the model practises what suits it."""
+    welcome, sent = welcome_of(started), list[AnyCommand]()
+    started.window.commanded.connect(sent.append)
+    welcome.offer_model(REAL)
+    choose_model(welcome, real=True)
+    welcome._choose(place)
+    welcome._link.setText("waggle://join?charter=ab")
+    for _ in STEPS:
+        welcome._next.click()
+    qtbot.waitUntil(lambda: any(isinstance(command, ChooseModel) for command in sent), timeout=20_000)
+    choices = [command for command in sent if isinstance(command, ChooseModel | ChooseSwarm)]
+    assert [type(command) for command in choices] == ([ChooseSwarm] if goes else []) + [ChooseModel]
+    assert not goes or choices[0] == ChooseSwarm(id=choices[0].id, charter=first_steps().digest.hex())
+
+
+@pytest.mark.parametrize("spoken", ["en", "de"])
+@pytest.mark.parametrize("place", [FIRST_STEPS, INVITED])
+def test_four_choices_fit_into_the_smallest_window(theme: Theme, qtbot: QtBot, spoken: translator.Language, place: int) -> None:
+    translator.use(spoken)
+    welcome = WelcomePage(theme)
+    qtbot.addWidget(welcome)
+    welcome.resize(*SMALLEST)
+    welcome.show()
+    welcome.offer_model(REAL)
+    choose_model(welcome, real=True)
+    welcome._choose(place)
+    welcome._go(SWARM)
+    screenshot_when_still(welcome)
+    page = welcome._pages.currentWidget()
+    assert isinstance(page, ScrollArea)
+    assert page.verticalScrollBar().maximum() == 0
 
 
 def test_what_the_first_start_offers_is_measured_in_a_process(qtbot: QtBot) -> None:

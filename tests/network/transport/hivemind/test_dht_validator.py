@@ -30,7 +30,8 @@ from waggle.network.transport.gateway.server import MAX_CLIENTS
 from waggle.network.transport.hivemind import dht_validator as guards
 from waggle.network.transport.hivemind.dht_validator import FOREIGN_CAP, SHARD_CAP, AnnouncementValidator
 from waggle.network.transport.hivemind.patches import load_hivemind
-from waggle.tasks.charter import PROTOCOL, first_swarm
+from waggle.tasks.charter import PROTOCOL
+from waggle.tasks.shipped_swarms import first_swarm
 
 CHARTER = first_swarm().digest
 NOW = 1_800_000_000.0

@@ -19,6 +19,7 @@ from waggle.gui.widgets.controls.copy_button import SAID_MS
 from waggle.gui.widgets.controls.usage_profile import UsageProfile, threads_now
 from waggle.gui.widgets.layout import as_widget, column, restyle, row, rule
 from waggle.gui.widgets.painted_widgets import Chip, Icon, StageProgress
+from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import DecideTraining, Pause, Resume, new_id
 from waggle.protocol.lesson_diagnosis import diagnosis
@@ -106,6 +107,9 @@ class StatusCard(QFrame):
         self._warned = as_widget(row(sign, (self._warning, 1), column(self._see_swarms, None), margins=(0, 8, 0, 0)))
         self._advice = LessonAdvice(theme)
         self._advice.page_wanted.connect(self.page_wanted)
+        self._suggestion = SwarmSuggestionLine(theme, context.settings)
+        self._suggestion.setContentsMargins(0, 8, 0, 0)
+        self._suggestion.swarm_wanted.connect(lambda charter: self.page_wanted.emit("swarms", charter))
         self._fact = ElidedLabel(theme, role="small", tone="text_soft")
         self._stage = ElidedLabel(theme, role="small", tone="text_soft", right=True)
         self._cells = StageProgress(theme)
@@ -117,7 +121,7 @@ class StatusCard(QFrame):
         below = row(self._use, self.profile, (self._fact, 1), self._stage, self._cells, gap=8)
         self._rule_gaps = (as_widget(column(margins=(0, 6, 0, 6))), as_widget(column(margins=(0, 5, 0, 5))))
         self._below = as_widget(column(self._rule_gaps[0], rule(), self._rule_gaps[1], below, gap=0))
-        self._box = column(top, self._warned, self._advice, self._below, None, gap=0)
+        self._box = column(top, self._warned, self._advice, self._suggestion, self._below, None, gap=0)
         self.setLayout(self._box)
         self.set_compact(False)
 
@@ -165,6 +169,7 @@ class StatusCard(QFrame):
         self._why.show_ticks(status.why, no_rule_text(state, status))
         self._show_warning(state, now)
         self._advice.show_diagnosis(diagnosis(state))
+        self._suggestion.show_state(state)
         self._show_fact(state)
         words, done, total = progress_words(state)
         self._stage.say(words)

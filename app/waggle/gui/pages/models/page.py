@@ -22,6 +22,7 @@ from waggle.gui.widgets.layout import as_widget, card, column, empty, row
 from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.scroll_anchor import is_in_view
 from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.commands import (
     AnyCommand,
@@ -85,6 +86,9 @@ class ModelsPage(Page):
         self._choice = ChoiceCard(theme)
         self._choice.cancelled.connect(lambda: self._send(CancelChoice(id=new_id())))
         self._choice.repeated.connect(lambda choice: self._choose(choice.name, choice.folder))
+        self._suggestion = SwarmSuggestionLine(theme, context.settings)
+        self._suggestion.swarm_wanted.connect(lambda charter: context.requests.page.emit("swarms", charter))
+        self._suggestion_card = card(self._suggestion)
         self._message = text(theme, "", "body", wrap=True)
         self._message_card = card(self._message)
         self._waiting = text(theme, "", "body", "soft", wrap=True)
@@ -102,8 +106,8 @@ class ModelsPage(Page):
         self._suggested = OfferSection(context, lambda name: self._choose(name, ""))
         self._storage = ElidedLabel(theme, role="small", tone="text_soft")
         self._box = column(
-            self._choice, self._message_card, self._waiting_card, as_widget(self._active), self._field, self._hub,
-            self._others_part, self._suggested, self._storage, None,
+            self._choice, self._suggestion_card, self._message_card, self._waiting_card, as_widget(self._active), self._field,
+            self._hub, self._others_part, self._suggested, self._storage, None,
         )  # fmt: skip
         self._scroll = ScrollArea(self._box)
         self.setLayout(column(self._head, (self._scroll, 1), gap=0))
@@ -130,6 +134,8 @@ class ModelsPage(Page):
         )
         self._field.show_state(why_not)
         self._choice.show_state(state, why_not)
+        self._suggestion.show_state(state)
+        self._suggestion_card.setVisible(not self._suggestion.isHidden())
         self._draw_models(why_not)
         self._draw_offers(why_not)
 

@@ -12,6 +12,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget
 
 from waggle.core.confidence_interval import interval_of
+from waggle.gui.charts.measured_legend import MeasuredLegend
 from waggle.gui.charts.question_shares import QuestionShareBars
 from waggle.gui.i18n.formatting import decimal, figure, percent, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
@@ -147,7 +148,8 @@ class ProgressPage(Page):
         self._waiting = text(
             theme, tr("No score yet: it is measured before the first round and then every few rounds."), "small", "faint"
         )
-        self._held_card = card(score_head, (self._held_room, 1), self._waiting, gap=8)
+        self._measured = MeasuredLegend(theme)
+        self._held_card = card(score_head, (self._held_room, 1), self._measured, self._waiting, gap=8)
         self._reward_card = card(reward, (self._reward_room, 1), gap=8)
         self._shares = QuestionShareBars(theme)
         about = tr("More questions where its own answers are sometimes right, fewer where none or all of them are")
@@ -206,7 +208,8 @@ class ProgressPage(Page):
         """What the charts depend on, so that they are redrawn once a round and not with each event."""
         state = self._state
         last = state.rounds[-1].round if state.rounds else None
-        return last, len(state.rounds), len(state.held_out), len(state.ahas), id(state.history), state.phase, state.ready is None
+        swarm = state.ready and state.ready.charter
+        return last, len(state.rounds), len(state.held_out), len(state.ahas), id(state.history), state.phase, swarm
 
     def _empty_words(self) -> str:
         if _has_rounds_coming(self._state):
@@ -239,6 +242,7 @@ class ProgressPage(Page):
             QTimer.singleShot(turn * FRAME_MS, chart, partial(chart.show_state, state, axis, ends, bands))
         scores = chart_series.scores(state)
         self._waiting.setVisible(not scores)
+        self._measured.show_curves(progress_charts.shown_curves(state, axis) if scores else None)
         self._figure.setText(_figure_text(scores[-1]) if scores and scores[-1].total else "")
         about = tr("Right answers on %1 questions your model has never trained on; the band is the 95% interval")
         if scores and scores[-1].early:

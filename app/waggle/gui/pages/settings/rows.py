@@ -150,6 +150,8 @@ NOTIFICATIONS = Section("notifications", later("Notifications"), (
     Setting("window.notify_problems", later("When something goes wrong"), later("While this window is not in front."), Toggle()),
     Setting("window.notify_discoveries", later("When your model solves something for the first time"),
         later("While this window is not in front."), Toggle()),
+    Setting("window.suggest_swarm", later("When another swarm suits your model better"),
+        later("A line on Home and on Models that you can dismiss."), Toggle()),
     Setting("window.read_out", later("Read out what happened"), later("Once a minute, where a screen reader listens."), Toggle()),
 ))  # fmt: skip
 NETWORK = Section("network", later("Network"), (

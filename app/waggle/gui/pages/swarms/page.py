@@ -43,6 +43,7 @@ class SwarmsPage(Page):
         self._state = State()
         self._gap = 0  # between cards
         self._asked_of: object = None  # the Ready whose swarms were queried
+        self._charter_to_preview = ""  # the charter of a swarm to preview once the swarms are listed
         self._creating = ""  # the id of the CreateSwarm whose answer is awaited
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._join = Button(theme, tr("Join by a link"), icon="gather")
@@ -122,6 +123,9 @@ class SwarmsPage(Page):
         self._show_actions()
         self.playground.show_state(state)
         self._list.show_state(state, why_not, self._gap)
+        if self._charter_to_preview and state.swarms is not None:
+            charter, self._charter_to_preview = self._charter_to_preview, ""
+            self.join_view.preview_known(charter)
         self._line.say(self._headline(why_not))
 
     def show_join(self, link: str = "") -> None:
@@ -142,7 +146,7 @@ class SwarmsPage(Page):
         self._which.mark(0)
 
     def _turn_to(self, view: int) -> None:
-        self._creating = ""
+        self._creating = self._charter_to_preview = ""
         self.join_view.stop_waiting()
         self._invite_view.stop_waiting()
         focused = self.window().focusWidget()
@@ -180,13 +184,13 @@ class SwarmsPage(Page):
         self._creating = before._creating
 
     def show_part(self, part: str) -> None:
-        """Show a tab of TABS, or "invite"."""
+        """Show a tab of TABS, "invite", or the preview of the swarm with this charter hash."""
         if part == "invite":
             self._open(INVITE)
             self._invite_view.open()
-        elif part == "list":
+        elif part not in TABS or part == "list":
             self.show_list()
-            return
+            self._charter_to_preview = "" if part in TABS else part
         else:
             self._turn_to(TABS[part])
             self._which.mark(list(TABS).index(part))

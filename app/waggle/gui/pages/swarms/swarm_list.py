@@ -49,7 +49,7 @@ class SwarmList(QWidget):
         if others:
             self._cards.addWidget(text(self._theme, tr("Others you know"), "heading"))
             self._cards.addLayout(_grid(others, gap))
-        else:
+        if all(swarm.shipped for swarm in known):
             words = tr("Know another one? Join it by its link. Or create one for your friends, your class or your lab.")
             awaited = _waiting_text(state) if state.swarms is None else words
             self._cards.addWidget(card(text(self._theme, awaited, "body", "soft", wrap=True)))

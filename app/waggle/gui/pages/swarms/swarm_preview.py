@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
-from waggle.gui.i18n.formatting import one_line, plural, tr
+from waggle.gui.i18n.formatting import one_line, plural, tr, tr_sentence
 from waggle.gui.pages.swarms.stranger_questions import stranger_questions
 from waggle.gui.pages.swarms.swarm_facts import SHARED, STAYS, UNCHECKED, Fact, chips, has_unchecked, sample_questions, trains_on
 from waggle.gui.theme.theme import Theme
@@ -21,7 +21,9 @@ def created_words() -> str:
 
 
 def remembered_words(swarm: SwarmDetails) -> str:
-    """The introduction to a remembered swarm, with the members at the last query."""
+    """The introduction to a remembered or shipped swarm, with the members at the last query."""
+    if swarm.shipped and not swarm.members:
+        return tr("It comes with Waggle, is open to all, and empty so far: you train alone until you invite someone.")
     there = plural(swarm.members, "%n computer was there when last asked.", "%n computers were there when last asked.") if (
         swarm.members) else tr("Not asked yet who is there.")  # fmt: skip
     return f"{there} {tr('You know this swarm.')}"
@@ -57,7 +59,7 @@ class SwarmPreviewCard(QFrame):
         if has_unchecked(swarm):
             parts.append(Fact(theme, tr("Unchecked"), tr(UNCHECKED)))
         if swarm.model_hint:
-            parts.append(Fact(theme, tr("Meant for"), one_line(swarm.model_hint)))
+            parts.append(Fact(theme, tr("Meant for"), tr_sentence(one_line(swarm.model_hint))))
         shared, questions = tr("You will share"), tr("Questions of this kind will be asked")
         if swarm.active:
             shared, questions = tr("Shared"), tr("Questions of this kind are asked")

@@ -22,10 +22,12 @@ from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, restyle, 
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import announce, say_in, text
+from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.events_models import ModelOffer
 
 STEPS = (later("What it does"), later("This computer"), later("Swarm"), later("Start"))
 SWARM = 2  # the index of the step
+FIRST_LIGHT, ALONE, INVITED, FIRST_STEPS = range(4)  # with whom
 WIDEST, TALLEST = 1136, 688  # pixels of the card
 LEAST_FOR_PICTURE, LEAST_FOR_AIR = 1100, 640  # pixels of the window's width and height, at a text size of 100%
 AIR = 20  # pixels above a title
@@ -78,12 +80,14 @@ class StepIndicator(PaintedWidget):
 class WelcomePage(QWidget):
     """`done` carries the chosen settings, empty if set-up was skipped.
 
-    Before it, `invited` carries an invite link to preview, and `model_chosen` the name of a model of the hub to download.
+    Before it, `invited` carries an invite link to preview, `model_chosen` the name of a model of the hub to download, and
+    `swarm_chosen` the charter of a swarm to begin in.
     """
 
     done = Signal(object)
     invited = Signal(str)
     model_chosen = Signal(str)
+    swarm_chosen = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -192,8 +196,26 @@ class WelcomePage(QWidget):
             self._trains_offer = place == 1
             for each, choice in enumerate(choices):
                 choice.set_chosen(each == place)
+            self._offer_first_steps()
 
         return choose
+
+    @property
+    def _real(self) -> ModelOffer | None:
+        """The real model, if the person chose it."""
+        return self._offer if self._trains_offer else None
+
+    @property
+    def _better_swarm(self) -> SwarmSuggestion | None:
+        """The swarm that suits the chosen real model better than First light."""
+        return self._real.swarm if self._real is not None else None
+
+    def _offer_first_steps(self) -> None:
+        """Offer the swarm for small language models first if such a model is chosen; a swarm that a person chose stays chosen."""
+        offered = self._better_swarm is not None
+        self._choices[FIRST_STEPS].setVisible(offered)
+        if self._swarm_chosen in (FIRST_LIGHT, FIRST_STEPS):
+            self._choose(FIRST_STEPS if offered else FIRST_LIGHT)
 
     def _swarms(self) -> QWidget:
         theme = self._theme
@@ -217,16 +239,20 @@ class WelcomePage(QWidget):
                 "invite",
             ),
         ]
+        steps = tr("Easier puzzles of five kinds, in which a model like yours soon gets better. Open to all, and empty so far.")
+        self._choices.append(SwarmChoice(theme, tr("First steps, for small language models"), steps, "learn"))
+        self._choices[FIRST_STEPS].hide()
         for place, choice in enumerate(self._choices):
             choice.chosen.connect(self._chooser(place))
-        self._choices[2].add(as_widget(column(self._link, self._refused, gap=6)))
+        self._choices[INVITED].add(as_widget(column(self._link, self._refused, gap=6)))
         self._link.textChanged.connect(self._allow)
-        self._choose(0)
+        self._choose(FIRST_LIGHT)
+        self._swarm_box = column(self._choices[FIRST_STEPS], *self._choices[:FIRST_STEPS])
         return _page(
             theme,
             tr("With whom?"),
             tr("A swarm is a group of computers that practise the same kinds of puzzles."),
-            *self._choices,
+            as_widget(self._swarm_box),
         )
 
     def _start(self) -> QWidget:
@@ -260,14 +286,14 @@ class WelcomePage(QWidget):
 
     def _allow(self) -> None:
         """Enable the next step, which needs a link if the person was invited."""
-        step, invited = self._pages.currentIndex(), self._swarm_chosen == 2
+        step, invited = self._pages.currentIndex(), self._swarm_chosen == INVITED
         lacking = step == SWARM and invited and not self._link.text().strip()
         self._next.setEnabled(not lacking)
         say_in(self._refused, "", "bad")
         self._hint.setText(tr("Paste the link first.") if lacking else "" if step else tr("Takes under a minute"))
 
     def _forward(self) -> None:
-        if self._pages.currentIndex() == SWARM and self._swarm_chosen == 2 and not invite_in(self._link.text()):
+        if self._pages.currentIndex() == SWARM and self._swarm_chosen == INVITED and not invite_in(self._link.text()):
             title = tr_sentence("This is not an invite link: one begins with waggle://join?")  # the engine's own words
             say_in(self._refused, f"{title} {tr_sentence('Ask for the link again, and copy it whole.')}", "bad")
             announce(self, self._refused.text())
@@ -276,19 +302,22 @@ class WelcomePage(QWidget):
         if self._pages.currentIndex() < len(STEPS) - 1:
             self._go(self._pages.currentIndex() + 1)
             return
-        if self._swarm_chosen == 2:
+        if self._swarm_chosen == INVITED:
             self.invited.emit(self._link.text().strip())
-        if self._trains_offer and self._offer is not None:
-            self.model_chosen.emit(self._offer.name)
+        if self._better_swarm is not None and self._swarm_chosen in (FIRST_STEPS, ALONE):
+            self.swarm_chosen.emit(self._better_swarm.charter)
+        if self._real is not None:
+            self.model_chosen.emit(self._real.name)
         self.done.emit(self.values())  # after `invited`: this starts the engine
 
     def _sum_up(self) -> None:
         profile = list(PROFILES.values())[self._profile.index]
         power = tr("not on battery") if self._power.isChecked() else tr("also on battery")
         joins = (tr("With the swarm that comes with Waggle"), tr("On this computer only"),
-                 tr("With the swarm that comes with Waggle, until you join the one you were invited to"))  # fmt: skip
+                 tr("With the swarm that comes with Waggle, until you join the one you were invited to"),
+                 tr("With First steps, the swarm for small language models"))  # fmt: skip
         real = tr("%1 is downloaded, and then practises in the background")
-        chosen = real.replace("%1", one_line(self._offer.title)) if self._trains_offer and self._offer else ""
+        chosen = real.replace("%1", one_line(self._real.title)) if self._real is not None else ""
         self._summary[0].setText(chosen or tr("A small model practises in the background"))
         self._summary[1].setText(tr("Profile %1, %2").replace("%1", tr(profile)).replace("%2", power))
         self._summary[2].setText(joins[self._swarm_chosen])
@@ -297,7 +326,7 @@ class WelcomePage(QWidget):
         """The choices made so far, as settings."""
         chosen = dict(profiles(usable_cores())[list(PROFILES)[self._profile.index]])
         chosen["when.only_on_power"] = self._power.isChecked()
-        chosen["swarm.solo"] = self._swarm_chosen == 1
+        chosen["swarm.solo"] = self._swarm_chosen == ALONE
         return chosen
 
     def _choose(self, place: int) -> None:
@@ -305,7 +334,7 @@ class WelcomePage(QWidget):
         for i, choice in enumerate(self._choices):
             choice.set_chosen(i == place)
         self._allow()
-        if place == 2:
+        if place == INVITED:
             self._link.setFocus()
 
     def _chooser(self, place: int) -> Callable[[], None]:
@@ -315,6 +344,7 @@ class WelcomePage(QWidget):
         super().resizeEvent(event)
         wide, low = self.width() >= self._theme.px(LEAST_FOR_PICTURE), self.height() < self._theme.px(LEAST_FOR_AIR)
         self._room.setContentsMargins(0, 0 if low else AIR, 0, 0)
+        self._swarm_box.setSpacing(6 if low else 12)
         self._art.setVisible(wide)
         self._words.setContentsMargins(0 if wide else 24, 0, 0, 0)
         side = max(20 if not wide else 40, (self.width() - WIDEST) // 2)
@@ -337,7 +367,7 @@ class SwarmChoice(QFrame):
         self._tick, self._more = Icon(theme, "check", "accent_text"), None  # type: tuple[Icon, QWidget | None]
         self._box = column(
             row(Icon(theme, icon, "accent_text", 20), self._button, None, self._tick, gap=10),
-            row(34, (text(theme, line, "small", "soft", wrap=True), 1), gap=0), gap=2, margins=(16, 10, 16, 12),
+            row(34, (text(theme, line, "small", "soft", wrap=True), 1), gap=0), gap=2, margins=(16, 6, 16, 8),
         )  # fmt: skip
         self.setLayout(self._box)
 
