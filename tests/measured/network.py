@@ -110,8 +110,8 @@ async def _reflected() -> int:
     from waggle.network.messages import consent
     from waggle.network.messages.options import SwarmOptions
     from waggle.network.open_node import open_node
-    from waggle.tasks.charter import first_swarm
     from waggle.tasks.sandbox.verifier import Verifier
+    from waggle.tasks.shipped_swarms import first_swarm
     from waggle_lab.security.attacker import Attacker
     from waggle_lab.security.attacks import Payload
     from waggle_lab.security.bystander import Bystander

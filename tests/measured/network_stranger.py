@@ -12,7 +12,7 @@ from pathlib import Path
 from waggle.network.identity import keys
 from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.options import SwarmOptions
-from waggle.tasks.charter import first_swarm
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.security.attacker import Attacker
 
 

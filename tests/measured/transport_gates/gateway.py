@@ -13,8 +13,8 @@ from waggle.network.identity.membership import Membership
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.gateway.transport import GatewayTransport
 from waggle.network.transport.interface import Callbacks, PeerAway, Services
-from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.shipped_swarms import first_swarm
 
 WAIT_S = 45.0
 
