@@ -2,7 +2,7 @@
 
     PYTHONPATH=app python tests/measured/measured_curves.py
 
-They are the means over the seeds, and over the nodes of a swarm, of the runs in tests/measured/real_model/table.jsonl.
+They are the means over the seeds, and over the nodes of a swarm, of the runs in tests/measured/real_model/first_steps.jsonl.
 """
 
 import sys
@@ -16,7 +16,7 @@ import msgspec
 from waggle.core import paths
 from waggle.tasks.shipped_swarms import first_steps
 
-TABLE = Path(__file__).parent / "real_model/table.jsonl"
+TABLE = Path(__file__).parent / "real_model/first_steps.jsonl"
 OPTIONS = "form=0.25:prompt=chat_example_opened:rate=2e-5"
 ALONE, WITH_PEERS = f"8/0:{OPTIONS}", f"default:{OPTIONS}"
 DIGITS = 3
