@@ -25,7 +25,7 @@ def learned(external_share: float) -> Learned:
 
 def result(trial_log: TrialLog):
     trial_log.record_scores(0, [Score(0, {"bf": (0, 2), "sums": (0, 2)})] * 2)
-    return trial_log.result(key(), ["starter", "starter"], (1, 2), 12.34, "c")
+    return trial_log.result(key(), ["starter", "starter"], ["full", "lora"], (1, 2), 12.34, "c")
 
 
 def test_rewards_stand_under_their_own_node_and_their_own_specialty():
@@ -41,6 +41,7 @@ def test_rewards_stand_under_their_own_node_and_their_own_specialty():
     assert run.specialty_reward == ((0.375,), (0.75,)), "bf: 3 of 8 completions, sums: 3 of 4"
     assert run.completions == (6, 6)
     assert run.cpu_seconds == 12.3
+    assert run.methods == ("full", "lora")
 
 
 def test_a_node_that_stayed_away_counts_in_no_mean_and_a_gap_takes_the_value_before_it():
@@ -98,7 +99,7 @@ def test_held_out_scores_are_shares_of_each_node_and_of_each_specialty():
     trial_log.record_scores(0, [Score(0, {"bf": (1, 4), "sums": (0, 4)}), Score(0, {"bf": (0, 4), "sums": (0, 4)})])
     trial_log.record_scores(25, [Score(25, {"bf": (4, 4), "sums": (2, 4)}), Score(25, {"bf": (1, 4), "sums": (0, 4)})])
     trial_log.record_final_scores([Score(25, {"bf": (8, 8), "sums": (4, 8)}), Score(25, {"bf": (2, 8), "sums": (0, 8)})])
-    run = trial_log.result(key(), ["starter", "starter"], (2, 2), 0.0, "c")
+    run = trial_log.result(key(), ["starter", "starter"], ["full"], (2, 2), 0.0, "c")
     assert run.measured_at == (0, 25)
     assert run.held_out == ((0.125, 0.75), (0.0, 0.125)), "every point of the curve on the same questions"
     assert run.specialty_held_out == ((0.125, 0.625), (0.0, 0.25))

@@ -141,7 +141,8 @@ class Trial:
         """The measurements, after `run` is exhausted."""
         setup, every = self._setup, len(self._setup.charter.specialties)
         specialty_counts = tuple(len(setup.specialties[i % len(setup.specialties)]) or every for i in range(len(setup.folders)))
-        return self.log.result(self._key, setup.models, specialty_counts, cpu_seconds, commit)
+        methods = [setup.training[i % len(setup.training)].method for i in range(len(setup.folders))]
+        return self.log.result(self._key, setup.models, methods, specialty_counts, cpu_seconds, commit)
 
     def _round(self, tick: int, i: int) -> None:
         player, setup = self._players[i], self._setup

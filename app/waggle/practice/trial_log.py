@@ -80,7 +80,10 @@ class TrialLog:
         """(right, total) answers of all nodes at the end."""
         return sum(score.right for score in self._final), sum(score.total for score in self._final)
 
-    def result(self, key: Key, models: Sequence[str], specialty_counts: Sequence[int], cpu_seconds: float, commit: str) -> Run:
+    def result(
+        self, key: Key, models: Sequence[str], methods: Sequence[str], specialty_counts: Sequence[int], cpu_seconds: float,
+        commit: str,
+    ) -> Run:  # fmt: skip
         points = range(len(self._scores))
         by_specialty = [[_share_of(scores, dataset) for scores in self._scores] for dataset in self._datasets]
         return Run(
@@ -88,6 +91,7 @@ class TrialLog:
             commit=commit,
             cpu_seconds=round(cpu_seconds, 1),
             models=tuple(models),
+            methods=tuple(methods),
             specialties=tuple(self._datasets),
             reward=_round_all(_fill_gaps(_mean(self._reward, 0))),
             completions=tuple(int(count) for count in self._completions),

@@ -198,7 +198,7 @@ def test_the_tables_hold_every_run(tmp_path: Path) -> None:
     assert last.items() <= rows["specialties"][0].items()
     first = rows["rounds"][0]
     assert (first["round"], first["reward"], first["completions"]) == ("10", "0.004", "640")
-    assert (first["entropy"], first["external_share"]) == ("1.0", "0.0")
+    assert (first["entropy"], first["external_share"], first["length"]) == ("1.0", "0.0", "")
     assert rows["runs"][0]["rounds_to_0.05"] == ""
     assert HOSTILE in {row["configuration"] for row in rows["heldout"]}
 

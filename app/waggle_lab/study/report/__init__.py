@@ -119,9 +119,10 @@ def _round_rows(runs: Sequence[Run]) -> Iterator[dict[str, object]]:
     """A row for each 10 rounds: their means, and the completions generated so far."""
     for run in runs:
         generated = list(accumulate(run.completions))
-        ages = run.external_age or [None] * len(run.entropy)  # early runs did not record ages
-        thinned = zip(range(0, len(run.reward), BIN), run.entropy, run.external_share, ages, strict=True)
-        for first, entropy, external, age in thinned:
+        missing = [None] * len(run.entropy)
+        ages, lengths = run.external_age or missing, run.length or missing  # early runs did not record them
+        thinned = zip(range(0, len(run.reward), BIN), run.entropy, lengths, run.external_share, ages, strict=True)
+        for first, entropy, length, external, age in thinned:
             rewards = run.reward[first : first + BIN]
             last = first + len(rewards)
             yield {
@@ -130,6 +131,7 @@ def _round_rows(runs: Sequence[Run]) -> Iterator[dict[str, object]]:
                 "reward": fmean(rewards),
                 "completions": generated[last - 1],
                 "entropy": entropy,
+                "length": length,
                 "external_share": external,
                 "external_age": age,
             }

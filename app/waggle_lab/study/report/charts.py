@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from waggle.practice.results import BIN, Run
 from waggle_lab.study import statistics
 from waggle_lab.study.comparison import ALONE, DEFAULT, EVEN, FILTERED, Arm, Comparison
-from waggle_lab.study.report.number_format import Format, interval, two_decimals, whole_percent
+from waggle_lab.study.report.number_format import Format, count, interval, two_decimals, whole_percent
 from waggle_lab.study.report.tables import headline_metrics
 
 Dash = str | tuple[int, tuple[int, ...]]  # of matplotlib
@@ -124,11 +124,15 @@ def learning_charts(comparison: Comparison, styles: Styles) -> list[Picture]:
 
 
 def entropy_and_share_chart(comparison: Comparison, styles: Styles) -> Picture:
-    """The entropy of the policies and, if any arm shares, the external share of what they learn."""
+    """The entropy of the policies, the length of their answers and, if any arm shares, the external share of what they learn."""
     arms = comparison.arms
     sharing = [arm for arm in arms if any(max(run.external_share) > 0 for run in arm.runs)]
     panels = [Panel("Entropy by round", "rounds", two_decimals, _lines(arms, lambda run: (_bin_ends(run), run.entropy)))]
     note = "Entropy: nats per token generated"
+    measured = [arm for arm in arms if all(run.length for run in arm.runs)]  # early runs did not record it
+    if measured:
+        lengths = _lines(measured, lambda run: (_bin_ends(run), run.length))
+        panels.append(Panel("Tokens per answer by round", "rounds", count, lengths))
     if sharing:
         shares = _lines(sharing, lambda run: (_bin_ends(run), run.external_share))
         panels.append(Panel("Others' share of what is learned", "rounds", whole_percent, shares))
