@@ -15,6 +15,7 @@ from waggle.network.identity.keys import Identity, name_of
 from waggle.network.identity.membership import Membership
 from waggle.network.limits.rate_limits import AddressRangeRateLimit
 from waggle.network.messages import directory, handshake
+from waggle.network.messages.clock_skew import ENOUGH
 from waggle.network.messages.events import ClockSkewed, NetworkEvent, NetworkRestarted, ReachChanged
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import DIGEST_BYTES, UPLOAD_BURST, UPLOAD_RATE
@@ -149,7 +150,9 @@ def _print_event(event: NetworkEvent, print_line: Callable[[str], None]) -> None
             print_line(f"{peers} connected")
         case NetworkRestarted(reason=reason):
             print_line(f"Started again: {reason}")
-        case ClockSkewed(seconds=seconds):
+        case ClockSkewed(seconds=seconds, agreeing=agreeing) if agreeing >= ENOUGH:
             print_line(f"This computer's clock is off by {seconds:.0f} s")
+        case ClockSkewed(seconds=seconds):
+            print_line(f"This computer's clock and that of a peer differ by {seconds:.0f} s: one of the two is wrong")
         case _:
             pass  # a seed has neither groups nor traffic

@@ -157,8 +157,14 @@ def test_peers_are_listed_with_their_sentence_those_connected_first() -> None:
     [(100.0, "100 seconds slow"), (-180.0, "3 minutes fast"), (7300.0, "2 hours slow"), (-172_800.0, "2 days fast")],
 )
 def test_a_clock_that_is_wrong_is_told_in_words(ahead: float, title: str) -> None:
-    warned = swarm_connection.event_from_news(ClockSkewed(seconds=ahead), Titles(first_swarm()))
+    warned = swarm_connection.event_from_news(ClockSkewed(seconds=ahead, agreeing=2), Titles(first_swarm()))
     assert warned.title == f"This computer's clock is {title}."
+
+
+def test_one_clock_against_another_is_told_as_a_difference() -> None:
+    for ahead in (1200.0, -1200.0):
+        warned = swarm_connection.event_from_news(ClockSkewed(seconds=ahead, agreeing=1), Titles(first_swarm()))
+        assert warned.title.endswith("of another one differ by 20 minutes: one of the two is wrong.")
 
 
 @pytest.mark.parametrize(("ranked", "count"), [(True, swarm_connection.ENTRANTS), (False, 1)])

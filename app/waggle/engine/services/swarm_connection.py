@@ -25,6 +25,7 @@ from waggle.network.leaderboard.exchange import AnswerSheetExchange
 from waggle.network.limits.rate_limits import RateLimit
 from waggle.network.limits.reputation import Choice
 from waggle.network.messages import events as news
+from waggle.network.messages.clock_skew import ENOUGH
 from waggle.network.messages.comparison import Comparison
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.open_node import open_node
@@ -241,6 +242,11 @@ def event_from_news(
         case news.ClockSkewed():
             advice = "Set the clock by the network: answers that seem too old or too new are refused by others."
             span = _span(abs(item.seconds))
+            if item.agreeing < ENOUGH:
+                return events.Warned(
+                    title=f"This computer's clock and that of another one differ by {span}: one of the two is wrong.",
+                    advice="If it is this one, set it by the network. Answers that seem too old or too new are refused.",
+                )
             title = f"This computer's clock is {span} slow." if item.seconds > 0 else f"This computer's clock is {span} fast."
             return events.Warned(title=title, advice=advice)
         case news.LeaderboardChanged():

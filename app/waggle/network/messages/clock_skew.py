@@ -1,4 +1,4 @@
-"""Reports how far this computer's clock is off, by what peers say: once, and again when that changes."""
+"""Reports how far this computer's clock and those of peers differ: once, and again when that changes or more of them agree."""
 
 import logging
 import math
@@ -10,6 +10,7 @@ from waggle.network.messages.events import ClockSkewed, NetworkEvent
 
 log = logging.getLogger(__name__)
 
+ENOUGH = 2  # peers that agree: with fewer, nobody knows who is right
 REPORTED_S = 60.0  # a tenth of an epoch: less does no harm
 MAX_SKEW_S = 365 * 86_400.0  # a peer may claim any time
 REST_S = 3600.0  # between two reports, so that peers that lie cannot push out all other warnings
@@ -20,18 +21,21 @@ class ClockSkewMonitor:
 
     def __init__(self, report: Callable[[NetworkEvent], None]) -> None:
         self._report = report
-        self._reported, self._rests_until = 0.0, -math.inf
+        self._reported, self._is_certain, self._rests_until = 0.0, True, -math.inf
 
     def observe(self, offsets: Sequence[float]) -> None:
-        """Report if the median of these offsets says that our clock is off. Seconds; positive: the peers' clocks are ahead."""
+        """Report if the median of these offsets is far from 0. Seconds, one for each peer; positive: its clock is ahead."""
         if not offsets:
             return
-        skew = statistics.median(max(-MAX_SKEW_S, min(MAX_SKEW_S, each)) for each in offsets)
-        if abs(skew - self._reported) <= REPORTED_S:
+        bounded = [max(-MAX_SKEW_S, min(MAX_SKEW_S, each)) for each in offsets]
+        skew = statistics.median(bounded)
+        agreeing = sum(abs(each - skew) <= REPORTED_S for each in bounded)
+        learned = agreeing >= ENOUGH and not self._is_certain
+        if abs(skew - self._reported) <= REPORTED_S and not learned:
             return
         if abs(skew) <= REPORTED_S:  # the clock is right now
-            self._reported = skew
-        elif time.monotonic() >= self._rests_until:
-            log.info("the clocks of %d peers are %.0f s ahead of ours", len(offsets), skew)
-            self._reported, self._rests_until = skew, time.monotonic() + REST_S
-            self._report(ClockSkewed(seconds=skew))
+            self._reported, self._is_certain = skew, True
+        elif learned or time.monotonic() >= self._rests_until:
+            log.info("the clocks of %d of %d peers are %.0f s ahead of ours", agreeing, len(offsets), skew)
+            self._reported, self._is_certain, self._rests_until = skew, agreeing >= ENOUGH, time.monotonic() + REST_S
+            self._report(ClockSkewed(seconds=skew, agreeing=agreeing))

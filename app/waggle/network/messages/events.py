@@ -63,9 +63,13 @@ class TrafficMeasured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClockSkewed(msgspec.Struct, frozen=True, kw_only=True):
-    """Peers say that this computer's clock is off by so many seconds; positive: theirs are ahead."""
+    """This computer's clock and those of others differ by so many seconds; positive: theirs are ahead.
+
+    `agreeing`: how many others have nearly the same time. One of them alone may be as wrong as we are.
+    """
 
     seconds: float
+    agreeing: int
 
 
 class GatewayHidesPeers(msgspec.Struct, frozen=True, kw_only=True):

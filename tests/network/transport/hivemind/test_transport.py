@@ -214,14 +214,25 @@ def test_a_clock_that_is_off_is_told_once_by_the_median_of_its_peers(identity: I
     transport._check_clock(say(90.0, 100.0, 4000.0), [])
     transport._check_clock(say(101.0), [])
 
-    assert news == [ClockSkewed(seconds=100.0)]
+    assert news == [ClockSkewed(seconds=100.0, agreeing=2)]
+
+
+def test_what_one_peer_says_becomes_certain_once_another_agrees(identity: Identity) -> None:
+    news: list[NetworkEvent] = []
+    transport = HivemindTransport(options(), identity, callbacks(identity, news.append, services=NOTHING))
+    transport._check_clock(say(1200.0), [])
+    transport._check_clock(say(1210.0), [])
+    assert news == [ClockSkewed(seconds=1200.0, agreeing=1)], "either of the two may be wrong"
+    transport._check_clock(say(1200.0, 1220.0, 0.0), [])
+    transport._check_clock(say(1200.0, 1220.0, 0.0), [])
+    assert news[1:] == [ClockSkewed(seconds=1200.0, agreeing=2)]
 
 
 @pytest.mark.parametrize("clock", [1e308, -1e308])
 def test_a_time_that_nobody_can_mean_is_told_as_a_year(identity: Identity, clock: float) -> None:
     news: list[NetworkEvent] = []
     HivemindTransport(options(), identity, callbacks(identity, news.append, services=NOTHING))._check_clock(say(clock, clock), [])
-    assert news == [ClockSkewed(seconds=math.copysign(MAX_SKEW_S, clock))]
+    assert news == [ClockSkewed(seconds=math.copysign(MAX_SKEW_S, clock), agreeing=2)]
 
 
 def test_peers_that_change_their_mind_warn_no_more_than_once_an_hour(identity: Identity) -> None:
@@ -229,15 +240,15 @@ def test_peers_that_change_their_mind_warn_no_more_than_once_an_hour(identity: I
     transport = HivemindTransport(options(), identity, callbacks(identity, news.append, services=NOTHING))
     for number in range(50):
         transport._check_clock(say((-1) ** number * 1000.0), [])
-    assert news == [ClockSkewed(seconds=1000.0)]
+    assert news == [ClockSkewed(seconds=1000.0, agreeing=1)]
     transport._skew._rests_until = time.monotonic()
     transport._check_clock(say(-1000.0), [])
     transport._check_clock(say(0.0), [])
     transport._check_clock(say(90.0), [])
-    assert news[1:] == [ClockSkewed(seconds=-1000.0)]
+    assert news[1:] == [ClockSkewed(seconds=-1000.0, agreeing=1)]
     transport._skew._rests_until = time.monotonic()
     transport._check_clock(say(90.0), [])
-    assert news[2:] == [ClockSkewed(seconds=90.0)]
+    assert news[2:] == [ClockSkewed(seconds=90.0, agreeing=1)]
 
 
 @pytest.mark.parametrize("by", ["seed", "trusted"])
@@ -262,7 +273,7 @@ async def test_where_seeds_or_trusted_peers_are_connected_no_others_say_how_late
     await transport._ping(dht, peers)
     assert len(requests) == PINGED
     assert friend in requests
-    assert news == [ClockSkewed(seconds=100.0)]
+    assert news == [ClockSkewed(seconds=100.0, agreeing=1)]
 
     transport._skew._rests_until = -math.inf
     transport._check_clock({peers[1].peer_id: await ping(peers[1].peer_id)}, peers)

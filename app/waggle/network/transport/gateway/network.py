@@ -27,7 +27,7 @@ from waggle.network.limits.bandwidth import PAY_S, BandwidthLimiter
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import consent
 from waggle.network.messages.announcement import LIFETIME_S, RENEW_S
-from waggle.network.messages.clock_skew import ClockSkewMonitor
+from waggle.network.messages.clock_skew import REPORTED_S, ClockSkewMonitor
 from waggle.network.messages.consent import Holder
 from waggle.network.messages.events import GatewayHidesPeers, NetworkEvent
 from waggle.network.messages.faults import Fault
@@ -275,7 +275,8 @@ class GatewayNetwork:
         """
         remaining = [[until - now for origin, (until, _) in listed.items() if origin != self._own] for listed in signed]
         offsets = [_skew_by(each) for each in remaining if each]
-        self._skew.observe([min(offsets, key=abs)] if offsets else [])
+        least = min(offsets, key=abs, default=0.0)  # one gateway that lies must not make our clock look wrong
+        self._skew.observe([least for each in offsets if abs(each - least) <= REPORTED_S])
 
     def _compare(self, listings: Mapping[str, Sized]) -> None:
         """Report a gateway that keeps hiding what another lists. A full answer is a sample, and says nothing."""
