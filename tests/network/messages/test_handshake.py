@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from waggle import __version__
 from waggle.core.errors import BadRecord
-from waggle.network.messages import handshake
+from waggle.network.messages import announcement, handshake
 from waggle.tasks.charter import PROTOCOL
 
 CHARTER = bytes(range(32))
@@ -43,7 +43,7 @@ def test_where_a_version_has_no_name_it_is_another(protocol: int, which: str) ->
         [1, "1" * 65, CHARTER, b""],
         [1, "1\u202e", CHARTER, b""],
         [1, "1", CHARTER[:31], b""],
-        [1, "1", CHARTER, b"x" * 481],
+        [1, "1", CHARTER, b"x" * (announcement.MAX_BYTES + 1)],
         [1, "1"],
         {},
     ],

@@ -1103,7 +1103,7 @@ async def test_payloads_of_who_left_are_given_back_and_those_of_who_came_back_ar
         async with connect(address) as connection:
             await introduce(connection, who)
             await connection.recv()
-            assert await blob_of(connection, gateway_frames.UploadRequest(1, blob)) == gateway.DONE
+            assert len(await blob_of(connection, gateway_frames.UploadRequest(1, blob))) == CONSENT_BYTES
 
     async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, lent), asyncio.timeout(SOON):
         await leave(gone, b"first")
@@ -1134,7 +1134,7 @@ async def test_of_all_connections_the_one_with_most_unprocessed_bytes_ends_and_n
             await asyncio.sleep(0.01)
         second.transport.write(begun + bytes(40_000))
         await second.wait_closed()
-        assert await blob_of(idle, gateway_frames.UploadRequest(1, b"mine")) == gateway.DONE
+        assert len(await blob_of(idle, gateway_frames.UploadRequest(1, b"mine"))) == CONSENT_BYTES
         assert small.state is first.state is State.OPEN
 
 
@@ -1155,7 +1155,7 @@ async def test_nothing_of_a_message_stays_when_it_is_processed(charter: Charter,
     ):
         await introduce(connection, identity)
         await connection.recv()
-        assert await blob_of(connection, gateway_frames.UploadRequest(1, bytes(MAX_BLOB))) == gateway.DONE
+        assert len(await blob_of(connection, gateway_frames.UploadRequest(1, bytes(MAX_BLOB)))) == CONSENT_BYTES
         here = lent._clients[identity.peer_id]
         assert here.unprocessed == 0
         lent._uploads.clear()

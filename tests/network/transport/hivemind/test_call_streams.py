@@ -178,9 +178,10 @@ async def test_a_network_process_that_reaches_the_systems_limit_ends(tmp_path: P
         used = int(Path(f"/proc/{dht.daemon.pid}/status").read_text().split("VmData:")[1].split()[0]) * 1024
         resource.prlimit(dht.daemon.pid, resource.RLIMIT_DATA, (used + 16 * memory_limit.MIB,) * 2)
         await dht.daemon.p2p._client.add_unary_handler("test/unary", SimpleNamespace)
-        ended = asyncio.create_task(dht.daemon.wait_until_exit())
+        ended, writers = asyncio.create_task(dht.daemon.wait_until_exit()), []
         while not ended.done():
             with suppress(OSError, EOFError, *hivemind.failures):
                 _, _, writer = await bad.daemon.p2p.call_binary_stream_handler(dht.daemon.p2p.peer_id, "test/unary")
                 raw_streams.declare(writer)
+                writers.append(writer)  # one that is forgotten closes its stream
         assert ended.result() != 0
