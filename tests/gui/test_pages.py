@@ -26,6 +26,7 @@ from waggle.gui.pages.progress.page import ProgressPage, score_headline
 from waggle.gui.pages.progress.round_size_words import round_size_words
 from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableModel, RoundTableView, rows
 from waggle.gui.pages.swarms.page import SwarmsPage
+from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.pause_menu import tomorrow_morning
 from waggle.gui.widgets.question_text import gist
@@ -269,11 +270,14 @@ def test_progress_is_saved(window_told: TellWindow, written: list[AnyEvent], tmp
     page = window.pages["progress"]
     assert isinstance(page, ProgressPage)
     page.save(tmp_path / name)
+    page.handle_refusal("No engine is running.", "")
     window.redraw()
-    assert window.status._notice.accessibleName() == f"Saved to {tmp_path / name}"
+    remark = ", without rounds that only a running engine has" if name.endswith("csv") else ""
+    assert window.status._notice.accessibleName() == f"Saved to {tmp_path / name}{remark}"
     if name.endswith("csv"):
         rows = list(csv.reader((tmp_path / name).open()))
-        assert rows[0] == list(COLUMNS)
+        assert rows[0][:6] == ["round", "finished", "held_out_right", "held_out_total", "reward", "right"]
+        assert len(rows) - 1 == len(chart_series.rounds(window._store.state))
         assert rows[-1][0] == str(window._store.state.rounds[-1].round)
 
 
@@ -296,8 +300,9 @@ def test_the_kind_that_was_chosen_is_saved_unless_a_person_wrote_another(
     page = window.pages["progress"]
     assert isinstance(page, ProgressPage)
     page.save(tmp_path / name, kind)
+    page.handle_refusal("No engine is running.", "")
     assert [path.name for path in tmp_path.iterdir()] == [saved]
-    assert (tmp_path / saved).read_bytes().startswith(b"\x89PNG" if saved.endswith("png") else b"Round")
+    assert (tmp_path / saved).read_bytes().startswith(b"\x89PNG" if saved.endswith("png") else b"round")
 
 
 @pytest.mark.parametrize("name", ["waggle-progress.csv", "waggle-progress"])
@@ -385,6 +390,7 @@ def test_a_disk_that_says_no_is_said(window_told: TellWindow, written: list[AnyE
     page = window.pages["progress"]
     assert isinstance(page, ProgressPage)
     page.save(tmp_path / "nowhere" / "x.csv")
+    page.handle_refusal("No engine is running.", "")
     window.redraw()
     assert window.status._notice.accessibleName().startswith("Not saved:")
 

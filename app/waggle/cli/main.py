@@ -26,6 +26,7 @@ COMMANDS = {  # -> what `waggle --help` says about it
     "selftest": "play three rounds alone with the starter, to see whether this computer can take part",
     "doctor": "check everything, and print a report without names of people, keys or addresses",
     "log": "print what was logged, oldest first",
+    "history": "print every round as numbers: a table, or JSON lines",
     "update": "ask whether a newer version exists; installs nothing",
     "cuda": "use an NVIDIA graphics card: say what it takes, download it, or remove it",
     "goodbye": "list what Waggle keeps on this computer, and remove what you choose",
@@ -141,6 +142,10 @@ def _import_command(name: str) -> Command:
             from waggle.cli import log
 
             return log
+        case "history":
+            from waggle.cli import history
+
+            return history
         case "update":
             from waggle.cli import update
 

@@ -99,6 +99,8 @@ class EngineHandler:
                 raise EngineError("This engine belongs to a window.", "Close that window first.")
             case commands.QueryHistory():
                 answers.append(self.history.chart_points())
+            case commands.QueryRounds():
+                answers.append(self.history.rounds_after(command.after))
             case commands.QuerySent():
                 answers.append(SentMessages(messages=node.sent() if (node := self.node()) else ()))
             case _:

@@ -54,6 +54,12 @@ class QueryHistory(Command, frozen=True, kw_only=True, tag=True):
     """Answered by TrainingHistory, then CommandDone."""
 
 
+class QueryRounds(Command, frozen=True, kw_only=True, tag=True):
+    """Every stored round after this one, some at a time. Answered by RoundsRead, then CommandDone."""
+
+    after: Annotated[int, msgspec.Meta(ge=-1)] = -1
+
+
 class QuerySent(Command, frozen=True, kw_only=True, tag=True):
     """Answered by SentMessages, then CommandDone."""
 
@@ -289,5 +295,6 @@ AnyCommand = (
     | Status
     | Follow
     | QueryHistory
+    | QueryRounds
     | QuerySent
 )

@@ -443,10 +443,21 @@ class TrainingHistory(Event, frozen=True, kw_only=True, tag="HistoryTold"):
     ahas: tuple[Aha, ...] = ()
 
 
+class RoundsRead(Event, frozen=True, kw_only=True, tag=True):
+    """Stored rounds `after` one, up to the `last`, with the held-out scores of their span; whether there are more behind them."""
+
+    after: int
+    last: int
+    rounds: tuple[RoundSummary, ...]
+    held_out: tuple[HeldOutScore, ...]
+    more: bool
+
+
 EngineEvent = (  # without Snapshot, which needs the State and so is defined in state.py
     Preparing | Downloading | Ready | PhaseChanged | RulesChecked | SettingsChanged | EngineStopped | EngineFailed
     | EngineGone | Warned | PartRestarted | QuestionsDrawn | CompletionsProgress | GroupsJudged | GroupsShared | GroupsGathered
     | PolicyUpdated | RoundsRecalled | RoundCompleted | HeldOutMeasured | AhaHappened | CheckpointSaved | CheckpointSetAside
     | AnswersLengthened | ReachChanged
     | PeerChanged | PeerGroupsArrived | RecordRejected | TrafficMeasured | CommandDone | CommandRefused | TrainingHistory
+    | RoundsRead
 )  # fmt: skip

@@ -6,7 +6,7 @@ when there are too many held-out scores, every second one of the older half is d
 
 import logging
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ NOT_DAMAGE = (
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM,
 )  # fmt: skip
 MAX_CHART_POINTS = 1000  # more than a chart has pixels to show
+ROUNDS_AT_ONCE = 500  # in one answer: a few hundred kilobytes
 MAX_ROUNDS = 50_000  # rounds that are stored one by one: about 40 MB
 THIN_EVERY_ROUNDS = 1000  # counting the rows takes a while
 SCHEMA_SQL = """
@@ -165,6 +166,28 @@ class History:
             ahas=tuple(sorted(_readable(ahas, events.Aha), key=lambda aha: aha.round)),
         )
 
+    def rounds_after(self, number: int, most: int = ROUNDS_AT_ONCE) -> events.RoundsRead:
+        """The stored rounds after this one, oldest first, with the scores of their span, and whether there are more.
+
+        A score belongs to the round before it, and the very first to the first round.
+        """
+        rows = self._database.execute(
+            "select round, summary from rounds where round > ? order by round limit ?", (number, most + 1)
+        ).fetchall()
+        page = rows[:most]
+        last = page[-1][0] if page else number
+        scored = number + 1 if number >= 0 else -1
+        scores = self._database.execute(
+            "select score from held_out where round > ? and round <= ? order by round", (scored, last + 1)
+        )
+        return events.RoundsRead(
+            after=number,
+            last=last,
+            rounds=tuple(_readable(((summary,) for _, summary in page), events.RoundSummary)),
+            held_out=tuple(_readable(scores, events.HeldOutScore)),
+            more=len(rows) > most,
+        )
+
     def close(self) -> None:
         self._database.close()
 
@@ -217,6 +240,14 @@ def read_days(path: Path) -> tuple[tuple[events_identity.Day, ...], tuple[int, f
         return (), None
 
 
+def read_all(path: Path) -> tuple[list[events.RoundSummary], list[events.HeldOutScore]]:
+    """All stored rounds and held-out scores, oldest first. Reads only. Raises `DAMAGED`."""
+    with open_read_only(path) as database:
+        database.execute("begin")  # one state for both queries: the engine may write in between
+        rounds = list(_readable(database.execute("select summary from rounds order by round"), events.RoundSummary))
+        return rounds, list(_readable(database.execute("select score from held_out order by round"), events.HeldOutScore))
+
+
 def open_read_only(path: Path) -> closing[sqlite3.Connection]:
     """Open a history for reading, beside an engine that writes to it. Raises `DAMAGED`."""
     return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True))
@@ -230,7 +261,7 @@ def _days(database: sqlite3.Connection) -> tuple[events_identity.Day, ...]:
     )
 
 
-def _readable(rows: sqlite3.Cursor, kind: type[Event]) -> Iterator[Event]:
+def _readable(rows: Iterable[Any], kind: type[Event]) -> Iterator[Event]:
     for (row,) in rows:
         try:
             yield msgspec.json.decode(row, type=kind)

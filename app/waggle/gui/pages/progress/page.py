@@ -20,7 +20,8 @@ from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.progress.leaderboard import LeaderboardView
 from waggle.gui.pages.progress.round_size_words import round_size_words
-from waggle.gui.pages.progress.round_table import RoundTableModel, RoundTableView, rows, save_csv
+from waggle.gui.pages.progress.round_table import RoundTableModel, RoundTableView, rows
+from waggle.gui.pages.progress.rounds_export import RoundsExport
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
@@ -107,6 +108,7 @@ class ProgressPage(Page):
         self._state = State()
         self._drawn_state: object = None
         self._due = context.history
+        self._export: RoundsExport | None = None
         self._score_chart: HeldOutChart | None = None
         self._reward: RewardChart | None = None
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
@@ -187,6 +189,11 @@ class ProgressPage(Page):
         self._state = state
         if self._due.now(state):
             self.commanded.emit(QueryHistory(id=new_id()))
+        if self._export is not None:
+            try:
+                self._export.show_state(state)
+            except OSError as error:
+                self._say_not_saved(error)
         if self._compared.isChecked():
             self._comparison.show_state(state)
         self._shares.show_shares(state.shares)
@@ -307,12 +314,27 @@ class ProgressPage(Page):
                 assert whole is not None
                 if not whole.grab().save(str(path)):
                     raise OSError(tr("the picture could not be written"))
-            else:
-                save_csv(self._state, path)
-        except OSError as error:  # a full disk or a missing permission: the person decides, and nothing is lost
-            self.notice_posted.emit(tr("Not saved: %1").replace("%1", str(error)), "warn")
-            return
-        self.notice_posted.emit(tr("Saved to %1").replace("%1", str(path)), "check")
+                self.notice_posted.emit(tr("Saved to %1").replace("%1", str(path)), "check")
+                return
+            self._export = RoundsExport(path, self._state, self.commanded.emit, lambda whole: self._say_saved(path, whole=whole))
+            self._export.begin()
+        except OSError as error:
+            self._say_not_saved(error)
+
+    def handle_refusal(self, words: str, command: str) -> bool:
+        try:
+            return self._export is not None and self._export.handle_refusal(command)
+        except OSError as error:
+            self._say_not_saved(error)
+            return True
+
+    def _say_saved(self, path: Path, *, whole: bool) -> None:
+        words = tr("Saved to %1") if whole else tr("Saved to %1, without rounds that only a running engine has")
+        self.notice_posted.emit(words.replace("%1", str(path)), "check" if whole else "warn")
+
+    def _say_not_saved(self, error: OSError) -> None:
+        """A full disk or a missing permission: the person decides, and nothing is lost."""
+        self.notice_posted.emit(tr("Not saved: %1").replace("%1", str(error)), "warn")
 
 
 def _file_suffix(kind: str) -> str:

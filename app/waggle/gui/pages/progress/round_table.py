@@ -1,9 +1,6 @@
-"""The rounds as a table, newest first, and as CSV."""
+"""The rounds as a table, newest first."""
 
-import csv
-import time
 from bisect import bisect_left
-from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics, QResizeEvent
@@ -24,24 +21,8 @@ EDGES = 30  # pixels beside the text of a column's head
 Row = tuple[RoundSummary, HeldOutScore | None]
 
 
-def cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
-    """One row of the CSV file, in the order of COLUMNS."""
-    return (
-        str(summary.round),
-        time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(summary.at)),
-        f"{score.right} / {score.total}" if score else "",
-        f"{summary.reward:.4f}",
-        f"{summary.solved:.4f}",
-        f"{summary.seconds:.1f}",
-        str(summary.completions),
-        str(summary.local),
-        str(summary.external),
-        f"{round(summary.metrics.loss, 4) + 0.0:.4f}",  # never "-0.0000"
-    )
-
-
 def display_cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
-    """The same row as the table shows it."""
+    """One row, in the order of COLUMNS."""
     return (
         figure(summary.round), f"{day(date_of(summary.at))}, {clock(summary.at)}",
         f"{score.right} / {score.total}" if score else "",
@@ -69,14 +50,6 @@ def rows(state: State) -> list[Row]:
         if numbers and score.round >= numbers[0]:
             scores[max(0, bisect_left(numbers, score.round) - 1)] = score
     return [(summary, scores.get(place)) for place, summary in enumerate(played)][::-1]
-
-
-def save_csv(state: State, path: Path) -> None:
-    """Write a CSV file, oldest round first; raises OSError."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        writer.writerows(cells(summary, score) for summary, score in reversed(rows(state)))
 
 
 class RoundTableModel(RowsModel[Row]):
