@@ -32,7 +32,7 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog
-from waggle.engine.services import ended_swarms, models, swarms
+from waggle.engine.services import ended_swarms, models, swarm_recovery, swarms
 from waggle.engine.services.choice_download import ChoiceDownload
 from waggle.engine.services.identity import IdentityService
 from waggle.engine.services.own_questions import OwnQuestionsService
@@ -111,6 +111,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
             backoff = MemoryBackoff(home)
             OpeningNote(home).start(retry=backoff.started_smaller)
             undo_log.add(models.undo_steps(home, live_settings.now.model, live_settings.change))
+            _recover_swarms(home, live_settings.now, publisher)
             if (warned := ended_swarms.leave_ended_swarms(home)) is not None:
                 publisher.publish(warned)
                 active = swarms.with_chosen_swarm(home, live_settings.now)
@@ -140,7 +141,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
             # not Exception: a panic in a Rust extension is a BaseException
             publisher.publish(_crash_event(error, undo_log))
             return 1
-    return 0
+    return 1 if publisher.state.undecided is not None and not arguments.stdio else 0  # nobody answered, so nothing was trained
 
 
 def _report_failed_start(writer: stdio.Writer, error: WaggleError) -> int:
@@ -213,6 +214,7 @@ async def _contribute_or_undo(process: ProcessResources, restart_reason: str) ->
 async def _contribute(process: ProcessResources, restart_reason: str) -> str:
     """Prepare a node and play rounds until a stop; return why the engine restarts, empty if it ends. Raises WaggleError."""
     live_settings, publisher, queue, backoff = process.live_settings, process.publisher, process.queue, process.backoff
+    _recover_swarms(process.home, live_settings.now, publisher)
     await swarms.retry_direct_connection(process.home, live_settings.now)
     chosen = swarms.with_chosen_swarm(process.home, live_settings.begin())
     release_memory()
@@ -226,6 +228,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         stack.callback(history.close)
         lifecycle = Lifecycle(publisher, chosen.when, process.pause_request)
         live_settings.call_on_change(lambda now: lifecycle.apply_rules(now.when))
+        live_settings.call_on_change(partial(_end_question, lifecycle, publisher))
         live_settings.apply(_apply_priority)
         stack.callback(lifecycle.stop)  # also after a failure: its timer must not end the pause of the next lifecycle
         if restart_reason:
@@ -298,6 +301,21 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         _raise_failures(swarm_watch, computer_watch)
         await _cancel(swarm_watch)
     return _end(process, lifecycle, training_loop.round)
+
+
+def _recover_swarms(home: paths.Home, chosen: settings.Settings, publisher: EventPublisher) -> None:
+    """Rebuild a list of swarms that was lost. Raises SwarmError."""
+    if chosen.swarm.charter and not home.swarms.exists():  # whoever names the swarm in the settings needs no list
+        return
+    if (warned := swarm_recovery.recover(home)) is not None:
+        publisher.publish(warned)
+
+
+def _end_question(lifecycle: Lifecycle, publisher: EventPublisher, now: settings.Settings) -> tuple[str, ...]:
+    """Restart if a person lets the model train alone while the engine asks for a swarm."""
+    if publisher.state.undecided is not None and now.swarm.solo:
+        lifecycle.restart("Training alone.")
+    return ()
 
 
 def _apply_priority(now: settings.Settings) -> tuple[str, ...]:
