@@ -139,7 +139,14 @@ async def test_a_list_that_is_lost_during_a_run_is_written_again_as_it_was(home,
 
 @pytest.mark.parametrize(
     ("chosen", "before", "asks"),
-    [(DIGEST, "", True), (DIGEST, OTHER, True), (OTHER, "", False), (OTHER, DIGEST, False), (STEPS, "", False), ("0c" * 32, "", True)],
+    [
+        (DIGEST, "", True),
+        (DIGEST, OTHER, True),
+        (OTHER, "", False),
+        (OTHER, DIGEST, False),
+        (STEPS, "", False),
+        ("0c" * 32, "", True),
+    ],
 )
 def test_after_a_failure_nobody_goes_back_to_where_more_people_may_come(home, chosen, before, asks):
     store(home)

@@ -42,9 +42,13 @@ def recover(home: paths.Home) -> events.Warned | None:
         rebuilt = _rebuilt(home)
         aside = _set_aside(home)
     joined_swarms.write(home.swarms, rebuilt)
-    what = "The list of swarms could not be read" if aside else "The list of swarms is gone"
-    again = f"{what}, and was put together again from what is still here."
-    return events.Warned(title=again, advice=f"The old one is kept as {aside}." if aside else "", page="swarms")
+    return events.Warned(
+        title="The list of swarms could not be read, and was put together again from what is still here."
+        if aside
+        else "The list of swarms is gone, and was put together again from what is still here.",
+        advice=f"The old one is kept as {aside}." if aside else "",
+        page="swarms",
+    )
 
 
 def read_or_rebuild(home: paths.Home, present: JoinedSwarms) -> JoinedSwarms:

@@ -315,12 +315,7 @@ class SwarmService:
         with_others = is_with_others(known.entry(digest))
         active = "" if charter == shipped_swarms.first_swarm() and not with_others else digest
         alone = self._chosen.swarm.solo and with_others
-        if (
-            digest == self._current_digest
-            and not alone
-            and active == known.active
-            and known == self._known()
-        ):
+        if digest == self._current_digest and not alone and active == known.active and known == self._known():
             return (self._list(),)  # nothing changes
         restore_solo: Callable[[], object] = nothing
         if alone:  # to join others is to end solo training
