@@ -32,13 +32,13 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog
-from waggle.engine.services import ended_swarms, models, swarm_recovery, swarms
+from waggle.engine.services import ended_swarms, models, reputation_recovery, swarm_recovery, swarms
 from waggle.engine.services.choice_download import ChoiceDownload
 from waggle.engine.services.identity import IdentityService
 from waggle.engine.services.own_questions import OwnQuestionsService
 from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
 from waggle.engine.storage.history import History
-from waggle.engine.storage.history_recovery import open_or_rebuild
+from waggle.engine.storage.history_recovery import fill_in, open_or_rebuild
 from waggle.engine.storage.pause_request import PauseRequest
 from waggle.engine.system.energy_meter import EnergyMeter
 from waggle.engine.system.memory_backoff import MemoryBackoff
@@ -112,6 +112,8 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
             OpeningNote(home).start(retry=backoff.started_smaller)
             undo_log.add(models.undo_steps(home, live_settings.now.model, live_settings.change))
             _recover_swarms(home, live_settings.now, publisher)
+            if (warned := reputation_recovery.recover(home)) is not None:
+                publisher.publish(warned)
             if (warned := ended_swarms.leave_ended_swarms(home)) is not None:
                 publisher.publish(warned)
                 active = swarms.with_chosen_swarm(home, live_settings.now)
@@ -286,6 +288,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         first_round_ended = partial(
             loop.call_soon_threadsafe, _accept_choices, process.undo_log, services.swarms.mark_played, services.models.mark_played
         )
+        await _fill_history(history, home, chosen, publisher, prepared.progress.round)
         training_loop = _training_loop(prepared, history, lifecycle, publisher, first_round_ended)
         live_settings.apply(
             lambda now: prepared.limits.apply(now.computer),
@@ -334,6 +337,19 @@ async def _open_history(home: paths.Home, chosen: settings.Settings, publisher: 
             )
         )
     return history
+
+
+async def _fill_history(
+    history: History, home: paths.Home, chosen: settings.Settings, publisher: EventPublisher, number: int
+) -> None:
+    """Add the rounds that the model has and the history does not, as far as the record has them. Raises HistoryError."""
+    added = await asyncio.to_thread(fill_in, history, home.model.history, home.events, chosen.model, number)
+    if added:
+        publisher.publish(
+            events.Warned(
+                title=f"The history was older than the model; {added} rounds of it were added from the record of events.",
+            )
+        )
 
 
 def _accept_choices(undo_log: UndoLog, *mark_played: Callable[[], None]) -> None:

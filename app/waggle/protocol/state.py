@@ -380,9 +380,9 @@ def _without_engine(state: State) -> State:
         card for card in state.cards if not card.mine or card.by_hand or any(completion.judged for completion in card.completions)
     )
     return replace(
-        state, until=None, preparing=None, downloading=None, changed=None, undecided=None, stage=None, questions_drawn=0, answers_expected=0,
-        answered=0, judged=0, shared=0, local=0, external=0, waiting=0, reach="connecting", address="", way="", seeds_tried=0,
-        up=0.0, down=0.0, invite=None, looked=None, cards=tuple(cards),
+        state, until=None, preparing=None, downloading=None, changed=None, undecided=None, stage=None, questions_drawn=0,
+        answers_expected=0, answered=0, judged=0, shared=0, local=0, external=0, waiting=0, reach="connecting", address="",
+        way="", seeds_tried=0, up=0.0, down=0.0, invite=None, looked=None, cards=tuple(cards),
         peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
     )  # fmt: skip
 

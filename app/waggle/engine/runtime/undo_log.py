@@ -26,8 +26,8 @@ NOT_CAUSED_BY_EITHER = (MemoryShort, CheckpointError, HistoryError, IdentityErro
 class UndoStep:
     """How to undo a choice that has not played a round yet.
 
-    `undo` may return a message in place of `message`. `unrelated` are the failures that the choice cannot have caused. If the step `replaces_advice`, its `message` stands in place
-    of the failure's advice, which leads nowhere once the choice is undone.
+    `undo` may return a message in place of `message`. `unrelated` are the failures that the choice cannot have caused. If the
+    step `replaces_advice`, its `message` stands in place of the failure's advice, which leads nowhere once the choice is undone.
     """
 
     undo: Callable[[], object]
