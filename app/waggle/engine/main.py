@@ -108,6 +108,13 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         try:
             live_settings = LiveSettings(home.settings, tuple(arguments.set), publisher)
             pause_request = PauseRequest(home.root / "asked.json")
+            if pause_request.aside is not None:
+                publisher.publish(
+                    events.Warned(
+                        title="Whether you had paused could not be read, so the engine is paused.",
+                        advice=f"Resume it when you like. The old file is kept as {pause_request.aside}.",
+                    )
+                )
             backoff = MemoryBackoff(home)
             OpeningNote(home).start(retry=backoff.started_smaller)
             undo_log.add(models.undo_steps(home, live_settings.now.model, live_settings.change))
