@@ -36,10 +36,10 @@ def test_a_damaged_or_lost_identity_is_restored_from_its_backup_and_the_damaged_
     code, printed = identity("restore")
     assert (code, keys.name_of(before.peer_id) in printed) == (0, True)
     assert keys.load_or_create(home.identity).peer_id == before.peer_id
-    kept = [path.read_bytes() for path in home.root.glob("identity.*.key")]
-    assert kept == ([] if content is None else [content])
+    old_files = [path.read_bytes() for path in home.root.glob("identity.*.key")]
+    assert old_files == ([] if content is None else [content])
     assert identity("restore")[0] == 0
-    assert len(list(home.root.glob("identity.*.key"))) == len(kept), "it is there already"
+    assert len(list(home.root.glob("identity.*.key"))) == len(old_files), "it is there already"
 
 
 def test_a_backup_says_whose_it_is_and_a_wrong_passphrase_changes_nothing(tmp_path, identity):

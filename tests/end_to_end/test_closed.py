@@ -45,11 +45,11 @@ def play(home: paths.Home, charter: str = DIGEST) -> None:
     with running(Engine(home.root, *SETTINGS)) as engine:
         assert engine.wait(events.Ready, 120).charter == charter
         engine.wait(events.RoundCompleted, 120)
-        assert not asked(engine)
+        assert not questions(engine)
         assert engine.end() == 0
 
 
-def asked(engine: Engine) -> list[str]:
+def questions(engine: Engine) -> list[str]:
     return [event.why for event in engine.all_events if isinstance(event, SwarmUndecided)]
 
 

@@ -151,9 +151,9 @@ def test_a_damaged_file_may_have_been_a_pause(tmp_path, damaged):
     assert request.wishes == Wishes(paused=True)
     assert request.aside == tmp_path / "asked.damaged"
     assert request.aside.read_bytes() == damaged
-    again = PauseRequest(tmp_path / "asked.json")
-    assert (again.wishes, again.aside) == (Wishes(paused=True), None), "it is said once, and holds until somebody resumes"
-    again.save(Wishes())
+    next_request = PauseRequest(tmp_path / "asked.json")
+    assert (next_request.wishes, next_request.aside) == (Wishes(paused=True), None), "it is said once, and holds until somebody resumes"
+    next_request.save(Wishes())
     assert PauseRequest(tmp_path / "asked.json").wishes == Wishes()
 
 

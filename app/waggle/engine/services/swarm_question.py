@@ -23,7 +23,7 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.piece_store import PieceStore
 
 RETRY_SECONDS = 60.0  # until a swarm is looked for again whose charter or key is not here
-AGAIN = "The swarm is here again."
+RESTART_REASON = "The swarm is here again."
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ async def swarm_or_question(
             await asyncio.wait_for(stopped.wait(), RETRY_SECONDS)
         except TimeoutError:
             if not known.undecided and await _is_usable(home, chosen):
-                restart(AGAIN)
+                restart(RESTART_REASON)
     raise Stopped
 
 
