@@ -68,7 +68,7 @@ class JoinedSwarms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SwarmListDamaged(SwarmError):
-    """The list of swarms has no content that can be read. See `swarm_recovery.py` of the engine's services."""
+    """The list of swarms has no content that can be read. The engine rebuilds it at its next start."""
 
 
 def read(path: Path) -> JoinedSwarms:
