@@ -152,7 +152,7 @@ def test_a_damaged_file_may_have_been_a_pause(tmp_path, damaged):
     assert request.aside == tmp_path / "asked.damaged"
     assert request.aside.read_bytes() == damaged
     next_request = PauseRequest(tmp_path / "asked.json")
-    assert (next_request.wishes, next_request.aside) == (Wishes(paused=True), None), "it is said once, and holds until somebody resumes"
+    assert (next_request.wishes, next_request.aside) == (Wishes(paused=True), None), "it is said once, and holds"
     next_request.save(Wishes())
     assert PauseRequest(tmp_path / "asked.json").wishes == Wishes()
 
