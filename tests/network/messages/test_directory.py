@@ -9,9 +9,9 @@ import pytest
 from waggle.network.messages import directory, rollout_record
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.rollout_record import MIN_BLOB, RolloutRecord
+from waggle.tasks.shipped_swarms import first_swarm
 from waggle.tasks.questions import EPOCH_SECONDS, QuestionId
 from waggle.tasks.rollout_group import Completion, Group
-from waggle.tasks.shipped_swarms import first_swarm
 
 CHARTER = first_swarm()
 EPOCH, OLDEST = 2_900_000, 6  # OLDEST: epochs of the charter's age window

@@ -29,8 +29,8 @@ from waggle.network.messages.announcement import MAX_LIFETIME_S, Announcement
 from waggle.network.transport.hivemind.network import HivemindNetwork, load_hivemind, open_network
 from waggle.network.transport.interface import ConnectedPeer, PeerAway, Services
 from waggle.network.transport.ports import require_port
-from waggle.tasks.questions import epoch_at
 from waggle.tasks.shipped_swarms import first_swarm
+from waggle.tasks.questions import epoch_at
 
 CHARTER = first_swarm().digest
 KEY = directory.key_of(CHARTER, 0, 0)
