@@ -224,7 +224,7 @@ def test_a_file_elsewhere_that_cannot_be_used_is_no_fault_of_the_home(tmp_path, 
 @pytest.mark.skipif(sys.platform == "win32", reason="there every name has a place, and is long enough")
 @pytest.mark.parametrize(("words", "why"), [
     *((["--home", "~nosuchuser/x", door], "~nosuchuser/x cannot be used: nobody here has that name.") for door in DOORS
-      if door not in ("ctl", "swarm", "race", "cuda", "token", "update", "export", "model")),
+      if door not in ("ctl", "swarm", "identity", "race", "cuda", "token", "update", "export", "model")),
     (["fit", "~nosuchuser/x"], "~nosuchuser/x"),
     (["fit", "./" + "x" * 300], "cannot be used: File name too long."),
     (["goodbye", "--home", "/dev/null"], "/dev/null cannot be used: Not a directory."),

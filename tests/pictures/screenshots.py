@@ -28,6 +28,7 @@ from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import events, json_lines
 from waggle.protocol.events_models import ModelChanged
+from waggle.protocol.events_swarms import KnownSwarms, SwarmUndecided
 from waggle.protocol.state import AnyEvent
 
 SIZES = ((1280, 800), (1024, 640))
@@ -54,6 +55,19 @@ def _downloading(story: Story) -> Story:
 def _asking(story: Story) -> Story:
     changed = ModelChanged(model="Qwen/Qwen2.5-0.5B-Instruct", rounds=120, fits=True, is_whole=False)
     return [*starting(story), changed]
+
+
+def _undecided(story: Story) -> Story:
+    lost = events.Warned(
+        title="The list of swarms could not be read, and was put together again from what is still here.",
+        advice="The old one is kept as /home/anna/.local/share/waggle/swarms.damaged.",
+        page="swarms",
+        at=story[-1].at,
+    )
+    known = next(event for event in story if isinstance(event, KnownSwarms))
+    home = replace(known.swarms[0], charter="ab" * 32, name="Anna's home", shipped=False, private=True, known=True, active=False)
+    unknown = replace(known, swarms=(*(replace(swarm, active=False) for swarm in known.swarms), home))
+    return [*starting(story), lost, SwarmUndecided(why="unknown", known=("Anna's home (private)", "First light")), unknown]
 
 
 def _begun(story: Story) -> Story:
@@ -129,6 +143,7 @@ STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
     "starting": (starting, ("home", "live")),
     "downloading": (_downloading, ("home",)),
     "asking": (_asking, ("home",)),
+    "undecided": (_undecided, ("home", "swarms")),
     "begun": (_begun, tuple(PAGES)),
     "paused": (_paused, ("home",)),
     "gone": (_gone, ("home",)),

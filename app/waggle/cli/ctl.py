@@ -86,6 +86,9 @@ def describe(state: State, now: float) -> str:
         lines.append(command_line(better))
     if state.changed:
         lines.append("`waggle ctl anew` begins anew, `waggle ctl keep` keeps the old one.")
+    if state.undecided:
+        lines.append("`waggle swarm join SWARM` chooses a swarm, `waggle ctl set swarm.solo=true` trains alone meanwhile.")
+        lines += [f"  {name}" for name in state.undecided.known]
     if state.ready:
         name = with_fingerprint(state.ready.name, state.ready.node)
         lines.append(f"{name}, {state.ready.model} on {state.ready.device} ({state.ready.device_reason}).")

@@ -7,9 +7,10 @@ from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.engine.control import server
 from waggle.engine.runtime.undo_log import UndoStep
-from waggle.engine.services.swarms import BACK_MESSAGE
+from waggle.engine.services.swarms import ASK_MESSAGE, BACK_MESSAGE
 from waggle.protocol import commands
 from waggle.protocol.state import Snapshot, State
+from waggle.protocol.status_text import sentence
 
 JOIN_SECONDS = 1800.0  # the engine leaves its swarm, downloads the questions and opens the model again
 POLL_SECONDS = 1.0
@@ -32,6 +33,8 @@ def wait_for_swarm(home: paths.Home, charter: str, since: float) -> str:
     while time.monotonic() < deadline:
         state = state_now(home)
         if state is not None:
+            if state.undecided is not None and state.undecided.at > since:
+                raise _undecided_error(state, since)
             if state.phase != "preparing" and state.ready is not None and state.ready.at > since:
                 if state.ready.charter == charter:
                     return state.ready.swarm
@@ -42,6 +45,15 @@ def wait_for_swarm(home: paths.Home, charter: str, since: float) -> str:
                 printed = part
         time.sleep(POLL_SECONDS)
     raise EngineError("The engine has not joined the swarm yet.", "`waggle ctl status` shows what it does.")
+
+
+def _undecided_error(state: State, since: float) -> EngineError:
+    """The reason why the engine asks for another swarm."""
+    status = sentence(state)
+    reason = next((warning for warning in state.warnings if warning.at > since and ASK_MESSAGE in warning.advice), None)
+    if reason is None:
+        return EngineError(status.says, status.detail)
+    return EngineError(reason.title, reason.advice)
 
 
 def _return_error(state: State, since: float) -> EngineError:

@@ -17,6 +17,7 @@ from waggle.core.errors import EngineError, QuestionFileError
 from waggle.core.hide_arguments import hide
 from waggle.engine.control import server
 from waggle.engine.services.own_questions import preview_file
+from waggle.engine.services.swarm_recovery import recover
 from waggle.engine.services.swarms import SwarmService, with_chosen_swarm
 from waggle.protocol import commands
 from waggle.protocol.events import Difficulty
@@ -129,6 +130,8 @@ def _obey_here(home: paths.Home, command: commands.CreateSwarm | commands.ListSw
     """Create or list swarms while no engine runs."""
     lock = server.claim_home(home.prepare())
     try:
+        if (warned := recover(home)) is not None:
+            sys.stderr.write(f"{warned.title} {warned.advice}".strip() + "\n")
         chosen = with_chosen_swarm(home, settings.read(home.settings, ()))
         service = SwarmService(home, chosen, restart=lambda reason, back: None, change=lambda values: lambda: None)
         return asyncio.run(service.obey(command))

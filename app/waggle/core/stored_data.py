@@ -27,7 +27,7 @@ RECORD = f"{STAMP}-{'[0-9]' * 6}.jsonl"
 
 def _file_names(*names: str) -> tuple[str, ...]:
     """The names of files that are written atomically, with their temporary names and those of damaged files set aside."""
-    ends = (".new", ".damaged")  # an early version wrote into name.new, not into name.json.new
+    ends = (".new", ".damaged", ".damaged-[0-9]*")  # an early version wrote into name.new, not into name.json.new
     return tuple(pattern for name in names for pattern in (name, f"{name}.new", *(name.rpartition(".")[0] + end for end in ends)))
 
 
@@ -36,7 +36,7 @@ OF_MODEL: dict[DataKind, tuple[str, ...]] = {
                     f"checkpoints/journal-{ROUND}", f"checkpoints/damaged-journal-{ROUND}",
                     f"album/{ROUND}.safetensors", f"album/{ROUND}.safetensors.new", f"album/earlier-{ROUND}.safetensors",
                     *_file_names("prompt_form.json", "checkpoints/model.json")),
-    "history": tuple(f"history.{which}{beside}" for which in ("sqlite", "damaged", "rebuilding")
+    "history": tuple(f"history.{which}{beside}" for which in ("sqlite", "damaged", "damaged-[0-9]*", "rebuilding")
                      for beside in ("", "-wal", "-shm", "-journal")),
 }  # fmt: skip
 OF_ALL = {kind: (*names, *(f"models/*/{name}" for name in names)) for kind, names in OF_MODEL.items()}

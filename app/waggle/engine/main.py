@@ -32,13 +32,13 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog
-from waggle.engine.services import ended_swarms, models, swarms
+from waggle.engine.services import ended_swarms, models, reputation_recovery, swarm_recovery, swarms
 from waggle.engine.services.choice_download import ChoiceDownload
 from waggle.engine.services.identity import IdentityService
 from waggle.engine.services.own_questions import OwnQuestionsService
 from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
 from waggle.engine.storage.history import History
-from waggle.engine.storage.history_recovery import open_or_rebuild
+from waggle.engine.storage.history_recovery import fill_in, open_or_rebuild
 from waggle.engine.storage.pause_request import PauseRequest
 from waggle.engine.system.energy_meter import EnergyMeter
 from waggle.engine.system.memory_backoff import MemoryBackoff
@@ -108,9 +108,19 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         try:
             live_settings = LiveSettings(home.settings, tuple(arguments.set), publisher)
             pause_request = PauseRequest(home.root / "asked.json")
+            if pause_request.aside is not None:
+                publisher.publish(
+                    events.Warned(
+                        title="Whether you had paused could not be read, so the engine is paused.",
+                        advice=f"Resume it when you like. The old file is kept as {pause_request.aside}.",
+                    )
+                )
             backoff = MemoryBackoff(home)
             OpeningNote(home).start(retry=backoff.started_smaller)
             undo_log.add(models.undo_steps(home, live_settings.now.model, live_settings.change))
+            _recover_swarms(home, live_settings.now, publisher)
+            if (warned := reputation_recovery.recover(home)) is not None:
+                publisher.publish(warned)
             if (warned := ended_swarms.leave_ended_swarms(home)) is not None:
                 publisher.publish(warned)
                 active = swarms.with_chosen_swarm(home, live_settings.now)
@@ -140,7 +150,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
             # not Exception: a panic in a Rust extension is a BaseException
             publisher.publish(_crash_event(error, undo_log))
             return 1
-    return 0
+    return 1 if publisher.state.undecided is not None and not arguments.stdio else 0  # nobody answered, so nothing was trained
 
 
 def _report_failed_start(writer: stdio.Writer, error: WaggleError) -> int:
@@ -213,6 +223,7 @@ async def _contribute_or_undo(process: ProcessResources, restart_reason: str) ->
 async def _contribute(process: ProcessResources, restart_reason: str) -> str:
     """Prepare a node and play rounds until a stop; return why the engine restarts, empty if it ends. Raises WaggleError."""
     live_settings, publisher, queue, backoff = process.live_settings, process.publisher, process.queue, process.backoff
+    _recover_swarms(process.home, live_settings.now, publisher)
     await swarms.retry_direct_connection(process.home, live_settings.now)
     chosen = swarms.with_chosen_swarm(process.home, live_settings.begin())
     release_memory()
@@ -226,6 +237,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         stack.callback(history.close)
         lifecycle = Lifecycle(publisher, chosen.when, process.pause_request)
         live_settings.call_on_change(lambda now: lifecycle.apply_rules(now.when))
+        live_settings.call_on_change(partial(_end_question, lifecycle, publisher))
         live_settings.apply(_apply_priority)
         stack.callback(lifecycle.stop)  # also after a failure: its timer must not end the pause of the next lifecycle
         if restart_reason:
@@ -283,6 +295,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         first_round_ended = partial(
             loop.call_soon_threadsafe, _accept_choices, process.undo_log, services.swarms.mark_played, services.models.mark_played
         )
+        await _fill_history(history, home, chosen, publisher, prepared.progress.round)
         training_loop = _training_loop(prepared, history, lifecycle, publisher, first_round_ended)
         live_settings.apply(
             lambda now: prepared.limits.apply(now.computer),
@@ -298,6 +311,21 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         _raise_failures(swarm_watch, computer_watch)
         await _cancel(swarm_watch)
     return _end(process, lifecycle, training_loop.round)
+
+
+def _recover_swarms(home: paths.Home, chosen: settings.Settings, publisher: EventPublisher) -> None:
+    """Rebuild a list of swarms that was lost. Raises SwarmError."""
+    if chosen.swarm.charter and not home.swarms.exists():  # whoever names the swarm in the settings needs no list
+        return
+    if (warned := swarm_recovery.recover(home)) is not None:
+        publisher.publish(warned)
+
+
+def _end_question(lifecycle: Lifecycle, publisher: EventPublisher, now: settings.Settings) -> tuple[str, ...]:
+    """Restart if a person lets the model train alone while the engine asks for a swarm."""
+    if publisher.state.undecided is not None and now.swarm.solo:
+        lifecycle.restart("Training alone.")
+    return ()
 
 
 def _apply_priority(now: settings.Settings) -> tuple[str, ...]:
@@ -316,6 +344,19 @@ async def _open_history(home: paths.Home, chosen: settings.Settings, publisher: 
             )
         )
     return history
+
+
+async def _fill_history(
+    history: History, home: paths.Home, chosen: settings.Settings, publisher: EventPublisher, number: int
+) -> None:
+    """Add the rounds that the model has and the history does not, as far as the record has them. Raises HistoryError."""
+    added = await asyncio.to_thread(fill_in, history, home.model.history, home.events, chosen.model, number)
+    if added:
+        publisher.publish(
+            events.Warned(
+                title=f"The history was older than the model; {added} rounds of it were added from the record of events.",
+            )
+        )
 
 
 def _accept_choices(undo_log: UndoLog, *mark_played: Callable[[], None]) -> None:

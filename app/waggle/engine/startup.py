@@ -25,7 +25,7 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.held_out_schedule import USUAL_ROUNDS, HeldOutPlan
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.startup_parts import PARTS
-from waggle.engine.services import swarm_connection, swarms
+from waggle.engine.services import swarm_connection, swarm_question, swarms
 from waggle.engine.services.better_swarm import better_swarm
 from waggle.engine.services.chat import ChatService
 from waggle.engine.services.current_weights import CurrentWeights
@@ -120,8 +120,9 @@ async def prepare_node(
     """Create everything that a round needs; `stack` closes it. Raises WaggleError, and Stopped during a download or a replay."""
     publisher, policy_thread, gate, computer = host.publisher, host.policy_thread, host.gate, live.computer
     _publish_part(publisher, 0)
-    charter = await swarm_connection.charter_of(home, chosen)
-    specialties = swarm_connection.chosen_specialties(chosen, charter)
+    swarm_chosen = await swarm_question.swarm_or_question(home, chosen, publisher, host.stopped, opening.restart)
+    charter = swarm_chosen.charter
+    specialties = () if swarm_chosen.is_stand_in else swarm_connection.chosen_specialties(chosen, charter)
     identity = keys.load_or_create(home.identity)
     await _download_questions(home, chosen, charter, identity, host, computer().traffic_kb * 1000.0 or None)
     examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1000.0

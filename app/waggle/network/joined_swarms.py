@@ -3,7 +3,6 @@
 Charters, and the keys of private swarms, have files of their own.
 """
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -45,6 +44,8 @@ class JoinedSwarms(msgspec.Struct, frozen=True, kw_only=True):
     active: HashOrNone = ""
     before: HashOrNone = ""  # the swarm of the last round: where to return if a choice fails
     entries: Annotated[tuple[JoinedSwarm, ...], msgspec.Meta(max_length=MAX_SWARMS)] = ()
+    undecided: bool = False  # a person has to choose a swarm: `active` is not known, or could not be entered
+    before_lost: bool = False  # `before` is not known: a choice that fails leads back to the question
 
     def entry(self, charter: str) -> JoinedSwarm | None:
         """The swarm with this charter hash."""
@@ -66,8 +67,12 @@ class JoinedSwarms(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, before=before, entries=tuple(entry for entry in self.entries if entry.charter != charter))
 
 
+class SwarmListDamaged(SwarmError):
+    """The list of swarms has no content that can be read. The engine rebuilds it at its next start."""
+
+
 def read(path: Path) -> JoinedSwarms:
-    """Read the list; empty if there is no file. A damaged file is set aside, and SwarmError says where."""
+    """Read the list; empty if there is no file. A damaged file stays where it is: raises SwarmListDamaged, and SwarmError."""
     try:
         with path.open("rb") as file:
             book = msgspec.json.decode(file.read(MAX_BYTES), type=JoinedSwarms)
@@ -76,12 +81,7 @@ def read(path: Path) -> JoinedSwarms:
     except OSError as error:
         raise SwarmError(f"The list of swarms {path} cannot be read: {error.strerror}.", "Check who owns it.") from error
     except UNREADABLE as error:
-        aside = path.with_suffix(".damaged")
-        try:
-            os.replace(path, aside)
-        except OSError as stuck:
-            raise SwarmError(f"The list of swarms {path} cannot be read.", "Check who owns it.") from stuck
-        raise SwarmError("The list of swarms was damaged and is begun anew.", f"The old one is kept as {aside}.") from error
+        raise SwarmListDamaged(f"The list of swarms {path} is damaged.", "The next start puts it together again.") from error
     sound = map(_sound, book.entries)
     return replace(
         book,

@@ -3,6 +3,8 @@
 Invites may contain the key of a private swarm: they are sent to the asking client only, and never recorded.
 """
 
+from typing import Literal
+
 import msgspec
 
 from waggle.protocol.events import Difficulty, Event
@@ -93,4 +95,19 @@ class StartedAgain(Event, frozen=True, kw_only=True, tag=True):
     reason: str
 
 
-SwarmEvent = KnownSwarms | SwarmCreated | InviteRead | InviteWritten | StartedAgain
+class SwarmUndecided(Event, frozen=True, kw_only=True, tag=True):
+    """Nothing is trained until a person chooses a swarm (ChooseSwarm), or lets the model train alone meanwhile (swarm.solo).
+
+    `why`: which swarm was chosen is not known any more; or it cannot be had, for the `reason`; or it was entered in vain, and
+    the one of before is open to more people. `name` is the chosen swarm's, as far as that is known, `known` are those that can
+    be chosen.
+    """
+
+    why: Literal["unknown", "unusable", "failed"]
+    name: str = ""
+    reason: str = ""
+    advice: str = ""
+    known: tuple[str, ...] = ()
+
+
+SwarmEvent = SwarmUndecided | KnownSwarms | SwarmCreated | InviteRead | InviteWritten | StartedAgain

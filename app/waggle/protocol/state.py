@@ -107,6 +107,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     gone: events.EngineGone | None = None
     warnings: tuple[events.Warned, ...] = ()  # newest first
     swarms: events_swarms.KnownSwarms | None = None
+    undecided: events_swarms.SwarmUndecided | None = None  # a person has to choose a swarm; None: nothing to choose
     created: events_swarms.SwarmCreated | None = None
     looked: events_swarms.InviteRead | None = None
     rounds_read: events.RoundsRead | None = None  # the last that were asked for
@@ -166,7 +167,7 @@ def apply(state: State, event: AnyEvent) -> State:
         case events.Preparing():
             fresh = _without_engine(moved) if state.phase in ("problem", "stopped") else moved  # a new process
             service = state.service and fresh is moved
-            fresh = replace(fresh, downloading=None, problem=None, gone=None, changed=None)
+            fresh = replace(fresh, downloading=None, problem=None, gone=None, changed=None, undecided=None)
             return replace(fresh, service=service, phase="preparing", preparing=event)
         case events.Downloading():
             return replace(moved, downloading=event)
@@ -304,7 +305,8 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
                 state, cards=_newest(cards, state.cards, state.questions_drawn), arrivals=_count_arrivals(state, event)
             )
         case (
-            events_swarms.KnownSwarms()
+            events_swarms.SwarmUndecided()
+            | events_swarms.KnownSwarms()
             | events_swarms.SwarmCreated()
             | events_swarms.InviteRead()
             | events_swarms.InviteWritten()
@@ -346,6 +348,8 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
 
 def _apply_swarm_list(state: State, event: events_swarms.SwarmEvent) -> State:
     match event:
+        case events_swarms.SwarmUndecided():
+            return replace(state, undecided=event)
         case events_swarms.KnownSwarms():
             return replace(state, swarms=event)
         case events_swarms.SwarmCreated():
@@ -379,9 +383,9 @@ def _without_engine(state: State) -> State:
         card for card in state.cards if not card.mine or card.by_hand or any(completion.judged for completion in card.completions)
     )
     return replace(
-        state, until=None, preparing=None, downloading=None, changed=None, stage=None, questions_drawn=0, answers_expected=0,
-        answered=0, judged=0, shared=0, local=0, external=0, waiting=0, reach="connecting", address="", way="", seeds_tried=0,
-        up=0.0, down=0.0, invite=None, looked=None, cards=tuple(cards),
+        state, until=None, preparing=None, downloading=None, changed=None, undecided=None, stage=None, questions_drawn=0,
+        answers_expected=0, answered=0, judged=0, shared=0, local=0, external=0, waiting=0, reach="connecting", address="",
+        way="", seeds_tried=0, up=0.0, down=0.0, invite=None, looked=None, cards=tuple(cards),
         peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
     )  # fmt: skip
 

@@ -7,12 +7,13 @@ import msgspec
 
 from waggle.protocol import events
 from waggle.protocol.events_models import ModelChanged
+from waggle.protocol.events_swarms import SwarmUndecided
 from waggle.protocol.schedule import Clock, ScheduleDecision, Tick, moment, time_of_day
 from waggle.protocol.state import STAGES, State
 
 Tone = Literal["accent", "plain", "peer", "bad"]
 Sign = Literal["on", "off", "pause", "warn", "live", "you", "save"]
-Action = Literal["pause", "pause_now", "resume", "anyway", "copy_report", "choose_training", "none"]
+Action = Literal["pause", "pause_now", "resume", "anyway", "copy_report", "choose_training", "choose_swarm", "none"]
 
 KILLED = (9, 137)  # exit codes of a killed process, as Qt and as shells report them
 DOING = {"draw": "picking questions", "answer": "answering", "judge": "judging", "share": "sharing", "gather": "gathering",
@@ -133,6 +134,8 @@ def _problem_sentence(state: State) -> Sentence:
 def _preparing_sentence(state: State) -> Sentence:
     if state.changed is not None:
         return _changed_model_sentence(state.changed)
+    if state.undecided is not None:
+        return undecided_swarm_sentence(state.undecided)
     decision, starts, paused = state.decision, "Contribution starts by itself.", False
     if decision is not None and decision.standing == "paused":
         starts, paused = f"{decision.reason} {decision.ends}", True
@@ -157,6 +160,20 @@ def _changed_model_sentence(event: ModelChanged) -> Sentence:
     return Sentence(
         word="Waiting for you", says=f"{event.model} is no longer the model that was trained here.",
         detail=f"{rounds} {rest}", tone="plain", sign="warn", action="choose_training",
+    )  # fmt: skip
+
+
+def undecided_swarm_sentence(event: SwarmUndecided) -> Sentence:
+    """The question in which swarm to train."""
+    says = {
+        "unknown": "It is not known any more in which swarm you take part.",
+        "unusable": event.reason,
+        "failed": f"{event.name or 'The swarm that you chose'} cannot be joined now.",
+    }[event.why]
+    rest = "Nothing is trained until you choose a swarm, or train alone meanwhile."
+    detail = f"{event.advice} {rest}" if event.why == "unusable" else rest
+    return Sentence(
+        word="Waiting for you", says=says, detail=detail.strip(), tone="plain", sign="warn", action="choose_swarm",
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from killing import killed_after
 from waggle.core.errors import HistoryError
 from waggle.core.settings import ModelSettings, Settings
 from waggle.engine.storage.history import History, read_days
-from waggle.engine.storage.history_recovery import open_or_rebuild
+from waggle.engine.storage.history_recovery import fill_in, open_or_rebuild
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State
 
@@ -171,3 +171,38 @@ def test_a_kill_between_any_two_operations_on_files_leaves_no_empty_history_behi
             path.unlink()
         (home / "history.sqlite").write_bytes(damaged)
     assert kills > 5
+
+
+def test_an_older_history_gets_the_rounds_that_the_model_has_from_the_record(home):
+    record(home, [*begun(STARTER), *rounds(0, 1, 2, 3, 4), events.HeldOutMeasured(score=score(3))])
+    path = home / "history.sqlite"
+    path.unlink()
+    history = History(path)
+    history.save_round(played(0, reward=0.9))
+    history.save_round(played(1, reward=0.9))
+    assert fill_in(history, path, home / "events", STARTER, 5) == 3
+    content = history.chart_points()
+    assert [(each.round, each.reward) for each in content.rounds] == [(0, 0.9), (1, 0.9), (2, 0.5), (3, 0.5), (4, 0.5)]
+    assert content.held_out == (score(3),)
+    assert fill_in(history, path, home / "events", STARTER, 5) == 0
+    days, _ = read_days(path)
+    assert [day.rounds for day in days] == [5], "no round counts twice"
+    assert not path.with_suffix(".rebuilding").exists()
+
+
+def test_a_history_that_is_gone_comes_back_as_far_as_the_model_and_the_record_go(home):
+    record(home, [*begun(STARTER), *rounds(0, 1, 2, 3)])
+    path = home / "history.sqlite"
+    path.unlink()
+    history, done = rebuilt(home)
+    assert done is None
+    assert fill_in(history, path, home / "events", STARTER, 3) == 3, "the model does not know the last round"
+    assert [each.round for each in history.chart_points().rounds] == [0, 1, 2]
+
+
+def test_a_second_damaged_history_does_not_replace_the_first_that_was_set_aside(home):
+    rebuilt(home)[0].close()
+    (home / "history.sqlite").write_bytes(b"damaged again" * 100)
+    _, done = rebuilt(home)
+    assert done.aside.read_bytes().startswith(b"damaged again")
+    assert (home / "history.damaged-2").read_bytes().startswith(b"this is no database")

@@ -14,8 +14,9 @@ from typing import IO
 from msgspec.structs import replace
 
 from waggle.core.stored_data import RECORD
-from waggle.protocol import events, json_lines
+from waggle.protocol import events, events_swarms, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State, apply
+from waggle.protocol.status_text import undecided_swarm_sentence
 
 FILE_BYTES = 64 * 1024 * 1024
 MAX_OLD_BYTES, MAX_OLD_FILES = 5 * FILE_BYTES, 1000  # of the records before the current one
@@ -185,6 +186,9 @@ def _log_event(event: AnyEvent) -> None:
             log.info("%s, round %d", event.phase, event.round)
         case events.Warned():
             log.info("warned: %s %s", event.title, event.advice)
+        case events_swarms.SwarmUndecided():  # also on stderr: an engine without a window waits until somebody reads this
+            says = undecided_swarm_sentence(event)
+            log.warning("%s %s `waggle swarm join` chooses one; here are %s.", says.says, says.detail, "; ".join(event.known))
         case events.PartRestarted():
             log.info("%s restarted: %s", event.part, event.reason)
         case events.CheckpointSetAside():

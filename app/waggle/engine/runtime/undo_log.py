@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from waggle.core.errors import (
     CharterError,
@@ -26,8 +26,8 @@ NOT_CAUSED_BY_EITHER = (MemoryShort, CheckpointError, HistoryError, IdentityErro
 class UndoStep:
     """How to undo a choice that has not played a round yet.
 
-    `unrelated` are the failures that the choice cannot have caused. If the step `replaces_advice`, its `message` stands in place
-    of the failure's advice, which leads nowhere once the choice is undone.
+    `undo` may return a message in place of `message`. `unrelated` are the failures that the choice cannot have caused. If the
+    step `replaces_advice`, its `message` stands in place of the failure's advice, which leads nowhere once the choice is undone.
     """
 
     undo: Callable[[], object]
@@ -59,9 +59,10 @@ class UndoLog:
 
     def undo(self, failure: type[BaseException]) -> list[UndoStep]:
         """Undo every suspect, the newest first, and return them. Raises WaggleError where the disk refuses."""
-        suspects = self.suspects(failure)
-        for step in reversed(suspects):
+        undone: list[UndoStep] = []
+        for step in reversed(self.suspects(failure)):
             log.info("undo a choice after %s", failure.__name__)
             self.steps.remove(step)  # before the call: a step that fails must not be tried again for ever
-            step.undo()
-        return suspects
+            message = step.undo()
+            undone.insert(0, replace(step, message=message) if isinstance(message, str) else step)
+        return undone

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from waggle.core import paths
-from waggle.core.errors import CharterError
+from waggle.core.errors import UNREADABLE, CharterError
 from waggle.core.settings import Settings
 from waggle.engine.services.models import Change
 from waggle.network import joined_swarms
@@ -22,21 +24,23 @@ EARLIER_FIRST_SWARM = "0af542036492f302e8360f987a68c9dc457e9815d43e05e7c7f300ba3
 def leave_ended_swarms(home: paths.Home) -> events.Warned | None:
     """Go to First light, the default swarm, if the active one ended. Return what a person has to know, the first time only.
 
+    First light is open to everybody, so from a private swarm nobody goes there without an answer: it stays the active one.
     What is known of the First light that shipped with 0.1.0, such as its seeds, moves to the present one. Raises SwarmError.
     """
     before = joined_swarms.read(home.swarms)
     names = _names(home, before)
+    public = {digest: name for digest, name in names.items() if not _is_private(home, digest)}
     after = replace(
         before,
-        active=_following(before.active, names),
-        before=_following(before.before, names),
+        active=_following(before.active, public),
+        before=_following(before.before, public),
         entries=tuple(_without_twins(_following_entry(entry, names) for entry in before.entries)),
     )
     if after == before:
         return None
     joined_swarms.write(home.swarms, after)
     shipped = shipped_swarms.first_swarm().name
-    if before.active in names:
+    if before.active in public:
         advice = f"Training continues in {shipped}. The page Swarms says why."
         return events.Warned(title=f"{names[before.active]} has ended.", advice=advice, page="swarms")
     if before.entry(EARLIER_FIRST_SWARM):
@@ -83,6 +87,16 @@ def _names(home: paths.Home, known: JoinedSwarms) -> dict[str, str]:
     """The name of each swarm that ended, by its charter hash; without the earlier First light, which continues."""
     named = {entry.charter: charters.ended_name(_charter_file(home, entry.charter)) for entry in known.entries}
     return {digest: name for digest, name in named.items() if name and digest != EARLIER_FIRST_SWARM}
+
+
+def _is_private(home: paths.Home, digest: str) -> bool:
+    """Whether a swarm that ended was for those who hold its key."""
+    if home.swarm(digest).key.exists():
+        return True
+    try:
+        return bool(msgspec.json.decode(_charter_file(home, digest).read_bytes(), type=dict[str, Any]).get("admission"))
+    except (OSError, *UNREADABLE):
+        return True
 
 
 def _charter_file(home: paths.Home, digest: str) -> Path:

@@ -11,7 +11,7 @@ from typing import Protocol, assert_never
 import msgspec
 from msgspec.structs import replace
 
-from waggle.core import paths
+from waggle.core import damaged_file, paths
 from waggle.core.errors import CharterError, EngineError, SettingsError, SwarmError
 from waggle.core.peer_id import peer_id_of, text_of
 from waggle.core.settings import Settings
@@ -103,7 +103,8 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: st
 async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
     """The charter that the settings name: the default, a file, or a hash. Raises CharterError and SwarmError.
 
-    One named by its hash ships with Waggle, or is fetched from the seeds once, checked, and stored.
+    One named by its hash ships with Waggle, or is fetched from the seeds once, checked, and stored; not by a node that is alone,
+    which opens no network.
     """
     named = chosen.swarm.charter
     if not named:
@@ -116,8 +117,12 @@ async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
     path = home.charters / f"{named}.json"
     with suppress(CharterError):  # not stored yet, or damaged: fetch it
         return charters.read(path, expected=bytes.fromhex(named))
+    if chosen.swarm.solo:
+        charters.read(path, expected=bytes.fromhex(named))
     charter = await fetch_charter(options_of(home, chosen), load_or_create(home.identity), bytes.fromhex(named))
     with suppress(OSError):  # a full disk: the next start fetches it again
+        if path.exists():
+            damaged_file.set_aside(path)
         paths.write_atomically(path, charters.encode(charter))
     return charter
 

@@ -19,7 +19,7 @@ from waggle.core import paths
 from waggle.core.errors import CharterError, EngineError, ModelError, SwarmError
 from waggle.core.settings import Settings, WebSettings
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
-from waggle.engine.services import ended_swarms, swarm_connection
+from waggle.engine.services import ended_swarms, swarm_connection, swarm_recovery
 from waggle.engine.services.models import Change, Restart
 from waggle.engine.services.own_questions import read_file, title_of
 from waggle.network import joined_swarms
@@ -46,6 +46,7 @@ from waggle.tasks.specialties.interface import Difficulty
 
 NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_SWARM, *NOT_CAUSED_BY_EITHER, ModelError)  # of a choice before this start
 BACK_MESSAGE = "It goes on in the swarm of before."
+ASK_MESSAGE = "Nothing is trained until you choose a swarm."  # the one of before is open to more people than the chosen one
 MAX_OWN_ADDRESSES, MAX_OTHER_ADDRESSES = 4, 4  # in an invite; others' are for times when this computer is off
 ANY_ADDRESS = ("0.0.0.0", "::")
 Answer = events_swarms.KnownSwarms | events_swarms.SwarmCreated | events_swarms.InviteRead | events_swarms.InviteWritten
@@ -63,7 +64,7 @@ class CurrentSwarm:
 def with_chosen_swarm(home: paths.Home, chosen: Settings) -> Settings:
     """The settings with the active swarm of the list of joined swarms, unless they name a charter. Raises SwarmError."""
     known = joined_swarms.read(home.swarms)
-    entry = _entry_of(known, known.active or shipped_swarms.first_swarm().digest.hex())
+    entry = _active_entry(known)
     if entry is None or chosen.swarm.charter:
         return chosen
     port = chosen.swarm.port or usable_port(chosen.swarm.host, entry.port)  # the last port, so that invites stay valid
@@ -103,22 +104,48 @@ def _entry_of(known: joined_swarms.JoinedSwarms, digest: str) -> JoinedSwarm | N
     return known.entry(digest) or (JoinedSwarm(charter=digest) if shipped_swarms.shipped_swarm(digest) else None)
 
 
+def _active_entry(known: joined_swarms.JoinedSwarms) -> JoinedSwarm | None:
+    """The active swarm's entry. A swarm without one is not exchanged for the default swarm: it may have addresses elsewhere."""
+    if known.active:
+        return _entry_of(known, known.active) or JoinedSwarm(charter=known.active)
+    return _entry_of(known, shipped_swarms.first_swarm().digest.hex())
+
+
+def is_open(home: paths.Home, digest: str) -> bool:
+    """Whether everybody may take part in a swarm of the list (empty: the default one). False if that is not known here."""
+    if not digest or shipped_swarms.shipped_swarm(digest):
+        return True
+    if home.swarm(digest).key.exists():
+        return False
+    try:
+        return not charters.read(home.charters / f"{digest}.json", expected=bytes.fromhex(digest)).is_private
+    except CharterError:
+        return False
+
+
 def is_with_others(entry: JoinedSwarm | None) -> bool:
     """Whether addresses of other nodes are known, from an invite."""
     return entry is not None and bool(entry.seeds or entry.gateways)
 
 
-def return_to_previous_swarm(home: paths.Home) -> None:
-    """Activate the swarm in which a round was played last. Raises SwarmError."""
+def return_to_previous_swarm(home: paths.Home) -> str:
+    """Activate the swarm in which a round was played last, and return a message about that. Raises SwarmError.
+
+    If that swarm is open to more people than the chosen one, or is not known, a person has to choose.
+    """
     known = joined_swarms.read(home.swarms)
+    if known.before_lost or (is_open(home, known.before) and not is_open(home, known.active)):
+        joined_swarms.write(home.swarms, replace(known, undecided=True))
+        return ASK_MESSAGE
     if known.active != known.before:
         joined_swarms.write(home.swarms, replace(known, active=known.before))
+    return BACK_MESSAGE
 
 
 def undo_steps(home: paths.Home, chosen: Settings) -> list[UndoStep]:
     """At the start: how to leave a chosen swarm in which no round was played yet. Raises SwarmError."""
     known = joined_swarms.read(home.swarms)
-    if known.active == known.before or chosen.swarm.charter:
+    if (known.active == known.before and not known.before_lost) or known.undecided or chosen.swarm.charter:
         return []
     return [UndoStep(partial(return_to_previous_swarm, home), NOT_CAUSED_BY_CHOICE, BACK_MESSAGE)]
 
@@ -138,7 +165,8 @@ class SwarmService:
         self._current = current
         self._invites_read: dict[str, tuple[invite.Invite, SwarmPreview]] = {}
         self._lock = asyncio.Lock()
-        self._active = joined_swarms.read(home.swarms).active  # of this run; a choice meanwhile is for the next start
+        self._at_start = joined_swarms.read(home.swarms)
+        self._active = self._at_start.active  # of this run; a choice meanwhile is for the next start
 
     async def obey(self, command: commands.SwarmCommand) -> tuple[Answer, ...]:
         """Obey one command at a time. Raises WaggleError for what cannot be done; then nothing has changed."""
@@ -162,20 +190,25 @@ class SwarmService:
     async def store_port(self, current: CurrentSwarm) -> None:
         """Store the node's port in the swarm that it has joined, for the next start."""
         port = own_port(await current.addresses())  # before reading the list: another swarm may be chosen during this wait
-        digest, known = current.charter.digest.hex(), joined_swarms.read(self._home.swarms)
+        digest, known = current.charter.digest.hex(), self._known()
         entry = _entry_of(known, digest)
         if entry is not None and port:
             joined_swarms.write(self._home.swarms, known.with_entry(replace(entry, port=port)))
 
     def mark_played(self) -> None:
         """Note that a round was played: a later choice that fails is undone to this swarm."""
-        known = joined_swarms.read(self._home.swarms)
-        if not self._why_fixed() and known.before != self._active:
-            with suppress(SwarmError):  # a full disk: a failed choice is undone to the swarm before
-                joined_swarms.write(self._home.swarms, replace(known, before=self._active))
+        if self._why_fixed() or self._at_start.undecided:  # the settings name the swarm, or it trains alone meanwhile
+            return
+        with suppress(SwarmError):  # a full disk: a failed choice is undone to the swarm before
+            known = self._known()
+            if known.before != self._active or known.before_lost:
+                joined_swarms.write(self._home.swarms, replace(known, before=self._active, before_lost=False))
+
+    def _known(self) -> joined_swarms.JoinedSwarms:
+        return swarm_recovery.read_or_rebuild(self._home, self._at_start)
 
     def _list(self) -> events_swarms.KnownSwarms:
-        known, shipped = joined_swarms.read(self._home.swarms), shipped_swarms.shipped_swarms()
+        known, shipped = self._known(), shipped_swarms.shipped_swarms()
         entries = [known_entry for known_entry in known.entries if not shipped_swarms.shipped_swarm(known_entry.charter)]
         descriptions = [self._describe(charter, _entry_of(known, charter.digest.hex())) for charter in shipped]
         for entry in entries:
@@ -227,7 +260,7 @@ class SwarmService:
         plain = new_charter(command.name, chosen, files=titled, model_hint=command.model_hint, admission=admission)
         pieces = {packed.file.dataset: packed.pieces for _, packed in files}
         charter = replace(plain, questions_digest=await asyncio.to_thread(_questions_digest, plain, pieces))
-        known = joined_swarms.read(self._home.swarms)
+        known = self._known()
         digest = charter.digest.hex()
         entry = known.entry(digest) or JoinedSwarm(charter=digest, created=True, added_at=time.time())
         after = known.with_entry(entry)
@@ -256,7 +289,7 @@ class SwarmService:
             membership.require_key(charter, read.key)
         self._store(charter, b"")
         self._invites_read[digest] = read, preview
-        known = joined_swarms.read(self._home.swarms)
+        known = self._known()
         entry = known.entry(digest)
         if entry and preview.answered:
             joined_swarms.write(self._home.swarms, known.with_entry(replace(entry, members=preview.members)))
@@ -268,7 +301,7 @@ class SwarmService:
             raise EngineError("Another swarm cannot be chosen now.", fixed)
         if not shipped_swarms.shipped_swarm(digest) and not self._path(digest).exists():
             raise SwarmError("This swarm is not known here.", "Open its invite first.")
-        charter, known = self._charter(digest), joined_swarms.read(self._home.swarms)
+        charter, known = self._charter(digest), self._known()
         swarm_connection.chosen_specialties(self._chosen, charter)
         looked = self._invites_read.get(digest)
         if not looked and _entry_of(known, digest) is None:
@@ -277,33 +310,31 @@ class SwarmService:
             known = known.with_entry(_entry(digest, known.entry(digest), looked))
         if looked and charter.is_private:
             self._store(charter, looked[0].key)
+        else:
+            membership.require_key(charter, membership.read_key(self._home.swarm(digest).key))
         with_others = is_with_others(known.entry(digest))
         active = "" if charter == shipped_swarms.first_swarm() and not with_others else digest
         alone = self._chosen.swarm.solo and with_others
-        if (
-            digest == self._current_digest
-            and not alone
-            and active == known.active
-            and known == joined_swarms.read(self._home.swarms)
-        ):
+        if digest == self._current_digest and not alone and active == known.active and known == self._known():
             return (self._list(),)  # nothing changes
         restore_solo: Callable[[], object] = nothing
         if alone:  # to join others is to end solo training
             restore_solo = self._change({"swarm.solo": False})
         try:
-            joined_swarms.write(self._home.swarms, replace(known, active=active))
+            joined_swarms.write(self._home.swarms, replace(known, active=active, undecided=False))
         except SwarmError:
             restore_solo()
             raise
         self._restart(f"Going to {charter.name}.", partial(self._go_back, restore_solo))
         return ()
 
-    def _go_back(self, restore_solo: Callable[[], object]) -> None:
-        return_to_previous_swarm(self._home)
+    def _go_back(self, restore_solo: Callable[[], object]) -> str:
+        message = return_to_previous_swarm(self._home)
         restore_solo()
+        return message
 
     def _forget(self, digest: str) -> tuple[Answer, ...]:
-        known = joined_swarms.read(self._home.swarms)
+        known = self._known()
         if digest in self._in_use(known):
             raise EngineError("This swarm is taken part in now.", "Choose another one first.")
         joined_swarms.write(self._home.swarms, known.without(digest))

@@ -7,10 +7,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from waggle.core import damaged_file
 from waggle.core.errors import HistoryDamaged, HistoryError
 from waggle.core.settings import ModelSettings, Settings
 from waggle.engine.runtime.event_publisher import oldest_first
-from waggle.engine.storage.history import History, merge_side_files
+from waggle.engine.storage.history import History, held_out_scores, latest_rounds, merge_side_files
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
@@ -18,6 +19,7 @@ log = logging.getLogger(__name__)
 
 # SQLite's files beside a database. They must move with it: SQLite would apply them to the next database of that name.
 SIDE_FILES = ("-wal", "-shm")
+MOST_ROUNDS = 1 << 40  # more than there are
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,39 @@ def open_or_rebuild(path: Path, record: Path, model: ModelSettings) -> tuple[His
     return History(path), Rebuilt(rounds, aside)
 
 
+def fill_in(history: History, path: Path, record: Path, model: ModelSettings, number: int) -> int:
+    """Add the rounds before `number`, with which the model continues, that an older history lacks; return how many.
+
+    A history that a person put back, or whose last rows a power cut took, is such a one. `path` is the file of `history`.
+    Raises HistoryError.
+    """
+    newest = next(iter(latest_rounds(history, 1)), None)
+    first = 0 if newest is None else newest.round + 1
+    if first >= number:
+        return 0
+    try:
+        rebuilding, _ = _rebuild_beside(path, record, model)
+        with closing(History(rebuilding)) as recorded:
+            rounds = [each for each in latest_rounds(recorded, MOST_ROUNDS) if first <= each.round < number]
+            scores = [score for score in held_out_scores(recorded) if first <= score.round <= number]
+            with history.transaction():
+                for summary in rounds:
+                    history.save_round(summary)
+                for score in scores:
+                    history.save_score(score)
+        _remove(rebuilding)
+    except OSError as error:
+        raise HistoryError(f"The history cannot be written: {error}.", "Make room on the disk, or mend its rights.") from error
+    return len(rounds)
+
+
 def _set_aside(path: Path, aside: Path) -> None:
     if path.exists():
-        _remove(aside)
+        if aside.exists():  # of an earlier time, with a name of its own from now on
+            earlier = damaged_file.set_aside(aside)
+            for end in SIDE_FILES:
+                if (beside := Path(f"{aside}{end}")).exists():
+                    beside.replace(f"{earlier}{end}")
         path.replace(aside)
     for end in SIDE_FILES:
         if (beside := Path(f"{path}{end}")).exists():
@@ -64,6 +96,13 @@ def _remove(path: Path) -> None:
 
 def _rebuild(path: Path, record: Path, model: ModelSettings) -> int:
     """Rebuild the history under another name, then move it into place; return the number of rounds."""
+    rebuilding, rounds = _rebuild_beside(path, record, model)
+    rebuilding.replace(path)
+    return rounds
+
+
+def _rebuild_beside(path: Path, record: Path, model: ModelSettings) -> tuple[Path, int]:
+    """Rebuild the history beside its file; return where, and the number of rounds."""
     rebuilding = path.with_suffix(".rebuilding")
     _remove(rebuilding)
     with closing(History(rebuilding)) as history:
@@ -74,8 +113,7 @@ def _rebuild(path: Path, record: Path, model: ModelSettings) -> int:
                     fold.apply(event)
         history.thin_out()
     merge_side_files(rebuilding)
-    rebuilding.replace(path)
-    return len(fold.rounds)
+    return rebuilding, len(fold.rounds)
 
 
 @dataclass

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.core import paths
+from waggle.core import damaged_file, paths
 from waggle.core.errors import UNREADABLE
 from waggle.protocol.schedule import Wishes
 
@@ -19,7 +19,8 @@ class PauseRequest:
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
-        self.wishes = _read(file) if file else Wishes()
+        self.aside: Path | None = None  # where the file lies now, if it could not be read
+        self.wishes = self._read(file) if file else Wishes()
 
     def save(self, wishes: Wishes) -> None:
         """Replace the wishes in force."""
@@ -36,10 +37,18 @@ class PauseRequest:
         except OSError as error:  # a full disk: others report it, and the wishes hold as long as this process lives
             log.debug("the pause request is not stored: %s", error)
 
-
-def _read(file: Path) -> Wishes:
-    try:
-        with file.open("rb") as written:
-            return msgspec.json.decode(written.read(MAX_BYTES), type=Wishes)
-    except (OSError, *UNREADABLE):  # no request, or a damaged file
-        return Wishes()
+    def _read(self, file: Path) -> Wishes:
+        """The wishes in the file. A damaged one may have been a pause, so the engine is paused until somebody resumes it."""
+        try:
+            with file.open("rb") as written:
+                return msgspec.json.decode(written.read(MAX_BYTES), type=Wishes)
+        except OSError:  # no request
+            return Wishes()
+        except UNREADABLE:
+            paused = Wishes(paused=True)
+        try:
+            self.aside = damaged_file.keep_copy(file)
+            paths.write_atomically(file, msgspec.json.encode(paused))
+        except OSError as error:
+            log.debug("the damaged pause request cannot be replaced: %s", error)
+        return paused

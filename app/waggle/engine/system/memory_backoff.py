@@ -6,12 +6,13 @@ by the system's out-of-memory killer counts, too, but only Linux reports those.
 
 import logging
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
-from waggle.core import paths
+from waggle.core import damaged_file, paths
 from waggle.core.errors import UNREADABLE
 
 log = logging.getLogger(__name__)
@@ -122,7 +123,11 @@ class MemoryBackoff:
 def _read(path: Path) -> StoredBackoff:
     try:
         return msgspec.json.decode(path.read_bytes(), type=StoredBackoff)
-    except (OSError, *UNREADABLE):  # no file yet, or a damaged one
+    except OSError:  # no file yet
+        return StoredBackoff()
+    except UNREADABLE:  # it is measured again
+        with suppress(OSError):
+            damaged_file.set_aside(path)
         return StoredBackoff()
 
 

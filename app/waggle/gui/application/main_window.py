@@ -87,10 +87,10 @@ class MainWindow(QWidget):
     def _pause_or_resume(self) -> None:
         """Do what Home's main button does now, on any page; not during the welcome questions, which have buttons of their own.
 
-        A question about the model is answered on Home alone.
+        A question about the model or the swarm is answered on Home alone.
         """
         state = self._store.state
-        if self._all.currentIndex() == 0 and sentence(state).action not in ("copy_report", "choose_training"):
+        if self._all.currentIndex() == 0 and sentence(state).action not in ("copy_report", "choose_training", "choose_swarm"):
             self.pages.of(HomePage).act()
 
     def show_page(self, name: str, part: str = "") -> None:

@@ -1,11 +1,12 @@
 """Window geometry and open page, saved from one start to the next."""
 
 import base64
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from waggle.core import paths
+from waggle.core import damaged_file, paths
 from waggle.core.errors import UNREADABLE
 
 
@@ -28,7 +29,11 @@ def read(path: Path) -> WindowState:
     """The saved state; defaults if the file is missing or unreadable."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=WindowState)
-    except (OSError, *UNREADABLE):  # open the window with defaults
+    except OSError:  # none yet
+        return WindowState()
+    except UNREADABLE:  # open the window with defaults
+        with suppress(OSError):
+            damaged_file.set_aside(path)
         return WindowState()
 
 

@@ -25,7 +25,8 @@ def new_notices(before: State, after: State) -> list[Notice]:
     if after.problem is not None and after.problem != before.problem:
         status = sentence(after)
         news.append(Notice(kind="problems", title=tr_sentence(status.says), words=tr_sentence(status.detail)))
-    if after.changed is not None and before.changed is None:
+    asks = after.changed is not None and before.changed is None
+    if asks or (after.undecided is not None and before.undecided is None):
         status = sentence(after)
         news.append(Notice(kind="problems", title=tr_sentence(status.says), words=tr_sentence(status.detail)))
     began = after.ready.at if after.ready is not None else float("inf")

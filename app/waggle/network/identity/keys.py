@@ -18,7 +18,10 @@ from waggle.network.identity.friendly_names import ADJECTIVES, CREATURES
 SIGNATURE_BYTES = 64
 FILE_BYTES = 68
 FILE_PREFIX = b"\x08\x01\x12\x40"  # protobuf PrivateKey: type 1 (Ed25519), 64 bytes of data: seed, then public key
-MOVE_AWAY = "Restore it from a copy, or move it away: Waggle then makes a new identity, which peers will not know."
+MOVE_AWAY = (
+    "Restore it from a copy, or with `waggle identity restore` from a backup, or move it away: Waggle then makes a new identity, "
+    "which peers will not know."
+)
 
 
 @dataclass(frozen=True)

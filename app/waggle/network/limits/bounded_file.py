@@ -1,12 +1,11 @@
 """A small file of learned values: read up to a bound, written atomically, set aside if it cannot be read."""
 
 import logging
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from waggle.core import paths
+from waggle.core import damaged_file, paths
 from waggle.core.errors import UNREADABLE
 
 T = TypeVar("T")
@@ -22,7 +21,7 @@ def read(path: Path, decode: Callable[[bytes], T], most_bytes: int) -> T | None:
     except (OSError, *UNREADABLE) as error:  # its values are learned again
         log.info("%s cannot be read: %s", path, error)
     try:
-        os.replace(path, path.with_suffix(".damaged"))
+        damaged_file.set_aside(path)
     except OSError as error:  # the next write replaces it
         log.info("%s cannot be set aside: %s", path, error)
     return None

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from waggle.core.errors import UNREADABLE
 from waggle.core.legible_name import legible
 from waggle.core.peer_id import is_peer_id
 from waggle.network.identity.keys import name_of
@@ -26,6 +27,18 @@ def read(path: Path | None) -> list[PeerReputation] | None:
         for peer in reputations[:MAX_PEERS]
         if is_peer_id(peer.id)
     ]
+
+
+def is_damaged(path: Path) -> bool:
+    """Whether there is a file, and its content cannot be read."""
+    try:
+        with path.open("rb") as file:
+            msgspec.json.decode(file.read(MAX_BYTES), type=list[PeerReputation])
+    except OSError:  # none, or one whose rights are wrong
+        return False
+    except UNREADABLE:
+        return True
+    return False
 
 
 def write(path: Path | None, reputations: Sequence[PeerReputation]) -> None:

@@ -1,4 +1,4 @@
-"""Home asks what to do about a changed model, with two buttons, and nothing else answers for a person."""
+"""Home asks what to do about a changed model or a lost swarm, with two buttons, and nothing else answers for a person."""
 
 import pytest
 from msgspec.structs import replace
@@ -10,11 +10,12 @@ from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.home.status_card import StatusCard, progress_words
 from waggle.gui.pages.models.page import ModelsPage
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state.notifications import new_notices
 from waggle.protocol import events
-from waggle.protocol.commands import AnyCommand, DecideTraining, ListModels
+from waggle.protocol.commands import AnyCommand, ChangeSettings, ChooseSwarm, DecideTraining, ListModels, ListSwarms
 from waggle.protocol.events_models import ModelChanged
-from waggle.protocol.events_swarms import StartedAgain
+from waggle.protocol.events_swarms import KnownSwarms, StartedAgain, SwarmDetails, SwarmUndecided
 from waggle.protocol.state import State, apply
 
 PREPARING = events.Preparing(part="Looking for the model", done=0, parts=5, at=5.0)
@@ -79,3 +80,45 @@ def test_the_question_is_notified_once_and_gone_when_the_engine_restarts() -> No
     assert new_notices(after, after) == []
     assert apply(after, StartedAgain(reason="Going on with mine.")).changed is None
     assert apply(after, PREPARING).changed is None
+
+
+UNDECIDED = SwarmUndecided(why="unknown", known=("Anna's home (private)", "First light"), at=6.0)
+ANNAS = SwarmDetails(charter="ab" * 32, name="Anna's home", specialties=(), private=True, known=True)
+
+
+def test_a_swarm_that_is_not_known_any_more_is_asked_for_with_the_list_and_alone_as_answers(window_told: TellWindow) -> None:
+    window, sent = window_told([PREPARING, UNDECIDED]), list[AnyCommand]()
+    window.commanded.connect(sent.append)
+    card = window.pages.of(HomePage).hero
+    assert card._says.text() == "It is not known any more in which swarm you take part"
+    assert progress_words(window._store.state) == ("", 0, 0), "nothing moves"
+    assert buttons(card) == ["Train alone meanwhile", "Choose a swarm"]
+    card._second.click()
+    card._second.click()
+    assert [command.values for command in sent if isinstance(command, ChangeSettings)] == [{"swarm.solo": True}]
+    card._main.click()
+    assert window.page == "swarms"
+    assert [type(command) for command in sent].count(ListSwarms) == 1
+    window._store.take(KnownSwarms(swarms=(ANNAS,), seq=9, at=7.0))
+    window.redraw()
+    swarms = window.pages.of(SwarmsPage)
+    assert swarms._line.words() == "Choose the swarm in which your model trains."
+    swarms.join_view.preview_known(ANNAS.charter)
+    swarms.join_view._join(ANNAS.charter)
+    assert [command.charter for command in sent if isinstance(command, ChooseSwarm)] == [ANNAS.charter]
+
+
+def test_a_lost_swarm_is_notified_once_and_the_pause_key_answers_nothing(window_told: TellWindow, qtbot: QtBot) -> None:
+    before = apply(State(), PREPARING)
+    after = apply(before, UNDECIDED)
+    (notice,) = new_notices(before, after)
+    assert notice.title.startswith("It is not known any more")
+    assert new_notices(after, after) == []
+    assert apply(after, StartedAgain(reason="Going to Anna's home.")).undecided is None
+    window, sent = window_told([PREPARING, UNDECIDED]), list[AnyCommand]()
+    window.commanded.connect(sent.append)
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    qtbot.keyClick(window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
+    assert not [command for command in sent if isinstance(command, ChangeSettings)]
+    assert window.page == "home"

@@ -21,7 +21,7 @@ from waggle.gui.widgets.layout import as_widget, column, restyle, row, rule
 from waggle.gui.widgets.painted_widgets import Chip, Icon, StageProgress
 from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
-from waggle.protocol.commands import DecideTraining, Pause, Resume, new_id
+from waggle.protocol.commands import ChangeSettings, DecideTraining, Pause, Resume, new_id
 from waggle.protocol.lesson_diagnosis import diagnosis
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import HALTED_PHASES, STAGES, State
@@ -36,7 +36,7 @@ STAGE_ACTIVITIES = {"draw": later("Picking"), "answer": later("Answering"), "jud
 
 def progress_words(state: State) -> tuple[str, int, int]:
     """Progress of the round or of the start-up: words, cells filled, cells in all (0: nothing to show)."""
-    if state.changed is not None:  # nothing moves until the person decides
+    if state.changed is not None or state.undecided is not None:  # nothing moves until the person decides
         return "", 0, 0
     if state.phase == "preparing" and state.preparing is not None:
         part = state.preparing
@@ -232,7 +232,8 @@ class StatusCard(QFrame):
         words, icon = {
             "pause": (tr("Pause"), "pause"), "pause_now": (tr("Pause now"), "pause"), "resume": (tr("Resume"), "play"),
             "anyway": (tr("Pause"), "pause"),  # a pause lasts longer than the rule that holds the engine back
-            "copy_report": copies, "choose_training": self._training_choice()[0], "none": (tr("Start"), "play"),
+            "copy_report": copies, "choose_training": self._training_choice()[0],
+            "choose_swarm": (tr("Choose a swarm"), "swarms"), "none": (tr("Start"), "play"),
         }[status.action]  # fmt: skip
         self._offers_aside = status.action == "copy_report" and stopped and self._context.settings.is_unreadable
         if self._offers_aside:
@@ -242,9 +243,10 @@ class StatusCard(QFrame):
         restyle(self._main, "kind", kind)
         self._main.join("left" if splits else "")
         self._main.change_to(kind, words, icon)
-        decides = status.action == "choose_training"
+        decides = status.action in ("choose_training", "choose_swarm")
         otherwise = (tr("Contribute anyway"), "play") if anyway else copies if self._offers_aside else (tr("Start again"), "")
-        otherwise = self._training_choice()[1] if decides else otherwise
+        if decides:
+            otherwise = self._training_choice()[1] if status.action == "choose_training" else (tr("Train alone meanwhile"), "")
         self._second.say(*otherwise)
         visibility = {self._main: status.action != "none" or stopped, self._more: splits,
                  self._second: anyway or decides or (failed and stopped), self._why_button: bool(status.why)}  # fmt: skip
@@ -287,6 +289,8 @@ class StatusCard(QFrame):
                 self._ask(Resume(id=new_id()))
             case "choose_training":
                 self._ask(DecideTraining(id=new_id(), choice="keep" if self._may_keep else "anew"))
+            case "choose_swarm":
+                self.swarms_wanted.emit()
             case "copy_report":
                 self._copy_report()
             case "none":
@@ -306,10 +310,12 @@ class StatusCard(QFrame):
             self._ask(Resume(id=new_id()))
         elif sentence(self._state).action == "choose_training":
             self._decide_otherwise()
+        elif sentence(self._state).action == "choose_swarm":
+            self._ask(ChangeSettings(id=new_id(), values={"swarm.solo": True}))
         else:
             self.start_wanted.emit()
 
-    def _ask(self, command: Pause | Resume | DecideTraining) -> None:
+    def _ask(self, command: Pause | Resume | DecideTraining | ChangeSettings) -> None:
         """Send one command for each pending action: a second press on the same one does nothing."""
         self.watch(self._state)
         if self._pressed_for is None:

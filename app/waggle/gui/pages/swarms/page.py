@@ -31,7 +31,12 @@ TABS = {"list": LIST, "playground": TRY, "race": RACE}  # the race needs no engi
 
 def why_no_switch(state: State) -> str:
     """Why the node cannot go to another swarm now; empty if it can."""
-    return why_unavailable(state) or (tr_sentence(state.swarms.fixed) if state.swarms else "")
+    return _why_unavailable(state) or (tr_sentence(state.swarms.fixed) if state.swarms else "")
+
+
+def _why_unavailable(state: State) -> str:
+    """Why the engine cannot be asked about swarms now. While it waits for the choice of one, it can."""
+    return "" if state.phase == "preparing" and state.undecided is not None else why_unavailable(state)
 
 
 class SwarmsPage(Page):
@@ -108,8 +113,9 @@ class SwarmsPage(Page):
     def show_state(self, state: State, now: float) -> None:
         before, self._state = self._state, state
         self.join_view.show_state(state)
-        if state.ready is not None and not why_unavailable(state) and self._asked_of is not state.ready:
-            self._asked_of = state.ready
+        answers = state.undecided or state.ready
+        if answers is not None and not _why_unavailable(state) and self._asked_of is not answers:
+            self._asked_of = answers
             self.commanded.emit(ListSwarms(id=new_id()))
         if self._creating and state.created is not None and state.created is not before.created:
             self._form.reset()
@@ -219,6 +225,8 @@ class SwarmsPage(Page):
         if self._views.currentIndex() >= TRY:
             model = self._state.ready
             return tr("Your model is %1").replace("%1", one_line(model.model)) if model else tr("No model is loaded.")
+        if self._state.undecided is not None and known_swarms is not None and not why_not:
+            return tr("Choose the swarm in which your model trains.")
         if self._state.phase == "preparing" and self._state.swarms is not None:
             return tr("The engine is going there; your model comes along.")
         if why_not or known_swarms is None:

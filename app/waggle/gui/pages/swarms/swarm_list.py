@@ -47,7 +47,8 @@ class SwarmList(QWidget):
         for swarm_card in self._active:
             self._cards.addWidget(swarm_card)
         if others:
-            self._cards.addWidget(text(self._theme, tr("Others you know"), "heading"))
+            if self._active or state.undecided is None:
+                self._cards.addWidget(text(self._theme, tr("Others you know"), "heading"))
             self._cards.addLayout(_grid(others, gap))
         if all(swarm.shipped for swarm in known):
             words = tr("Know another one? Join it by its link. Or create one for your friends, your class or your lab.")
