@@ -1,10 +1,11 @@
 """Series for charts, against values worked out by hand."""
 
 import pytest
+from msgspec.structs import replace
 
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.state import chart_series
-from waggle.protocol.events import HeldOutMeasured, HeldOutScore, PeerInfo, RoundSummary, TrainingHistory
+from waggle.protocol.events import HeldOutMeasured, HeldOutScore, RoundSummary, TrainingHistory
 from waggle.protocol.state import State, apply
 
 
@@ -63,13 +64,14 @@ def test_a_pause_is_found_between_neighbours_only() -> None:
     assert chart_series.pauses(rounds) == [chart_series.PauseSpan(100, 1100)]
 
 
-def test_peers_reward_is_weighted_by_groups() -> None:
-    peers = {
-        name: PeerInfo(id=name, name=name, received=count, mean_reward=mean)
-        for name, count, mean in (("a", 1, 0.0), ("b", 3, 0.4), ("c", 0, 0.9))
-    }
-    assert chart_series.peers_reward(State(peers=peers)) == pytest.approx(0.3)
-    assert chart_series.peers_reward(State()) is None
+def test_what_peers_earned_begins_when_they_came_and_ends_when_they_left() -> None:
+    alone, rewards = summary(1), [None] * 5 + [0.2] * 10 + [None] * 3 + [0.4] * 10 + [None] * 2
+    rounds = [replace(alone, round=number, others_reward=reward) for number, reward in enumerate(rewards)]
+    trend = chart_series.peers_rewards(rounds)
+    assert [place for place, _ in trend] == [*range(5, 15), *range(18, 28)]
+    assert trend[0][1] == pytest.approx(0.2)
+    assert trend[-1][1] == pytest.approx(0.4)
+    assert chart_series.peers_rewards([alone] * 5) == []
 
 
 @pytest.mark.parametrize(("top", "ticks"), [(0.1, [0, 0.02, 0.04, 0.06, 0.08, 0.1]), (0.47, [0, 0.1, 0.2, 0.3, 0.4, 0.5])])
@@ -91,5 +93,5 @@ def test_whole_steps_are_round_and_few() -> None:
 
 
 def test_a_reward_chart_holds_its_wildest_round() -> None:
-    assert chart_series.reward_ceiling([0.1] * 99 + [0.9], [0.1] * 100, 0.2) == 0.9
-    assert chart_series.reward_ceiling([], [], None) == 0.1
+    assert chart_series.reward_ceiling([0.1] * 99 + [0.9], [0.1] * 100, [(99, 0.2)]) == 0.9
+    assert chart_series.reward_ceiling([], [], []) == 0.1

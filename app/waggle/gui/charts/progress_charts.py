@@ -124,13 +124,14 @@ def _changes(exams: Sequence[ScoreSeries]) -> list[EventMark]:
 
 
 class RewardChart(AnnotatedChart):
-    """The reward of training answers: each round faint, the trend strong, the peers' mean as a dashed line."""
+    """The reward of training answers: each round faint, the trend strong, that of the peers' groups dashed."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, tr("Reward by round; the table shows the same"), shows_axis=True)
 
     def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[PauseBand]) -> None:
-        rounds, peers = chart_series.rounds(state), chart_series.peers_reward(state)
+        rounds = chart_series.rounds(state)
+        peers = chart_series.peers_rewards(rounds)
         raw = [summary.reward for summary in rounds]
         mine = chart_series.trend(raw, chart_series.trend_width(len(raw)))
         self.begin(chart_series.reward_ceiling(raw, mine, peers), shares=False, x=ends, axis=axis)
@@ -143,9 +144,10 @@ class RewardChart(AnnotatedChart):
         x = chart_series.round_positions(rounds, axis)
         every = max(1, len(x) // MOST_POINTS)
         self.draw_faint_curve(x[::every], raw[::every])
-        if peers is not None:
-            self.draw_line([x[0], x[-1]], [peers, peers], "peer", Qt.PenStyle.DashLine, width=2, dots=False)
-            self.draw_label(EndLabel(x[-1], peers, f"   {tr('Peers')}  {decimal(peers, 2)}", "peer"))
+        if peers:
+            places, rewards = [x[place] for place, _ in peers], [reward for _, reward in peers]
+            self.draw_line(places, rewards, "peer", Qt.PenStyle.DashLine, width=2, dots=False)
+            self.draw_label(EndLabel(places[-1], rewards[-1], f"   {tr('Peers')}  {decimal(rewards[-1], 2)}", "peer"))
         self.draw_line(x, mine, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=False)
         self.draw_label(EndLabel(x[-1], mine[-1], f"   {tr('You')}  {decimal(mine[-1], 2)}", "accent_text"))
         self.spread_labels()

@@ -22,16 +22,17 @@ class Sparkline(PaintedWidget):
         super().__init__(theme, name=tr("Reward of the last rounds"))
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs left to right in every language
         self._rounds: Sequence[RoundSummary] = ()
-        self._peers: float | None = None
+        self._peers: list[tuple[int, float]] = []
         self.setMinimumHeight(theme.px(70))
 
-    def show_rounds(self, rounds: Sequence[RoundSummary], peers: float | None) -> None:
-        if rounds == self._rounds and peers == self._peers:
+    def show_rounds(self, rounds: Sequence[RoundSummary]) -> None:
+        if rounds == self._rounds:
             return
-        self._rounds, self._peers = rounds, peers
+        self._rounds, self._peers = rounds, chart_series.peers_rewards(rounds)
         if len(rounds) > 1:
             self.setAccessibleName(tr("Reward of the last rounds: you %1").replace("%1", decimal(self._trend()[-1], 2)))
-        dashed = "" if peers is None else tr("Dashed is the mean of all that peers sent: %1.").replace("%1", decimal(peers, 2))
+        mean = decimal(self._peers[-1][1], 2) if self._peers else ""
+        dashed = tr("Dashed is what the answers of peers earned: %1 in the last rounds.").replace("%1", mean) if mean else ""
         set_tip(self, dashed)
         self.setAccessibleDescription(dashed)
         self.update()
@@ -51,11 +52,11 @@ class Sparkline(PaintedWidget):
         painter.setClipRect(plot.adjusted(-4, -6, 4, 4))
         self._curve(painter, _points(raw, plot, ticks[-1]), QPen(_translucent_colour(self.theme.colour("accent_line")), 1))
         labels = [(_height(mine[-1], plot, ticks[-1]), "accent_line", "accent_text", f"{tr('You')} {decimal(mine[-1], 2)}")]
-        if self._peers is not None:
-            y = _height(self._peers, plot, ticks[-1])
-            painter.setPen(QPen(self.theme.colour("peer"), 2, Qt.PenStyle.DashLine))
-            painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
-            labels.append((y, "peer", "peer", f"{tr('Peers')} {decimal(self._peers, 2)}"))
+        if self._peers:
+            places = [(place / (len(raw) - 1), reward) for place, reward in self._peers]
+            self._curve(painter, _path(places, plot, ticks[-1]), QPen(self.theme.colour("peer"), 2, Qt.PenStyle.DashLine))
+            reward = self._peers[-1][1]
+            labels.append((_height(reward, plot, ticks[-1]), "peer", "peer", f"{tr('Peers')} {decimal(reward, 2)}"))
         strong = QPen(self.theme.colour("accent_line"), 2.5)
         strong.setCapStyle(Qt.PenCapStyle.RoundCap)
         strong.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
@@ -121,9 +122,14 @@ def _height(value: float, plot: QRectF, top: float) -> float:
 
 
 def _points(values: Sequence[float], plot: QRectF, top: float) -> QPainterPath:
+    return _path([(i / (len(values) - 1), value) for i, value in enumerate(values)], plot, top)
+
+
+def _path(points: Sequence[tuple[float, float]], plot: QRectF, top: float) -> QPainterPath:
+    """A line through points; their first number is the share of the width."""
     path = QPainterPath()
-    for i, value in enumerate(values):
-        point = QPointF(plot.left() + plot.width() * i / (len(values) - 1), _height(value, plot, top))
+    for i, (share, value) in enumerate(points):
+        point = QPointF(plot.left() + plot.width() * share, _height(value, plot, top))
         if i:
             path.lineTo(point)
         else:

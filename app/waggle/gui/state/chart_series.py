@@ -69,9 +69,9 @@ def trend_width(count: int) -> int:
     return max(3, min(41, count // 10 | 1))
 
 
-def reward_ceiling(raw: Sequence[float], smooth: Sequence[float], peers: float | None) -> float:
-    """Upper end of a reward chart: above every round, the trend and the peers' mean."""
-    return max(0.1, *raw, 1.2 * max(smooth, default=0.0), 1.1 * (peers or 0.0))
+def reward_ceiling(raw: Sequence[float], smooth: Sequence[float], peers: Sequence[tuple[int, float]]) -> float:
+    """Upper end of a reward chart: above every round and both trends."""
+    return max(0.1, *raw, 1.2 * max(smooth, default=0.0), 1.1 * max((reward for _, reward in peers), default=0.0))
 
 
 def seconds_worked(summaries: Sequence[RoundSummary]) -> list[float]:
@@ -117,11 +117,12 @@ def pauses(summaries: Sequence[RoundSummary]) -> list[PauseSpan]:
     return gaps
 
 
-def peers_reward(state: State) -> float | None:
-    """Mean reward of all groups received, as judged here; None without any."""
-    senders = [peer for peer in state.peers.values() if peer.received > 0]
-    total = sum(peer.received for peer in senders)
-    return sum(peer.mean_reward * peer.received for peer in senders) / total if total else None
+def peers_rewards(summaries: Sequence[RoundSummary]) -> list[tuple[int, float]]:
+    """The trend of what peers' groups earned, by the places of the rounds in which there were any."""
+    offered = [(place, summary.others_reward) for place, summary in enumerate(summaries)]
+    known = [(place, reward) for place, reward in offered if reward is not None]
+    smooth = trend([reward for _, reward in known], trend_width(len(summaries)))
+    return [(place, reward) for (place, _), reward in zip(known, smooth, strict=True)]
 
 
 def value_ticks(top: float, most: int = 6) -> list[float]:

@@ -66,7 +66,7 @@ class RewardTrend(QFrame):
         rounds = recent_rounds(state)
         count = rounds[-1].round - rounds[0].round + 1 if rounds else 0
         self._span.say(plural(count, "last round", "last %n rounds") if count > 1 else "")
-        self._line.show_rounds(rounds, chart_series.peers_reward(state))
+        self._line.show_rounds(rounds)
         self._line.setVisible(count > 1)
         coming = tr("The rounds so far are being asked for.") if state.round > 1 else tr("The line begins after two rounds.")
         self._empty.setText(engine_placeholder(state) or why_unavailable(state) or coming)

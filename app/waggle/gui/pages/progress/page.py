@@ -257,11 +257,12 @@ class ProgressPage(Page):
         self._about_held.say(
             about.replace("%1", figure(scores[-1].total)) if scores else tr("On questions your model never trains on")
         )
-        width = chart_series.trend_width(len(chart_series.rounds(state)))
+        rounds = chart_series.rounds(state)
+        width = chart_series.trend_width(len(rounds))
         about = tr("What your answers earn while training; faint is each round, strong is the mean over %1")
         about = about.replace("%1", str(width))
-        has_peers = chart_series.peers_reward(state) is not None
-        self._about_reward.say(about + (tr("; dashed is the mean of all that peers sent") if has_peers else ""))
+        has_peers = any(summary.others_reward is not None for summary in rounds)
+        self._about_reward.say(about + (tr("; dashed is what the answers of peers earned") if has_peers else ""))
 
     def _show_comparison(self, compared: bool) -> None:
         if compared:
