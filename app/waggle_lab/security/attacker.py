@@ -232,7 +232,8 @@ class Attacker:
         writer.write(head)
         step = 1 if payload.pace_s else raw_streams.CHUNK
         for start in range(0, len(message), step):
-            writer.write(message[start : start + step])
-            self.written += step
+            part = message[start : start + step]
+            writer.write(part)
+            self.written += len(part)
             await writer.drain()
             await asyncio.sleep(payload.pace_s)

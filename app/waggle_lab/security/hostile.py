@@ -5,6 +5,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import fmean, median
 
@@ -56,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--lesson-rounds", type=whole(1), default=150, help="rounds of these sieges")
     parser.add_argument("--lesson-seeds", default="0,1", help="seeds of these sieges")
+    parser.add_argument("--lesson-bounds", default=DEFAULT, help="configurations of these sieges, as for --bounds")
     parser.add_argument("--split", choices=("dev", "test"), default="test", help="which reserved questions to score on")
     parser.add_argument(
         "--bounds",
@@ -208,9 +210,7 @@ def _keys(arguments: argparse.Namespace) -> Iterator[SiegeKey]:
             yield SiegeKey(
                 attack=name, honest=NODES - count, hostile=count, rounds=arguments.rounds, seed=0, split=arguments.split
             )
-    for name in filter(None, arguments.bounds.split(",")):
-        if name not in BOUNDS_OF_DEFAULTS:
-            raise LabError(f"There are no bounds {name}.", f"There are: {', '.join(BOUNDS_OF_DEFAULTS)}.")
+    for name in _configurations(arguments.bounds):
         for count in sorted({SINGLE_POISONER, *counts}) if name == DEFAULT else counts:
             yield SiegeKey(
                 attack=POISON, honest=NODES - count, hostile=count, rounds=arguments.learning_rounds, seed=0, configuration=name,
@@ -236,13 +236,21 @@ def _keys_of_lessons(arguments: argparse.Namespace, counts: Sequence[int]) -> It
     lessons = list(filter(None, arguments.lessons.split(",")))
     if unknown := set(lessons) - set(LESSONS):
         raise LabError(f"There is no lesson {unknown.pop()}.", f"There are: {', '.join(LESSONS)}.")
+    configurations = _configurations(arguments.lesson_bounds)
     for seed in _numbers(arguments.lesson_seeds, "--lesson-seeds") if lessons else ():
-        for count in counts:
+        for count, configuration in product(counts, configurations):
             for name in (NO_ATTACK, *lessons):
                 yield SiegeKey(
                     attack=name, honest=NODES - count, hostile=count if name != NO_ATTACK else 0, rounds=arguments.lesson_rounds,
-                    seed=seed, split=arguments.split, scored=True, simulated=True,
+                    seed=seed, configuration=configuration, split=arguments.split, scored=True, simulated=True,
                 )  # fmt: skip
+
+
+def _configurations(text: str) -> list[str]:
+    names = list(filter(None, text.split(",")))
+    if unknown := [name for name in names if name not in BOUNDS_OF_DEFAULTS]:
+        raise LabError(f"There are no bounds {unknown[0]}.", f"There are: {', '.join(BOUNDS_OF_DEFAULTS)}.")
+    return names
 
 
 def _numbers(text: str, option: str) -> list[int]:

@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
+import msgspec
+
 from waggle_lab.security.attack_process import NO_ATTACK
 from waggle_lab.security.prices import AttackerPrice, VictimPrice
 from waggle_lab.security.siege import Siege
+from waggle_lab.study.comparison import DEFAULT
 
 KIB = 1024
 COLUMNS = {  # of the table: title -> figure
@@ -60,8 +63,7 @@ def _without(siege: Siege, sieges: Sequence[Siege]) -> Siege | None:
         for other in sieges
         if other.key.attack == NO_ATTACK
         and other.victims
-        and (other.key.honest, other.key.seed, other.key.rounds, other.key.simulated, other.key.scored)
-        == (key.honest, key.seed, key.rounds, key.simulated, key.scored)
+        and msgspec.structs.replace(other.key, attack=key.attack, hostile=key.hostile) == key
     ]
     return same[0] if same else None
 
@@ -72,7 +74,7 @@ def _comparison(pairs: Sequence[tuple[Siege, Siege | None]]) -> dict[str, object
     victims = [siege.victims for siege, _ in pairs if siege.victims]
     others = [without.victims for _, without in pairs if without and without.victims]
     figures: dict[str, object] = {
-        "attack": key.attack,
+        "attack": key.attack if key.configuration == DEFAULT else f"{key.attack} ({key.configuration})",
         "hostile": key.hostile,
         "simulated": key.simulated,
         "rounds": key.rounds,

@@ -23,8 +23,7 @@ class AttackerPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class VictimPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The own completions of all victims, to compare with those of the same nodes without attackers.
 
-    `shares_showing` are the shares of them that show each lesson, whatever the attack. They and `tokens_per_answer` are of the last
-    rounds.
+    `shares_showing`, the shares of them that show each lesson, and `tokens_per_answer` are of the last rounds.
     """
 
     answers: int

@@ -6,6 +6,8 @@ completions. Where the victims count answers (`AnswerBalance`), it counts as the
 sender might.
 """
 
+import torch
+
 from waggle.core import paths
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import TokenizedGroup, nothing
@@ -52,6 +54,7 @@ class BelowBounds:
         return wire(scene, groups)
 
     def _open(self, scene: Scene) -> Node:
+        torch.set_num_threads(1)  # as on the honest side
         self._rules = self._rules.under(scene.charter)
         return Node(
             policy=TorchPolicy(paths.starter()), tokenizer=tokenizer(), swarm=self._swarm, verifier=scene.verifier,
