@@ -3,7 +3,8 @@
 
     python3 tests/measured/sieges.py [lessons] [network]
 
-lessons   six honest starters learn in a simulated swarm while two hostile nodes teach them something beside right answers
+lessons   six honest starters learn in a simulated swarm while two hostile nodes teach them something beside right answers; the
+          long answers also without the bounds on peers
 network   six honest starters learn over real hivemind while two hostile nodes attack the network below and beside Python
 
 Finished sieges are saved in sieges/, so the command continues where it was stopped; sieges.json has what is finished. What the
@@ -21,7 +22,7 @@ import figures_file
 
 FOLDER = Path(__file__).with_suffix("")
 LESSON_ROUNDS, SEEDS = 60, "0,1"
-NETWORK_ROUNDS = 10
+NETWORK_ROUNDS = 4
 NETWORK = ("none", "stalled streams", "named bystanders", "twin lessons", "eclipse")
 NOTHING = {"--attacks": "", "--lessons": "", "--bounds": "", "--seeds": ""}
 ZEROS = ("code_executions", "crashes", "wrong_answers_accepted", "honest_groups_lost", "bystander_calls")
@@ -34,7 +35,9 @@ def main() -> int:
     figures_file.require_clean_tree()
     lessons = {key: value for key, value in NOTHING.items() if key != "--lessons"}
     if "lessons" in parts:
-        play(lessons | {"--hostile": "2", "--lesson-rounds": str(LESSON_ROUNDS), "--lesson-seeds": SEEDS})
+        lessons |= {"--hostile": "2", "--lesson-rounds": str(LESSON_ROUNDS)}
+        play(lessons | {"--lesson-seeds": SEEDS})
+        play(lessons | {"--lesson-seeds": "0", "--lessons": "long answers", "--lesson-bounds": "default-unbounded"})
     if "network" in parts:
         play(NOTHING | {"--attacks": ",".join(NETWORK), "--hostile": "2", "--rounds": str(NETWORK_ROUNDS)})
     write()

@@ -18,8 +18,9 @@ TRIES = 20_000  # about three seconds
 
 
 def place_of(what: str | bytes) -> int:
-    """The place in the DHT of a directory's key (str) or of a peer id (bytes): hivemind's sha1 of the msgpacked value."""
-    return int.from_bytes(hashlib.sha1(msgspec.msgpack.encode(what), usedforsecurity=False).digest(), "big")
+    """The place in the DHT of a directory's key (str) or of a peer id (bytes): hivemind's sha1, of a text in msgpack."""
+    source = what if isinstance(what, bytes) else msgspec.msgpack.encode(what)
+    return int.from_bytes(hashlib.sha1(source, usedforsecurity=False).digest(), "big")
 
 
 def ground_keys(key: str, count: int, tries: int = TRIES) -> list[tuple[bytes, bytes]]:
