@@ -35,7 +35,8 @@ COLUMNS = {  # of the table: title -> figure
 def comparisons(sieges: Sequence[Siege]) -> list[dict[str, object]]:
     """One for each attack and number of hostile nodes: figures as in COLUMNS, means over the seeds.
 
-    `right_lost` is a share of the right completions of the same nodes without attackers. Live and simulated sieges are apart.
+    `right_lost` is a share of the right completions of the same nodes without attackers, negative if there were more; only of
+    scored sieges. Live and simulated sieges are apart.
     """
     groups: dict[tuple[str, int, bool, str], list[tuple[Siege, Siege | None]]] = {}
     for siege in sieges:
@@ -91,11 +92,14 @@ def _comparison(pairs: Sequence[tuple[Siege, Siege | None]]) -> dict[str, object
     if len(others) == len(victims):
         figures |= {
             "tokens_per_answer_without": round(fmean(price.tokens_per_answer for price in others), 2),
-            "right_lost": round(1 - sum(map(_right_share, victims)) / (sum(map(_right_share, others)) or 1.0), 3),
             "victim_cpu_s": round(fmean(map(_cpu_seconds, victims)) - fmean(map(_cpu_seconds, others)), 1),
         }
     if ratios := list(_held_out_ratios(pairs)):
-        figures |= {"heldout_ratio": round(fmean(ratios), 3), "heldout_ratios": [round(ratio, 3) for ratio in ratios]}
+        figures |= {
+            "heldout_ratio": round(fmean(ratios), 3),
+            "heldout_ratios": [round(ratio, 3) for ratio in ratios],
+            "right_lost": round(1 - sum(map(_right_share, victims)) / (sum(map(_right_share, others)) or 1.0), 3),
+        }
     return figures
 
 
