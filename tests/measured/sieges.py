@@ -5,7 +5,8 @@
 
 lessons   six honest starters learn in a simulated swarm while two hostile nodes teach them something beside right answers; the
           long answers also without the bounds on peers
-network   six honest starters learn over real hivemind while two hostile nodes attack the network below and beside Python
+network   six honest starters learn over real hivemind while two hostile nodes attack the network below and beside Python; the
+          eclipse also with six hostile nodes of eight, more than the replicas of an entry
 
 Finished sieges are saved in sieges/, so the command continues where it was stopped; sieges.json has what is finished. What the
 attackers paid stands beside what the victims paid, against the same honest nodes without an attack. `zeros` are sums over all
@@ -23,7 +24,7 @@ import figures_file
 FOLDER = Path(__file__).with_suffix("")
 LESSON_ROUNDS, SEEDS = 60, "0,1"
 NETWORK_ROUNDS = 4
-NETWORK = ("none", "stalled streams", "named bystanders", "twin lessons", "eclipse")
+NETWORK = ("none", "stalled streams", "named bystanders", "eclipse")
 NOTHING = {"--attacks": "", "--lessons": "", "--bounds": "", "--seeds": ""}
 ZEROS = ("code_executions", "crashes", "wrong_answers_accepted", "honest_groups_lost", "bystander_calls")
 
@@ -40,6 +41,7 @@ def main() -> int:
         play(lessons | {"--lesson-seeds": "0", "--lessons": "long answers", "--lesson-bounds": "default-unbounded"})
     if "network" in parts:
         play(NOTHING | {"--attacks": ",".join(NETWORK), "--hostile": "2", "--rounds": str(NETWORK_ROUNDS)})
+        play(NOTHING | {"--attacks": "none,eclipse", "--hostile": "6", "--rounds": str(NETWORK_ROUNDS)})
     write()
     return 0
 

@@ -28,6 +28,7 @@ COLUMNS = {  # of the table: title -> figure
     "hostile pull": "hostile_pull",
     "KiB read": "victim_kib",
     "more CPU s": "victim_cpu_s",
+    "honest groups ratio": "honest_received_ratio",
     "calls at a bystander": "bystander_calls",
 }
 
@@ -94,6 +95,8 @@ def _comparison(pairs: Sequence[tuple[Siege, Siege | None]]) -> dict[str, object
             "tokens_per_answer_without": round(fmean(price.tokens_per_answer for price in others), 2),
             "victim_cpu_s": round(fmean(map(_cpu_seconds, victims)) - fmean(map(_cpu_seconds, others)), 1),
         }
+    if not key.simulated and (arrived := [_arrived(siege, without) for siege, without in pairs if without]):
+        figures["honest_received_ratio"] = round(fmean(arrived), 2)
     if ratios := list(_held_out_ratios(pairs)):
         figures |= {
             "heldout_ratio": round(fmean(ratios), 3),
@@ -124,6 +127,12 @@ def _cpu_seconds(price: VictimPrice) -> float:
 
 def _right_share(price: VictimPrice) -> float:
     return price.right / max(1, price.answers)
+
+
+def _arrived(siege: Siege, without: Siege) -> float:
+    """Groups of honest nodes that arrived at honest nodes per round, over those without an attack."""
+    rates = [each.honest_received / (each.played or 1) for each in (siege, without)]
+    return rates[0] / (rates[1] or 1.0)
 
 
 def _held_out_ratios(pairs: Sequence[tuple[Siege, Siege | None]]) -> Iterator[float]:

@@ -211,9 +211,14 @@ def test_the_price_of_the_attackers_stands_beside_that_of_the_victims() -> None:
     assert (price["heldout_ratio"], price["right_lost"], price["victim_cpu_s"]) == (0.75, 0.2, 2.0)
     assert (price["tokens_per_answer"], price["tokens_per_answer_without"]) == (9.0, 6.0)
     assert (price["shown"], price["shown_without"], price["victim_kib"]) == (0.5, 0.0, 4)
-    assert "| long answers | 2 | 2 | 1 | 128 | 4 | 1.5 | 0.75 | 0.2 | 9.0 | 6.0 | 0.5 | 0.0 | 0.25 | 4 | 2.0 | - |" in prices(
+    assert "| long answers | 2 | 2 | 1 | 128 | 4 | 1.5 | 0.75 | 0.2 | 9.0 | 6.0 | 0.5 | 0.0 | 0.25 | 4 | 2.0 | - | - |" in prices(
         sieges
     )
+    live = [
+        msgspec.structs.replace(each, key=msgspec.structs.replace(each.key, simulated=False), honest_received=groups, played=2)
+        for each, groups in zip(sieges, (8, 6), strict=True)
+    ]
+    assert comparisons(live)[0]["honest_received_ratio"] == 0.75
     assert figures(sieges)["honest_groups_received"] == 0, "a simulated siege is no live one"
     assert learning_ratio(sieges, 2) is None
 
