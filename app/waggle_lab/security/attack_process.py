@@ -32,8 +32,8 @@ from waggle_lab.security.siege_identities import with_key
 ALL_ATTACKS = "all at once"
 NO_ATTACK = "none"
 POISON = "poison"
-TOLD_APART = {"chosen answers": "steer", "planted phrase": POISON}  # lessons that are in the list of attacks under another name
-LIVE_LESSONS = {name: lesson for name, lesson in LESSONS.items() if name not in TOLD_APART}
+OTHER_NAMES = {"chosen answers": "steer", "planted phrase": POISON}  # lessons that are in the list of attacks under another name
+LIVE_LESSONS = {name: lesson for name, lesson in LESSONS.items() if name not in OTHER_NAMES}
 ATTACKS_BEFORE_RENAMING = 4  # an attacker that does not poison takes a new identity after so many attacks
 
 
