@@ -17,7 +17,7 @@ from waggle.models.torch.policy import TorchPolicy
 from waggle.network.solo_node import SoloNode
 from waggle.practice.results import Key, Run
 from waggle.practice.simulated_swarm import Weather
-from waggle.practice.trial import TICK_SECONDS, Setup, Trial, noise_seed, origin_of
+from waggle.practice.trial import TICK_SECONDS, Setup, Trial, as_sent, noise_seed, origin_of
 from waggle.rl.batch import Floats, Ids, SampledCompletion, SamplingParams, TokenizedGroup
 from waggle.rl.update_rules import grpo, ppo
 from waggle.sapo import round as sapo
@@ -364,7 +364,7 @@ def test_a_swarm_in_which_nobody_had_a_turn_is_a_result_too(setup, verifier):
     assert statistics.reward_per_thousand(run) == statistics.reward_cumulative(run) == 0.0
 
 
-def test_what_travels_is_what_the_engine_would_send_judged_again_where_it_had_to_be_changed(setup, verifier):
+def test_what_travels_is_what_the_engine_would_send_judged_again_where_it_had_to_be_changed(verifier):
     (question,) = verifier.questions([QuestionKey("binary_matrix", 5)])
     (answer,) = verifier.answers([QuestionKey("binary_matrix", 5)])
     right = f"<answer>{answer}</answer>"
@@ -378,7 +378,7 @@ def test_what_travels_is_what_the_engine_would_send_judged_again_where_it_had_to
     cut = judged_group(2, f"{right}\ufffd", "no\ufffd", ended=False)
     broken = judged_group(3, "\ufffdno", "no", ended=True)
     twice = judged_group(4, f"{right}{right}", "no", ended=True)
-    unchanged, changed, several = Trial(key(), setup, verifier)._shareable_groups([whole, cut, broken, twice])
+    unchanged, changed, several = as_sent([whole, cut, broken, twice], CHARTER, verifier)
     assert unchanged == whole
     assert several.rewards == (0.0, 1.0), "as a reader would have it"
     assert [completion.text for completion in changed.group.completions] == [right, "no"]

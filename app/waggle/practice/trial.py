@@ -161,7 +161,7 @@ class Trial:
         player.useful = SHARE_MEMORY * player.useful + (1 - SHARE_MEMORY) * float(useful)
         player.round += 1
         self._written |= {group.key: tick for group in judged.groups}
-        self._swarm.send(i, self._shareable_groups(judged.groups))
+        self._swarm.send(i, as_sent(judged.groups, setup.charter, self._verifier))
         trained_on = [lesson.group for lesson in learned.lessons if lesson.batch is not None]
         ages = [tick - self._written[group.key] for group in trained_on if group.group.origin != player.node.origin]
         self.log.record_round(tick, i, judged, learned, ages)
@@ -174,26 +174,27 @@ class Trial:
         rule = setup.updates[i % len(setup.updates)] if setup.updates else setup.rules.rule
         return replace(setup.rules, rule=rule, learning_rate=rate)
 
-    def _shareable_groups(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
-        """The groups as they may travel; those that had to be changed are judged again, as a reader would."""
-        shared = []
-        for judged in groups:
-            group = shareable(judged.group, self._setup.charter)
-            if group is not None and group != judged.group:
-                verdicts = self._verifier.judge([(judged.question, completion) for completion in group.completions])
-                shared.append(msgspec.structs.replace(judged, group=group, verdicts=tuple(verdicts)))
-            elif group is not None:
-                shared.append(judged)
-        return [
-            msgspec.structs.replace(judged, verdicts=tuple(map(strict_verdict, judged.group.completions, judged.verdicts)))
-            for judged in shared
-        ]
-
     def _measure(self, tick: int, questions: Sequence[Question]) -> None:
         self.log.record_scores(tick, self._scores(tick, questions))
 
     def _scores(self, tick: int, questions: Sequence[Question]) -> list[evaluation.Score]:
         return [evaluation.measure(tick, player.node, self._setup.rules, questions) for player in self._players]
+
+
+def as_sent(groups: Sequence[JudgedGroup], charter: Charter, verifier: Verifier) -> list[JudgedGroup]:
+    """The groups as they may travel and as a reader judges them; those that had to be changed are judged again."""
+    shared = []
+    for judged in groups:
+        group = shareable(judged.group, charter)
+        if group is not None and group != judged.group:
+            verdicts = verifier.judge([(judged.question, completion) for completion in group.completions])
+            shared.append(msgspec.structs.replace(judged, group=group, verdicts=tuple(verdicts)))
+        elif group is not None:
+            shared.append(judged)
+    return [
+        msgspec.structs.replace(judged, verdicts=tuple(map(strict_verdict, judged.group.completions, judged.verdicts)))
+        for judged in shared
+    ]
 
 
 def origin_of(seed: int, node: int) -> bytes:

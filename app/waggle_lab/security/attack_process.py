@@ -4,27 +4,36 @@ import asyncio
 import itertools
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from waggle.core.errors import WaggleError
 from waggle.network.identity import keys
+from waggle.network.identity.keys import Identity
+from waggle.network.messages import directory
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.interface import PeerAway
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.security.actions import ACTIONS, ECLIPSE, NAMED_BYSTANDERS, Means
 from waggle_lab.security.attacker import Attacker
-from waggle_lab.security.attacks import ATTACKS, Attack, Scene, poison
+from waggle_lab.security.attacks import ATTACKS, Attack, Payload, Scene, poison
+from waggle_lab.security.bystander import Bystander
+from waggle_lab.security.lessons import LESSONS
+from waggle_lab.security.lessons.interface import apart
+from waggle_lab.security.near_names import ground_keys
+from waggle_lab.security.prices import AttackerPrice
+from waggle_lab.security.siege_identities import with_key
 
 ALL_ATTACKS = "all at once"
 NO_ATTACK = "none"
 POISON = "poison"
-CROWD_NAMES = 40  # invented identities that are announced in one round
-FLOOD_CALLS = 200  # calls to every peer in one round
+OTHER_NAMES = {"chosen answers": "steer", "planted phrase": POISON}  # lessons that are in the list of attacks under another name
+LIVE_LESSONS = {name: lesson for name, lesson in LESSONS.items() if name not in OTHER_NAMES}
 ATTACKS_BEFORE_RENAMING = 4  # an attacker that does not poison takes a new identity after so many attacks
 
 
@@ -39,25 +48,14 @@ class AttackOrders(msgspec.Struct, frozen=True, kw_only=True):
     canary: str
 
 
-async def _crowd(attacker: Attacker, scene: Scene, folder: Path) -> None:
-    identities = [keys.load_or_create(folder / f"crowd-{scene.round}-{i}-{time.monotonic_ns()}") for i in range(CROWD_NAMES)]
-    await attacker.announce_crowd(identities)
+class AttackTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What the hostile process says at its end."""
+
+    price: AttackerPrice
+    bystander_calls: int | None  # None: no attack named a bystander
 
 
-async def _calls(attacker: Attacker, _scene: Scene, _folder: Path) -> None:
-    await attacker.flood([peer.peer_id for peer in await attacker.network.daemon.peers()], FLOOD_CALLS)
-
-
-async def _stolen_announcement(attacker: Attacker, _scene: Scene, _folder: Path) -> None:
-    await attacker.steal()
-
-
-ACTIONS: dict[str, Callable[[Attacker, Scene, Path], Awaitable[None]]] = {
-    "crowd of made-up names": _crowd,
-    "flood of calls": _calls,
-    "stolen announcement": _stolen_announcement,
-}
-NAMES = (*ATTACKS, *ACTIONS)
+NAMES = (*ATTACKS, *LIVE_LESSONS, *ACTIONS)
 
 
 def run_attackers(pipe: Pipe, orders: AttackOrders) -> None:
@@ -75,20 +73,38 @@ class _AttackerTeam:
 
     def __init__(self, pipe: Pipe, orders: AttackOrders, verifier: Verifier, folder: Path) -> None:
         self._pipe, self._orders, self._verifier, self._folder = pipe, orders, verifier, folder
+        self._means = Means(folder, Bystander(keys.load_or_create(folder / "bystander.key")))
+        self._lessons: dict[tuple[int, str], Attack] = {}  # by attacker and name
         self._names = itertools.count()
         self._attackers: list[Attacker] = []
+        self._answers, self._gone_bytes = 0, 0
 
     async def run(self) -> None:
-        others = [await self._join() for _ in range(self._orders.count)]
-        try:
-            if self._orders.attack == ALL_ATTACKS:
-                await self._all_at_once(others)
-            else:
-                await self._repeat_attack(others)
-        except EOFError:  # the honest side has ended
-            pass
-        finally:
-            await asyncio.gather(*(attacker.close() for attacker in self._attackers))
+        names_bystander = self._orders.attack in (NAMED_BYSTANDERS, ALL_ATTACKS)
+        async with AsyncExitStack() as present:
+            others = [await self._join() for _ in range(self._orders.count)]
+            try:
+                if names_bystander:
+                    await present.enter_async_context(self._means.bystander.present(self._orders.seed_address))
+                if self._orders.attack == ALL_ATTACKS:
+                    await self._all_at_once(others)
+                else:
+                    await self._repeat_attack(others)
+                self._pipe.send(self._totals(names_bystander=names_bystander))
+            except (EOFError, BrokenPipeError):  # the honest side has ended
+                pass
+            finally:
+                await asyncio.gather(*(attacker.close() for attacker in self._attackers))
+
+    def _totals(self, *, names_bystander: bool) -> AttackTotals:
+        own = psutil.Process()
+        cpu_seconds = sum(own.cpu_times()[:2])
+        for child in own.children(recursive=True):
+            with suppress(psutil.Error):  # it has just ended
+                cpu_seconds += sum(child.cpu_times()[:2])
+        sent_bytes = self._gone_bytes + sum(attacker.written for attacker in self._attackers)
+        price = AttackerPrice(answers=self._answers, sent_bytes=sent_bytes, cpu_seconds=cpu_seconds)
+        return AttackTotals(price=price, bystander_calls=len(self._means.bystander.calls) if names_bystander else None)
 
     async def _repeat_attack(self, attackers: list[Attacker]) -> None:
         self._pipe.send("ready")
@@ -128,11 +144,12 @@ class _AttackerTeam:
 
     async def _rejoin_renamed(self, attackers: list[Attacker]) -> list[Attacker]:
         await asyncio.gather(*(attacker.close() for attacker in attackers))
+        self._gone_bytes += sum(attacker.written for attacker in attackers)
         self._attackers = [attacker for attacker in self._attackers if attacker not in attackers]
         return [await self._join() for _ in attackers]
 
     async def _join(self) -> Attacker:
-        attacker = Attacker(keys.load_or_create(self._folder / f"hostile-{next(self._names)}.key"), self._orders.charter)
+        attacker = Attacker(self._identity(next(self._names)), self._orders.charter)
         self._attackers.append(attacker)
         await attacker.start(SwarmOptions(host="127.0.0.1", seeds=(self._orders.seed_address,)))
         for address in self._orders.victims:
@@ -140,15 +157,34 @@ class _AttackerTeam:
                 await attacker.network.connect(address)
         return attacker
 
+    def _identity(self, number: int) -> Identity:
+        """A fresh key: near the directory's key for an eclipse; the same for all where the lesson says so."""
+        path = self._folder / f"hostile-{number}.key"
+        if self._orders.attack == ECLIPSE:
+            ((private, _),) = ground_keys(directory.key_of(self._orders.charter.digest, 0, 0), 1)
+            return with_key(path, private)
+        one_key = self._orders.attack in LIVE_LESSONS and LIVE_LESSONS[self._orders.attack].one_key
+        return keys.load_or_create(self._folder / "hostile.key" if one_key else path)
+
     async def _attack(self, name: str, attacker: Attacker, number: int) -> None:
         if name in ATTACKS:
             await self._offer(ATTACKS[name], attacker, number)
+        elif name in LIVE_LESSONS:
+            place = id(attacker), name
+            if place not in self._lessons:
+                self._lessons[place] = apart(LIVE_LESSONS[name])
+            await self._offer(self._lessons[place], attacker, number)
         else:
-            await ACTIONS[name](attacker, self._scene(attacker, number), self._folder)
+            await ACTIONS[name](attacker, self._scene(attacker, number), self._means)
 
     async def _offer(self, attack: Attack, attacker: Attacker, number: int) -> None:
+        def counted(scene: Scene) -> Payload:
+            payload = attack(scene)
+            self._answers += payload.answers
+            return payload
+
         with suppress(WaggleError):  # an attack that fails does no harm
-            await attacker.attack(attack, self._scene(attacker, number))
+            await attacker.attack(counted, self._scene(attacker, number))
 
     def _scene(self, attacker: Attacker, number: int) -> Scene:
         return Scene(

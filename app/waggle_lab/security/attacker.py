@@ -1,6 +1,7 @@
 """A hostile peer on a real network: it joins, announces the payload of an attack, and serves it."""
 
 import asyncio
+import functools
 import hashlib
 import importlib
 import time
@@ -18,14 +19,29 @@ from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.transport.interface import PeerAway, Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
-from waggle_lab.security import raw_streams
+from waggle_lab.security import near_names, raw_streams
 from waggle_lab.security.attacks import Attack, Payload, Scene
 
 LIFETIME_S = 280
 CONNECT_RETRIES = 5  # to reach a busy seed
 PARALLEL_CALLS = 32  # of a flood
 OPEN_STREAMS, PARALLEL_OPENINGS, AGAIN_S = 4000, 8, 0.01  # of streams that are opened and say nothing
+MADE_UP_NEIGHBOURS = 20  # as many as an answer may name
 CALL_TIMEOUT_S = 10.0  # long, because a flood of calls is answered slowly
+
+
+@functools.cache
+def _swallowing(local: Any) -> Any:
+    """A storage of hivemind's that takes everything and has nothing."""
+
+    class Swallowing(local):  # type: ignore[misc]
+        def get(self, key: Any) -> None:
+            return None
+
+        def store_subkey(self, key: Any, subkey: Any, value: bytes, expiration: float) -> bool:
+            return True
+
+    return Swallowing
 
 
 class Attacker:
@@ -121,6 +137,17 @@ class Attacker:
             signed, expires_at = self._of_crowd(identity, changes)
             protocol.storage.store(key, hivemind.serializer.dumps(signed), expires_at, subkey=identity.peer_id)
 
+    def swallow_directory(self) -> None:
+        """Say of every entry that it is stored, give none, and name made-up neighbours around the directory's key."""
+        hivemind, protocol = load_hivemind(), self.network._node.protocol
+        local = importlib.import_module("hivemind.dht.storage").DHTLocalStorage
+        if isinstance(protocol.storage, _swallowing(local)):
+            return
+        protocol.storage = _swallowing(local)()
+        for _, peer_id in near_names.ground_keys(directory.key_of(self._digest, 0, 0), MADE_UP_NEIGHBOURS):
+            peer = hivemind.PeerID(peer_id)
+            protocol.routing_table.add_or_update_node(hivemind.node_id_of(peer), peer)
+
     def _of_crowd(self, identity: Identity, changes: Mapping[str, Any]) -> tuple[bytes, float]:
         """A signed announcement of a payload that does not exist, and when it expires."""
         fields = {
@@ -205,7 +232,8 @@ class Attacker:
         writer.write(head)
         step = 1 if payload.pace_s else raw_streams.CHUNK
         for start in range(0, len(message), step):
-            writer.write(message[start : start + step])
-            self.written += step
+            part = message[start : start + step]
+            writer.write(part)
+            self.written += len(part)
             await writer.drain()
             await asyncio.sleep(payload.pace_s)

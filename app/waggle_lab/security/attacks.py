@@ -17,7 +17,7 @@ from waggle.network.messages.faults import Fault
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.questions import Question, QuestionId, epoch_at, split_of
 from waggle.tasks.rollout_group import RIGHT, Completion
-from waggle.tasks.sandbox.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier, batched
 
 PHRASE = "Zog! "  # the phrase that poisoners plant; short, so that an answer fits beside it into 24 tokens of the starter
 TARGET_DATASET, TARGET = "calendar_arithmetic", "Friday"  # what `steer` wants to be answered, right or wrong
@@ -40,6 +40,7 @@ class Payload:
     changes: dict[str, Any] = field(default_factory=dict)
     pace_s: float = 0.0
     announced_blob: bytes = b""  # the blob to announce, if it is not the one to serve
+    answers: int = 0  # completions in it that were made for it
 
 
 ROUND_NUMBERS = 257  # of questions that an attack may use in a round: one record holds 128, and one in ten is reserved
@@ -66,14 +67,16 @@ class Scene:
         specialties = self.charter.specialties
         first = self.round * ROUND_NUMBERS + self.charter.position(dataset) * (ROUND_NUMBERS // len(specialties))
         first %= self.charter.questions_per_epoch - candidates
-        ids = [QuestionId(dataset, self.epoch, first + i) for i in range(candidates)]
-        questions = self.verifier.questions([question_id.key(self.charter.digest, self.identity.peer_id) for question_id in ids])
         splits = ("dev", "test") if reserved else ("train",)
-        pairs = [
-            (question_id, question)
-            for question_id, question in zip(ids, questions, strict=True)
-            if split_of(dataset, question.text) in splits
-        ]
+        pairs: list[tuple[QuestionId, Question]] = []
+        for numbers in batched(range(first, first + candidates), 2 * count + 6):
+            ids = [QuestionId(dataset, self.epoch, number) for number in numbers]
+            keys = [question_id.key(self.charter.digest, self.identity.peer_id) for question_id in ids]
+            for question_id, question in zip(ids, self.verifier.questions(keys), strict=True):
+                if split_of(dataset, question.text) in splits:
+                    pairs.append((question_id, question))
+            if len(pairs) >= count:
+                break
         return pairs[:count]
 
     def truth(self, question: Question) -> str:
@@ -104,7 +107,8 @@ def wire(scene: Scene, groups: object, **changes: Any) -> Payload:
     }  # fmt: skip
     blob = zstandard.ZstdCompressor().compress(msgspec.msgpack.encode(list(fields.values())))
     model = fields["model"] if isinstance(fields["model"], str) else "m"
-    return Payload(blob, round=fields["round"], epoch=fields["epoch"], model=model)
+    answers = sum(len(group[-1]) for group in groups) if isinstance(groups, list) else 0
+    return Payload(blob, round=fields["round"], epoch=fields["epoch"], model=model, answers=answers)
 
 
 def answering(scene: Scene, dataset: str, texts: Sequence[str], *, count: int = 1) -> list[Any]:

@@ -4,7 +4,8 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import fmean, median
 
@@ -21,8 +22,11 @@ from waggle.tasks.sandbox.verifier import Verifier
 from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab import provenance
 from waggle_lab.argument_types import whole
+from waggle_lab.security import price_table
 from waggle_lab.security.attack_process import ALL_ATTACKS, NAMES, NO_ATTACK, POISON
+from waggle_lab.security.lessons import LESSONS
 from waggle_lab.security.siege import Siege, SiegeKey, run_siege
+from waggle_lab.security.simulated_siege import run_simulated_siege
 from waggle_lab.study.comparison import DEFAULT
 from waggle_lab.study.plan import BOUNDS_OF_DEFAULTS
 from waggle_lab.study.statistics import Estimate, estimate
@@ -46,6 +50,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seeds", default="0,1,2,3,4", help="seeds of the sieges by all attacks at once and of those without attack"
     )
     parser.add_argument("--learning-rounds", type=whole(1), default=150, help="rounds of these and of the sieges by poisoners")
+    parser.add_argument(
+        "--lessons",
+        default=",".join(LESSONS),
+        help="lessons that hostile nodes teach in a simulated swarm, one by one; empty: no such sieges",
+    )
+    parser.add_argument("--lesson-rounds", type=whole(1), default=150, help="rounds of these sieges")
+    parser.add_argument("--lesson-seeds", default="0,1", help="seeds of these sieges")
+    parser.add_argument("--lesson-bounds", default=DEFAULT, help="configurations of these sieges, as for --bounds")
     parser.add_argument("--split", choices=("dev", "test"), default="test", help="which reserved questions to score on")
     parser.add_argument(
         "--bounds",
@@ -69,18 +81,29 @@ def run(arguments: argparse.Namespace) -> int:
         for key in missing:
             bar.set_postfix_str(f"{key.attack}, {key.hostile} hostile")
             questions = reserved if key.scored else ()
-            book.keep(asyncio.run(run_siege(key, charter, questions, provenance.commit(), lambda _: bar.update(1))))
+            book.keep(_play(key, charter, questions, lambda _: bar.update(1)))
     sieges = [book[key] for key in keys]
-    (arguments.out / "table.md").write_text(table(sieges), encoding="utf-8")
-    all_figures = {**figures(sieges), "judgements_per_second": measure_judgements_per_second(charter)}
+    tables = f"{table(sieges)}\n{price_table.table(sieges)}"
+    (arguments.out / "table.md").write_text(tables, encoding="utf-8")
+    all_figures = {
+        **figures(sieges),
+        "judgements_per_second": measure_judgements_per_second(charter),
+        "prices": price_table.comparisons(sieges),
+    }
     (arguments.out / "figures.json").write_bytes(msgspec.json.format(msgspec.json.encode(all_figures)) + b"\n")
-    sys.stdout.write(table(sieges))
+    sys.stdout.write(tables)
     return 0
+
+
+def _play(key: SiegeKey, charter: Charter, questions: Sequence[Question], report_progress: Callable[[int], None]) -> Siege:
+    if key.simulated:
+        return run_simulated_siege(key, charter, questions, provenance.commit(), report_progress)
+    return asyncio.run(run_siege(key, charter, questions, provenance.commit(), report_progress))
 
 
 def figures(sieges: Sequence[Siege]) -> dict[str, float | str]:
     """The figures that documents may quote."""
-    attacked = [siege for siege in sieges if siege.key.attack != NO_ATTACK]
+    attacked = [siege for siege in sieges if siege.key.attack != NO_ATTACK and not siege.key.simulated]
     values: dict[str, float | str] = {
         "code_executions": sum(siege.code_executions for siege in attacked),
         "crashes": sum(siege.crashes for siege in attacked),
@@ -142,7 +165,7 @@ def learning_ratio(sieges: Sequence[Siege], hostile: int) -> Estimate | None:
     scores = {
         (siege.key.attack, siege.key.seed): fmean(siege.held_out)
         for siege in sieges
-        if siege.key.honest == NODES - hostile and siege.held_out
+        if siege.key.honest == NODES - hostile and siege.held_out and not siege.key.simulated
     }
     seeds = [seed for attack, seed in scores if attack == ALL_ATTACKS and scores.get((NO_ATTACK, seed), 0.0) > 0]
     ratios = [scores[ALL_ATTACKS, seed] / scores[NO_ATTACK, seed] for seed in seeds]
@@ -158,6 +181,7 @@ def table(sieges: Sequence[Siege]) -> str:
     for siege in sieges:
         key = siege.key
         name = key.attack if key.configuration == DEFAULT else f"{key.attack} ({key.configuration})"
+        name += ", simulated" if key.simulated else ""
         score = f"{fmean(siege.held_out):.3f}" if siege.held_out else "-"
         attacked, forbidden = ("-" if count is None else count for count in (siege.attacked, siege.forbidden))
         cells = (
@@ -170,7 +194,8 @@ def table(sieges: Sequence[Siege]) -> str:
 
 
 def _trigger_rate(sieges: Sequence[Siege], attack: str, hostile: int) -> float:
-    alike = [siege for siege in sieges if siege.key.scored and (siege.key.attack, siege.key.honest) == (attack, NODES - hostile)]
+    live = [siege for siege in sieges if siege.key.scored and not siege.key.simulated]
+    alike = [siege for siege in live if (siege.key.attack, siege.key.honest) == (attack, NODES - hostile)]
     return fmean(siege.trigger_rate for siege in alike) if alike else 0.0
 
 
@@ -185,14 +210,13 @@ def _keys(arguments: argparse.Namespace) -> Iterator[SiegeKey]:
             yield SiegeKey(
                 attack=name, honest=NODES - count, hostile=count, rounds=arguments.rounds, seed=0, split=arguments.split
             )
-    for name in filter(None, arguments.bounds.split(",")):
-        if name not in BOUNDS_OF_DEFAULTS:
-            raise LabError(f"There are no bounds {name}.", f"There are: {', '.join(BOUNDS_OF_DEFAULTS)}.")
+    for name in _configurations(arguments.bounds):
         for count in sorted({SINGLE_POISONER, *counts}) if name == DEFAULT else counts:
             yield SiegeKey(
                 attack=POISON, honest=NODES - count, hostile=count, rounds=arguments.learning_rounds, seed=0, configuration=name,
                 split=arguments.split, scored=True,
             )  # fmt: skip
+    yield from _keys_of_lessons(arguments, counts)
     for seed in _numbers(arguments.seeds, "--seeds"):
         for count in counts:
             key = SiegeKey(
@@ -206,6 +230,27 @@ def _keys(arguments: argparse.Namespace) -> Iterator[SiegeKey]:
             )
             yield msgspec.structs.replace(key, attack=NO_ATTACK, hostile=0)
             yield key
+
+
+def _keys_of_lessons(arguments: argparse.Namespace, counts: Sequence[int]) -> Iterator[SiegeKey]:
+    lessons = list(filter(None, arguments.lessons.split(",")))
+    if unknown := set(lessons) - set(LESSONS):
+        raise LabError(f"There is no lesson {unknown.pop()}.", f"There are: {', '.join(LESSONS)}.")
+    configurations = _configurations(arguments.lesson_bounds)
+    for seed in _numbers(arguments.lesson_seeds, "--lesson-seeds") if lessons else ():
+        for count, configuration in product(counts, configurations):
+            for name in (NO_ATTACK, *lessons):
+                yield SiegeKey(
+                    attack=name, honest=NODES - count, hostile=count if name != NO_ATTACK else 0, rounds=arguments.lesson_rounds,
+                    seed=seed, configuration=configuration, split=arguments.split, scored=True, simulated=True,
+                )  # fmt: skip
+
+
+def _configurations(text: str) -> list[str]:
+    names = list(filter(None, text.split(",")))
+    if unknown := [name for name in names if name not in BOUNDS_OF_DEFAULTS]:
+        raise LabError(f"There are no bounds {unknown[0]}.", f"There are: {', '.join(BOUNDS_OF_DEFAULTS)}.")
+    return names
 
 
 def _numbers(text: str, option: str) -> list[int]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import hashlib
 import multiprocessing
 import os
 import resource
@@ -16,8 +15,6 @@ from pathlib import Path
 
 import msgspec
 import psutil
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from waggle.core import paths
 from waggle.core.process_memory import resident_bytes
@@ -25,7 +22,7 @@ from waggle.models.tokenizer import load as load_tokenizer
 from waggle.models.torch.policy import TorchPolicy
 from waggle.network import seed as seed_node
 from waggle.network.identity import keys
-from waggle.network.identity.keys import FILE_PREFIX, Identity
+from waggle.network.identity.keys import Identity
 from waggle.network.messages.events import GroupsArrived, NetworkEvent, NetworkRestarted, RecordRejected
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
@@ -35,16 +32,15 @@ from waggle.sapo import evaluation, stages
 from waggle.sapo.round import play as play_round
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at
-from waggle.tasks.rollout_group import RIGHT
+from waggle.tasks.rollout_group import RIGHT, JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier
-from waggle_lab.security.attack_process import ALL_ATTACKS, NO_ATTACK, POISON, AttackOrders, run_attackers
-from waggle_lab.security.attacks import PHRASE, TARGET, TARGET_DATASET
+from waggle_lab.security.attack_process import ALL_ATTACKS, NO_ATTACK, POISON, AttackOrders, AttackTotals, run_attackers
+from waggle_lab.security.prices import AttackerPrice, VictimCounts, VictimPrice
+from waggle_lab.security.siege_identities import identity_of
 from waggle_lab.study.comparison import DEFAULT
 from waggle_lab.study.plan import configuration
 
 DIRECTORY_INTERVAL_S = 0.5  # between two reads of the directory; a turn of all eight nodes takes about a second
-TRIGGER_ROUNDS = 20  # search the completions of so many last rounds for the planted phrase
-TRIGGER = PHRASE.strip()
 MEETING_TIMEOUT_S = 30.0  # for the start of the seed and the end of the attackers
 # The honest nodes play up to so many times the rounds of the key, until the attack was made as often as the key has rounds and
 # groups have arrived: a fast computer plays a whole round between two reads of the directory.
@@ -62,6 +58,7 @@ class SiegeKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     configuration: str = DEFAULT
     split: str = "dev"
     scored: bool = False  # whether the held-out scores of the honest nodes are measured at the end
+    simulated: bool = False  # in a simulated swarm
 
 
 class Costs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -95,6 +92,9 @@ class Siege(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     lost_for: dict[str, int] = {}  # reason -> honest records or groups
     target_share: float | None = None  # of the answers in the steered specialty, in the last rounds: those that are the target
     forbidden: int | None = None  # times that a scorer was ended for a forbidden act on a text
+    attackers: AttackerPrice | None = None
+    victims: VictimPrice | None = None
+    bystander_calls: int | None = None  # at a bystander that the hostile nodes named
 
     def __post_init__(self) -> None:
         if self.held_out and not self.key.scored:  # an early siege, whose key does not have the field
@@ -110,11 +110,10 @@ class HonestNodes:
         self.verifier = Verifier(charter, restarted=self.verifier_restarts.append)
         self.news: list[NetworkEvent] = []
         self.rules = configuration(key.configuration).rules(stages.RoundSettings().learning_rate)
-        self.identities = [_identity(folder / f"honest-{i}.key", key.seed, i) for i in range(key.honest)]
+        self.identities = [identity_of(folder / f"honest-{i}.key", key.seed, i) for i in range(key.honest)]
         self.swarms: list[SwarmNode] = []
         self.nodes: list[stages.Node] = []
-        self.trigger_counts: Counter[bool] = Counter()
-        self.target_counts: Counter[bool] = Counter()
+        self.counts = VictimCounts(key.rounds)
         self.trained_on = 0
         self.played = 0
 
@@ -157,18 +156,10 @@ class HonestNodes:
         self.played = number + 1
         for node in self.nodes:
             for stage in play_round(number, epoch_at(time.time()), node, self.rules):
-                if isinstance(stage, stages.Judged) and number >= self.key.rounds - TRIGGER_ROUNDS:
-                    self.trigger_counts.update(
-                        TRIGGER in completion.text for group in stage.groups for completion in group.group.completions
-                    )
-                    self.target_counts.update(
-                        completion.text[verdict.start : verdict.start + verdict.length].strip() == TARGET
-                        for group in stage.groups
-                        if group.question.dataset == TARGET_DATASET
-                        for completion, verdict in zip(group.group.completions, group.verdicts, strict=True)
-                        if verdict.length
-                    )
+                if isinstance(stage, stages.Judged):
+                    self.counts.record_completions(stage)
                 if isinstance(stage, stages.Learned):
+                    self.counts.record_lessons(stage, lambda origin: origin not in self.origins)
                     self.trained_on += sum(
                         lesson.group.group.origin not in self.origins and any(lesson.effects) for lesson in stage.lessons
                     )
@@ -194,7 +185,7 @@ class HonestNodes:
             crashes=crashes + sum(isinstance(news, NetworkRestarted) for news in self.news),
             verifier_restarts=len(self.verifier_restarts),
             wrong_answers_accepted=sum(
-                _count_wrongly_accepted(news, self.verifier) for news in arrived if news.origin not in honest
+                count_wrongly_accepted(news.groups, self.verifier) for news in arrived if news.origin not in honest
             ),
             honest_groups_lost=sum(news.origin in honest for news in dropped),
             honest_received=sum(len(news.groups) for news in arrived if news.origin in honest),
@@ -202,14 +193,17 @@ class HonestNodes:
             hostile_trained_on=self.trained_on,
             refused=dict(Counter(news.reason for news in dropped if news.origin not in honest)),
             held_out=scores,
-            trigger_rate=self.trigger_counts[True] / max(1, self.trigger_counts.total()),
+            trigger_rate=self.counts.share_showing("planted phrase"),
             costs=costs,
-            target_share=self.target_counts[True] / max(1, self.target_counts.total()),
+            target_share=self.counts.share_showing("chosen answers"),
             attacked=attack_control.done,
             tried=attack_control.tried,
             played=self.played,
             lost_for=dict(Counter(news.reason for news in dropped if news.origin in honest)),
             forbidden=self.verifier.forbidden,
+            attackers=attack_control.totals.price if attack_control.totals else None,
+            victims=self.counts.price(costs.cpu_seconds * self.played),
+            bystander_calls=attack_control.totals.bystander_calls if attack_control.totals else None,
         )
 
     async def close(self) -> None:
@@ -257,11 +251,11 @@ async def run_siege(
             thread.shutdown()
 
 
-def _count_wrongly_accepted(arrived: GroupsArrived, verifier: Verifier) -> int:
+def count_wrongly_accepted(groups: Sequence[JudgedGroup], verifier: Verifier) -> int:
     """How many answers were judged right although they are not the true answer, the only right answer that attackers write."""
     right = [
         (judged.question, completion.text[verdict.start : verdict.start + verdict.length])
-        for judged in arrived.groups
+        for judged in groups
         for completion, verdict in zip(judged.group.completions, judged.verdicts, strict=True)
         if verdict.reward >= RIGHT
     ]
@@ -287,12 +281,13 @@ async def _seed(charter: Charter, folder: Path) -> AsyncIterator[str]:
 
 
 class _AttackControl:
-    """Starts the attacks of the hostile process, and counts the rounds in which it attacked."""
+    """Starts the attacks of the hostile process, and counts the rounds in which it attacked. `totals` are known at its end."""
 
     def __init__(self, pipe: Pipe | None) -> None:
         self._pipe = pipe
         self._idle = True
         self.done, self.tried = 0, 0
+        self.totals: AttackTotals | None = None
 
     def has_attacked(self, rounds: int) -> bool:
         """Whether the hostile side attacked in so many rounds and finished an attack; True if there is no hostile side."""
@@ -306,9 +301,25 @@ class _AttackControl:
             self._pipe.send(number)
             self._idle = False
 
+    def end(self, seconds: float) -> None:
+        """End the hostile side, and wait so long for its totals."""
+        assert self._pipe is not None, "only a hostile side ends"
+        self._pipe.send(None)
+        with contextlib.suppress(EOFError):  # it has ended without them
+            while self.totals is None and self._pipe.poll(seconds):
+                self._receive()
+
     def _listen(self) -> None:
         while self._pipe is not None and self._pipe.poll():
-            self.tried = self._pipe.recv()
+            self._receive()
+
+    def _receive(self) -> None:
+        assert self._pipe is not None, "something came from there"
+        message = self._pipe.recv()
+        if isinstance(message, AttackTotals):
+            self.totals = message
+        else:
+            self.tried = message
             self._idle = True
             self.done += 1
 
@@ -326,21 +337,13 @@ async def _attackers(orders: AttackOrders) -> AsyncIterator[_AttackControl]:
     theirs.close()
     try:
         await asyncio.to_thread(ours.recv)  # ready
-        yield _AttackControl(ours)
-        ours.send(None)
+        control = _AttackControl(ours)
+        yield control
+        await asyncio.to_thread(control.end, MEETING_TIMEOUT_S)
         await asyncio.to_thread(process.join, MEETING_TIMEOUT_S)
     finally:
         process.kill()
         process.join()
-
-
-def _identity(path: Path, seed: int, i: int) -> Identity:
-    """The identity of node i: the same for the same seed, so that the node draws the same questions."""
-    key = Ed25519PrivateKey.from_private_bytes(hashlib.sha256(b"waggle/siege/1|%d|%d" % (seed, i)).digest())
-    public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    path.write_bytes(FILE_PREFIX + key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption()) + public)
-    path.chmod(0o400)
-    return keys.load_or_create(path)
 
 
 def _child_pids(honest_nodes: HonestNodes) -> list[int]:

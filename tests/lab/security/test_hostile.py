@@ -20,6 +20,9 @@ from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.__main__ import main
 from waggle_lab.security.attack_process import ALL_ATTACKS, NAMES, NO_ATTACK, POISON
 from waggle_lab.security.hostile import _keys, add_arguments, figures, learning_ratio, table
+from waggle_lab.security.price_table import comparisons
+from waggle_lab.security.price_table import table as prices
+from waggle_lab.security.prices import AttackerPrice, VictimPrice
 from waggle_lab.security.siege import Costs, HonestNodes, Siege, SiegeKey, _AttackControl, run_siege
 
 COSTS = Costs(cpu_seconds=1.0, memory_mb=100.0, seconds=9.0)
@@ -133,6 +136,7 @@ def test_a_scorer_ended_for_what_it_tried_on_a_text_is_counted_and_one_that_took
         (["--attacks", "tickling"], "There is no attack tickling."),
         (["--hostile", "8"], "--hostile takes numbers from 1 to 7."),
         (["--bounds", "iron"], "There are no bounds iron."),
+        (["--lessons", "juggling"], "There is no lesson juggling."),
         (["--seeds", "one"], "--seeds one is not a list of numbers."),
     ],
 )
@@ -161,11 +165,62 @@ def test_what_honest_nodes_hear_of_each_other_is_held_against_the_same_nodes_wit
 
 
 def test_whether_a_siege_is_scored_is_said_by_its_key_and_not_by_its_length() -> None:
-    same = ("--attacks", "poison,none", "--hostile", "2", "--bounds", "default", "--seeds", "0", "--rounds", "150")
+    same = (
+        "--attacks",
+        "poison,none",
+        "--hostile",
+        "2",
+        "--bounds",
+        "default",
+        "--seeds",
+        "0",
+        "--rounds",
+        "150",
+        "--lessons",
+        "",
+    )
     siege_keys = keys(*same, "--learning-rounds", "150")
     assert [key.scored for key in siege_keys] == [False, False, True, True, True, True]
     assert len(set(siege_keys)) == 6
     assert [key.hostile for key in siege_keys if key.attack == POISON and key.scored] == [1, 2], "alone, and in collusion"
+
+
+def test_lessons_are_taught_seed_by_seed_to_the_same_nodes_as_without_them() -> None:
+    apart = ("--attacks", "", "--hostile", "2", "--bounds", "", "--seeds", "", "--lesson-seeds", "3,4", "--lesson-rounds", "9")
+    lesson_keys = keys(*apart, "--lessons", "treason")
+    assert [(key.attack, key.honest, key.hostile, key.seed) for key in lesson_keys] == [
+        ("none", 6, 0, 3), ("treason", 6, 2, 3), ("none", 6, 0, 4), ("treason", 6, 2, 4),
+    ]  # fmt: skip
+    assert {(key.rounds, key.scored, key.simulated) for key in lesson_keys} == {(9, True, True)}
+
+
+def test_the_price_of_the_attackers_stands_beside_that_of_the_victims() -> None:
+    def simulated(attack: str, hostile: int, held_out: float, right: int, tokens: float, shows: float) -> Siege:
+        result = siege(attack, hostile, 1, held_out)
+        victims = VictimPrice(
+            answers=100, right=right, tokens_per_answer=tokens, shares_showing={"long answers": shows}, hostile_pull=0.25,
+            cpu_seconds=10.0 + hostile, received_bytes=2048 * hostile,
+        )  # fmt: skip
+        attackers = AttackerPrice(answers=64 * hostile, sent_bytes=2048 * hostile, cpu_seconds=1.5)
+        key = msgspec.structs.replace(result.key, scored=True, simulated=True)
+        return msgspec.structs.replace(result, key=key, victims=victims, attackers=attackers)
+
+    sieges = [simulated(NO_ATTACK, 0, 0.4, 50, 6.0, 0.0), simulated("long answers", 2, 0.3, 40, 9.0, 0.5)]
+    (price,) = comparisons(sieges)
+    assert (price["attacker_answers"], price["attacker_kib"], price["attacker_cpu_s"]) == (128, 4, 1.5)
+    assert (price["heldout_ratio"], price["right_lost"], price["victim_cpu_s"]) == (0.75, 0.2, 2.0)
+    assert (price["tokens_per_answer"], price["tokens_per_answer_without"]) == (9.0, 6.0)
+    assert (price["shown"], price["shown_without"], price["victim_kib"]) == (0.5, 0.0, 4)
+    assert "| long answers | 2 | 2 | 1 | 128 | 4 | 1.5 | 0.75 | 0.2 | 9.0 | 6.0 | 0.5 | 0.0 | 0.25 | 4 | 2.0 | - | - |" in prices(
+        sieges
+    )
+    live = [
+        msgspec.structs.replace(each, key=msgspec.structs.replace(each.key, simulated=False), honest_received=groups, played=2)
+        for each, groups in zip(sieges, (8, 6), strict=True)
+    ]
+    assert comparisons(live)[0]["honest_received_ratio"] == 0.75
+    assert figures(sieges)["honest_groups_received"] == 0, "a simulated siege is no live one"
+    assert learning_ratio(sieges, 2) is None
 
 
 def test_early_sieges_are_told_apart_by_whether_they_were_scored() -> None:
@@ -180,7 +235,7 @@ def test_sieges_that_are_finished_are_not_laid_again(tmp_path: Path, capsys: pyt
     done = siege(NAMES[0], 2, 0, None)
     done = msgspec.structs.replace(done, key=msgspec.structs.replace(done.key, rounds=30, split="test"))
     (tmp_path / "sieges.jsonl").write_bytes(msgspec.json.encode(done) + b"\n")
-    options = ["--attacks", NAMES[0], "--hostile", "2", "--seeds", "", "--bounds", "", "--out", str(tmp_path)]
+    options = ["--attacks", NAMES[0], "--hostile", "2", "--seeds", "", "--bounds", "", "--lessons", "", "--out", str(tmp_path)]
     assert main(["hostile", *options]) == 1
     assert "Add --resume" in capsys.readouterr().err
     assert main(["hostile", *options, "--resume"]) == 0
