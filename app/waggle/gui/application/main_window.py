@@ -8,6 +8,7 @@ from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from waggle.core import pasted_link
+from waggle.gui.application.build_ahead import BuildAhead
 from waggle.gui.application.file_drop import FileDrop
 from waggle.gui.application.focus_memory import FocusMemory
 from waggle.gui.application.navigation import NavigationRail, StatusBar
@@ -15,6 +16,7 @@ from waggle.gui.application.notices import Notices, is_on_screen
 from waggle.gui.application.page_area import PageArea
 from waggle.gui.application.page_stack import PageStack
 from waggle.gui.application.screen_fit import ScreenFit
+from waggle.gui.application.settled_layout import settle
 from waggle.gui.i18n.formatting import tr, tr_sentence, visible
 from waggle.gui.pages import PAGES
 from waggle.gui.pages.context import PageContext
@@ -75,6 +77,7 @@ class MainWindow(QWidget):
         self._add_keys()
         self.show_page("home")
         self._focus_memory = FocusMemory(self)
+        self._build_ahead = BuildAhead(self, self.pages)
         self._screen_fit = ScreenFit(self, QSize(*SMALLEST))
         self.resize(1280, 800)
         self.setFocus()  # no widget of a page has the focus at first
@@ -111,6 +114,8 @@ class MainWindow(QWidget):
         self.redraw()
         if part:
             page.show_part(part)
+        if page is not before:
+            settle(page)
 
     def cover(self, widget: QWidget) -> None:
         """Show a widget instead of rail, pages and status bar, until `uncover`."""

@@ -85,6 +85,12 @@ def as_widget(layout: QLayout) -> QWidget:
     return box
 
 
+def set_visible(widget: QWidget, visible: bool) -> None:
+    """Show or hide a part of a widget that may not be in its place yet: Qt styles what is shown at once, and again when it moves."""
+    if widget.testAttribute(Qt.WidgetAttribute.WA_WState_ExplicitShowHide) or not visible:
+        widget.setVisible(visible)
+
+
 def empty(box: QLayout) -> None:
     """Remove and delete everything in a layout."""
     while (item := box.takeAt(0)) is not None:

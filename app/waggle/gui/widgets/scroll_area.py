@@ -19,12 +19,12 @@ class ScrollArea(QScrollArea):
         inner = QWidget()
         inner.setObjectName(ground)
         self.setProperty("ground", ground)
-        inner.setLayout(box)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setWidget(inner)
+        inner.setLayout(box)  # last: Qt restyles whatever moves to another parent, with all that is in it
         self.verticalScrollBar().rangeChanged.connect(self._keep_edges)
 
     def set_edges(self, edge: int, below: int) -> None:

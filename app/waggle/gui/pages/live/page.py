@@ -27,6 +27,7 @@ from waggle.protocol.status_text import DOING, sentence
 MOST = 12  # cards on screen
 OWNER_FILTERS: tuple[Callable[[Card], bool], ...] = (lambda card: True, lambda card: card.mine, lambda card: not card.mine)
 MADE_AT_ONCE, FRAME_MS = 2, 20
+LOW_CARD = 200  # pixels: cards are hardly ever lower
 AGAIN_MS = 250  # between two checks whether waiting cards may be shown
 
 
@@ -77,9 +78,13 @@ class Feed(ScrollArea):
         return part is not None and (part is self or self.isAncestorOf(part))
 
     def _show(self) -> None:
-        """Show the pending cards. New widgets take milliseconds: make MADE_AT_ONCE in one turn of the event loop."""
+        """Show the pending cards. New widgets take milliseconds: make MADE_AT_ONCE in one turn of the event loop.
+
+        The first turn fills the view, so that nothing unfinished is painted.
+        """
         cards, state, now = self._pending
-        for _ in range(min(MADE_AT_ONCE, len(cards) - len(self._cards))):
+        count = MADE_AT_ONCE if self._cards else 1 + self.viewport().height() // self._theme.px(LOW_CARD)
+        for _ in range(min(count, len(cards) - len(self._cards))):
             card_widget = QuestionCard(self._theme, self._opened)
             card_widget.set_columns(self._columns())
             self._cards.append(card_widget)

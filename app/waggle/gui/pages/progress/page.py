@@ -238,8 +238,11 @@ class ProgressPage(Page):
 
         state, axis = self._state, chart_series.AXES[self._axis.index]
         ends, bands = progress_charts.axis_range(state, axis), progress_charts.pause_bands(state, axis)
-        for turn, chart in enumerate((score_chart, reward), 1):  # one at a time, so a key press waits for one
-            QTimer.singleShot(turn * FRAME_MS, chart, partial(chart.show_state, state, axis, ends, bands))
+        for turn, chart in enumerate((score_chart, reward), 1):
+            if chart.is_empty:
+                chart.show_state(state, axis, ends, bands)  # nothing unfinished is painted
+            else:  # one at a time, so a key press waits for one
+                QTimer.singleShot(turn * FRAME_MS, chart, partial(chart.show_state, state, axis, ends, bands))
         scores = chart_series.scores(state)
         self._waiting.setVisible(not scores)
         self._measured.show_curves(progress_charts.shown_curves(state, axis) if scores else None)
