@@ -16,6 +16,7 @@ class ScrollArea(QScrollArea):
         super().__init__()
         self._edges: tuple[int, int] | None = None
         self._inner = box
+        box.setSizeConstraint(QLayout.SizeConstraint.SetMinimumSize)  # it grows with its content before it lays it out, not after
         inner = QWidget()
         inner.setObjectName(ground)
         self.setProperty("ground", ground)
