@@ -52,12 +52,12 @@ def test_the_window_fits_a_screen_with_its_status_bar_and_every_name_of_the_rail
         **os.environ, "QT_QPA_PLATFORM": f"offscreen:configfile={config}", "QT_SCALE_FACTOR": str(scale),
         "PYTHONPATH": os.pathsep.join(sys.path),
     }  # fmt: skip
-    told = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
-    seen = json.loads(told.stdout.splitlines()[-1])
-    assert tuple(seen["screen"]) == room
-    assert seen["least"][0] <= seen["window"][0] == room[0] - 16
-    assert seen["least"][1] <= seen["window"][1] == room[1] - 48
-    assert seen["bar"] == [seen["window"][0] - 1, seen["window"][1] - 1]
-    for name, bottom in seen["buttons"]:
+    process = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
+    report = json.loads(process.stdout.splitlines()[-1])
+    assert tuple(report["screen"]) == room
+    assert report["least"][0] <= report["window"][0] == room[0] - 16
+    assert report["least"][1] <= report["window"][1] == room[1] - 48
+    assert report["bar"] == [report["window"][0] - 1, report["window"][1] - 1]
+    for name, bottom in report["buttons"]:
         assert name
-        assert bottom < seen["rail"]
+        assert bottom < report["rail"]
