@@ -17,7 +17,7 @@ from waggle.gui.state.feed_pacing import FeedPacer
 from waggle.gui.state.spoken_summary import summary_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl, menu_button
-from waggle.gui.widgets.layout import card, column
+from waggle.gui.widgets.layout import WIDE, card, column
 from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
@@ -97,7 +97,8 @@ class Feed(ScrollArea):
             self._later.start(FRAME_MS)
 
     def _columns(self) -> int:
-        return COLUMNS if self.viewport().width() > NARROW else COLUMNS // 2
+        width = self.viewport().width()
+        return 2 * COLUMNS if width >= self._theme.px(WIDE) else COLUMNS if width > NARROW else COLUMNS // 2
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -107,6 +108,8 @@ class Feed(ScrollArea):
 
 class LivePage(Page):
     """For watching only: it has no primary button. Offers a recorded example while there are no cards."""
+
+    spreads = True
 
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)

@@ -24,6 +24,7 @@ from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.two_columns import TwoColumns
 from waggle.protocol.state import State
 
 ABOVE = 60  # pixels kept above and below a row that is scrolled to
@@ -112,6 +113,8 @@ class SectionCard(QFrame):
 class SettingsPage(Page):
     """All settings; `show_part` goes to the one with a key."""
 
+    spreads = True
+
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)
         theme, settings_store = context.theme, context.settings
@@ -135,13 +138,12 @@ class SettingsPage(Page):
         if self.cuda is not None:
             self.cuda.hide()
         first = self._cards[:2] if self.cuda is None else [*self._cards[:2], self.cuda]
-        self._box = column(gap=16)
+        self._columns = TwoColumns()
+        self._box = column(self._broken, self._columns, self._none, None, gap=16)
         self._area = ScrollArea(self._box)
         self._head = page_header(theme, tr("Settings"), self._line, self._search)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
-        for part in (self._broken, *first, self._cards[2], self.privacy, *self._cards[3:], self._none):
-            self._box.addWidget(part)  # one by one, each into its last place: see ScrollArea
-        self._box.addStretch(1)
+        self._columns.fill(first, [self._cards[2], self.privacy, *self._cards[3:]])
         settings_store.changed.connect(self._show_values)
         self._find("")
         self.set_compact(False)
@@ -174,6 +176,7 @@ class SettingsPage(Page):
         self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         self._area.set_edges(edge, edge)
         self._box.setSpacing(gap)
+        self._columns.arrange(gap, wide=self.wide)
 
     def show_state(self, state: State, now: float) -> None:
         broken = state.phase == "problem" and self._settings_store.is_unreadable
