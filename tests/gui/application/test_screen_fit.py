@@ -58,6 +58,6 @@ def test_the_window_fits_a_screen_with_its_status_bar_and_every_name_of_the_rail
     assert report["least"][0] <= report["window"][0] == room[0] - 16
     assert report["least"][1] <= report["window"][1] == room[1] - 48
     assert report["bar"] == [report["window"][0] - 1, report["window"][1] - 1]
-    for name, bottom in report["buttons"]:
+    for name, bottom in report["buttons"]:  # with its name: a bare button would be lower
         assert name
         assert bottom < report["rail"]

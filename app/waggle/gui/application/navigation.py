@@ -19,7 +19,7 @@ from waggle.protocol.state import HALTED_PHASES, State
 from waggle.protocol.status_text import sentence
 
 MARK, BESIDE = 30, 6  # pixels: side of the logo, and margin beside a page's button in the compact form
-NAMED = 46  # pixels at a text size of 100%: the least height of a compact button with its name
+NAMED = 43  # pixels at a text size of 100%: the least height of a compact button with its name
 LEAST = 24  # pixels: the least height of a button that can be clicked
 SIDE = 16  # pixels: horizontal margin of the status bar
 APART = "\u2003\u2002"  # between two figures
