@@ -60,8 +60,9 @@ def test_pages_can_be_chosen_whatever_the_size_of_their_names_and_the_mark_stand
     for button in buttons:
         alone = button.toolButtonStyle() == QToolButton().toolButtonStyle()  # the icon
         assert button.toolTip() == (button.accessibleName() if alone else "")
-        assert alone == (percent >= 130)
-        assert percent < 100 or abs(mark.geometry().center().x() - button.geometry().center().x()) <= 1
+        assert alone == (percent >= 150)
+        middles = [part.mapTo(window.rail, part.rect().center()).x() for part in (mark, button)]
+        assert percent in (80, 130) or abs(middles[0] - middles[1]) <= 1
 
 
 @pytest.fixture(params=["en", "de"])

@@ -1,4 +1,6 @@
-"""A window in a process of its own, for window.py to measure: `start`, `idle`, `replay SECONDS` or `soak SECONDS`.
+"""A window in a process of its own, for window.py to measure.
+
+`start`, `idle`, `opening 0` or `opening 1`, `reach`, `replay SECONDS` or `soak SECONDS`.
 
 The last line of output is JSON. A replay repeats the example recording at 20 times its speed, page after page, with 500 changing
 peers. A soak is a replay under qasync during which dialogs open and close and coroutines run.
@@ -20,6 +22,9 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QWidget
 
+from gui.unreachable import unreachable
+from pictures.matrix import example
+from pictures.screenshots import window_of, with_peers
 from waggle.core import paths
 from waggle.gui.application.garbage_collection import freeze_long_lived
 from waggle.gui.application.main import application
@@ -33,6 +38,7 @@ from waggle.protocol import events
 
 PEERS, SPEED = 500, 20.0
 LONG_BLOCK_S = 0.05  # a person notices longer blocks
+SETTLED_S = 0.3  # after which a page that was opened has been painted, with all its parts
 TICK_MS, PEERS_MS, PAGE_MS, DIALOG_MS = 1, 250, 3000, 1100
 WARM_UP_S = 60.0  # before the first sample of memory; in shorter runs a tenth
 OPENING_BUTTONS = (
@@ -71,6 +77,34 @@ def idle() -> object:
     QApplication.exec()
     (began, before), (ended, after) = marks
     return 100 * (after - before) / (ended - began)
+
+
+def opening(ahead: float) -> object:
+    """CPU milliseconds of this thread to open each page for the first time; 1: after quiet seconds, which build it ahead."""
+    window = window_of(_look(), example(), replay=False)
+    _turn_for(SETTLED_S)
+    if not ahead:
+        window._build_ahead.deleteLater()
+    while ahead and len(window.pages.built) < len(PAGES):
+        _turn_for(SETTLED_S)
+    milliseconds = {}
+    for name in PAGES:
+        began = time.thread_time()
+        window.show_page(name)
+        _turn_for(SETTLED_S)
+        milliseconds[name] = round(1000 * (time.thread_time() - began), 1)
+    window.hide()
+    return milliseconds
+
+
+def _turn_for(seconds: float) -> None:
+    QTimer.singleShot(int(1000 * seconds), lambda: QApplication.exit(0))
+    QApplication.exec()
+
+
+def reach() -> object:
+    """How many controls a mouse cannot reach, over all screens and pages."""
+    return len(unreachable(window_of(_look(), with_peers(example()), replay=False)))
 
 
 class Moment(NamedTuple):

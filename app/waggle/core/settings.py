@@ -407,7 +407,7 @@ def _advice_for(name: str, section: str | None) -> str:
 
 
 def _names(part: msgspec.Struct) -> set[str]:
-    return {field.name for field in msgspec.structs.fields(type(part))}
+    return set(part.__struct_fields__)
 
 
 def _close(name: str, known: set[str]) -> list[str]:

@@ -3,15 +3,20 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, Qt, QUrl, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, QUrl, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from waggle.core import pasted_link
+from waggle.gui.application.build_ahead import BuildAhead
 from waggle.gui.application.file_drop import FileDrop
+from waggle.gui.application.focus_memory import FocusMemory
 from waggle.gui.application.navigation import NavigationRail, StatusBar
 from waggle.gui.application.notices import Notices, is_on_screen
+from waggle.gui.application.page_area import PageArea
 from waggle.gui.application.page_stack import PageStack
+from waggle.gui.application.screen_fit import ScreenFit
+from waggle.gui.application.settled_layout import settle
 from waggle.gui.i18n.formatting import tr, tr_sentence, visible
 from waggle.gui.pages import PAGES
 from waggle.gui.pages.context import PageContext
@@ -25,7 +30,8 @@ from waggle.gui.widgets.text import announce
 from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferChat, PoseQuestion, QueryDays, QueryHistory
 from waggle.protocol.status_text import sentence
 
-SMALLEST = (900, 600)  # pixels
+SMALLEST = (900, 600)  # logical pixels; smaller where the free screen is smaller: pages and rail scroll there
+BAR = 16  # pixels: a scroll bar beside the pages
 AUTOMATIC_QUERIES = (ListModels, ListSwarms, OfferChat, PoseQuestion, QueryDays, QueryHistory)  # pages send them again
 
 
@@ -45,7 +51,6 @@ class MainWindow(QWidget):
         self.setObjectName("window")
         self._host = context.engine.name
         self.setWindowTitle(self._title())
-        self.setMinimumSize(*SMALLEST)
         self._theme, self._store, self._settings = context.theme, context.store, context.settings
         self.requests = context.requests
         self._compact: bool | None = None
@@ -54,9 +59,9 @@ class MainWindow(QWidget):
         self.page = "home"
         with suspend_style_sheet():
             self.pages = PageStack(context)
-            self.rail, self.status = NavigationRail(context.theme), StatusBar(context.theme)
+            self.rail, self.status, self._area = NavigationRail(context.theme), StatusBar(context.theme), PageArea(self.pages)
             self._all = QStackedWidget()
-            self._all.addWidget(as_widget(column((row(self.rail, (self.pages, 1), gap=0), 1), self.status, gap=0)))
+            self._all.addWidget(as_widget(column((row(self.rail, (self._area, 1), gap=0), 1), self.status, gap=0)))
             self.setLayout(column(self._all))
         self.notices = Notices(self, self.status)
         self.pages.commanded.connect(self.commanded)
@@ -71,6 +76,9 @@ class MainWindow(QWidget):
         self.file_drop.model_dropped.connect(self.show_model)
         self._add_keys()
         self.show_page("home")
+        self._focus_memory = FocusMemory(self)
+        self._build_ahead = BuildAhead(self, self.pages)
+        self._screen_fit = ScreenFit(self, QSize(*SMALLEST))
         self.resize(1280, 800)
         self.setFocus()  # no widget of a page has the focus at first
 
@@ -106,6 +114,8 @@ class MainWindow(QWidget):
         self.redraw()
         if part:
             page.show_part(part)
+        if page is not before:
+            settle(page)
 
     def cover(self, widget: QWidget) -> None:
         """Show a widget instead of rail, pages and status bar, until `uncover`."""
@@ -226,6 +236,10 @@ class MainWindow(QWidget):
         goes_on = self._store.state.service and not self._replay
         self.notices.show_permanent(tr("Closing; the engine goes on.") if goes_on else tr("Finishing this step, then closing."))
 
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Move the focus by Tab; when its control is disabled or hidden, Qt calls this, too, and the focus stays."""
+        return self._focus_memory.keep() or super().focusNextPrevChild(forward)
+
     def event(self, event: QEvent) -> bool:
         """Draw again and restart the notice when the window comes back: while it was away, nothing was drawn."""
         accepted = super().event(event)
@@ -243,6 +257,7 @@ class MainWindow(QWidget):
             self.rail.set_compact(compact)
             self.status.set_compact(compact)
             self.pages.set_compact(compact)
+            self._area.set_least_width(SMALLEST[0] - self.rail.minimumWidth() - BAR)
             self.redraw()
 
     def closeEvent(self, event: QCloseEvent) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QToolButton
+from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QScrollArea, QSizePolicy, QToolButton, QWidget
 
 from waggle.gui.i18n.formatting import figure, plural, size, tr, tr_sentence
 from waggle.gui.i18n.translator import is_right_to_left
@@ -19,6 +19,8 @@ from waggle.protocol.state import HALTED_PHASES, State
 from waggle.protocol.status_text import sentence
 
 MARK, BESIDE = 30, 6  # pixels: side of the logo, and margin beside a page's button in the compact form
+NAMED = 43  # pixels at a text size of 100%: the least height of a compact button with its name
+LEAST = 24  # pixels: the least height of a button that can be clicked
 SIDE = 16  # pixels: horizontal margin of the status bar
 APART = "\u2003\u2002"  # between two figures
 SIGN_INK = {"accent": "accent_line", "plain": "text_soft", "peer": "peer", "bad": "bad"}
@@ -48,7 +50,7 @@ class RailButton(QToolButton):
 
     def set_height(self, height: int) -> None:
         """May be below the preferred height (large text in a low window); too low, only the icon is shown."""
-        bare = self._compact and height < self._theme.px(46)
+        bare = self._compact and height < self._theme.px(NAMED)
         size = self._theme.size
         self.setFixedSize(
             size["icon"] + 26 if bare else size["rail_compact"] - 2 * BESIDE if self._compact else size["rail"] - 24, height
@@ -91,16 +93,25 @@ class NavigationRail(QFrame):
             group.addButton(button)
         above = [button for page, button in self._buttons.items() if not PAGES[page].at_foot]
         below = [button for page, button in self._buttons.items() if PAGES[page].at_foot]
-        self._head = row(Logo(theme, MARK), self._name, None, gap=10)
-        self._box: QBoxLayout = column(self._head, 12, *above, None, *below)
-        self.setLayout(self._box)
+        self._mark_row = row(Logo(theme, MARK), self._name, None, gap=10)
+        self._head = as_widget(self._mark_row)
+        self._box: QBoxLayout = column(self._head, *above, None, *below)
+        self._area = QScrollArea()
+        self._area.setFrameShape(QFrame.Shape.NoFrame)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setWidgetResizable(True)
+        inner = QWidget()
+        for part in (self._area, inner):
+            part.setObjectName("rail_area")
+        self._area.setWidget(inner)
+        inner.setLayout(self._box)
+        self.setLayout(column(self._area))
         self.set_compact(False)
 
     def set_compact(self, compact: bool) -> None:
         self._compact = compact
         self._name.setVisible(not compact)
-        side = BESIDE if compact else 12
-        self._box.setContentsMargins(*edges(side, 16, side - 1, 12))
         self._box.setSpacing(2 if compact else 4)
         for button in self._buttons.values():
             button.set_compact(compact)
@@ -111,16 +122,33 @@ class NavigationRail(QFrame):
         self._fit()
 
     def _fit(self) -> None:
-        """Shrink the buttons so that all pages fit into a window of any height."""
-        buttons = self._buttons.values()
-        others = self._box.minimumSize().height() - sum(button.height() for button in buttons)
+        """Shrink the buttons so that all pages fit into a window of any height; below LEAST they scroll.
+
+        Before a button loses its name, the logo goes.
+        """
+        buttons, side = self._buttons.values(), BESIDE if self._compact else 12
+        room = {is_whole: self._room_for_a_button(is_whole=is_whole) for is_whole in (True, False)}
+        enough = self._theme.px(NAMED if self._compact else LEAST)
+        is_whole = room[True] >= enough or room[False] < enough
+        self._head.setVisible(is_whole)
+        top, bottom = self._ends(is_whole=is_whole)
+        self._box.setContentsMargins(*edges(side, top, side - 1, bottom))
         for button in buttons:
-            button.set_height(
-                max(self._theme.size["icon"], min(button.preferred_height(), (self.height() - others) // len(buttons)))
-            )
-        self._head.setContentsMargins(*edges((button.width() - MARK) // 2 if self._compact else 8, 0, 0, 0))
-        sides = self._box.contentsMargins()
-        self.setFixedWidth(button.width() + sides.left() + sides.right() + 1)  # and the line between it and the page
+            button.set_height(max(LEAST, min(button.preferred_height(), room[is_whole])))
+        self._mark_row.setContentsMargins(*edges((button.width() - MARK) // 2 if self._compact else 8, 0, 0, 12))
+        scrolls = room[is_whole] < LEAST
+        bar = self._area.verticalScrollBar().sizeHint().width() if scrolls else 0
+        self.setFixedWidth(button.width() + 2 * side + bar)  # and the line between it and the page
+
+    def _ends(self, *, is_whole: bool) -> tuple[int, int]:
+        """Margins above and below."""
+        return (16, 12) if is_whole else (6, 6)
+
+    def _room_for_a_button(self, *, is_whole: bool) -> int:
+        """Height in pixels for each button, with the logo or without it."""
+        count = len(self._buttons)
+        head = MARK + 12 + self._box.spacing() if is_whole else 0
+        return (self.height() - sum(self._ends(is_whole=is_whole)) - head - count * self._box.spacing()) // count
 
     def select_page(self, page: str) -> None:
         self._buttons[page].setChecked(True)

@@ -26,11 +26,11 @@ class PageStack(QStackedWidget):
         self._replay_over: bool | None = None  # None: no replay
         for name, entry in PAGES.items():
             if entry.with_window:
-                self._build(name)
+                self.build(name)
 
     def __getitem__(self, name: str) -> Page:
         """A page by its name; builds it if necessary, because building all at once would delay the first sight of the window."""
-        return self.built.get(name) or self._build(name)
+        return self.built.get(name) or self.build(name)
 
     def of(self, page: type[SomePage]) -> SomePage:
         """A page by its class."""
@@ -38,7 +38,8 @@ class PageStack(QStackedWidget):
         assert isinstance(member, page)
         return member
 
-    def _build(self, name: str) -> Page:
+    def build(self, name: str) -> Page:
+        """Build a page that was not built yet."""
         self.built[name] = page = page_class(name)(self._context)
         self.addWidget(page)
         page.setAccessibleName(tr(PAGES[name].title))

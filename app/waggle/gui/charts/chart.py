@@ -38,7 +38,7 @@ class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         super().__init__()
         self.theme = theme
         self.getPlotItem().setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs left to right in every language
-        self._name = name
+        self._name, self.is_empty = name, True  # until something was drawn
         self.setAccessibleName(name)
         for part in (self, self.viewport()):  # nothing in a chart can be selected
             part.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -62,7 +62,7 @@ class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
 
         `top`: the highest value; `shares`: values are shares, shown in percent; `x`: both ends of the data.
         """
-        plot = self.getPlotItem()
+        plot, self.is_empty = self.getPlotItem(), False
         plot.clear()
         self._labels = []
         self.setBackground(self.theme.colour("surface"))

@@ -5,24 +5,27 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from waggle.gui.pages.context import PageContext
-from waggle.gui.widgets.layout import WIDEST
+from waggle.gui.widgets.layout import WIDE, WIDEST, WIDEST_WIDE
 from waggle.protocol.state import State
 
 
 class Page(QWidget):
-    """One page of the window: shows a State while it is visible, in a wide and a compact form.
+    """One page of the window: shows a State while it is visible, in a usual and a compact form.
+
+    A page that `spreads` has a `wide` form, too, for the room that large screens have.
 
     `commanded` carries a command for the engine, `notice_posted` the words and icon of a notice (see `StatusBar.show_notice`).
     """
 
+    spreads = False
     commanded = Signal(object)
     notice_posted = Signal(str, str)
 
     def __init__(self, context: PageContext) -> None:
         super().__init__()
         self.context, self.theme = context, context.theme
-        self.compact = False
-        self._arranged: tuple[int, int, bool, bool] | None = None
+        self.compact = self.wide = False
+        self._arranged: tuple[int, int, bool, bool, bool] | None = None
 
     def show_state(self, state: State, now: float) -> None:
         """Redraw what changed; `now` is the time from which "ago" is counted. Called only while the page is visible."""
@@ -73,10 +76,10 @@ class Page(QWidget):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Limit the content to WIDEST; the rest of the width goes to the sides."""
-        tight = self.is_tight()
+        """Limit the width of the content; the rest goes to the sides."""
+        tight, self.wide = self.is_tight(), self.spreads and self.width() >= self.theme.px(WIDE)
         gap = 12 if tight else self.theme.space["base"]
-        edge = max(20 if self.compact else self.theme.space["page"], (self.width() - WIDEST) // 2)
-        if self._arranged != (edge, gap, self.compact, tight):
-            self._arranged = (edge, gap, self.compact, tight)
+        edge = max(20 if self.compact else self.theme.space["page"], (self.width() - (WIDEST_WIDE if self.wide else WIDEST)) // 2)
+        if self._arranged != (edge, gap, self.compact, tight, self.wide):
+            self._arranged = (edge, gap, self.compact, tight, self.wide)
             self.arrange(edge, gap)

@@ -19,6 +19,7 @@ Part = Piece | tuple[QWidget | QLayout, int]  # with a stretch factor
 Edges = tuple[int, int, int, int]
 NONE: Edges = (0, 0, 0, 0)
 WIDEST = 1200  # pixels: the content of a page is not wider
+WIDE, WIDEST_WIDE = 1560, 1840  # pixels: a page that is at least this wide uses more, and at most how much
 FLUSH = -5  # pixels before a link at the start of a line: aligns its word with the text above, and leaves its focus ring outside
 
 
@@ -83,6 +84,12 @@ def as_widget(layout: QLayout) -> QWidget:
     box = QWidget()
     box.setLayout(layout)
     return box
+
+
+def set_visible(widget: QWidget, visible: bool) -> None:
+    """Show or hide a part that may not be in its place yet: Qt styles at once what is shown, and again when it moves."""
+    if widget.testAttribute(Qt.WidgetAttribute.WA_WState_ExplicitShowHide) or not visible:
+        widget.setVisible(visible)
 
 
 def empty(box: QLayout) -> None:

@@ -16,15 +16,16 @@ class ScrollArea(QScrollArea):
         super().__init__()
         self._edges: tuple[int, int] | None = None
         self._inner = box
+        box.setSizeConstraint(QLayout.SizeConstraint.SetMinimumSize)  # it grows with its content before it lays it out, not after
         inner = QWidget()
         inner.setObjectName(ground)
         self.setProperty("ground", ground)
-        inner.setLayout(box)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setWidget(inner)
+        inner.setLayout(box)  # last: Qt restyles whatever moves to another parent, with all that is in it
         self.verticalScrollBar().rangeChanged.connect(self._keep_edges)
 
     def set_edges(self, edge: int, below: int) -> None:

@@ -26,6 +26,7 @@ from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.scroll_anchor import ScrollAnchor, is_being_read
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.two_columns import TwoColumns
 from waggle.protocol.state import State
 
 KEYS = (
@@ -241,6 +242,8 @@ class ReportCard(QFrame):
 class HelpPage(Page):
     """Help: explanations, the self-test, the log and the problem report."""
 
+    spreads = True
+
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)
         theme, self._journal = context.theme, context.event_log
@@ -250,10 +253,11 @@ class HelpPage(Page):
         self._head = page_header(theme, tr("Help"), self._line)
         words = _terms_card(theme, tr("What the words mean"), [(tr(word), tr(meaning)) for word, meaning in WORDS], "label")
         panels = (self.self_test, self.update_asked)
-        parts = (words, self._race_card(), *panels, self._log, self._report, _keys_card(theme), self._goodbye_card())
-        self._box = column(*parts, None, gap=16)
-        self._area = ScrollArea(self._box)
+        self._columns = TwoColumns()
+        self._area = ScrollArea(column(self._columns, None))
         self.setLayout(column(self._head, (self._area, 1), gap=0))
+        last = (self._log, self._report, _keys_card(theme), self._goodbye_card())
+        self._columns.fill((words, self._race_card(), *panels), last)
         self._ended: object = None  # phase and problem: the report changes with them even while it is being read
         self._key: object = None  # what the report depends on otherwise: it does not change then while it is being read
         self.set_compact(False)
@@ -288,7 +292,7 @@ class HelpPage(Page):
     def arrange(self, edge: int, gap: int) -> None:
         self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         self._area.set_edges(edge, edge)
-        self._box.setSpacing(gap)
+        self._columns.arrange(gap, wide=self.wide)
 
     def show_state(self, state: State, now: float) -> None:
         self._log.catch_up()

@@ -2,9 +2,11 @@
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFrame
+from PySide6.QtWidgets import QBoxLayout, QFrame, QSizePolicy
 
+from waggle.gui.charts.question_shares import QuestionShareBars
 from waggle.gui.charts.sparkline import Sparkline
+from waggle.gui.charts.swarm_graph import SwarmGraph
 from waggle.gui.i18n.formatting import ago, date_of, figure, one_line, peer_name, plural, reward, tr, tr_sentence
 from waggle.gui.i18n.placeholders import engine_placeholder, why_unavailable
 from waggle.gui.pages.context import PageContext
@@ -17,7 +19,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.energy_footprint import of_today
 from waggle.gui.widgets.figure_card import FigureCard
 from waggle.gui.widgets.highlighted_text import HighlightedText
-from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, row
+from waggle.gui.widgets.layout import FLUSH, as_widget, card, column, frame, row
 from waggle.gui.widgets.painted_widgets import Avatar, AvatarRow, Chip, Icon
 from waggle.gui.widgets.question_text import say_question
 from waggle.gui.widgets.responsive_row import EvenRow
@@ -32,6 +34,7 @@ from waggle.protocol.state import ROUNDS, Card, State
 LOWEST = 168  # the height of the last row's cards
 LOW = 752  # in a page lower than this the last row would be cut off
 FOLDED = 640  # in a page narrower than this, cards stack
+CHART = 420  # the chart is higher only where it is wider than 16:9
 LEARNED = 0.1  # a mean reward, and a share of right answers, that an untrained model does not reach
 REACH: dict[str, tuple[str, str, str]] = {
     "connecting": ("Looking", "plain", "live"), "alone": ("Alone", "plain", "you"), "connected": ("Connected", "good", "check"),
@@ -96,7 +99,12 @@ class SwarmSummary(QFrame):
         self._invite.clicked.connect(self.invite_wanted)
         self._crowd, lonely = as_widget(row(self._faces, (self._more, 1))), row(FLUSH, self._invite, None)
         self._most_faces = 6
-        self._box = column(head, self._weather, 4, *lines, None, self._crowd, lonely, gap=8, margins=(20, 14, 20, 14))
+        self._picture = SwarmGraph(theme)
+        self._picture.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self._picture.hide()
+        self._box = column(
+            head, self._weather, 4, *lines, (self._picture, 1000), None, self._crowd, lonely, gap=8, margins=(20, 14, 20, 14)
+        )
         self.setLayout(self._box)
 
     def set_compact(self, compact: bool) -> None:
@@ -105,8 +113,15 @@ class SwarmSummary(QFrame):
         self._box.setSpacing(4 if compact else 8)
         self._most_faces = 4 if compact else 6
 
+    def show_picture(self, *, wide: bool) -> None:
+        """Show the peers as a picture, instead of a few faces."""
+        self._picture.setVisible(wide)
+        self._crowd.setVisible(not wide and self._invite.isHidden())
+
     def show_state(self, state: State, now: float) -> None:
         ready = state.ready
+        if not self._picture.isHidden():
+            self._picture.show_state(State() if why_unavailable(state) else state, now)
         self._name.say(ready.swarm if ready else tr("Swarm"))
         self._weather.setText(tr_sentence(weather(state, now)))
         self._chip.setVisible(ready is not None and state.phase not in ("problem", "stopped", "preparing"))
@@ -120,7 +135,7 @@ class SwarmSummary(QFrame):
         self._facts[2].say(_specialties_text([tr_sentence(info.title) for info in ready.specialties]) if ready else "–")
         lonely = not resting and not here and state.reach in ("alone", "connected")
         self._invite.setVisible(lonely)
-        self._crowd.setVisible(not lonely)
+        self._crowd.setVisible(not lonely and self._picture.isHidden())
         here.sort(key=lambda peer: (-peer.received - peer.groups_pulled, peer.id))
         faces = here[: self._most_faces]
         self._faces.show_identities([peer.id for peer in faces], ", ".join(peer_name(peer.name, peer.id) for peer in faces))
@@ -208,12 +223,12 @@ def latest_good_answer(state: State) -> tuple[Card, ShownCompletion] | None:
     Only this computer's model and trusted peers stand here: a stranger's text may stand anywhere in a right answer.
     """
     trusted = {peer.id for peer in state.peers.values() if peer.trusted and not peer.choice}
-    for card in state.cards:
-        if not card.mine and card.origin not in trusted:
+    for question in state.cards:
+        if not question.mine and question.origin not in trusted:
             continue
-        right = [answer for answer in card.completions if answer.judged and answer.reward >= RIGHT and not answer.human]
+        right = [answer for answer in question.completions if answer.judged and answer.reward >= RIGHT and not answer.human]
         if right:
-            return card, min(right, key=lambda answer: len(answer.text))
+            return question, min(right, key=lambda answer: len(answer.text))
     return None
 
 
@@ -266,6 +281,8 @@ class IdentityCard(QFrame):
 class HomePage(Page):
     """The status card with the main action, and cards that lead to the other pages."""
 
+    spreads = True
+
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)
         theme, requests = context.theme, context.requests
@@ -297,9 +314,18 @@ class HomePage(Page):
             row((self._trend, 2), (self._swarm, 1)),
             row((self._good, 2), (self._me, 1)),
         ]
-        for low in (self._good, self._me):
-            low.setMaximumHeight(theme.px(LOWEST))  # the rest of the height is the chart's
-        self._box = column(self.hero, self._figures, (self._rows[0], 3), (self._rows[1], 2))
+        self._side, self._is_spread = column(), False
+        self._shares = QuestionShareBars(theme)
+        self._shares_card = card(text(theme, tr("What your model is asked now"), "heading"), self._shares, gap=10)
+        self._shares_card.hide()
+        self._rows[0].addLayout(self._side, 0)
+        self._box = column(
+            self.hero,
+            self._figures,
+            *((line, share) for line, share in zip(self._rows, (3000, 2000), strict=True)),
+            self._shares_card,
+        )
+        self._box.addStretch(1)  # what remains where the chart is as high as it gets
         self.area = ScrollArea(self._box)
         self.setLayout(column(self.area))
         self.set_compact(False)
@@ -310,12 +336,46 @@ class HomePage(Page):
     def arrange(self, edge: int, gap: int) -> None:
         tight = self.is_tight()
         above = 20 if tight else self.theme.space["page"]
-        for box in (self._box, *self._rows):
+        for box in (self._box, *self._rows, self._side):
             box.setSpacing(gap)
+        if self.wide != self._is_spread:
+            self._spread(wide=self.wide)
         self._figures.set_gap(gap)
         self._box.setContentsMargins(edge, above, edge, above)
         for part in (self.hero, self._swarm, self._good, self._me):
             part.set_compact(tight)
+
+    def _spread(self, *, wide: bool) -> None:
+        """In the wide form: three columns, the swarm with its picture, and what the model is asked now."""
+        self._is_spread = wide
+        low = (self._good, self._me)
+        for part, share in zip(low, (2, 1), strict=True):
+            (self._rows[1] if wide else self._side).removeWidget(part)
+            if wide:
+                self._side.addWidget(part, 1)
+            else:
+                self._rows[1].addWidget(part, share)
+        self._rows[0].setStretch(2, 1 if wide else 0)
+        self._box.setStretch(3, 0 if wide else 2000)
+        self._swarm.show_picture(wide=wide)
+        self._show_shares(self.context.store.state)
+        self._limit_heights()
+
+    def _limit_heights(self) -> None:
+        """A chart is no higher than 16:9, and the cards beside it end where it does."""
+        edges, gap = self._box.contentsMargins(), self._rows[0].spacing()
+        room = self.width() - edges.left() - edges.right()
+        width = (room - 2 * gap) // 2 if self.wide else (room - gap) * 2 // 3
+        highest = max(self.theme.px(CHART), width * 9 // 16)
+        for part in (self._trend, self._swarm):
+            part.setMaximumHeight(highest)
+        for low in (self._good, self._me):
+            low.setMaximumHeight((highest - gap) // 2 if self.wide else self.theme.px(LOWEST))
+
+    def _show_shares(self, state: State) -> None:
+        self._shares_card.setVisible(self.wide and bool(state.shares))
+        if self.wide:
+            self._shares.show_shares(state.shares)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Stack the cards of a row where text is too large for the window."""
@@ -323,6 +383,7 @@ class HomePage(Page):
         ways = QBoxLayout.Direction
         for box in self._rows:
             box.setDirection(ways.LeftToRight if self.width() >= self.theme.px(FOLDED) else ways.TopToBottom)
+        self._limit_heights()
 
     def act(self) -> None:
         """Do what the main button says now."""
@@ -350,6 +411,7 @@ class HomePage(Page):
         self._show_figures(state, date_of(now).isoformat())
         self._trend.show_state(state)
         self._swarm.show_state(state, now)
+        self._show_shares(state)
         self._good.show_state(state, now)
         self._me.show_state(state)
 

@@ -17,7 +17,7 @@ from waggle.gui.state.feed_pacing import FeedPacer
 from waggle.gui.state.spoken_summary import summary_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl, menu_button
-from waggle.gui.widgets.layout import card, column
+from waggle.gui.widgets.layout import WIDE, card, column
 from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
@@ -27,6 +27,7 @@ from waggle.protocol.status_text import DOING, sentence
 MOST = 12  # cards on screen
 OWNER_FILTERS: tuple[Callable[[Card], bool], ...] = (lambda card: True, lambda card: card.mine, lambda card: not card.mine)
 MADE_AT_ONCE, FRAME_MS = 2, 20
+LOW_CARD = 200  # pixels: cards are hardly ever lower
 AGAIN_MS = 250  # between two checks whether waiting cards may be shown
 
 
@@ -77,9 +78,13 @@ class Feed(ScrollArea):
         return part is not None and (part is self or self.isAncestorOf(part))
 
     def _show(self) -> None:
-        """Show the pending cards. New widgets take milliseconds: make MADE_AT_ONCE in one turn of the event loop."""
+        """Show the pending cards. New widgets take milliseconds: make MADE_AT_ONCE in one turn of the event loop.
+
+        The first turn fills the view, so that nothing unfinished is painted.
+        """
         cards, state, now = self._pending
-        for _ in range(min(MADE_AT_ONCE, len(cards) - len(self._cards))):
+        count = MADE_AT_ONCE if self._cards else 1 + self.viewport().height() // self._theme.px(LOW_CARD)
+        for _ in range(min(count, len(cards) - len(self._cards))):
             card_widget = QuestionCard(self._theme, self._opened)
             card_widget.set_columns(self._columns())
             self._cards.append(card_widget)
@@ -92,7 +97,8 @@ class Feed(ScrollArea):
             self._later.start(FRAME_MS)
 
     def _columns(self) -> int:
-        return COLUMNS if self.viewport().width() > NARROW else COLUMNS // 2
+        width = self.viewport().width()
+        return 2 * COLUMNS if width >= self._theme.px(WIDE) else COLUMNS if width > NARROW else COLUMNS // 2
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -102,6 +108,8 @@ class Feed(ScrollArea):
 
 class LivePage(Page):
     """For watching only: it has no primary button. Offers a recorded example while there are no cards."""
+
+    spreads = True
 
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)

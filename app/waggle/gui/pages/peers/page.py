@@ -185,6 +185,8 @@ class Legend(QWidget):
 class PeersPage(Page):
     """Picture, reach, table and the chosen peer; one sentence instead of the table before any peer was met."""
 
+    spreads = True
+
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)
         theme = context.theme
@@ -211,7 +213,7 @@ class PeersPage(Page):
         self._below.addWidget(self._table)
         self._below.addWidget(as_widget(column(card(self._empty), None)))
         self._page_head = page_header(theme, tr("Peers"), self._line, self._invite)
-        self._box = column(self._band, (self._below, 1))
+        self._box = column((self._band, 2), (self._below, 3))
         self._area = ScrollArea(self._box)  # with large text the parts may be higher than the window
         self.setLayout(column(self._page_head, (self._area, 1), gap=0))
         self.set_compact(False)
@@ -229,6 +231,10 @@ class PeersPage(Page):
     def _fold(self) -> None:
         """Put the reach below the picture where text is too large for the window."""
         px, ways = self.theme.px, QBoxLayout.Direction
+        self._box.setDirection(ways.LeftToRight if self.wide else ways.TopToBottom)
+        if self.wide:  # the picture has the height of the page, and the table stands beside it
+            self._fold_wide()
+            return
         beside = self._area.width() - BESIDE >= px(REACH + PICTURE) + 32
         self._beside.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
         self._legend.fit(self._area.width() - BESIDE - (px(REACH) + 32 if beside else 0))
@@ -236,6 +242,14 @@ class PeersPage(Page):
         self._reach.setMaximumWidth(px(REACH) if beside else UNBOUNDED)
         picture, reach = px(226 if self.compact else 250), self._reach.sizeHint().height()
         self._band.setFixedHeight(max(picture, reach + CARD_EDGES) if beside else picture + 32 + reach)
+
+    def _fold_wide(self) -> None:
+        self._beside.setDirection(QBoxLayout.Direction.TopToBottom)
+        self._legend.fit(self._band.width() - CARD_EDGES)
+        self._reach.setMinimumWidth(0)
+        self._reach.setMaximumWidth(UNBOUNDED)
+        self._band.setMinimumHeight(0)
+        self._band.setMaximumHeight(UNBOUNDED)
 
     def show_state(self, state: State, now: float) -> None:
         state = without_connections(state)

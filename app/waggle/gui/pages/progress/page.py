@@ -3,13 +3,14 @@
 The charts can also be read as a table.
 """
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget
+from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QStackedWidget
 
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.charts.measured_legend import MeasuredLegend
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 DEFAULT_FILE_NAME = "waggle-progress.csv"  # not every system's dialog adapts the ending to the chosen kind
 ENDINGS = (".png", ".csv")
 FRAME_MS = 20
-CHARTS, TABLE, EMPTY, COMPARED = range(4)
+CHARTS = "waggle.gui.charts.progress_charts"
+LINES, TABLE, EMPTY, COMPARED = range(4)
 SCORE_HEIGHT, REWARD_HEIGHT = 120, 100  # the least, in pixels: in a small window the head of the third card is still visible
 
 
@@ -102,6 +104,8 @@ def _has_rounds_coming(state: State) -> bool:
 class ProgressPage(Page):
     """Creates its charts when it is first shown, so that pyqtgraph is not imported before."""
 
+    spreads = True
+
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)
         theme = context.theme
@@ -129,7 +133,8 @@ class ProgressPage(Page):
         self._table_view = RoundTableView(theme, self._table)
         table = frame("card", column((self._table_view, 1), margins=(8, 4, 8, 8)))
         self._pages = QStackedWidget()
-        self._chart_box = column((self._held_card, 6), (self._reward_card, 5), self._shares_card)
+        self._lines = column((self._held_card, 6), (self._reward_card, 5))
+        self._chart_box = column((self._lines, 3), (column(self._shares_card, None), 0))
         self._charts = ScrollArea(self._chart_box)  # all of it may be higher than the window
         for part in (self._charts, table, self._empty_page(theme), self._comparison):
             self._pages.addWidget(part)
@@ -137,6 +142,8 @@ class ProgressPage(Page):
         self._pages.setMinimumHeight(1)  # so that the header's buttons keep their size
         self._box = column(head, (self._pages, 1))
         self.setLayout(self._box)
+        if CHARTS in sys.modules:  # built ahead, after its libraries were imported
+            self._make_charts()
         theme.changed.connect(self._draw)
         self.set_compact(False)
 
@@ -170,11 +177,18 @@ class ProgressPage(Page):
         self._box.setContentsMargins(*header_margins(edge, compact=self.compact, below=20 if self.compact else 24))
         self._name_table()
         self._box.setSpacing(gap)
-        self._chart_box.setSpacing(gap)
+        ways = QBoxLayout.Direction
+        self._chart_box.setDirection(ways.LeftToRight if self.wide else ways.TopToBottom)
+        self._chart_box.setStretch(1, 1 if self.wide else 0)
+        for box in (self._chart_box, self._lines):
+            box.setSpacing(gap)
         self._comparison.set_gap(gap)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        self._make_charts()
+
+    def _make_charts(self) -> None:
         if self._score_chart is None:
             from waggle.gui.charts.progress_charts import HeldOutChart, RewardChart  # pyqtgraph: only now
 
@@ -231,7 +245,7 @@ class ProgressPage(Page):
         nothing = not chart_series.rounds(state) and not chart_series.scores(state)
         compared = self._compared.isChecked()
         self._pages.setCurrentIndex(
-            COMPARED if compared else EMPTY if nothing else TABLE if self._as_table.isChecked() else CHARTS
+            COMPARED if compared else EMPTY if nothing else TABLE if self._as_table.isChecked() else LINES
         )
         self._save.setEnabled(not nothing)
         self._as_table.setEnabled(not nothing)
@@ -245,8 +259,11 @@ class ProgressPage(Page):
 
         state, axis = self._state, chart_series.AXES[self._axis.index]
         ends, bands = progress_charts.axis_range(state, axis), progress_charts.pause_bands(state, axis)
-        for turn, chart in enumerate((score_chart, reward), 1):  # one at a time, so a key press waits for one
-            QTimer.singleShot(turn * FRAME_MS, chart, partial(chart.show_state, state, axis, ends, bands))
+        for turn, chart in enumerate((score_chart, reward), 1):
+            if chart.is_empty:
+                chart.show_state(state, axis, ends, bands)  # nothing unfinished is painted
+            else:  # one at a time, so a key press waits for one
+                QTimer.singleShot(turn * FRAME_MS, chart, partial(chart.show_state, state, axis, ends, bands))
         scores = chart_series.scores(state)
         self._waiting.setVisible(not scores)
         self._measured.show_curves(progress_charts.shown_curves(state, axis) if scores else None)

@@ -19,11 +19,12 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.controls.usage_profile import UsageProfile
-from waggle.gui.widgets.layout import as_widget, card, column, row, rule
+from waggle.gui.widgets.layout import as_widget, card, column, row, rule, set_visible
 from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.two_columns import TwoColumns
 from waggle.protocol.state import State
 
 ABOVE = 60  # pixels kept above and below a row that is scrolled to
@@ -65,8 +66,8 @@ class SettingRow(QFrame):
             note = f"{note} {tr(self._row.far)}"
         self._note.setText(note)
         self._control.setAccessibleDescription(note)
-        self._reset.setVisible(not self._settings_store.is_default(self._row.key))
-        self._later.setVisible(self._row.key in self._settings_store.after_restart)
+        set_visible(self._reset, not self._settings_store.is_default(self._row.key))
+        set_visible(self._later, self._row.key in self._settings_store.after_restart)
 
     @property
     def has_control_focus(self) -> bool:
@@ -100,17 +101,19 @@ class SectionCard(QFrame):
         matches = 0
         for line, setting_row in zip(self._rules, self.rows, strict=True):
             matching = all(word in setting_row.words for word in search_words)
-            line.setVisible(matching and (matches > 0 or (self._first is not None and not search_words)))
-            setting_row.setVisible(matching)
+            set_visible(line, matching and (matches > 0 or (self._first is not None and not search_words)))
+            set_visible(setting_row, matching)
             matches += matching
         if self._first is not None:
-            self._first.setVisible(not search_words)
-        self.setVisible(matches > 0)
+            set_visible(self._first, not search_words)
+        set_visible(self, matches > 0)
         return matches
 
 
 class SettingsPage(Page):
     """All settings; `show_part` goes to the one with a key."""
+
+    spreads = True
 
     def __init__(self, context: PageContext) -> None:
         super().__init__(context)
@@ -135,10 +138,12 @@ class SettingsPage(Page):
         if self.cuda is not None:
             self.cuda.hide()
         first = self._cards[:2] if self.cuda is None else [*self._cards[:2], self.cuda]
-        self._box = column(self._broken, *first, self._cards[2], self.privacy, *self._cards[3:], self._none, None, gap=16)
+        self._columns = TwoColumns()
+        self._box = column(self._broken, self._columns, self._none, None, gap=16)
         self._area = ScrollArea(self._box)
         self._head = page_header(theme, tr("Settings"), self._line, self._search)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
+        self._columns.fill(first, [self._cards[2], self.privacy, *self._cards[3:]])
         settings_store.changed.connect(self._show_values)
         self._find("")
         self.set_compact(False)
@@ -171,6 +176,7 @@ class SettingsPage(Page):
         self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         self._area.set_edges(edge, edge)
         self._box.setSpacing(gap)
+        self._columns.arrange(gap, wide=self.wide)
 
     def show_state(self, state: State, now: float) -> None:
         broken = state.phase == "problem" and self._settings_store.is_unreadable
@@ -200,7 +206,7 @@ class SettingsPage(Page):
     def _find(self, words: str) -> None:
         matches = sum(part.filter_rows(words) for part in self._cards)
         search_words = words.lower().split()
-        self.privacy.setVisible(all(word in self.privacy.words for word in search_words))
+        set_visible(self.privacy, all(word in self.privacy.words for word in search_words))
         matches += bool(search_words) and not self.privacy.isHidden()
         if self.cuda is not None and self.cuda.is_offered:
             self.cuda.setVisible(all(word in self.cuda.words for word in search_words))

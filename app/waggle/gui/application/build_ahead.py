@@ -1,0 +1,57 @@
+"""Builds the pages that were not opened yet while the person does nothing, so that a first opening is as quick as a later one."""
+
+import importlib
+import threading
+
+from PySide6.QtCore import QElapsedTimer, QEvent, QObject, QTimer
+from PySide6.QtWidgets import QWidget
+
+from waggle.gui.application.page_stack import PageStack
+from waggle.gui.pages import PAGES
+
+CHARTS = "waggle.gui.charts.progress_charts"  # with pyqtgraph and numpy
+EVERY_MS = 250  # one page at a time
+QUIET_MS = 700  # after the window was shown, and after a key or a click
+INPUT = (QEvent.Type.KeyPress, QEvent.Type.MouseButtonPress, QEvent.Type.Wheel)
+
+
+class BuildAhead(QObject):
+    """Starts when the window is shown. The libraries of the charts are imported in a thread, the pages built in this one."""
+
+    def __init__(self, window: QWidget, pages: PageStack) -> None:
+        super().__init__(window)
+        self._window, self._pages = window, pages
+        self._imports = threading.Thread(target=_import_charts, name="import charts", daemon=True)
+        self._quiet = QElapsedTimer()
+        self._timer = QTimer(self)
+        self._timer.setInterval(EVERY_MS)
+        self._timer.timeout.connect(self._go_on)
+        window.installEventFilter(self)
+
+    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+        if event.type() in INPUT:
+            self._quiet.start()
+        elif event.type() == QEvent.Type.Show and not self._timer.isActive():
+            self._quiet.start()
+            self._timer.start()
+        return False
+
+    def _go_on(self) -> None:
+        if self._quiet.elapsed() < QUIET_MS or not self._window.isVisible():
+            return
+        if self._imports.ident is None:
+            self._imports.start()
+        elif not self._imports.is_alive():
+            name = next((name for name in PAGES if name not in self._pages.built), "")
+            if name:
+                self._pages.build(name)
+            else:
+                self._timer.stop()
+                self._window.removeEventFilter(self)
+
+
+def _import_charts() -> None:
+    try:
+        importlib.import_module(CHARTS)
+    except (ImportError, OSError):  # the program's files were moved or replaced meanwhile: whoever opens a page is told
+        return
