@@ -67,6 +67,7 @@ def failure(address: str) -> httpx2.HTTPError:
         ),
         ("SSL_CERT_DIR", "/opt/gone", "SSL_CERT_DIR names /opt/gone, which is not there."),
         ("HF_ENDPOINT", "127.0.0.1:8471", "HF_ENDPOINT is 127.0.0.1:8471, which is no web address."),
+        ("HF_ENDPOINT", "https://[hub", "HF_ENDPOINT is https://[hub, which is no web address."),
         ("HF_ENDPOINT", "https://", "HF_ENDPOINT is https://, which is no web address."),
         ("HTTPS_PROXY", "socks5://127.0.0.1:9", "This computer's network proxy cannot be used."),
         ("HTTPS_PROXY", "http://127.0.0.1:port", "This computer's network proxy cannot be used."),

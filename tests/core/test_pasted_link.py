@@ -35,8 +35,9 @@ def test_more_of_a_wrapped_link_is_tried_before_less():
         "&amp;" * 9000,
         "%25" * 9000,
         "=3D" * 9000,
+        "waggle:join? " * 4 + " ".join(["=&" * 5] * 64),
     ],
-    ids=["starts", "marks", "lines", "html", "percent", "mail"],
+    ids=["starts", "marks", "lines", "html", "percent", "mail", "marks and lines"],
 )
 def test_a_text_that_was_made_to_take_long_takes_a_moment(text):
     began = time.process_time()

@@ -179,14 +179,14 @@ def test_a_member_whose_swarm_is_no_entry_of_the_list_stays_its_member(home):
 
 
 @pytest.mark.timeout(600)
-def test_a_service_that_nobody_answers_says_so_and_ends_with_code_1(home):
+def test_a_service_that_nobody_answers_says_so_and_can_be_stopped(home):
     home.swarms.write_bytes(b"")
     chosen = itertools.chain.from_iterable(("--set", setting) for setting in (*USUAL, *SETTINGS))
     with running(Program("engine", "--home", str(home.root), *chosen)) as service:
         while main.main(["ctl", "--home", str(home.root), "status"]) or not service_asks(home):
             assert service.process.poll() is None
         service.process.send_signal(signal.SIGTERM)
-        assert service.end() == 1
+        assert service.end() == 0, "else its manager starts it again"
     assert b"in which swarm you take part" in service.errors
     assert DIGEST.encode() in service.errors
 

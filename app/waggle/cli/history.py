@@ -1,6 +1,7 @@
 """`waggle history`: print every round of the model that is trained here, as numbers."""
 
 import argparse
+import io
 import sys
 
 from waggle.cli.options import add_home
@@ -30,5 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
         rounds, scores = history.read_all(path)
     except history.DAMAGED as error:
         raise HistoryError(f"The history {path} cannot be read: {error}.", "The engine repairs it when it starts.") from error
+    if isinstance(sys.stdout, io.TextIOWrapper):  # as other programs read tables and JSON, whatever the terminal's encoding
+        sys.stdout.reconfigure(encoding="utf-8", newline="")
     rounds_csv.write(sys.stdout, rounds, scores, arguments.form)
     return 0

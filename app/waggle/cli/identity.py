@@ -29,8 +29,10 @@ def run(arguments: argparse.Namespace) -> int:
     lock = server.claim_home(home.prepare())
     try:
         if arguments.verb == "backup":
-            who = keys.load_or_create(home.identity)
-            backup.write(file, who, _passphrase())
+            who, words = keys.load_or_create(home.identity), _passphrase()
+            if sys.stdin.isatty() and _passphrase("The same passphrase again: ") != words:
+                raise IdentityError("The two passphrases differ.", "Nothing was written: try again.")
+            backup.write(file, who, words)
             return _say(f"The backup of {with_fingerprint(keys.name_of(who.peer_id), text_of(who.peer_id))} is {file}.")
         opened = backup.read(file, _passphrase())
         aside = None if _is_mine(home, opened) else backup.restore_key_file(home.identity, opened.content)
@@ -51,12 +53,12 @@ def _name_of(opened: backup.OpenedBackup) -> str:
     return with_fingerprint(keys.name_of(opened.peer_id), text_of(opened.peer_id))
 
 
-def _passphrase() -> str:
+def _passphrase(prompt: str = "Passphrase of the backup (it is not shown): ") -> str:
     """The passphrase from stdin; a terminal shows a prompt and does not echo it. Empty if there is none."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
     try:
-        return getpass.getpass("Passphrase of the backup (it is not shown): ")
+        return getpass.getpass(prompt)
     except EOFError:  # Ctrl+D does not end the line
         sys.stderr.write("\n")
         return ""

@@ -35,7 +35,7 @@ def _settings_fault(*, hub: bool) -> ConnectionFaultError | None:
     import httpx2
 
     address = os.environ.get(HUB, "").strip() if hub else ""
-    if address and (urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).hostname):
+    if address and not _is_web_address(address):
         return ConnectionFaultError(
             f"{HUB} is {address}, which is no web address.", f"Write https:// in front of it, or unset {HUB}."
         )
@@ -61,6 +61,14 @@ def _settings_fault(*, hub: bool) -> ConnectionFaultError | None:
         fault.__cause__ = error
         return fault
     return None
+
+
+def _is_web_address(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # a bracket that is not closed
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def cause_of(error: BaseException) -> ConnectionFaultError | None:

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 MOST_CHARACTERS = 16_000  # of a text that is searched: a link has at most 4,096
 MOST_LINES = 64  # into which a link may be broken
 MOST_STARTS = 4  # of links in one text
+MOST_MARKS = 16  # behind a link
 START = re.compile(r"waggle(?::|%3a)(?:/|%2f){0,2}join(?:/|%2f)?(?:\?|%3f)", re.IGNORECASE)
 SCHEME = re.compile(r"waggle(?::|%3a)", re.IGNORECASE)
 PIECE = re.compile(r"""[^\s<>"'`|*{}\\^\u0080-\U0010ffff]+""")  # characters that a link may have
@@ -73,7 +74,9 @@ def _without_end(parameters: str) -> Iterator[str]:
         yield parameters[: key.start()] + f"#key={key[1]}"
         return
     yield parameters
-    while parameters and not parameters[-1].isalnum():
+    for _ in range(MOST_MARKS):
+        if not parameters or parameters[-1].isalnum():
+            return
         parameters = parameters[:-1]
         yield parameters
 

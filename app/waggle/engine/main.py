@@ -150,7 +150,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
             # not Exception: a panic in a Rust extension is a BaseException
             publisher.publish(_crash_event(error, undo_log))
             return 1
-    return 1 if publisher.state.undecided is not None and not arguments.stdio else 0  # nobody answered, so nothing was trained
+    return 0
 
 
 def _report_failed_start(writer: stdio.Writer, error: WaggleError) -> int:
@@ -354,7 +354,7 @@ async def _fill_history(
     if added:
         publisher.publish(
             events.Warned(
-                title=f"The history was older than the model; {added} rounds of it were added from the record of events.",
+                title=f"The history was older than the model. Rounds that the record of events still had: {added}.",
             )
         )
 

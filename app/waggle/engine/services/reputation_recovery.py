@@ -1,6 +1,8 @@
 """Rebuilds a damaged reputation file: whom a person muted or blocked stands in the record of events, too."""
 
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from waggle.core import damaged_file, paths
@@ -10,7 +12,7 @@ from waggle.network.identity.keys import name_of
 from waggle.network.limits import reputation_file
 from waggle.network.limits.reputation import MAX_PEERS, Choice, PeerReputation
 from waggle.protocol import events, json_lines
-from waggle.protocol.state import Snapshot
+from waggle.protocol.state import AnyEvent, Snapshot
 
 
 def recover(home: paths.Home) -> events.Warned | None:
@@ -38,17 +40,19 @@ def _choices(record: Path) -> dict[bytes, Choice]:
     """The last choice about each peer in the record."""
     choices: dict[bytes, Choice] = {}
     for file in oldest_first(record, time.time()):
-        for event in json_lines.recording(file):
-            match event:
-                case events.PeerChanged():
-                    peers = [event.peer]
-                case Snapshot():
-                    peers = list(event.state.peers.values())
-                case _:
-                    continue
-            for peer in peers:
-                try:
-                    choices[peer_id_of(peer.id)] = peer.choice
-                except ValueError:  # no peer of this network
-                    continue
+        with suppress(OSError):  # the other files remain
+            for event in json_lines.recording(file):
+                for peer in _peers_in(event):
+                    with suppress(ValueError):  # no peer of this network
+                        choices[peer_id_of(peer.id)] = peer.choice
     return choices
+
+
+def _peers_in(event: AnyEvent | None) -> Sequence[events.PeerInfo]:
+    match event:
+        case events.PeerChanged():
+            return [event.peer]
+        case Snapshot():
+            return list(event.state.peers.values())
+        case _:
+            return []

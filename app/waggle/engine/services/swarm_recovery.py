@@ -62,8 +62,9 @@ def read_or_rebuild(home: paths.Home, present: JoinedSwarms) -> JoinedSwarms:
             return known
     except SwarmListDamaged:
         _set_aside(home)
-    rebuilt = present
-    for entry in _rebuilt(home).entries:
+    found = _rebuilt(home)
+    rebuilt = present if present != JoinedSwarms() else found  # nothing was known: the traces decide, and perhaps a person
+    for entry in found.entries:
         if rebuilt.entry(entry.charter) is None and len(rebuilt.entries) < MAX_SWARMS:
             rebuilt = rebuilt.with_entry(entry)
     joined_swarms.write(home.swarms, rebuilt)

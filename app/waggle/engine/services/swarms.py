@@ -272,7 +272,7 @@ class SwarmService:
         return events_swarms.SwarmCreated(swarm=self._describe(charter, entry))
 
     async def _look(self, text: str) -> events_swarms.InviteRead:
-        read = pasted_invite.read(text)
+        read = await asyncio.to_thread(pasted_invite.read, text)
         digest = read.charter.hex()
         ended_swarms.require_current(self._home, digest)
         here: Charter | None = None
@@ -315,7 +315,8 @@ class SwarmService:
         with_others = is_with_others(known.entry(digest))
         active = "" if charter == shipped_swarms.first_swarm() and not with_others else digest
         alone = self._chosen.swarm.solo and with_others
-        if digest == self._current_digest and not alone and active == known.active and known == self._known():
+        is_known = not known.undecided and active == known.active and known == self._known()
+        if digest == self._current_digest and not alone and is_known:
             return (self._list(),)  # nothing changes
         restore_solo: Callable[[], object] = nothing
         if alone:  # to join others is to end solo training

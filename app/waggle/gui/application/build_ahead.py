@@ -32,9 +32,18 @@ class BuildAhead(QObject):
         if event.type() in INPUT:
             self._quiet.start()
         elif event.type() == QEvent.Type.Show and not self._timer.isActive():
+            self._watch(on=True)
             self._quiet.start()
             self._timer.start()
         return False
+
+    def _watch(self, *, on: bool) -> None:
+        """Watch the window, and its handle, to which all input comes that a child accepts."""
+        for watched in (self._window, self._window.windowHandle()):
+            if watched is not None:
+                watched.removeEventFilter(self)
+                if on:
+                    watched.installEventFilter(self)
 
     def _go_on(self) -> None:
         if self._quiet.elapsed() < QUIET_MS or not self._window.isVisible():
@@ -43,11 +52,12 @@ class BuildAhead(QObject):
             self._imports.start()
         elif not self._imports.is_alive():
             name = next((name for name in PAGES if name not in self._pages.built), "")
+            self._timer.stop()  # and it stays so if a page cannot be built, which is said once
             if name:
                 self._pages.build(name)
+                self._timer.start()
             else:
-                self._timer.stop()
-                self._window.removeEventFilter(self)
+                self._watch(on=False)
 
 
 def _import_charts() -> None:

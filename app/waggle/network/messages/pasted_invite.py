@@ -1,9 +1,13 @@
 """Reads the invite in a text that a person pasted."""
 
+from itertools import islice
+
 from waggle.core import pasted_link
 from waggle.core.errors import SwarmError
 from waggle.network.messages import invite
 from waggle.network.messages.invite import Invite
+
+MOST_LINKS = 256  # that are tried: a text may be made to hold far more
 
 
 def read(text: str) -> Invite:
@@ -16,7 +20,7 @@ def read(text: str) -> Invite:
         return invite.read(text)
     except SwarmError as error:
         refused = error
-    for link in pasted_link.links_in(text):
+    for link in islice(pasted_link.links_in(text), MOST_LINKS):
         try:
             return invite.read(link)
         except SwarmError as error:

@@ -217,8 +217,8 @@ async def fetch(
         finally:  # after a cancellation too
             bandwidth.charge_received(size)
             paid(size)
-            if others is not None:
-                others.end(giver, answered=answered)
+        if others is not None:  # not after a cancellation: then whoever asked has left, and the giver did not fail
+            others.end(giver, answered=answered)
         if blob and answered:
             return blob
     return b""

@@ -70,7 +70,7 @@ def test_the_first_choice_names_the_swarm_and_says_that_nobody_is_there(theme: T
     welcome = WelcomePage(theme)
     qtbot.addWidget(welcome)
     first = welcome._choices[0]._button
-    assert first.text() == f"{first_swarm().name}, the swarm that comes with Waggle"
+    assert first.text() == f"{first_swarm().name}, the default swarm"
     assert "empty so far" in first.accessibleDescription()
 
 
@@ -189,13 +189,13 @@ def test_with_the_real_model_first_steps_is_the_first_choice_and_with_the_starte
     welcome.show()
     welcome.offer_model(REAL)
     welcome._go(SWARM)
-    assert (offered_swarms(welcome)[0], welcome._swarm_chosen) == ("First light, the swarm that comes with Waggle", FIRST_LIGHT)
+    assert (offered_swarms(welcome)[0], welcome._swarm_chosen) == ("First light, the default swarm", FIRST_LIGHT)
     choose_model(welcome, real=True)
     screenshot_when_still(welcome)
     assert (offered_swarms(welcome)[0], welcome._swarm_chosen) == ("First steps, for small language models", FIRST_STEPS)
     assert len(offered_swarms(welcome)) == 4
     welcome._go(len(STEPS) - 1)
-    assert welcome._summary[2].text() == "With First steps, the swarm for small language models"
+    assert welcome._summary[2].text() == "In First steps, the swarm for small language models"
     choose_model(welcome, real=False)
     assert (len(offered_swarms(welcome)), welcome._swarm_chosen) == (3, FIRST_LIGHT)
 
@@ -327,7 +327,7 @@ def test_who_was_invited_goes_on_with_a_link_and_reads_what_happens_until_then(t
     assert (welcome._next.isEnabled(), welcome._hint.text()) == (False, "Paste the link first.")
     welcome._link.setText("waggle://join?charter=ab")
     welcome._next.click()
-    assert "With the swarm that comes with Waggle, until you join" in welcome._summary[2].text()
+    assert "In First light, until you join" in welcome._summary[2].text()
     welcome._back.click()
     welcome._link.clear()
     assert not welcome._next.isEnabled()

@@ -113,6 +113,7 @@ class ProgressPage(Page):
         self._drawn_state: object = None
         self._due = context.history
         self._export: RoundsExport | None = None
+        context.store.changed.connect(lambda: self._go_on_saving(context.store.state))  # also while another page is shown
         self._score_chart: HeldOutChart | None = None
         self._reward: RewardChart | None = None
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
@@ -203,11 +204,6 @@ class ProgressPage(Page):
         self._state = state
         if self._due.now(state):
             self.commanded.emit(QueryHistory(id=new_id()))
-        if self._export is not None:
-            try:
-                self._export.show_state(state)
-            except OSError as error:
-                self._say_not_saved(error)
         if self._compared.isChecked():
             self._comparison.show_state(state)
         self._shares.show_shares(state.shares)
@@ -322,6 +318,9 @@ class ProgressPage(Page):
 
     def save(self, path: Path, kind: str = "") -> None:
         """Save a picture as .png or a table as .csv. A name without such an ending, or the offered name, gets that of `kind`."""
+        if self._export is not None and self._export.is_waiting:
+            self.notice_posted.emit(tr("Another table is still being saved."), "warn")
+            return
         ending = _file_suffix(kind)
         offered = path.name == DEFAULT_FILE_NAME and ending == ".png"
         path = unused_path(replace_suffix(path, ending, ENDINGS)) if offered else add_suffix(path, ending, ENDINGS)
@@ -336,6 +335,14 @@ class ProgressPage(Page):
                 return
             self._export = RoundsExport(path, self._state, self.commanded.emit, lambda whole: self._say_saved(path, whole=whole))
             self._export.begin()
+        except OSError as error:
+            self._say_not_saved(error)
+
+    def _go_on_saving(self, state: State) -> None:
+        if self._export is None or not self._export.is_waiting:
+            return
+        try:
+            self._export.show_state(state)
         except OSError as error:
             self._say_not_saved(error)
 

@@ -20,8 +20,13 @@ class RoundsExport:
         self._path, self._state, self._ask, self._written = path, state, ask, written
         self._rounds: list[RoundSummary] = []
         self._scores: list[HeldOutScore] = []
-        self._awaited = ""
+        self._awaited, self._after = "", -1
         self._before = state.rounds_read
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether rounds are still to come."""
+        return bool(self._awaited)
 
     def begin(self) -> None:
         """Write the file, or ask for the rounds that are missing. Raises OSError."""
@@ -34,7 +39,7 @@ class RoundsExport:
     def show_state(self, state: State) -> None:
         """Take what the engine answered. Raises OSError when the file is written."""
         read = state.rounds_read
-        if not self._awaited or read is None or read is self._before:
+        if not self._awaited or read is None or read is self._before or read.after != self._after:
             return
         self._before = read
         self._rounds += read.rounds
@@ -54,7 +59,7 @@ class RoundsExport:
         return True
 
     def _request(self, after: int) -> None:
-        self._awaited = new_id()
+        self._awaited, self._after = new_id(), after
         self._ask(QueryRounds(id=self._awaited, after=after))
 
     def _write_known(self, *, whole: bool) -> None:

@@ -222,7 +222,7 @@ class WelcomePage(QWidget):
         self._choices = [
             SwarmChoice(
                 theme,
-                tr("First light, the swarm that comes with Waggle"),
+                tr("First light, the default swarm"),
                 tr("Small puzzles of nine kinds. Open to all, and empty so far: you train alone until you invite someone."),
                 "swarms",
             ),
@@ -232,10 +232,7 @@ class WelcomePage(QWidget):
             SwarmChoice(
                 theme,
                 tr("I was invited"),
-                tr(
-                    "Paste the link. You see where it leads before you join; until then you train with "
-                    "the swarm that comes with Waggle."
-                ),
+                tr("Paste the link. You see where it leads before you join; until then you train in First light."),
                 "invite",
             ),
         ]
@@ -313,9 +310,9 @@ class WelcomePage(QWidget):
     def _sum_up(self) -> None:
         profile = list(PROFILES.values())[self._profile.index]
         power = tr("not on battery") if self._power.isChecked() else tr("also on battery")
-        joins = (tr("With the swarm that comes with Waggle"), tr("On this computer only"),
-                 tr("With the swarm that comes with Waggle, until you join the one you were invited to"),
-                 tr("With First steps, the swarm for small language models"))  # fmt: skip
+        joins = (tr("In First light, the default swarm"), tr("On this computer only"),
+                 tr("In First light, until you join the swarm that you were invited to"),
+                 tr("In First steps, the swarm for small language models"))  # fmt: skip
         real = tr("%1 is downloaded, and then practises in the background")
         chosen = real.replace("%1", one_line(self._real.title)) if self._real is not None else ""
         self._summary[0].setText(chosen or tr("A small model practises in the background"))

@@ -117,6 +117,7 @@ class GatewayServer:
         self._shared: dict[MeteredConnection, float] = {}  # when the client came, or last announced or uploaded (monotonic)
         self._named: dict[bytes, tuple[str, float]] = {}  # clients announced here: address range, and until when (unix seconds)
         self._uploads: OrderedDict[bytes, OrderedDict[bytes, bytes]] = OrderedDict()  # client -> sha256 -> payload
+        self._forgetting: dict[bytes, asyncio.TimerHandle] = {}  # by client: its payloads are given back then
 
     def uploaded(self, sha256: bytes) -> bytes:
         """A payload that a client uploaded; empty if there is none."""
@@ -147,7 +148,9 @@ class GatewayServer:
                 del self._clients[peer_id]
             self._shared.pop(connection, None)
             if peer_id in self._uploads:
-                asyncio.get_running_loop().call_later(LIFETIME_S, self._forget, peer_id)
+                if earlier := self._forgetting.pop(peer_id, None):
+                    earlier.cancel()
+                self._forgetting[peer_id] = asyncio.get_running_loop().call_later(LIFETIME_S, self._forget, peer_id)
 
     async def _serve_next(
         self, connection: MeteredConnection, peer_id: bytes, answering: set[asyncio.Task[None]], sending: asyncio.Lock
@@ -173,6 +176,7 @@ class GatewayServer:
 
     def _forget(self, client: bytes) -> None:
         """Give back the payloads of a client that left so long ago that nobody asks for them any more."""
+        self._forgetting.pop(client, None)
         if client not in self._clients and client in self._uploads:
             del self._uploads[client]
             if not self._uploads:

@@ -1,5 +1,6 @@
 """hivemind's P2P whose calls are served over counted streams, and whose large answers are read piece by piece."""
 
+import asyncio
 import functools
 from collections.abc import Callable
 from contextlib import suppress
@@ -8,6 +9,8 @@ from typing import Any
 from waggle.network.transport.hivemind import call_streams
 from waggle.network.transport.hivemind.call_streams import OpenStreams
 from waggle.network.transport.hivemind.patches import load_hivemind
+
+HANG_UP_S = 10.0  # for p2pd to hang up
 
 
 def streamed(p2p: Any, source: Callable[[bytes], str | None], longest: int) -> Any:
@@ -22,7 +25,8 @@ def streamed(p2p: Any, source: Callable[[bytes], str | None], longest: int) -> A
         async def hang_up(self, peer_id: bytes) -> None:
             """End all connections to a peer, and with them what it began here. It may call again."""
             with suppress(*hivemind.failures):  # it has left, or p2pd ends
-                await self._client.disconnect(hivemind.PeerID(peer_id))
+                async with asyncio.timeout(HANG_UP_S):
+                    await self._client.disconnect(hivemind.PeerID(peer_id))
 
         async def pull(self, peer: Any, name: str, request: Any, kind: Any, longest: int, meter: Callable[[int], None]) -> Any:
             """As `call_protobuf_handler`, for an answer of at most `longest` bytes; `meter` gets the size of each piece of it."""

@@ -222,7 +222,7 @@ def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: 
     translator.use(spoken)
     theme.set_text(130)
     try:
-        window = window_told((*RUNNING, OFFERED), 900, 600)
+        window = window_told((*RUNNING, OFFERED), 960, 600)
         window.show_page("swarms")
         window.pages.of(SwarmsPage).show_part("playground")
         window.pages.of(SwarmsPage).playground.which.choose(1)
