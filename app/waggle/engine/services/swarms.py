@@ -128,10 +128,10 @@ def is_with_others(entry: JoinedSwarm | None) -> bool:
     return entry is not None and bool(entry.seeds or entry.gateways)
 
 
-def return_to_previous_swarm(home: paths.Home) -> str:
-    """Activate the swarm in which a round was played last, and return a message about that. Raises SwarmError.
+def return_to_previous_swarm(home: paths.Home) -> str | None:
+    """Activate the swarm in which a round was played last. Raises SwarmError.
 
-    If that swarm is open to more people than the chosen one, or is not known, a person has to choose.
+    If that swarm is open to more people than the chosen one, or is not known, a person has to choose: then return that message.
     """
     known = joined_swarms.read(home.swarms)
     if known.before_lost or (is_open(home, known.before) and not is_open(home, known.active)):
@@ -139,7 +139,7 @@ def return_to_previous_swarm(home: paths.Home) -> str:
         return ASK_MESSAGE
     if known.active != known.before:
         joined_swarms.write(home.swarms, replace(known, active=known.before))
-    return BACK_MESSAGE
+    return None
 
 
 def undo_steps(home: paths.Home, chosen: Settings) -> list[UndoStep]:
@@ -329,7 +329,7 @@ class SwarmService:
         self._restart(f"Going to {charter.name}.", partial(self._go_back, restore_solo))
         return ()
 
-    def _go_back(self, restore_solo: Callable[[], object]) -> str:
+    def _go_back(self, restore_solo: Callable[[], object]) -> str | None:
         message = return_to_previous_swarm(self._home)
         restore_solo()
         return message
