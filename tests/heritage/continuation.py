@@ -25,8 +25,9 @@ from end_to_end.programs import SLOW, Engine, running
 from waggle.cli import ctl
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError
-from waggle.protocol import events, json_lines
+from waggle.protocol import commands, events, json_lines
 from waggle.protocol.state import AnyEvent
+from waggle.tasks.shipped_swarms import first_swarm
 
 TINY = "heritage/tiny"
 WAYS = {  # settings by which each of the person's models is gone on with
@@ -81,6 +82,9 @@ def continued(person: Person, folder: Path, *chosen: str, clock: float) -> dict[
     (copy.home / "asked.json").write_text('{"paused": true, "after_round": true}', encoding="utf-8")
     command = (sys.executable, "-c", CLOCK, str(clock))
     with running(Engine(copy.home, *chosen, command=command, environment=copy.environment)) as engine:
+        first = engine.wait_line(lambda line: b'"Ready"' in line or b'"SwarmUndecided"' in line, 120)
+        if b'"SwarmUndecided"' in first:  # a private swarm has ended: nobody is moved to an open one
+            engine.command(commands.ChooseSwarm, charter=first_swarm().digest.hex())
         ready = engine.wait(events.Ready, 120)
         engine.wait(events.PhaseChanged, 120, lambda event: event.phase == "paused")
         assert engine.end() == 0, engine.errors
