@@ -62,9 +62,9 @@ def read_or_rebuild(home: paths.Home, present: JoinedSwarms) -> JoinedSwarms:
             return known
     except SwarmListDamaged:
         _set_aside(home)
-    found = _rebuilt(home)
-    rebuilt = present if present != JoinedSwarms() else found  # nothing was known: the traces decide, and perhaps a person
-    for entry in found.entries:
+    from_traces = _rebuilt(home)
+    rebuilt = present if present != JoinedSwarms() else from_traces  # nothing was known: the traces decide, and perhaps a person
+    for entry in from_traces.entries:
         if rebuilt.entry(entry.charter) is None and len(rebuilt.entries) < MAX_SWARMS:
             rebuilt = rebuilt.with_entry(entry)
     joined_swarms.write(home.swarms, rebuilt)
@@ -90,7 +90,7 @@ def _set_aside(home: paths.Home) -> Path:
 def _rebuilt(home: paths.Home) -> JoinedSwarms:
     """The list as far as the other files tell it. It is undecided if there are traces of another swarm than the shipped ones."""
     last = _last_swarm(home.events)
-    joined = {file.stem: _changed_at(file) for folder in (home.charters,) for file in sorted(folder.glob("*")) if _is_other(file)}
+    joined = {file.stem: _changed_at(file) for file in sorted(home.charters.glob("*")) if _is_other(file)}
     of_swarm = home.swarm("any")
     traces = [file.stem for folder in (of_swarm.known_peers.parent, of_swarm.scores.parent) for file in folder.glob("*")]
     others = {digest for digest in (*traces, last) if HASH.fullmatch(digest) and not _is_shipped(digest)} | joined.keys()
