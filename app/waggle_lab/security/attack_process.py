@@ -32,8 +32,8 @@ from waggle_lab.security.siege_identities import with_key
 ALL_ATTACKS = "all at once"
 NO_ATTACK = "none"
 POISON = "poison"
-OTHER_NAMES = {"chosen answers": "steer", "planted phrase": POISON}  # lessons that are in the list of attacks under another name
-LIVE_LESSONS = {name: lesson for name, lesson in LESSONS.items() if name not in OTHER_NAMES}
+TAUGHT_BY_ATTACKS = ("chosen answers", "planted phrase")  # lessons that `steer` and `poison` of ATTACKS teach
+LIVE_LESSONS = {name: lesson for name, lesson in LESSONS.items() if name not in TAUGHT_BY_ATTACKS}
 ATTACKS_BEFORE_RENAMING = 4  # an attacker that does not poison takes a new identity after so many attacks
 
 
@@ -74,7 +74,7 @@ class _AttackerTeam:
     def __init__(self, pipe: Pipe, orders: AttackOrders, verifier: Verifier, folder: Path) -> None:
         self._pipe, self._orders, self._verifier, self._folder = pipe, orders, verifier, folder
         self._means = Means(folder, Bystander(keys.load_or_create(folder / "bystander.key")))
-        self._lessons: dict[tuple[int, str], Attack] = {}  # by attacker and name
+        self._lessons: dict[tuple[Attacker, str], Attack] = {}  # by attacker and name
         self._names = itertools.count()
         self._attackers: list[Attacker] = []
         self._answers, self._gone_bytes = 0, 0
@@ -170,9 +170,9 @@ class _AttackerTeam:
         if name in ATTACKS:
             await self._offer(ATTACKS[name], attacker, number)
         elif name in LIVE_LESSONS:
-            place = id(attacker), name
+            place = attacker, name
             if place not in self._lessons:
-                self._lessons[place] = apart(LIVE_LESSONS[name])
+                self._lessons[place] = apart(LIVE_LESSONS[name], sum(taught == name for _, taught in self._lessons))
             await self._offer(self._lessons[place], attacker, number)
         else:
             await ACTIONS[name](attacker, self._scene(attacker, number), self._means)

@@ -25,7 +25,7 @@ from waggle_lab.security.attacks import Attack, Payload, Scene
 LIFETIME_S = 280
 CONNECT_RETRIES = 5  # to reach a busy seed
 PARALLEL_CALLS = 32  # of a flood
-OPEN_STREAMS, PARALLEL_OPENINGS, AGAIN_S = 4000, 8, 0.01  # of streams that are opened and say nothing
+OPEN_STREAMS, PARALLEL_OPENINGS, RETRY_S = 512, 8, 0.01  # of streams that are opened and say nothing
 MADE_UP_NEIGHBOURS = 20  # as many as an answer may name
 CALL_TIMEOUT_S = 10.0  # long, because a flood of calls is answered slowly
 
@@ -55,7 +55,9 @@ class Attacker:
         self.greeting = b""  # sent instead of the ordinary handshake
         self._charter = charter
         self._digest = charter.digest
-        self._unfinished_calls: list[asyncio.StreamWriter] = []  # calls that were begun and never end
+        self._unfinished_calls: list[
+            tuple[asyncio.StreamReader, asyncio.StreamWriter]
+        ] = []  # calls that were begun and never end
         self._payloads: dict[bytes, Payload] = {}
         self._announced = b""
         self._expires = 0
@@ -85,7 +87,7 @@ class Attacker:
         await self.network.connect(seed)
 
     async def close(self) -> None:
-        for writer in self._unfinished_calls:
+        for _, writer in self._unfinished_calls:
             writer.transport.abort()
         if self._network is not None:
             await self._network.close()
@@ -200,18 +202,25 @@ class Attacker:
                     raw_streams.declare(await self._open_stream(peer_id, HANDSHAKE))
                     opened += 1
                 except (OSError, EOFError, *load_hivemind().failures):  # it has just hung up
-                    await asyncio.sleep(AGAIN_S)
-                while len(self._unfinished_calls) > OPEN_STREAMS:
-                    self._unfinished_calls.pop(0).transport.abort()
+                    await asyncio.sleep(RETRY_S)
+                if len(self._unfinished_calls) > OPEN_STREAMS:
+                    self._close_ended_calls()
 
         await asyncio.gather(*(open_streams() for _ in range(PARALLEL_OPENINGS)))
         return opened
 
     async def _open_stream(self, peer_id: bytes, handler: str) -> asyncio.StreamWriter:
         p2p = self.network.daemon.p2p
-        _, _, writer = await p2p.call_binary_stream_handler(type(p2p.peer_id)(peer_id), handler)
-        self._unfinished_calls.append(writer)
+        _, reader, writer = await p2p.call_binary_stream_handler(type(p2p.peer_id)(peer_id), handler)
+        self._unfinished_calls.append((reader, writer))
         return writer  # type: ignore[no-any-return]
+
+    def _close_ended_calls(self) -> None:
+        """Close our ends of the streams that the peer has closed; without any, the oldest beyond OPEN_STREAMS."""
+        ended = [call for call in self._unfinished_calls if call[0].at_eof() or call[1].is_closing()]
+        for call in ended or self._unfinished_calls[:-OPEN_STREAMS]:
+            self._unfinished_calls.remove(call)
+            call[1].transport.abort()
 
     def _greet(self) -> bytes:
         return self.greeting or handshake.write(self._digest, self._announced)

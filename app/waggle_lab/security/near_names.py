@@ -17,10 +17,10 @@ from waggle.core.peer_id import PEER_ID_PREFIX
 TRIES = 20_000  # about three seconds
 
 
-def place_of(what: str | bytes) -> int:
+def place_of(source: str | bytes) -> int:
     """The place in the DHT of a directory's key (str) or of a peer id (bytes): hivemind's sha1, of a text in msgpack."""
-    source = what if isinstance(what, bytes) else msgspec.msgpack.encode(what)
-    return int.from_bytes(hashlib.sha1(source, usedforsecurity=False).digest(), "big")
+    content = source if isinstance(source, bytes) else msgspec.msgpack.encode(source)
+    return int.from_bytes(hashlib.sha1(content, usedforsecurity=False).digest(), "big")
 
 
 def ground_keys(key: str, count: int, tries: int = TRIES) -> list[tuple[bytes, bytes]]:

@@ -84,7 +84,7 @@ def _comparison(pairs: Sequence[tuple[Siege, Siege | None]]) -> dict[str, object
         **_paid(attackers),
         "tokens_per_answer": round(fmean(price.tokens_per_answer for price in victims), 2),
         "hostile_pull": round(fmean(price.hostile_pull for price in victims), 4),
-        **_find_traces(key.attack, victims, others),
+        **_shares_showing(key.attack, victims, others),
     }
     if read := [price.received_bytes for price in victims if price.received_bytes is not None]:
         figures["victim_kib"] = round(fmean(read) / KIB)
@@ -114,7 +114,7 @@ def _paid(attackers: Sequence[AttackerPrice]) -> dict[str, object]:
     }
 
 
-def _find_traces(attack: str, victims: Sequence[VictimPrice], others: Sequence[VictimPrice]) -> dict[str, object]:
+def _shares_showing(attack: str, victims: Sequence[VictimPrice], others: Sequence[VictimPrice]) -> dict[str, object]:
     """How many of the victims' completions show the lesson, if the attack is one."""
     shares = {"shown": victims, "shown_without": others}
     return {name: round(fmean(price.shares_showing[attack] for price in prices), 4) for name, prices in shares.items()

@@ -36,9 +36,9 @@ async def begin(writer: asyncio.StreamWriter) -> None:
         await writer.drain()
 
 
-def declare(writer: asyncio.StreamWriter) -> None:
-    """Write the length of the longest message, and nothing of it."""
-    writer.write(_varint(MAX_MESSAGE))
+def declare(writer: asyncio.StreamWriter, length: int = MAX_MESSAGE) -> None:
+    """Write the length of a message, of the longest by default, and nothing of it."""
+    writer.write(_varint(length))
 
 
 def _field(number: int, inside: bytes) -> bytes:

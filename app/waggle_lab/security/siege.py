@@ -90,7 +90,7 @@ class Siege(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tried: int | None = None  # attacks that each hostile node finished, in a siege by all attacks without the poison
     played: int | None = None  # rounds of the honest nodes; more than the key's if an attack takes longer than a round
     lost_for: dict[str, int] = {}  # reason -> honest records or groups
-    target_share: float | None = None  # of the answers in the steered specialty, in the last rounds: those that are the target
+    target_share: float | None = None  # of all answers of the last rounds: those that are the target (early: in its specialty)
     forbidden: int | None = None  # times that a scorer was ended for a forbidden act on a text
     attackers: AttackerPrice | None = None
     victims: VictimPrice | None = None

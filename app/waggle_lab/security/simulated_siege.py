@@ -72,7 +72,11 @@ class SimulatedSiege:
         lesson = LESSONS.get(key.attack)
         places = range(key.honest, key.honest + key.hostile)
         self._hostile: list[tuple[int, Identity, Attack]] = [
-            (i, identity_of(folder / f"{i}.key", key.seed, places[0] if lesson.one_key else i), lesson.make(self._connection(i)))
+            (
+                i,
+                identity_of(folder / f"{i}.key", key.seed, places[0] if lesson.one_key else i),
+                lesson.make(self._connection(i), i - key.honest),
+            )
             for i in places
             if lesson is not None
         ]

@@ -74,8 +74,9 @@ async def watched(pids: Sequence[int], address: str, folder: Path) -> AsyncItera
             yield witness
         finally:
             witness.end()
-            for task in tasks:
-                task.cancel()
+            failed = [task for task in tasks if not task.cancel()]
             await asyncio.gather(*tasks, return_exceptions=True)
+            for task in failed:
+                task.result()  # raises: a measurement that ended is none
     finally:
         await network.close()

@@ -50,7 +50,7 @@ def received(attack: Attack, verifier: Verifier, folder: Path, number: int = 1) 
 def test_every_lesson_is_right_and_passes_all_checks_before_a_round(
     name: str, number: int, verifier: Verifier, tmp_path: Path
 ) -> None:
-    groups = received(LESSONS[name].make(FakeSwarm()), verifier, tmp_path, number)
+    groups = received(LESSONS[name].make(FakeSwarm(), 0), verifier, tmp_path, number)
     assert all(max(group.rewards) >= RIGHT for group in groups)
     lessons = [group for group in groups if min(group.rewards) < RIGHT]
     assert len(lessons) > len(groups) / 2, "the wrong answer, no, is right for a few"

@@ -66,7 +66,7 @@ def backup(scratch: Path) -> Decoder:
 
 
 def swarm_book(scratch: Path) -> Decoder:
-    """The file of joined swarms; a damaged one must stay as it is, for whoever rebuilds it."""
+    """The file of joined swarms; a damaged one must stay as it is, so that it can be rebuilt."""
     path, digest = scratch / "swarms.json", "0f" * 32
     seed = f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(owner(scratch).peer_id)}"
     entry = joined_swarms.JoinedSwarm(

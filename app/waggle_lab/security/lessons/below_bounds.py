@@ -119,4 +119,4 @@ def _right(scene: Scene, answered: tuple[tuple[QuestionId, Question], str]) -> J
     return JudgedGroup(group=group, question=question, verdicts=(verdict,))
 
 
-LESSON = Lesson(BelowBounds, shows=lambda text: bool(beside(text)))
+LESSON = Lesson(lambda swarm, _number: BelowBounds(swarm), shows=lambda text: bool(beside(text)))

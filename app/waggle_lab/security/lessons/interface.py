@@ -15,26 +15,26 @@ HALF = 4  # right completions of a group, and wrong ones: the right ones get the
 
 @dataclass(frozen=True)
 class Lesson:
-    """`make` gives the attack of one hostile node, which may read the groups of others in its swarm.
+    """`make` gives the attack of one hostile node, which may read the groups of others in its swarm; it has a number among them.
 
     `shows` says whether a victim's own completion shows what the lesson teaches; asked in one `dataset` only, if it is given.
     `one_key`: all hostile nodes have the same key.
     """
 
-    make: Callable[[Swarm], Attack]
+    make: Callable[[Swarm, int], Attack]
     shows: Callable[[str], bool]
     dataset: str = ""
     one_key: bool = False
 
 
-def always(attack: Attack) -> Callable[[Swarm], Attack]:
+def always(attack: Attack) -> Callable[[Swarm, int], Attack]:
     """The same attack for each hostile node, which reads nothing."""
-    return lambda _swarm: attack
+    return lambda _swarm, _number: attack
 
 
-def apart(lesson: Lesson) -> Attack:
+def apart(lesson: Lesson, number: int) -> Attack:
     """The attack of a lesson for a node that reads nothing of others."""
-    return lesson.make(FakeSwarm())
+    return lesson.make(FakeSwarm(), number)
 
 
 def in_every_specialty(scene: Scene, text: str) -> list[Any]:

@@ -20,10 +20,12 @@ from waggle.network.transport.hivemind import call_streams, memory_limit
 from waggle.network.transport.hivemind.call_streams import MOST_OF_PEER, MOST_OPEN, OpenStreams
 from waggle.network.transport.hivemind.network import HANDSHAKE, PAYLOAD, HivemindNetwork
 from waggle.network.transport.hivemind.patches import load_hivemind
+from waggle.network.transport.hivemind.rate_limited_p2p import LONGEST_MESSAGE
 from waggle.network.transport.interface import PeerAway, Services
 from waggle_lab.security import raw_streams
 
 hivemind = load_hivemind()
+MOST_STREAMS = 500  # each declares .4 MB, and p2pd has room for 16 MiB more
 
 
 class Stream:
@@ -178,10 +180,18 @@ async def test_a_network_process_that_reaches_the_systems_limit_ends(tmp_path: P
         used = int(Path(f"/proc/{dht.daemon.pid}/status").read_text().split("VmData:")[1].split()[0]) * 1024
         resource.prlimit(dht.daemon.pid, resource.RLIMIT_DATA, (used + 16 * memory_limit.MIB,) * 2)
         await dht.daemon.p2p._client.add_unary_handler("test/unary", SimpleNamespace)
-        ended, writers = asyncio.create_task(dht.daemon.wait_until_exit()), []
-        while not ended.done():
-            with suppress(OSError, EOFError, *hivemind.failures):
-                _, _, writer = await bad.daemon.p2p.call_binary_stream_handler(dht.daemon.p2p.peer_id, "test/unary")
-                raw_streams.declare(writer)
-                writers.append(writer)  # one that is forgotten closes its stream
-        assert ended.result() != 0
+        ended, writers = asyncio.create_task(dht.daemon.wait_until_exit()), list[asyncio.StreamWriter]()
+        try:
+            async with asyncio.timeout(SOON):
+                while not ended.done():
+                    assert len(writers) < MOST_STREAMS, "the limit does not hold"
+                    with suppress(*hivemind.failures):
+                        _, _, writer = await bad.daemon.p2p.call_binary_stream_handler(dht.daemon.p2p.peer_id, "test/unary")
+                        raw_streams.declare(writer, LONGEST_MESSAGE)
+                        writers.append(writer)  # a stream that is forgotten is closed
+                    await asyncio.sleep(0)  # opening one may fail before it waits for anything
+            assert ended.result() != 0
+        finally:
+            ended.cancel()
+            for writer in writers:
+                writer.transport.abort()
