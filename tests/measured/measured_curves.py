@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 
 from waggle.core import paths
+from waggle.practice.results import Run
 from waggle.tasks.shipped_swarms import first_steps
+from waggle_lab.study.statistics import held_out
 
 TABLE = Path(__file__).parent / "real_model/first_steps.jsonl"
 OPTIONS = "form=0.25:prompt=chat_example_opened:rate=2e-5"
@@ -23,23 +25,22 @@ DIGITS = 3
 SOURCE = "SmolLM2-135M on one graphics card"
 
 
-def rows_of(lines: Iterable[bytes]) -> list[dict[str, Any]]:
-    return [msgspec.json.decode(line) for line in lines if line.strip()]
+def runs_of(lines: Iterable[bytes]) -> list[Run]:
+    return [msgspec.json.decode(line, type=Run) for line in lines if line.strip()]
 
 
-def curve(rows: Sequence[dict[str, Any]], configuration: str, nodes: int) -> tuple[list[int], list[float], int]:
+def curve(played: Sequence[Run], configuration: str, nodes: int) -> tuple[list[int], list[float], int]:
     """The rounds, the mean held-out share after each, and the number of runs of a configuration with so many nodes."""
-    runs = [row for row in rows if row["key"]["configuration"] == configuration and len(row["models"]) == nodes]
-    (rounds,) = {tuple(row["measured_at"]) for row in runs}
-    swarms = [[fmean(shares) for shares in zip(*row["held_out"], strict=True)] for row in runs]
-    return list(rounds), [round(fmean(shares), DIGITS) for shares in zip(*swarms, strict=True)], len(runs)
+    runs = [run for run in played if run.key.configuration == configuration and len(run.models) == nodes]
+    (rounds,) = {run.measured_at for run in runs}
+    return list(rounds), [round(fmean(shares), DIGITS) for shares in zip(*map(held_out, runs), strict=True)], len(runs)
 
 
-def content(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def content(played: Sequence[Run]) -> list[dict[str, Any]]:
     """The resource: one model so far."""
     charter = first_steps()
-    rounds, alone, runs = curve(rows, ALONE, 1)
-    same_rounds, with_peers, swarms = curve(rows, WITH_PEERS, 4)
+    rounds, alone, runs = curve(played, ALONE, 1)
+    same_rounds, with_peers, swarms = curve(played, WITH_PEERS, 4)
     assert rounds == same_rounds
     return [
         {
@@ -63,7 +64,7 @@ def written(models: Sequence[dict[str, Any]]) -> bytes:
 
 
 def main() -> int:
-    (paths.resources() / "measured_curves.json").write_bytes(written(content(rows_of(TABLE.read_bytes().splitlines()))))
+    (paths.resources() / "measured_curves.json").write_bytes(written(content(runs_of(TABLE.read_bytes().splitlines()))))
     return 0
 
 

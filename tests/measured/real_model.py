@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from statistics import fmean
 
 import figures_file
 import msgspec
@@ -35,7 +36,7 @@ def main() -> int:
     figures_file.require_clean_tree()
     played = {arm.configuration: arm for arm in arms(runs_of("first_steps"))}
     alone, filtered, default = played[ALONE], played[FILTERED], played[DEFAULT]
-    reward, area = statistics.reward_cumulative, statistics.heldout_auc
+    reward, area, end = statistics.reward_cumulative, statistics.heldout_auc, statistics.heldout_final
     figures = {
         "solo_heldout_start": with_interval(alone.estimate(lambda run: statistics.held_out(run)[0])),
         "solo_heldout_end": with_interval(alone.estimate(statistics.heldout_final)),
@@ -44,9 +45,9 @@ def main() -> int:
         "default_over_filtered": ratio(default, filtered, area),
         "plain_44_over_isolated": ratio(played[EVEN], alone, reward),
         "mostly_others_26_over_isolated": ratio(played[MOSTLY_OTHERS], alone, reward),
-        "default_over_isolated_held_out": {"area": ratio(default, alone, area), "end": ratio(default, alone, final)},
-        "default_over_filtered_end": ratio(default, filtered, final),
-        "plain_44_over_isolated_end": ratio(played[EVEN], alone, final),
+        "default_over_isolated_held_out": {"area": ratio(default, alone, area), "end": ratio(default, alone, end)},
+        "default_over_filtered_end": ratio(default, filtered, end),
+        "plain_44_over_isolated_end": ratio(played[EVEN], alone, end),
         "last_over_peak": with_interval(default.estimate(statistics.last_over_peak)),
         "first_steps": [row(arm) for arm in played.values()],
         "first_steps_lora": [row(arm) for arm in arms(runs_of("first_steps_lora"))],
@@ -65,10 +66,6 @@ def runs_of(name: str) -> list[Run]:
     return [msgspec.json.decode(line, type=Run) for line in (FOLDER / f"{name}.jsonl").read_bytes().splitlines()]
 
 
-def final(run: Run) -> float:
-    return statistics.heldout_final(run)
-
-
 def row(arm: Arm) -> dict[str, object]:
     """One configuration: the held-out score on the way, and what it cost (means over seeds)."""
     points = arm.runs[0].measured_at
@@ -78,14 +75,15 @@ def row(arm: Arm) -> dict[str, object]:
         "label": configuration_label(arm.configuration),
         "seeds": [run.key.seed for run in arm.runs],
         "nodes": len(arm.runs[0].models),
-        "held_out": {str(at): round(mean(curve[place] for curve in curves), 4) for place, at in enumerate(points)},
+        "held_out": {str(at): round(fmean(curve[place] for curve in curves), 4) for place, at in enumerate(points)},
         "end": with_interval(arm.estimate(statistics.heldout_final)),
         "end_by_specialty": {
-            name: round(mean(statistics.final_by_specialty(run)[name] for run in arm.runs), 3) for name in arm.runs[0].specialties
+            name: round(fmean(statistics.final_by_specialty(run)[name] for run in arm.runs), 3)
+            for name in arm.runs[0].specialties
         },
         "area": with_interval(arm.estimate(statistics.heldout_auc)),
         "reward": with_interval(arm.estimate(statistics.reward_cumulative)),
-        "answers_of_a_node": round(mean(statistics.completions(run) / len(run.models) for run in arm.runs)),
+        "answers_of_a_node": round(fmean(statistics.completions(run) / len(run.models) for run in arm.runs)),
         "tokens_per_answer": ends(arm, lambda run: run.length),
         "entropy": ends(arm, lambda run: run.entropy),
         "external_share": ends(arm, lambda run: run.external_share),
@@ -94,12 +92,12 @@ def row(arm: Arm) -> dict[str, object]:
 
 def ends(arm: Arm, curve: Callable[[Run], Sequence[float]]) -> list[float]:
     """A curve's first and last point, as means over seeds."""
-    return [round(mean(curve(run)[place] for run in arm.runs), 3) for place in (0, -1)]
+    return [round(fmean(curve(run)[place] for run in arm.runs), 3) for place in (0, -1)]
 
 
 def beside_constants(arm: Arm) -> dict[str, dict[str, float]]:
     """The score in each specialty at the end, beside that of the constant answer that earns most."""
-    end = {name: mean(statistics.final_by_specialty(run)[name] for run in arm.runs) for name in arm.runs[0].specialties}
+    end = {name: fmean(statistics.final_by_specialty(run)[name] for run in arm.runs) for name in arm.runs[0].specialties}
     truths = {name: shipped_audit().findings[name].truth["easy"] for name in end}
     return {
         name: {"end": round(end[name], 3), "constant": truth.constant}
@@ -128,7 +126,7 @@ def ratio(ours: Arm, theirs: Arm, measure: Callable[[Run], float]) -> dict[str, 
     The runs are not paired: a node that trains alone is a swarm of its own. Welch's degrees of freedom, rounded down.
     """
     samples = [list(arm.values(measure).values()) for arm in (ours, theirs)]
-    means = [mean(sample) for sample in samples]
+    means = list(map(fmean, samples))
     parts = [statistics.estimate([point / centre for point in sample]) for sample, centre in zip(samples, means, strict=True)]
     variances = [(_half(part) / _quantile(len(part.points) - 1)) ** 2 for part in parts]
     total = sum(variances)
@@ -148,11 +146,6 @@ def _half(estimate: Estimate) -> float:
 
 def _quantile(degrees: int) -> float:
     return statistics.STUDENT_QUANTILES[min(max(degrees, 1), len(statistics.STUDENT_QUANTILES)) - 1]
-
-
-def mean(points: Iterable[float]) -> float:
-    values = list(points)
-    return math.fsum(values) / len(values)
 
 
 def with_interval(estimate: Estimate) -> dict[str, object]:

@@ -1,13 +1,12 @@
 """Curves that were measured elsewhere: shown beside the same model on the same questions only, and written from the runs."""
 
-import json
-
 import pytest
 from msgspec.structs import replace
 
 from gui.recorded import ready
 from measured import measured_curves as script
 from waggle.gui.state.measured_curves import all_measured, clipped, first_round, measured_curves
+from waggle.practice.results import Run
 from waggle.protocol.events import HeldOutScore, Ready, SpecialtyInfo
 from waggle.protocol.state import State
 from waggle.tasks.charter import Charter
@@ -89,21 +88,21 @@ def test_what_is_shipped_fits_together() -> None:
     assert all(0 <= share <= 1 for share in (*SMOLLM2.alone, *SMOLLM2.with_peers))
 
 
-@pytest.mark.skipif(not script.TABLE.exists(), reason="the runs are not in this tree")
+RUNS = script.runs_of(script.TABLE.read_bytes().splitlines())
+
+
 def test_the_curves_are_the_means_of_the_runs() -> None:
-    rows = script.rows_of(script.TABLE.read_bytes().splitlines())
-    assert (script.paths.resources() / "measured_curves.json").read_bytes() == script.written(script.content(rows))
+    assert (script.paths.resources() / "measured_curves.json").read_bytes() == script.written(script.content(RUNS))
 
 
 def test_means_are_over_the_nodes_of_each_swarm_and_then_over_the_swarms() -> None:
-    def run(configuration: str, *nodes: list[float]) -> bytes:
-        key = {"configuration": configuration}
-        return json.dumps({"key": key, "models": ["m"] * len(nodes), "measured_at": [0, 25], "held_out": nodes}).encode()
+    def run(configuration: str, *nodes: tuple[float, float]) -> Run:
+        key = replace(RUNS[0].key, configuration=configuration)
+        return replace(RUNS[0], key=key, models=("m",) * len(nodes), measured_at=(0, 25), held_out=nodes)
 
-    rows = script.rows_of([
-        run(script.ALONE, [0.0, 0.2]), run(script.ALONE, [0.1, 0.4]), run(script.ALONE, *([[1.0, 1.0]] * 4)), b"",
-        run(script.WITH_PEERS, [0.0, 0.2], [0.1, 0.4], [0.0, 0.2], [0.1, 0.4]), run("4/4:other", [1.0, 1.0]),
+    (content,) = script.content([
+        run(script.ALONE, (0.0, 0.2)), run(script.ALONE, (0.1, 0.4)), run(script.ALONE, *([(1.0, 1.0)] * 4)),
+        run(script.WITH_PEERS, (0.0, 0.2), (0.1, 0.4), (0.0, 0.2), (0.1, 0.4)), run("4/4:other", (1.0, 1.0)),
     ])  # fmt: skip
-    (content,) = script.content(rows)
     assert (content["alone"], content["runs"]) == ([0.05, 0.3], 2)
     assert (content["with_peers"], content["swarms"], content["rounds"]) == ([0.05, 0.3], 1, [0, 25])
