@@ -622,15 +622,16 @@ async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
             many = asyncio.gather(
                 *(gate.ask(lambda number: UploadRequest(number, LARGE)) for _ in range(8)), return_exceptions=True
             )
-            while not (here := gate._websocket).paused:
-                await asyncio.sleep(0.01)
-            assert here.transport.get_write_buffer_size() <= gateway_frames.MAX_MESSAGE
-            if leaves:
-                full.set()
-                while here.state is State.OPEN:
+            async with asyncio.timeout(SOON):
+                while not (here := gate._websocket).paused:
                     await asyncio.sleep(0.01)
-                with pytest.raises(PeerAway):
-                    await gate.ask(DirectoryRequest)
+                assert here.transport.get_write_buffer_size() <= gateway_frames.MAX_MESSAGE
+                if leaves:
+                    full.set()
+                    while here.state is State.OPEN:
+                        await asyncio.sleep(0.01)
+                    with pytest.raises(PeerAway):
+                        await gate.ask(DirectoryRequest)
             assert [type(each) for each in await many] == [PeerAway] * 8
             await ear.hear(ReachChanged, lambda news: news.reach == "alone")
             assert here.transport.get_write_buffer_size() == 0

@@ -4,6 +4,7 @@
     python3 tests/measured/network.py [FIGURE ...]
 
 Without names, everything is measured anew; with names, only these figures, and the others stay as they are in the file.
+`measured_at` has the commit of each.
 """
 
 import argparse
@@ -169,7 +170,8 @@ def main() -> int:
     script = Path(__file__).resolve()
     result = script.with_suffix(".json")
     before = json.loads(result.read_text())["figures"] if result.exists() else {}
-    figures_file.write(script, before | {name: FIGURES[name]() for name in chosen})
+    measured_at = before.pop("measured_at", {}) | dict.fromkeys(chosen, figures_file.source_commit())
+    figures_file.write(script, before | {name: FIGURES[name]() for name in chosen} | {"measured_at": measured_at})
     return 0
 
 

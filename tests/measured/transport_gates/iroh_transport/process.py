@@ -37,7 +37,7 @@ from waggle.core.process_memory import resident_bytes
 from waggle.network.identity.keys import Identity
 from waggle.network.transport.interface import PeerAway
 
-MEMORY_BYTES = 160 * 1024 * 1024  # of private memory, of which the network process has 33 MiB at rest
+MEMORY_BYTES = 160 * 1024 * 1024  # of private memory, of which the network process has 37 MiB at rest
 START_S, CLOSE_S = 30.0, 2.0
 DIAL_S = 0.4  # that a call waits for a connection, unless it says otherwise
 LONGEST_ANSWER = 4 * 1024 * 1024
@@ -62,7 +62,6 @@ class NetworkProcess:
 
     def __init__(self, child: asyncio.subprocess.Process, ready: Ready) -> None:
         self.peer_id, self.sockets = ready.peer_id, ready.sockets
-        self.memory_limited, self.router_silent = ready.memory_limited, ready.router_silent
         self.handlers: dict[str, Handler] = {}
         self._child = child
         self._number = 0
@@ -91,24 +90,9 @@ class NetworkProcess:
         longest: int = LONGEST_ANSWER,
     ) -> bytes:
         """A peer's whole answer. Raises PeerAway."""
-        return b"".join(
-            [piece async for piece in self.stream(peer_id, handler, request, seconds, dial_s=dial_s, longest=longest)]
-        )
-
-    async def stream(
-        self,
-        peer_id: bytes,
-        handler: str,
-        request: bytes,
-        seconds: float,
-        *,
-        dial_s: float = DIAL_S,
-        longest: int = LONGEST_ANSWER,
-    ) -> AsyncIterator[bytes]:
-        """A peer's answer in pieces, as they arrive. Raises PeerAway, also after some pieces."""
         self._number += 1
-        async for piece in self._pieces(Call(self._number, peer_id, handler, request, seconds, dial_s, longest), seconds):
-            yield piece
+        call = Call(self._number, peer_id, handler, request, seconds, dial_s, longest)
+        return b"".join([piece async for piece in self._pieces(call, seconds)])
 
     async def connect(self, peer_id: bytes, sockets: Sequence[str], seconds: float) -> None:
         """Connect to a peer at these socket addresses. Raises PeerAway."""
