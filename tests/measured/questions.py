@@ -126,7 +126,7 @@ def measure_steering(rounds: int) -> dict[str, object]:
 
     from waggle.tasks.shipped_swarms import first_swarm
     from waggle_lab.security.hostile import reserved_questions
-    from waggle_lab.security.siege import SiegeKey, run_siege
+    from waggle_lab.security.sieges.siege import SiegeKey, run_siege
 
     torch.set_num_threads(1)
     charter = first_swarm()

@@ -68,7 +68,7 @@ def prices() -> str:
     """The comparisons of all finished sieges, as JSON, by the project's own Python."""
     program = (
         "import sys, msgspec; from pathlib import Path; from waggle.practice.results import Book; "
-        "from waggle_lab.security.siege import Siege; from waggle_lab.security.price_table import comparisons; "
+        "from waggle_lab.security.sieges.siege import Siege; from waggle_lab.security.sieges.price_table import comparisons; "
         "print(msgspec.json.encode(comparisons(Book(Path(sys.argv[1]), Siege).runs)).decode())"
     )
     python = figures_file.ROOT / ".venv/bin/python"

@@ -26,8 +26,8 @@ from waggle_lab.security.bystander import Bystander
 from waggle_lab.security.lessons import LESSONS
 from waggle_lab.security.lessons.interface import apart
 from waggle_lab.security.near_names import ground_keys
-from waggle_lab.security.prices import AttackerPrice
-from waggle_lab.security.siege_identities import with_key
+from waggle_lab.security.sieges.identities import with_key
+from waggle_lab.security.sieges.prices import AttackerPrice
 
 ALL_ATTACKS = "all at once"
 NO_ATTACK = "none"

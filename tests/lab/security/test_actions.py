@@ -6,7 +6,7 @@ from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.tasks.charter import Charter
 from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.security import near_names
-from waggle_lab.security.siege import SiegeKey, run_siege
+from waggle_lab.security.sieges.siege import SiegeKey, run_siege
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,10 @@ from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.__main__ import main
 from waggle_lab.security.attack_process import ALL_ATTACKS, NAMES, NO_ATTACK, POISON
 from waggle_lab.security.hostile import _keys, add_arguments, figures, learning_ratio, table
-from waggle_lab.security.price_table import comparisons
-from waggle_lab.security.price_table import table as prices
-from waggle_lab.security.prices import AttackerPrice, VictimPrice
-from waggle_lab.security.siege import Costs, HonestNodes, Siege, SiegeKey, _AttackControl, run_siege
+from waggle_lab.security.sieges.price_table import comparisons
+from waggle_lab.security.sieges.price_table import table as prices
+from waggle_lab.security.sieges.prices import AttackerPrice, VictimPrice
+from waggle_lab.security.sieges.siege import Costs, HonestNodes, Siege, SiegeKey, _AttackControl, run_siege
 
 COSTS = Costs(cpu_seconds=1.0, memory_mb=100.0, seconds=9.0)
 
@@ -74,7 +74,7 @@ async def test_the_honest_play_on_until_a_slow_attack_was_made_as_often_as_asked
 
     monkeypatch.setattr(HonestNodes, "play", count)
     resting = partial(open_node, is_paused=lambda: len(played) < 8)  # as on a computer that plays eight rounds between two looks
-    monkeypatch.setattr("waggle_lab.security.siege.open_node", resting)
+    monkeypatch.setattr("waggle_lab.security.sieges.siege.open_node", resting)
     key = SiegeKey(attack="crowd of made-up names", honest=2, hostile=1, rounds=2, seed=1)
     result = await run_siege(key, charter, (), "commit", progress.append)
     assert progress == [1, 2]

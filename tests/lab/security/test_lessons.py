@@ -20,8 +20,8 @@ from waggle_lab.security.attacks import TARGET, Attack, Scene
 from waggle_lab.security.lessons import LESSONS, long_answers, treason
 from waggle_lab.security.lessons.interface import beside
 from waggle_lab.security.lessons.victims_model import MOST_TOKENS, tokenizer
-from waggle_lab.security.siege import SiegeKey
-from waggle_lab.security.simulated_siege import SimulatedSiege, run_simulated_siege
+from waggle_lab.security.sieges.siege import SiegeKey
+from waggle_lab.security.sieges.simulated_siege import SimulatedSiege, run_simulated_siege
 
 CHARTER = first_swarm()
 NOW = EPOCH_SECONDS * 2_000_000.0

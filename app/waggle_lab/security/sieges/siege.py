@@ -35,8 +35,8 @@ from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.rollout_group import RIGHT, JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.security.attack_process import ALL_ATTACKS, NO_ATTACK, POISON, AttackOrders, AttackTotals, run_attackers
-from waggle_lab.security.prices import AttackerPrice, VictimCounts, VictimPrice
-from waggle_lab.security.siege_identities import identity_of
+from waggle_lab.security.sieges.identities import identity_of
+from waggle_lab.security.sieges.prices import AttackerPrice, VictimCounts, VictimPrice
 from waggle_lab.study.comparison import DEFAULT
 from waggle_lab.study.plan import configuration
 

@@ -31,9 +31,9 @@ from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.security.attacks import Attack, Payload, Scene
 from waggle_lab.security.lessons import LESSONS
-from waggle_lab.security.prices import AttackerPrice, VictimCounts
-from waggle_lab.security.siege import Costs, Siege, SiegeKey, count_wrongly_accepted
-from waggle_lab.security.siege_identities import identity_of
+from waggle_lab.security.sieges.identities import identity_of
+from waggle_lab.security.sieges.prices import AttackerPrice, VictimCounts
+from waggle_lab.security.sieges.siege import Costs, Siege, SiegeKey, count_wrongly_accepted
 from waggle_lab.study.plan import configuration
 
 VICTIMS, ATTACKERS, ONE_VICTIM = "victims", "attackers", "one victim"  # who is charged for CPU time

@@ -6,8 +6,8 @@ from statistics import fmean
 import msgspec
 
 from waggle_lab.security.attack_process import NO_ATTACK
-from waggle_lab.security.prices import AttackerPrice, VictimPrice
-from waggle_lab.security.siege import Siege
+from waggle_lab.security.sieges.prices import AttackerPrice, VictimPrice
+from waggle_lab.security.sieges.siege import Siege
 from waggle_lab.study.comparison import DEFAULT
 
 KIB = 1024
