@@ -212,9 +212,11 @@ def test_a_process_of_waggle_is_known_by_its_command_line(command, ours):
 
 def test_what_waggle_starts_is_no_other_program():
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        assert {os.getpid(), child.pid} <= own_processes.pids()
+        assert own_processes.is_own(os.getpid())
+        assert own_processes.is_own(child.pid)
         child.communicate(b"\n")
-    assert os.getppid() not in own_processes.pids()
+    assert not own_processes.is_own(child.pid), "it has ended"
+    assert not own_processes.is_own(os.getppid())
 
 
 @pytest.mark.parametrize(

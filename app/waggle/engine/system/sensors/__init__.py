@@ -2,7 +2,8 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import TypeVar
 
 import psutil
@@ -38,7 +39,7 @@ class SensorReader:
         return Readings(
             idle_seconds=self._idleness(needed=until_away or bool(rules.idle_minutes)),
             on_power=_read_or_none(_on_power) if rules.only_on_power else None,
-            programs=_read_or_none(_programs) if rules.not_while else None,
+            programs=_read_or_none(partial(_programs, rules.not_while)) if rules.not_while else None,
             full_screen=full_screen() if rules.not_full_screen else None,
             metered=self._is_metered() if rules.not_metered else None,
             celsius=_read_or_none(_celsius) if rules.below_celsius else None,
@@ -115,10 +116,11 @@ def _on_power() -> bool | None:
     return bool(battery.power_plugged)
 
 
-def _programs() -> frozenset[str]:
-    ours = own_processes.pids()
-    running = psutil.process_iter(["name"])
-    return frozenset(plain_name(process.info["name"] or "") for process in running if process.pid not in ours)
+def _programs(chosen: Collection[str]) -> frozenset[str]:
+    """Which of these programs run, by plain name, apart from Waggle's own processes."""
+    names = set(map(plain_name, chosen))
+    running = ((process.pid, plain_name(process.info["name"] or "")) for process in psutil.process_iter(["name"]))
+    return frozenset(name for pid, name in running if name in names and not own_processes.is_own(pid))
 
 
 def _celsius() -> float | None:

@@ -1,6 +1,8 @@
 """Which processes of this computer are Waggle's own: no rule about other programs may count them."""
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import PurePath
 
 import psutil
@@ -8,14 +10,17 @@ import psutil
 NAME = "waggle"
 
 
-def pids() -> frozenset[int]:
-    """The process ids of every engine and window on this computer, and of all that they started."""
-    parents = {process.pid: process.info["ppid"] for process in psutil.process_iter(["ppid"])}
-    ours = {psutil.Process().pid}
-    ours |= {process.pid for process in psutil.process_iter(["cmdline"]) if is_waggle(process.info["cmdline"] or ())}
-    while more := {pid for pid, parent in parents.items() if parent in ours and pid not in ours}:
-        ours |= more
-    return frozenset(ours)
+def is_own(pid: int) -> bool:
+    """Whether a process is an engine or a window on this computer, or was started by one."""
+    with suppress(psutil.Error):  # it has ended
+        process = psutil.Process(pid)
+        return any(each.pid == os.getpid() or is_waggle(_command(each)) for each in (process, *process.parents()))
+    return False
+
+
+def _command(process: psutil.Process) -> Sequence[str]:
+    """A process's command line; empty if the system does not tell."""
+    return process.as_dict(["cmdline"])["cmdline"] or ()
 
 
 def is_waggle(command: Sequence[str]) -> bool:

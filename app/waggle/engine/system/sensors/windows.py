@@ -32,4 +32,4 @@ def full_screen() -> bool | None:
         return False
     owner = ctypes.c_uint32()
     ctypes.windll.user32.GetWindowThreadProcessId(ctypes.windll.user32.GetForegroundWindow(), ctypes.byref(owner))
-    return owner.value not in own_processes.pids()
+    return not own_processes.is_own(owner.value)

@@ -81,7 +81,7 @@ def full_screen(screen: Any, display: c_void_p) -> bool | None:
     if _atom(screen, display, b"_NET_WM_STATE_FULLSCREEN") not in states:
         return False
     owner = _property(screen, display, c_ulong(active[0]), b"_NET_WM_PID")
-    return not owner or owner[0] not in own_processes.pids()
+    return not owner or not own_processes.is_own(owner[0])
 
 
 def _atom(screen: Any, display: c_void_p, name: bytes) -> int:
