@@ -123,6 +123,16 @@ def test_a_certificate_that_is_not_trusted_is_no_absence_of_a_connection(tmp_pat
     assert "clock" in cause.advice
 
 
+def test_a_proxy_that_refuses_what_is_not_encrypted_is_named_too(monkeypatch):
+    with server(407) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", f"http://{proxy}")
+        monkeypatch.setenv("http_proxy", f"http://{proxy}")
+        cause = connection_faults.cause_of(failure("http://example.org/"))
+    assert cause is not None
+    assert cause.title.startswith(f"The proxy {proxy} refused the connection: 407")
+    assert "name and a password" in cause.advice
+
+
 def test_the_login_page_of_a_network_is_told_as_one():
     with server(511) as address:
         cause = connection_faults.cause_of(failure(f"http://{address}/"))

@@ -14,6 +14,7 @@ from waggle.core.errors import WaggleError
 
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # environment variables that the client reads
 HUB = "HF_ENDPOINT"  # the address of another model hub
+PROXY_LOGIN = 407
 CAPTIVE = (302, 303, 307, 511)  # what the login page of a network answers
 
 
@@ -76,11 +77,11 @@ def cause_of(error: BaseException) -> ConnectionFaultError | None:
     import httpx2
 
     for each in _chain(error):
-        if isinstance(each, httpx2.ProxyError):
+        if refusal := _proxy_refusal(each):
             return ConnectionFaultError(
-                f"The proxy {_proxy()} refused the connection: {each}.",
+                f"The proxy {_proxy()} refused the connection: {refusal}.",
                 "It asks for a name and a password: write them into its address, as in http://name:password@host:port."
-                if str(each).startswith("407")
+                if refusal.startswith(str(PROXY_LOGIN))
                 else "Ask who runs this network, or choose another proxy, or none.",
             )
         if isinstance(each, ssl.SSLCertVerificationError):
@@ -93,6 +94,15 @@ def cause_of(error: BaseException) -> ConnectionFaultError | None:
                 "The network answers in place of the server.", "Does it ask you to log in first? Open a page in your browser."
             )
     return None
+
+
+def _proxy_refusal(error: BaseException) -> str:
+    """The answer of a proxy that refuses, with its number; empty if it is none. Without encryption it answers like a server."""
+    import httpx2
+
+    if isinstance(error, httpx2.HTTPStatusError) and error.response.status_code == PROXY_LOGIN:
+        return f"{PROXY_LOGIN} {error.response.reason_phrase}".strip()
+    return str(error) if isinstance(error, httpx2.ProxyError) else ""
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

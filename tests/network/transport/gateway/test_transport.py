@@ -1,4 +1,6 @@
-"""A light client with an unusable proxy, or with malformed gateway addresses."""
+"""A light client with an unusable proxy, behind something that refuses, or with malformed gateway addresses."""
+
+import asyncio
 
 import pytest
 
@@ -48,3 +50,20 @@ async def test_an_address_that_is_no_gateways_is_refused_in_words_before_anythin
         await node.close()
     with pytest.raises(SwarmError, match="no gateway's address"):
         await fetch_charter(chosen, identity, charter.digest)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"), [("511 Network Authentication Required", "log in first"), ("407 Proxy", "refused the connection: 407")]
+)
+async def test_what_stands_before_the_gateways_is_named(identity: Identity, charter: Charter, answer: str, words: str) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as before:
+        address = f"ws://127.0.0.1:{before.sockets[0].getsockname()[1]}/gateway"
+        with pytest.raises(SwarmError, match=words):
+            await fetch_charter(options(gateways=("ws://127.0.0.1:9/gateway", address)), identity, charter.digest)
+    with pytest.raises(SwarmError, match="No gateway of this swarm answers"):
+        await fetch_charter(options(gateways=(address,)), identity, charter.digest)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import httpx2
 
 from waggle.core import connection_faults
+from waggle.core.connection_faults import ConnectionFaultError
 from waggle.core.errors import CharterError, SwarmError
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.gateway_paths import CHARTER, GATEWAY
@@ -34,9 +35,11 @@ async def fetch_charter(options: SwarmOptions, _identity: Identity, digest: byte
 async def find_charter(gateways: Sequence[str], digest: bytes) -> Charter | None:
     """The charter with this hash, checked; None if no gateway answers.
 
-    Raises SwarmError for a malformed address or an unusable proxy, and CharterError if gateways give only wrong charters.
+    Raises SwarmError for a malformed address, an unusable proxy, or a known cause of failed connections, and CharterError if
+    gateways give only wrong charters.
     """
     wrong: CharterError | None = None
+    cause: ConnectionFaultError | None = None
     async with _client() as client:
         for address, _ in map(parse_address, gateways[:MAX_GATEWAYS]):
             try:
@@ -44,12 +47,14 @@ async def find_charter(gateways: Sequence[str], digest: bytes) -> Charter | None
                     document = await _download(client, re.sub(r"^ws", "http", address).removesuffix(GATEWAY) + CHARTER)
                 if document:
                     return charters.decode(document, expected=digest)
-            except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError):  # another gateway may answer
-                continue
+            except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:  # another gateway may answer
+                cause = cause or connection_faults.cause_of(error)
             except CharterError as error:  # damaged or forged: another gateway may have the true one
                 wrong = error
     if wrong is not None:
         raise wrong
+    if cause is not None:
+        raise SwarmError(cause.title, cause.advice)
     return None
 
 
@@ -60,9 +65,10 @@ def _client() -> httpx2.AsyncClient:
 
 
 async def _download(client: httpx2.AsyncClient, page: str) -> bytes:
-    """A page, up to a little more than any charter has; empty if the gateway has none."""
+    """A page, up to a little more than any charter has; empty if the gateway has none. Raises httpx2.HTTPError."""
     document = b""
     async with client.stream("GET", page) as answer:
+        answer.raise_for_status()
         async for part in answer.aiter_raw():  # not decompressed: a small answer could become any size
             document += part
             if len(document) > charters.MAX_BYTES:
