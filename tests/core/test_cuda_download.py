@@ -132,20 +132,30 @@ def test_a_file_that_arrives_damaged_is_fetched_once_more_and_never_used(index: 
     assert len(index.requests_for(TORCH)) == 1, "what was whole is not fetched again"
 
 
-@pytest.mark.parametrize("what", ["nobody answers", "it is gone", "it leads in circles", "the disk is too small"])
+@pytest.mark.parametrize(
+    "what", ["nobody answers", "it is gone", "a page to log in", "it leads in circles", "the disk is too small"]
+)
 def test_what_goes_wrong_is_said_and_loses_nothing(
     index: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     monkeypatch.setattr(resumable_download.time, "sleep", lambda _seconds: None)
     pack = pack_at(index.endpoint)
-    words = {"nobody answers": "cannot be reached", "it is gone": "answered 404", "it leads in circles": "in circles",
-             "the disk is too small": "GB free"}[what]  # fmt: skip
+    words = {
+        "nobody answers": "cannot be reached",
+        "it is gone": "answered 404",
+        "a page to log in": "log in first",
+        "it leads in circles": "in circles",
+        "the disk is too small": "GB free",
+    }[what]
     index.circles = what == "it leads in circles"
     with no_hub() as nowhere:
         if what == "nobody answers":
             pack = pack_at(nowhere)
         elif what == "it is gone":
             pack = msgspec.structs.replace(pack, wheels=(Wheel(f"{index.endpoint}/gone.whl", "0" * 64, 9),))
+        elif what == "a page to log in":
+            index.trouble = 511
+            pack = msgspec.structs.replace(pack, wheels=(Wheel(f"{index.endpoint}/api/models/{REPOSITORY}", "0" * 64, 9),))
         elif what == "the disk is too small":
             pack = msgspec.structs.replace(pack, unpacked=10**18)
         with pytest.raises(CudaError, match=words) as caught:

@@ -183,25 +183,29 @@ def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
     for _ in range(2):
         try:
             resumable_download.fetch(part, wheel.size, partial(_request, wheel), progress)
-        except httpx2.HTTPStatusError as error:
-            title = f"The package index answered {error.response.status_code} when asked for {wheel.name}."
-            raise CudaError(title, "Try again later; what has come is kept.") from error
-        except httpx2.TransportError as error:
-            if cause := connection_faults.cause_of(error):
-                raise CudaError(cause.title, f"{cause.advice} What has come is kept.") from error
-            raise CudaError(
-                "The package index cannot be reached.", "What has come is kept. Go on when there is a connection."
-            ) from error
-        except httpx2.RequestError as error:
-            raise CudaError(
-                f"The package index sends {wheel.name} in a form that cannot be read, or in circles.",
-                "Something on the way changes files. Try another network. What has come is kept.",
-            ) from error
+        except httpx2.HTTPError as error:
+            raise _in_words(error, wheel) from error
         with part.open("rb") as content:
             if hashlib.file_digest(content, "sha256").hexdigest() == wheel.sha256:
                 return
         part.unlink()
     raise CudaError(f"{wheel.name} arrived damaged, twice.", "Something on the way changes files. Try another network.")
+
+
+def _in_words(error: "httpx2.HTTPError", wheel: Wheel) -> CudaError:
+    import httpx2
+
+    if cause := connection_faults.cause_of(error):
+        return CudaError(cause.title, f"{cause.advice} What has come is kept.")
+    if isinstance(error, httpx2.HTTPStatusError):
+        title = f"The package index answered {error.response.status_code} when asked for {wheel.name}."
+        return CudaError(title, "Try again later; what has come is kept.")
+    if isinstance(error, httpx2.TransportError):
+        return CudaError("The package index cannot be reached.", "What has come is kept. Go on when there is a connection.")
+    return CudaError(
+        f"The package index sends {wheel.name} in a form that cannot be read, or in circles.",
+        "Something on the way changes files. Try another network. What has come is kept.",
+    )
 
 
 @contextmanager

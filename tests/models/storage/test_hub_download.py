@@ -306,6 +306,12 @@ def test_trouble_of_the_hub_itself_may_pass(hub, tmp_path, status, passes):
     assert (error.title, isinstance(error, HubUnavailable)) == (f"The hub answered {status} when asked for bees/tiny.", passes)
 
 
+@pytest.mark.parametrize(("status", "words"), [(511, "log in first"), (407, "refused the connection: 407")])
+def test_what_stands_before_the_hub_is_named_with_what_to_do(hub, tmp_path, status, words):
+    hub.trouble = status
+    assert words in str(refused(hub, tmp_path))
+
+
 def test_a_disk_with_too_little_room_is_refused_with_numbers_before_anything_comes(hub, tmp_path):
     hub.sizes["model.safetensors"] = 10**18
     error = refused(hub, tmp_path)

@@ -87,6 +87,9 @@ def test_a_hub_that_is_away_or_in_trouble(hub, monkeypatch):
         hub.trouble = status
         with pytest.raises(kind, match=f"The hub answered {status} to the search"):
             search("tiny", endpoint=hub.endpoint)
+    hub.trouble = 511
+    with pytest.raises(HubUnavailable, match="log in first"):
+        search("tiny", endpoint=hub.endpoint)
     hub.trouble = 0
     for page in (b"<html>Please log in</html>", json.dumps({"error": "no"}).encode(), b'[{"name": 1}]', b"[3]"):
         hub.says = page

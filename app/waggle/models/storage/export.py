@@ -174,6 +174,8 @@ def push(folder: Path, name: str, token: str, endpoint: str | None = None) -> st
     except HFValidationError as error:
         raise ExportError(f"{name} is no name for a model.", REMEDY) from error
     except HfHubHTTPError as error:
+        if cause := connection_faults.cause_of(error):
+            raise ExportError(cause.title, f"{REMEDY} {cause.advice}") from error
         if error.response.status_code in (401, 403):
             raise ExportError(
                 f"The hub does not let your token write to {name}.",

@@ -431,11 +431,13 @@ def _in_words(repository: str) -> Iterator[None]:
         raise ModelError(f"The hub has lost a file of {repository}.", "Choose another revision of it.") from error
     except errors.HfHubHTTPError as error:
         status = error.response.status_code
+        kind = HubUnavailable if status >= 500 or status == 429 else ModelError
+        if cause := connection_faults.cause_of(error):
+            raise kind(cause.title, f"{cause.advice} What has come is kept.") from error
         if status in (401, 403):
             raise ModelError(
                 f"The hub refuses {repository} to your token.", "Store one that may read it with `waggle token`."
             ) from error
-        kind = HubUnavailable if status >= 500 or status == 429 else ModelError
         raise kind(f"The hub answered {status} when asked for {repository}.", "Try again later.") from error
     except (httpx2.TransportError, errors.OfflineModeIsEnabled) as error:
         kind = HubUnavailable if isinstance(error, httpx2.TransportError) else ModelError

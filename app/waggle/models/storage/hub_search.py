@@ -68,6 +68,8 @@ def search(words: str, *, endpoint: str | None = None) -> tuple[HubModel, ...]:
     except errors.HfHubHTTPError as error:
         status = error.response.status_code
         kind = HubUnavailable if status >= 500 or status == 429 else ModelError
+        if cause := connection_faults.cause_of(error):
+            raise kind(cause.title, cause.advice) from error
         raise kind(f"The hub answered {status} to the search.", "Try again later.") from error
     except (httpx2.TransportError, errors.OfflineModeIsEnabled) as error:
         if cause := connection_faults.cause_of(error):
