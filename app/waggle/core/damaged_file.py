@@ -13,21 +13,21 @@ def set_aside(path: Path) -> Path:
 
     Raises OSError.
     """
-    return path.rename(_free_name(path))
+    return path.rename(free_name(path.with_suffix(".damaged")))
 
 
 def keep_copy(path: Path) -> Path:
     """Copy a file to such a name, for a file that is replaced next; return the name. Raises OSError."""
-    free = _free_name(path)
+    free = free_name(path.with_suffix(".damaged"))
     shutil.copyfile(path, free)
     free.chmod(0o600)
     return free
 
 
-def _free_name(path: Path) -> Path:
-    ends = chain(("",), (f"-{number}" for number in range(2, MOST)))
-    names = (path.with_suffix(f".damaged{end}") for end in ends)
+def free_name(path: Path) -> Path:
+    """This path, or the first of PATH-2, PATH-3 and so on that does not exist. Raises FileExistsError if there are too many."""
+    names = chain((path,), (path.with_name(f"{path.name}-{number}") for number in range(2, MOST)))
     free = next((name for name in names if not os.path.lexists(name)), None)
     if free is None:
-        raise FileExistsError(f"too many files like {path.with_suffix('.damaged')}")
+        raise FileExistsError(f"too many files like {path}")
     return free

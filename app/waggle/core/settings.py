@@ -6,7 +6,6 @@ could be more open than what a person chose. Changes and the command line are ch
 """
 
 import difflib
-import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, 
 
 import msgspec
 
-from waggle.core import paths
+from waggle.core import damaged_file, paths
 from waggle.core.errors import SettingsError
 from waggle.core.module_names import module_names
 
@@ -281,11 +280,9 @@ def _table(path: Path) -> dict[str, Any]:
 
 def set_aside(path: Path) -> Path:
     """Rename a file that cannot be used to a free name, and return it. Raises SettingsError."""
-    names = (path.with_name(f"{path.name}.broken{end}") for end in ("", *(f"-{number}" for number in range(2, 1000))))
     try:
-        free = next(name for name in names if not os.path.lexists(name))
-        return path.rename(free)
-    except (OSError, StopIteration) as error:
+        return path.rename(damaged_file.free_name(path.with_name(f"{path.name}.broken")))
+    except OSError as error:
         raise SettingsError("The settings file cannot be set aside.", f"Check {path}.") from error
 
 
