@@ -11,7 +11,7 @@ from waggle.core import damaged_file
 from waggle.core.errors import HistoryDamaged, HistoryError
 from waggle.core.settings import ModelSettings, Settings
 from waggle.engine.runtime.event_publisher import oldest_first
-from waggle.engine.storage.history import History, held_out_scores, latest_rounds, merge_side_files
+from waggle.engine.storage.history import DAMAGED, History, latest_rounds, merge_side_files, read_all
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
@@ -19,7 +19,6 @@ log = logging.getLogger(__name__)
 
 # SQLite's files beside a database. They must move with it: SQLite would apply them to the next database of that name.
 SIDE_FILES = ("-wal", "-shm")
-MOST_ROUNDS = 1 << 40  # more than there are
 
 
 @dataclass(frozen=True)
@@ -62,16 +61,16 @@ def fill_in(history: History, path: Path, record: Path, model: ModelSettings, nu
         return 0
     try:
         rebuilding, _ = _rebuild_beside(path, record, model)
-        with closing(History(rebuilding)) as recorded:
-            rounds = [each for each in latest_rounds(recorded, MOST_ROUNDS) if first <= each.round < number]
-            scores = [score for score in held_out_scores(recorded) if first <= score.round <= number]
-            with history.transaction():
-                for summary in rounds:
-                    history.save_round(summary)
-                for score in scores:
+        recorded_rounds, recorded_scores = read_all(rebuilding)
+        rounds = [summary for summary in recorded_rounds if first <= summary.round < number]
+        with history.transaction():
+            for summary in rounds:
+                history.save_round(summary)
+            for score in recorded_scores:
+                if first <= score.round <= number:
                     history.save_score(score)
         _remove(rebuilding)
-    except OSError as error:
+    except (OSError, *DAMAGED) as error:
         raise HistoryError(f"The history cannot be written: {error}.", "Make room on the disk, or mend its rights.") from error
     return len(rounds)
 
