@@ -229,7 +229,7 @@ def event_from_news(
         case news.ReputationsLost():
             return events.Warned(
                 title="What was known of peers could not be read: whom you muted or blocked counts again.",
-                advice="Choose again on the page Peers. The old file is kept as standings.damaged.",
+                advice="Choose again on the page Peers. The old file is kept beside it; its name begins with standings.damaged.",
             )
         case news.PeerChanged():
             return events.PeerChanged(peer=_peer_info(item))
