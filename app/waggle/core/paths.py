@@ -53,6 +53,10 @@ class SwarmFiles:
         return folder / f"{self.charter}.json" if self.charter else folder.with_suffix(".json")
 
     @property
+    def charter_file(self) -> Path:
+        return self.root / "charters" / f"{self.charter}.json"
+
+    @property
     def key(self) -> Path:
         """The key of a private swarm."""
         return self.root / "charters" / f"{self.charter}.key"

@@ -1,7 +1,6 @@
 """Swarms of an earlier protocol, in which this Waggle cannot train: leaves them at the start, and lists them with the reason."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -65,7 +64,7 @@ def require_current(home: paths.Home, digest: str) -> None:
             "Its questions had false answers, and members now agree on levels that were checked. "
             "First light continues with new questions and needs no invite.",
         )
-    if name := charters.ended_name(_charter_file(home, digest)):
+    if name := charters.ended_name(home.swarm(digest).charter_file):
         raise charters.ended(name)
 
 
@@ -85,7 +84,7 @@ def drop_other_specialties(chosen: Settings, change: Change) -> None:
 
 def _names(home: paths.Home, known: JoinedSwarms) -> dict[str, str]:
     """The name of each swarm that ended, by its charter hash; without the earlier First light, which continues."""
-    named = {entry.charter: charters.ended_name(_charter_file(home, entry.charter)) for entry in known.entries}
+    named = {entry.charter: charters.ended_name(home.swarm(entry.charter).charter_file) for entry in known.entries}
     return {digest: name for digest, name in named.items() if name and digest != EARLIER_FIRST_SWARM}
 
 
@@ -94,13 +93,9 @@ def _is_private(home: paths.Home, digest: str) -> bool:
     if home.swarm(digest).key.exists():
         return True
     try:
-        return bool(msgspec.json.decode(_charter_file(home, digest).read_bytes(), type=dict[str, Any]).get("admission"))
+        return bool(msgspec.json.decode(home.swarm(digest).charter_file.read_bytes(), type=dict[str, Any]).get("admission"))
     except (OSError, *UNREADABLE):
         return True
-
-
-def _charter_file(home: paths.Home, digest: str) -> Path:
-    return home.charters / f"{digest}.json"
 
 
 def _following(digest: str, names: dict[str, str]) -> str:

@@ -114,7 +114,7 @@ async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
     if shipped := shipped_swarms.shipped_swarm(named):
         return shipped
     ended_swarms.require_current(home, named)
-    path = home.charters / f"{named}.json"
+    path = home.swarm(named).charter_file
     with suppress(CharterError):  # not stored yet, or damaged: fetch it
         return charters.read(path, expected=bytes.fromhex(named))
     if chosen.swarm.solo:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -126,6 +125,6 @@ def _stored(home: paths.Home, digest: str) -> Charter | None:
     if shipped := shipped_swarms.shipped_swarm(digest):
         return shipped
     try:
-        return charters.read(Path(home.charters, f"{digest}.json"), expected=bytes.fromhex(digest))
+        return charters.read(home.swarm(digest).charter_file, expected=bytes.fromhex(digest))
     except CharterError:
         return None

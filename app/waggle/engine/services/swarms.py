@@ -118,7 +118,7 @@ def is_open(home: paths.Home, digest: str) -> bool:
     if home.swarm(digest).key.exists():
         return False
     try:
-        return not charters.read(home.charters / f"{digest}.json", expected=bytes.fromhex(digest)).is_private
+        return not charters.read(home.swarm(digest).charter_file, expected=bytes.fromhex(digest)).is_private
     except CharterError:
         return False
 
@@ -299,7 +299,7 @@ class SwarmService:
     def _choose(self, digest: str) -> tuple[Answer, ...]:
         if fixed := self._why_fixed():
             raise EngineError("Another swarm cannot be chosen now.", fixed)
-        if not shipped_swarms.shipped_swarm(digest) and not self._path(digest).exists():
+        if not shipped_swarms.shipped_swarm(digest) and not self._home.swarm(digest).charter_file.exists():
             raise SwarmError("This swarm is not known here.", "Open its invite first.")
         charter, known = self._charter(digest), self._known()
         swarm_connection.chosen_specialties(self._chosen, charter)
@@ -344,7 +344,7 @@ class SwarmService:
         with suppress(CharterError):  # it has no questions, or cannot be read: they stay until Waggle's data are removed
             forgotten = self._charter(digest)
         of_swarm = home.swarm(digest)
-        for path in (self._path(digest), of_swarm.known_peers, of_swarm.key, of_swarm.scores):
+        for path in (of_swarm.charter_file, of_swarm.known_peers, of_swarm.key, of_swarm.scores):
             path.unlink(missing_ok=True)
         if forgotten is not None:
             PieceStore(home.questions, forgotten).remove(self._stored_charters())
@@ -391,21 +391,19 @@ class SwarmService:
         link = invite.write(invite.Invite(charter=digest, seeds=seeds, gateways=gateways, key=key))
         return events_swarms.InviteWritten(charter=digest.hex(), link=link, reach=_reach((*seeds, *gateways)))
 
-    def _path(self, digest: str) -> Path:
-        return self._home.charters / f"{digest}.json"
-
     def _store(self, charter: Charter, key: bytes) -> None:
         """Store a charter and its key. The key comes first: without it, a private swarm cannot be joined."""
         try:
+            of_swarm = self._home.swarm(charter.digest.hex())
             if key:
-                membership.write_key(self._home.swarm(charter.digest.hex()).key, key)
-            paths.write_atomically(self._path(charter.digest.hex()), charters.encode(charter))
+                membership.write_key(of_swarm.key, key)
+            paths.write_atomically(of_swarm.charter_file, charters.encode(charter))
         except OSError as error:
             raise SwarmError(f"The charter cannot be kept: {error.strerror}.", "Make room on the disk.") from error
 
     def _charter(self, digest: str) -> Charter:
         """The shipped or a stored charter. Raises CharterError."""
-        return shipped_swarms.shipped_swarm(digest) or charters.read(self._path(digest), expected=bytes.fromhex(digest))
+        return shipped_swarms.shipped_swarm(digest) or charters.read(self._home.swarm(digest).charter_file, expected=bytes.fromhex(digest))
 
 
 def _packed(chosen: Sequence[commands.NewQuestionFile]) -> list[tuple[commands.NewQuestionFile, PackedFile]]:
