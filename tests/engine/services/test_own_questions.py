@@ -20,6 +20,7 @@ from waggle.engine.services.own_questions import OwnQuestionsService
 from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
 from waggle.engine.services.swarms import CurrentSwarm, SwarmService
+from waggle.engine.storage.stored_swarm import known_charter
 from waggle.models.backend import open_policy
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.events import GroupsArrived, ReachChanged
@@ -93,7 +94,7 @@ async def test_members_get_the_questions_by_the_invite_and_exchange_groups(tmp_p
     created, _ = await service_of(home).obey(create(file))
     (details,) = created.swarm.specialties
     assert (details.title, details.questions, details.grader_title, len(details.samples)) == ("double sums", 60, "Number", 3)
-    stored = service_of(home)._charter(created.swarm.charter)
+    stored = known_charter(home, created.swarm.charter)
     async with AsyncExitStack() as stack:
         author = Member(home, LOOPBACK, stored, fresh_identity(tmp_path, "author"))
         stack.callback(author.verifier.close)

@@ -11,12 +11,12 @@ from waggle.core.errors import CharterError, Stopped, SwarmError
 from waggle.core.settings import Settings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.services import swarm_connection
+from waggle.engine.storage.stored_swarm import known_charter
 from waggle.network import joined_swarms
 from waggle.network.identity import membership
 from waggle.network.joined_swarms import JoinedSwarms
 from waggle.protocol import events
 from waggle.protocol.events_swarms import SwarmUndecided
-from waggle.tasks import charter as charters
 from waggle.tasks import shipped_swarms
 from waggle.tasks.charter import Charter
 from waggle.tasks.piece_store import PieceStore
@@ -122,9 +122,7 @@ def _name_of(home: paths.Home, digest: str) -> str:
 
 
 def _stored(home: paths.Home, digest: str) -> Charter | None:
-    if shipped := shipped_swarms.shipped_swarm(digest):
-        return shipped
     try:
-        return charters.read(home.swarm(digest).charter_file, expected=bytes.fromhex(digest))
+        return known_charter(home, digest)
     except CharterError:
         return None

@@ -22,6 +22,7 @@ from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_S
 from waggle.engine.services import ended_swarms, swarm_connection, swarm_recovery
 from waggle.engine.services.models import Change, Restart
 from waggle.engine.services.own_questions import read_file, title_of
+from waggle.engine.storage.stored_swarm import known_charter
 from waggle.network import joined_swarms
 from waggle.network.identity import membership
 from waggle.network.joined_swarms import JoinedSwarm
@@ -118,7 +119,7 @@ def is_open(home: paths.Home, digest: str) -> bool:
     if home.swarm(digest).key.exists():
         return False
     try:
-        return not charters.read(home.swarm(digest).charter_file, expected=bytes.fromhex(digest)).is_private
+        return not known_charter(home, digest).is_private
     except CharterError:
         return False
 
@@ -213,7 +214,7 @@ class SwarmService:
         descriptions = [self._describe(charter, _entry_of(known, charter.digest.hex())) for charter in shipped]
         for entry in entries:
             with suppress(CharterError):  # without its charter it cannot be joined
-                descriptions.append(self._describe(self._charter(entry.charter), entry))
+                descriptions.append(self._describe(known_charter(self._home, entry.charter), entry))
         offers = tuple(
             events_swarms.SpecialtyOffer(
                 dataset=specialty.dataset, title=specialty.title, topic=specialty.topic,
@@ -277,7 +278,7 @@ class SwarmService:
         ended_swarms.require_current(self._home, digest)
         here: Charter | None = None
         with suppress(CharterError):  # not stored yet
-            here = self._charter(digest)
+            here = known_charter(self._home, digest)
         preview = await preview_swarm(read, self._chosen.swarm.host, by_web=self._light())
         charter = preview.charter or here
         if charter is None:
@@ -301,7 +302,7 @@ class SwarmService:
             raise EngineError("Another swarm cannot be chosen now.", fixed)
         if not shipped_swarms.shipped_swarm(digest) and not self._home.swarm(digest).charter_file.exists():
             raise SwarmError("This swarm is not known here.", "Open its invite first.")
-        charter, known = self._charter(digest), self._known()
+        charter, known = known_charter(self._home, digest), self._known()
         swarm_connection.chosen_specialties(self._chosen, charter)
         looked = self._invites_read.get(digest)
         if not looked and _entry_of(known, digest) is None:
@@ -342,7 +343,7 @@ class SwarmService:
         home = self._home
         forgotten: Charter | None = None
         with suppress(CharterError):  # it has no questions, or cannot be read: they stay until Waggle's data are removed
-            forgotten = self._charter(digest)
+            forgotten = known_charter(home, digest)
         of_swarm = home.swarm(digest)
         for path in (of_swarm.charter_file, of_swarm.known_peers, of_swarm.key, of_swarm.scores):
             path.unlink(missing_ok=True)
@@ -400,10 +401,6 @@ class SwarmService:
             paths.write_atomically(of_swarm.charter_file, charters.encode(charter))
         except OSError as error:
             raise SwarmError(f"The charter cannot be kept: {error.strerror}.", "Make room on the disk.") from error
-
-    def _charter(self, digest: str) -> Charter:
-        """The shipped or a stored charter. Raises CharterError."""
-        return shipped_swarms.shipped_swarm(digest) or charters.read(self._home.swarm(digest).charter_file, expected=bytes.fromhex(digest))
 
 
 def _packed(chosen: Sequence[commands.NewQuestionFile]) -> list[tuple[commands.NewQuestionFile, PackedFile]]:

@@ -1,0 +1,12 @@
+"""What a home stores about a swarm of its list: the charter, and the key of a private one."""
+
+from waggle.core.paths import Home
+from waggle.tasks import charter as charters
+from waggle.tasks import shipped_swarms
+from waggle.tasks.charter import Charter
+
+
+def known_charter(home: Home, digest: str) -> Charter:
+    """The shipped or stored charter of this hash (hex). Raises CharterError."""
+    shipped = shipped_swarms.shipped_swarm(digest)
+    return shipped or charters.read(home.swarm(digest).charter_file, expected=bytes.fromhex(digest))
