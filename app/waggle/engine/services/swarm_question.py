@@ -11,9 +11,8 @@ from waggle.core.errors import CharterError, Stopped, SwarmError
 from waggle.core.settings import Settings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.services import swarm_connection
-from waggle.engine.storage.stored_swarm import known_charter
+from waggle.engine.storage.stored_swarm import known_charter, require_stored_key
 from waggle.network import joined_swarms
-from waggle.network.identity import membership
 from waggle.network.joined_swarms import JoinedSwarms
 from waggle.protocol import events
 from waggle.protocol.events_swarms import SwarmUndecided
@@ -78,7 +77,7 @@ async def _usable(home: paths.Home, chosen: Settings) -> Charter:
     """The chosen charter, which can be taken part in. Raises CharterError and SwarmError."""
     charter = await swarm_connection.charter_of(home, chosen)
     if not chosen.swarm.solo:
-        membership.require_key(charter, membership.read_key(home.swarm(charter.digest.hex()).key))
+        require_stored_key(home, charter)
     return charter
 
 
@@ -110,7 +109,7 @@ def _names(home: paths.Home, known: JoinedSwarms) -> tuple[str, ...]:
 
 def _has_key(home: paths.Home, charter: Charter) -> bool:
     try:
-        membership.require_key(charter, membership.read_key(home.swarm(charter.digest.hex()).key))
+        require_stored_key(home, charter)
     except SwarmError:
         return False
     return True

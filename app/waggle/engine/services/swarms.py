@@ -22,7 +22,7 @@ from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_S
 from waggle.engine.services import ended_swarms, swarm_connection, swarm_recovery
 from waggle.engine.services.models import Change, Restart
 from waggle.engine.services.own_questions import read_file, title_of
-from waggle.engine.storage.stored_swarm import known_charter
+from waggle.engine.storage.stored_swarm import known_charter, require_stored_key
 from waggle.network import joined_swarms
 from waggle.network.identity import membership
 from waggle.network.joined_swarms import JoinedSwarm
@@ -312,7 +312,7 @@ class SwarmService:
         if looked and charter.is_private:
             self._store(charter, looked[0].key)
         else:
-            membership.require_key(charter, membership.read_key(self._home.swarm(digest).key))
+            require_stored_key(self._home, charter)
         with_others = is_with_others(known.entry(digest))
         active = "" if charter == shipped_swarms.first_swarm() and not with_others else digest
         alone = self._chosen.swarm.solo and with_others
