@@ -18,6 +18,7 @@ from waggle.core.settings import Settings
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.services import ended_swarms
+from waggle.engine.storage.stored_swarm import known_charter
 from waggle.network.exchange.outbox_log import OutboxLog, readable, written_by_hand
 from waggle.network.identity import membership
 from waggle.network.identity.keys import Identity, load_or_create, name_of
@@ -111,14 +112,14 @@ async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
         return shipped_swarms.first_swarm()
     if not HASH.fullmatch(named):
         return charters.read(Path(os.path.expanduser(named)))
-    if shipped := shipped_swarms.shipped_swarm(named):
-        return shipped
-    ended_swarms.require_current(home, named)
+    if not shipped_swarms.shipped_swarm(named):
+        ended_swarms.require_current(home, named)
+    try:
+        return known_charter(home, named)
+    except CharterError:  # not stored yet, or damaged: fetch it
+        if chosen.swarm.solo:
+            raise
     path = home.swarm(named).charter_file
-    with suppress(CharterError):  # not stored yet, or damaged: fetch it
-        return charters.read(path, expected=bytes.fromhex(named))
-    if chosen.swarm.solo:
-        charters.read(path, expected=bytes.fromhex(named))
     charter = await fetch_charter(options_of(home, chosen), load_or_create(home.identity), bytes.fromhex(named))
     with suppress(OSError):  # a full disk: the next start fetches it again
         if path.exists():
