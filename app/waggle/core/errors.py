@@ -18,6 +18,7 @@
     |- VerifierError            the verifier cannot do its work (VerifierGone, VerifierKilled: it ended, and no text is to blame)
     |- IdentityError            the key file of this node
     |- SwarmError               the network cannot start (a peer that does not answer is no error)
+    |                           (SwarmListDamaged: the list of joined swarms cannot be read)
     |- BadRecord                something wrong from a stranger; counted and dropped, never shown as our failure
     |- LabError                 an experiment that cannot run, or results that cannot be read
     |- EngineError              another engine is running, no engine is running, the control socket
