@@ -8,9 +8,8 @@ import ssl
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
-
-from waggle.core.errors import WaggleError
 
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # environment variables that the client reads
 HUB = "HF_ENDPOINT"  # the address of another model hub
@@ -18,8 +17,12 @@ PROXY_LOGIN = 407
 CAPTIVE = (302, 303, 307, 511)  # what the login page of a network answers
 
 
-class ConnectionFaultError(WaggleError):
-    """A cause that is no absence of a connection. Callers raise its words as an error of their own kind."""
+class ConnectionFault(NamedTuple):
+    """Why a connection failed, in words that callers raise as an error of their own kind, and the error that it came from."""
+
+    title: str
+    advice: str
+    error: Exception | None = None
 
 
 def require_usable_settings(kind: Callable[[str, str], Exception], *, hub: bool = False) -> None:
@@ -29,38 +32,34 @@ def require_usable_settings(kind: Callable[[str, str], Exception], *, hub: bool 
     connection to the `hub`, with a HF_ENDPOINT that is no address.
     """
     if fault := _settings_fault(hub=hub):
-        raise kind(fault.title, fault.advice) from fault.__cause__
+        raise kind(fault.title, fault.advice) from fault.error
 
 
-def _settings_fault(*, hub: bool) -> ConnectionFaultError | None:
+def _settings_fault(*, hub: bool) -> ConnectionFault | None:
     import httpx2
 
     address = os.environ.get(HUB, "").strip() if hub else ""
     if address and not _is_web_address(address):
-        return ConnectionFaultError(
-            f"{HUB} is {address}, which is no web address.", f"Write https:// in front of it, or unset {HUB}."
-        )
+        return ConnectionFault(f"{HUB} is {address}, which is no web address.", f"Write https:// in front of it, or unset {HUB}.")
     for name in CERTIFICATES:
         path = os.environ.get(name, "")
         if path and not Path(path).exists():
-            return ConnectionFaultError(f"{name} names {path}, which is not there.", f"Correct {name}, or unset it.")
+            return ConnectionFault(f"{name} names {path}, which is not there.", f"Correct {name}, or unset it.")
     try:
         httpx2.Client().close()
     except (ImportError, ValueError, httpx2.InvalidURL) as error:
-        fault = ConnectionFaultError(
+        return ConnectionFault(
             "This computer's network proxy cannot be used.",
             "Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.",
+            error,
         )
-        fault.__cause__ = error
-        return fault
     except OSError as error:  # ssl.SSLError, too: a file without certificates
         names = " and ".join(name for name in CERTIFICATES if os.environ.get(name))
-        fault = ConnectionFaultError(
+        return ConnectionFault(
             f"The certificates of this computer cannot be read: {error.strerror or error}.",
             f"Correct {names}, or unset it." if names else "Install the system's certificates.",
+            error,
         )
-        fault.__cause__ = error
-        return fault
     return None
 
 
@@ -72,25 +71,25 @@ def _is_web_address(address: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
-def cause_of(error: BaseException) -> ConnectionFaultError | None:
+def cause_of(error: BaseException) -> ConnectionFault | None:
     """The cause of a connection that failed, if it is no absence of one; None if nothing better is known."""
     import httpx2
 
     for each in _chain(error):
         if refusal := _proxy_refusal(each):
-            return ConnectionFaultError(
+            return ConnectionFault(
                 f"The proxy {_proxy()} refused the connection: {refusal}.",
                 "It asks for a name and a password: write them into its address, as in http://name:password@host:port."
                 if refusal.startswith(str(PROXY_LOGIN))
                 else "Ask who runs this network, or choose another proxy, or none.",
             )
         if isinstance(each, ssl.SSLCertVerificationError):
-            return ConnectionFaultError(
+            return ConnectionFault(
                 f"The connection is not safe: {each.verify_message}.",
                 "Check this computer's clock. A network that looks into connections needs its certificate in SSL_CERT_FILE.",
             )
         if isinstance(each, httpx2.HTTPStatusError) and each.response.status_code in CAPTIVE:
-            return ConnectionFaultError(
+            return ConnectionFault(
                 "The network answers in place of the server.", "Does it ask you to log in first? Open a page in your browser."
             )
     return None

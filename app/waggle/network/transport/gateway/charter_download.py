@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import httpx2
 
 from waggle.core import connection_faults
-from waggle.core.connection_faults import ConnectionFaultError
+from waggle.core.connection_faults import ConnectionFault
 from waggle.core.errors import CharterError, SwarmError
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.gateway_paths import CHARTER, GATEWAY
@@ -39,7 +39,7 @@ async def find_charter(gateways: Sequence[str], digest: bytes) -> Charter | None
     gateways give only wrong charters.
     """
     wrong: CharterError | None = None
-    cause: ConnectionFaultError | None = None
+    cause: ConnectionFault | None = None
     async with _client() as client:
         for address, _ in map(parse_address, gateways[:MAX_GATEWAYS]):
             try:
