@@ -11,7 +11,7 @@ from killing import killed_after
 from waggle.core import paths
 from waggle.core.settings import Settings
 from waggle.engine.services import ended_swarms, swarm_recovery, swarms
-from waggle.engine.services.swarms import ASK_MESSAGE, BACK_MESSAGE, SwarmService
+from waggle.engine.services.swarms import ASK_MESSAGE, SwarmService
 from waggle.network import joined_swarms
 from waggle.network.identity import membership
 from waggle.network.joined_swarms import JoinedSwarm, JoinedSwarms
@@ -152,7 +152,7 @@ def test_after_a_failure_nobody_goes_back_to_where_more_people_may_come(home, ch
     store(home)
     store(home, PUBLIC)
     joined_swarms.write(home.swarms, JoinedSwarms(active=chosen, before=before))
-    assert swarms.return_to_previous_swarm(home) == (ASK_MESSAGE if asks else BACK_MESSAGE)
+    assert swarms.return_to_previous_swarm(home) == (ASK_MESSAGE if asks else None)
     known = joined_swarms.read(home.swarms)
     assert (known.undecided, known.active) == (asks, chosen if asks else before)
 
