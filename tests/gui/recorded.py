@@ -172,7 +172,7 @@ class Run:
         noisy = min(1.0, max(0.0, skill + self._chance.gauss(0, 0.05)))
         return events.RoundSummary(
             round=number, at=at, reward=noisy, solved=noisy * 0.9, seconds=ROUND_SECONDS, completions=4 * G, tokens=870, local=4,
-            external=4, waiting=23, others_reward=min(0.5, skill + 0.1) if self._peers else None,
+            external=4, waiting=23, external_reward=min(0.5, skill + 0.1) if self._peers else None,
             by_specialty={"Fractions": noisy}, metrics=events.Metrics(loss=0.02),
         )  # fmt: skip
 

@@ -294,7 +294,7 @@ def test_the_figures_beside_the_line_on_home_are_whole(written: tuple[AnyEvent, 
     (summary, *_) = (event.summary for event in written if isinstance(event, events.RoundCompleted))
     line = Sparkline(theme)
     line.resize(600, theme.px(120))
-    line.show_rounds([replace(summary, round=i, reward=0.08, others_reward=0.02) for i in range(1, 30)])
+    line.show_rounds([replace(summary, round=i, reward=0.08, external_reward=0.02) for i in range(1, 30)])
     image = line.grab().toImage()
     figures, _ = inked(image, 0, theme.px(34) - 5)
     assert figures[-1] - figures[0] > QFontMetricsF(theme.font("caption")).horizontalAdvance("0.05") - 4

@@ -108,7 +108,7 @@ class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
     local: int = 0
     external: int = 0
     waiting: int = 0  # external groups left in the pool
-    others_reward: float | None = None  # mean of the external groups on offer; None: there were none, or of an earlier version
+    external_reward: float | None = None  # mean of the external groups on offer; None: there were none, or of an earlier version
     by_specialty: dict[str, float] = {}  # title -> mean reward
     metrics: Metrics = Metrics()
     taught: Count | None = None  # groups of the training set from which something was learned; None: of an earlier version

@@ -48,7 +48,7 @@ def _rows(
             "seconds": summary.seconds,
             "own_groups": summary.local,
             "groups_of_others": summary.external,
-            "reward_of_others": summary.others_reward,
+            "reward_of_others": summary.external_reward,
             "groups_learned_from": summary.taught,
             "loss": summary.metrics.loss,
             "clip_fraction": summary.metrics.clip_fraction,

@@ -59,12 +59,11 @@ def play(
     groups, size = node.swarm.share(number, epoch, [judged_group.group for judged_group in judged.groups], node.model)
     yield Shared(number, groups, size)
 
-    offered = [reward for group in node.swarm.waiting() for reward in group.rewards]
     selection = select(number, node, rules, judged, sampled)
     external = sum(group.encoded.external for group in selection.groups)
     yield Gathered(
         number, len(selection.groups) - external, external, len(node.swarm.waiting()), selection.refusals,
-        others_reward=sum(offered) / len(offered) if offered else None,
+        external_reward=selection.external_reward,
     )  # fmt: skip
 
     yield learn(number, node, rules, selection.groups, pause_point)

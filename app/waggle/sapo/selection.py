@@ -94,10 +94,14 @@ class Decision:
 
 @dataclass(frozen=True)
 class Selection:
-    """A training set, its local groups first, ready to be learned; and every decision that was taken on the way."""
+    """A training set, its local groups first, ready to be learned; and every decision that was taken on the way.
+
+    `external_reward` is the mean reward of the external groups that were waiting, as judged here; None without any.
+    """
 
     groups: tuple[WeightedGroup, ...]
     decisions: tuple[Decision, ...]
+    external_reward: float | None = None
 
     @property
     def refusals(self) -> dict[bytes, dict[str, int]]:
@@ -116,7 +120,8 @@ def select(
 
     What is chosen or refused leaves the pool; a refused group leaves its place to another. `sampled` are the tokens of `judged`.
     """
-    fitting, decisions = _without_too_long(node, rules)
+    waiting = node.swarm.waiting()
+    fitting, decisions = _without_too_long(node, rules, waiting)
     balanced, one_sided = _without_one_sided(node, rules, fitting)
     decisions += one_sided
     places = rules.local + rules.external
@@ -147,7 +152,7 @@ def select(
     bounded = share_pull(groups, rules.bounds.share)
     decisions += [*unfamiliar, *_decisions_weighed_down(groups, bounded)]
     _log(number, decisions)
-    return Selection(tuple(bounded), tuple(decisions))
+    return Selection(tuple(bounded), tuple(decisions), _mean_reward(waiting))
 
 
 def party(group: JudgedGroup) -> Party:
@@ -155,13 +160,20 @@ def party(group: JudgedGroup) -> Party:
     return group.source or group.group.origin
 
 
+def _mean_reward(groups: Iterable[JudgedGroup]) -> float | None:
+    rewards = [reward for group in groups for reward in group.rewards]
+    return sum(rewards) / len(rewards) if rewards else None
+
+
 # 1. Length
 
 
-def _without_too_long(node: Node, rules: RoundSettings) -> tuple[list[JudgedGroup], list[Decision]]:
+def _without_too_long(
+    node: Node, rules: RoundSettings, waiting: Sequence[JudgedGroup]
+) -> tuple[list[JudgedGroup], list[Decision]]:
     """The waiting groups that fit; the others leave the pool."""
     fitting, too_long = list[JudgedGroup](), list[JudgedGroup]()
-    for group in node.swarm.waiting():
+    for group in waiting:
         fit = fits_at_all(node.prompter, group, rules.longest_external, rules.context)
         (fitting if fit else too_long).append(group)
     node.swarm.discard(too_long)

@@ -174,7 +174,7 @@ class Gathered:
     """The training set was put together. `waiting` external groups are still in the pool.
 
     `refusals` counts the external groups that were refused, by peer id and by the value of their `selection.Reason`.
-    `others_reward` is the mean reward of the external groups that were on offer, as judged here; None without any.
+    `external_reward` is the mean reward of the external groups that were on offer, as judged here; None without any.
     """
 
     round: int
@@ -182,7 +182,7 @@ class Gathered:
     external: int
     waiting: int
     refusals: Mapping[bytes, Mapping[str, int]] = field(default_factory=dict)
-    others_reward: float | None = None
+    external_reward: float | None = None
 
 
 @dataclass(frozen=True)

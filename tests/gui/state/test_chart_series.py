@@ -66,7 +66,7 @@ def test_a_pause_is_found_between_neighbours_only() -> None:
 
 def test_what_peers_earned_begins_when_they_came_and_ends_when_they_left() -> None:
     alone, rewards = summary(1), [None] * 5 + [0.2] * 10 + [None] * 3 + [0.4] * 10 + [None] * 2
-    rounds = [replace(alone, round=number, others_reward=reward) for number, reward in enumerate(rewards)]
+    rounds = [replace(alone, round=number, external_reward=reward) for number, reward in enumerate(rewards)]
     trend = chart_series.peers_rewards(rounds)
     assert [place for place, _ in trend] == [*range(5, 15), *range(18, 28)]
     assert trend[0][1] == pytest.approx(0.2)

@@ -138,7 +138,7 @@ def round_summary(
         local=gathered.local,
         external=gathered.external,
         waiting=gathered.waiting,
-        others_reward=gathered.others_reward,
+        external_reward=gathered.external_reward,
         by_specialty={title: sum(values) / len(values) for title, values in by_specialty.items()},
         metrics=_metrics(stage, own),
         taught=0 if reason else sum(lesson.pull > 0 for lesson in stage.lessons),

@@ -119,7 +119,7 @@ def pauses(summaries: Sequence[RoundSummary]) -> list[PauseSpan]:
 
 def peers_rewards(summaries: Sequence[RoundSummary]) -> list[tuple[int, float]]:
     """The trend of what peers' groups earned, by the places of the rounds in which there were any."""
-    offered = [(place, summary.others_reward) for place, summary in enumerate(summaries)]
+    offered = [(place, summary.external_reward) for place, summary in enumerate(summaries)]
     known = [(place, reward) for place, reward in offered if reward is not None]
     smooth = trend([reward for _, reward in known], trend_width(len(summaries)))
     return [(place, reward) for (place, _), reward in zip(known, smooth, strict=True)]

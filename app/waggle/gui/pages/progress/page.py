@@ -274,7 +274,7 @@ class ProgressPage(Page):
         width = chart_series.trend_width(len(rounds))
         about = tr("What your answers earn while training; faint is each round, strong is the mean over %1")
         about = about.replace("%1", str(width))
-        has_peers = any(summary.others_reward is not None for summary in rounds)
+        has_peers = any(summary.external_reward is not None for summary in rounds)
         self._about_reward.say(about + (tr("; dashed is what the answers of peers earned") if has_peers else ""))
 
     def _show_comparison(self, compared: bool) -> None:
