@@ -67,11 +67,25 @@ def test_a_pause_is_found_between_neighbours_only() -> None:
 def test_what_peers_earned_begins_when_they_came_and_ends_when_they_left() -> None:
     alone, rewards = summary(1), [None] * 5 + [0.2] * 10 + [None] * 3 + [0.4] * 10 + [None] * 2
     rounds = [replace(alone, round=number, external_reward=reward) for number, reward in enumerate(rewards)]
-    trend = chart_series.peers_rewards(rounds)
+    (trend,) = chart_series.peers_rewards(rounds)
     assert [place for place, _ in trend] == [*range(5, 15), *range(18, 28)]
     assert trend[0][1] == pytest.approx(0.2)
     assert trend[-1][1] == pytest.approx(0.4)
+    assert chart_series.peers_reward_now([trend], len(rounds)) == trend[-1][1]
     assert chart_series.peers_rewards([alone] * 5) == []
+    assert chart_series.peers_reward_now([], 5) is None
+
+
+def test_what_peers_earned_is_not_drawn_through_the_rounds_without_them() -> None:
+    rewards = [None] * 10 + [0.2] * 11 + [None] * 79 + [0.4] * 21 + [None] * 20
+    rounds = [replace(summary(number), external_reward=reward) for number, reward in enumerate(rewards)]
+    first, second = chart_series.peers_rewards(rounds)
+    assert [place for place, _ in first] == [*range(10, 21)]
+    assert [place for place, _ in second] == [*range(100, 121)]
+    assert {round(reward, 9) for _, reward in first} == {0.2}  # neither trend reaches into the other
+    assert {round(reward, 9) for _, reward in second} == {0.4}
+    assert chart_series.peers_reward_now([first, second], len(rounds)) is None  # they left 20 rounds ago
+    assert chart_series.peers_reward_now([first, second], 125) == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize(("top", "ticks"), [(0.1, [0, 0.02, 0.04, 0.06, 0.08, 0.1]), (0.47, [0, 0.1, 0.2, 0.3, 0.4, 0.5])])
@@ -93,5 +107,5 @@ def test_whole_steps_are_round_and_few() -> None:
 
 
 def test_a_reward_chart_holds_its_wildest_round() -> None:
-    assert chart_series.reward_ceiling([0.1] * 99 + [0.9], [0.1] * 100, [(99, 0.2)]) == 0.9
+    assert chart_series.reward_ceiling([0.1] * 99 + [0.9], [0.1] * 100, [[(99, 0.2)]]) == 0.9
     assert chart_series.reward_ceiling([], [], []) == 0.1

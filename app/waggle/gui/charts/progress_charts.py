@@ -124,7 +124,7 @@ def _changes(exams: Sequence[ScoreSeries]) -> list[EventMark]:
 
 
 class RewardChart(AnnotatedChart):
-    """The reward of training answers: each round faint, the trend strong, that of the peers' groups dashed."""
+    """The reward of training answers: a faint line for each round, a strong one for the trend, a dashed one for that of peers."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, tr("Reward by round; the table shows the same"), shows_axis=True)
@@ -144,13 +144,22 @@ class RewardChart(AnnotatedChart):
         x = chart_series.round_positions(rounds, axis)
         every = max(1, len(x) // MOST_POINTS)
         self.draw_faint_curve(x[::every], raw[::every])
-        if peers:
-            places, rewards = [x[place] for place, _ in peers], [reward for _, reward in peers]
-            self.draw_line(places, rewards, "peer", Qt.PenStyle.DashLine, width=2, dots=False)
-            self.draw_label(EndLabel(places[-1], rewards[-1], f"   {tr('Peers')}  {decimal(rewards[-1], 2)}", "peer"))
+        self._draw_peers(peers, x)
         self.draw_line(x, mine, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=False)
         self.draw_label(EndLabel(x[-1], mine[-1], f"   {tr('You')}  {decimal(mine[-1], 2)}", "accent_text"))
         self.spread_labels()
+
+    def _draw_peers(self, stretches: Sequence[chart_series.Stretch], x: Sequence[float]) -> None:
+        """Draw each stretch; a dot where the last one ends and a label at the end of the chart while peers are here."""
+        reward = chart_series.peers_reward_now(stretches, len(x))
+        for stretch in stretches:
+            places, rewards = [x[place] for place, _ in stretch], [earned for _, earned in stretch]
+            if len(stretch) == 1 or (stretch is stretches[-1] and reward is not None):
+                self.draw_line(places, rewards, "peer", Qt.PenStyle.DashLine, width=2, dots=False)
+            else:
+                self.draw_curve(places, rewards, self.pen(self.theme.colour("peer"), 2, Qt.PenStyle.DashLine))
+        if reward is not None:
+            self.draw_label(EndLabel(x[-1], reward, f"   {tr('Peers')}  {decimal(reward, 2)}", "peer"))
 
 
 def pause_bands(state: State, axis: Axis) -> list[PauseBand]:

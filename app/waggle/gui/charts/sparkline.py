@@ -1,4 +1,7 @@
-"""Sparkline of the reward of the last rounds: each round faint, the trend strong, the peers' mean dashed."""
+"""Sparkline of the reward of the last rounds.
+
+A faint line for each round, a strong one for the trend, a dashed one for the peers' trend.
+"""
 
 from collections.abc import Sequence
 
@@ -22,7 +25,7 @@ class Sparkline(PaintedWidget):
         super().__init__(theme, name=tr("Reward of the last rounds"))
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs left to right in every language
         self._rounds: Sequence[RoundSummary] = ()
-        self._peers: list[tuple[int, float]] = []
+        self._peers: list[chart_series.Stretch] = []
         self.setMinimumHeight(theme.px(70))
 
     def show_rounds(self, rounds: Sequence[RoundSummary]) -> None:
@@ -31,8 +34,9 @@ class Sparkline(PaintedWidget):
         self._rounds, self._peers = rounds, chart_series.peers_rewards(rounds)
         if len(rounds) > 1:
             self.setAccessibleName(tr("Reward of the last rounds: you %1").replace("%1", decimal(self._trend()[-1], 2)))
-        mean = decimal(self._peers[-1][1], 2) if self._peers else ""
-        dashed = tr("Dashed is what the answers of peers earned: %1 in the last rounds.").replace("%1", mean) if mean else ""
+        earned, dashed = chart_series.peers_reward_now(self._peers, len(rounds)), ""
+        if earned is not None:
+            dashed = tr("Dashed is what the answers of peers earned: %1 in the last rounds.").replace("%1", decimal(earned, 2))
         set_tip(self, dashed)
         self.setAccessibleDescription(dashed)
         self.update()
@@ -51,12 +55,16 @@ class Sparkline(PaintedWidget):
         self._rounds_axis(painter, plot)
         painter.setClipRect(plot.adjusted(-4, -6, 4, 4))
         self._curve(painter, _points(raw, plot, ticks[-1]), QPen(_translucent_colour(self.theme.colour("accent_line")), 1))
-        labels = [(_height(mine[-1], plot, ticks[-1]), "accent_line", "accent_text", f"{tr('You')} {decimal(mine[-1], 2)}")]
-        if self._peers:
-            places = [(place / (len(raw) - 1), reward) for place, reward in self._peers]
-            self._curve(painter, _path(places, plot, ticks[-1]), QPen(self.theme.colour("peer"), 2, Qt.PenStyle.DashLine))
-            reward = self._peers[-1][1]
-            labels.append((_height(reward, plot, ticks[-1]), "peer", "peer", f"{tr('Peers')} {decimal(reward, 2)}"))
+        end = QPointF(plot.right(), _height(mine[-1], plot, ticks[-1]))
+        labels = [(end, "accent_line", "accent_text", f"{tr('You')} {decimal(mine[-1], 2)}")]
+        for stretch in self._peers:
+            points = [(place / (len(raw) - 1), reward) for place, reward in stretch]
+            line = Qt.PenStyle.DashLine if len(points) > 1 else Qt.PenStyle.SolidLine  # a dot for one round
+            pen = QPen(self.theme.colour("peer"), 2, line, Qt.PenCapStyle.RoundCap)
+            self._curve(painter, _path(points, plot, ticks[-1]), pen)
+        if (reward := chart_series.peers_reward_now(self._peers, len(raw))) is not None:
+            end = QPointF(plot.left() + plot.width() * points[-1][0], _height(reward, plot, ticks[-1]))
+            labels.append((end, "peer", "peer", f"{tr('Peers')} {decimal(reward, 2)}"))
         strong = QPen(self.theme.colour("accent_line"), 2.5)
         strong.setCapStyle(Qt.PenCapStyle.RoundCap)
         strong.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
@@ -97,18 +105,19 @@ class Sparkline(PaintedWidget):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawPath(path)
 
-    def _labels(self, painter: QPainter, plot: QRectF, labels: Sequence[tuple[float, str, str, str]]) -> None:
+    def _labels(self, painter: QPainter, plot: QRectF, labels: Sequence[tuple[QPointF, str, str, str]]) -> None:
+        """Labels right of the plot, each with a dot at the end of its line: where that is, both colours, and the words."""
         painter.setFont(self.theme.font("tag"))
         room, high = self.theme.px(82), self.theme.px(LINE)
-        spread = max(0.0, high - abs(labels[0][0] - labels[-1][0])) / 2 if len(labels) > 1 else 0.0
-        lowest = max(labels)[0]
-        for y, line, ink, words in labels:
+        spread = max(0.0, high - abs(labels[0][0].y() - labels[-1][0].y())) / 2 if len(labels) > 1 else 0.0
+        lowest = max(end.y() for end, *_ in labels)
+        for end, line, ink, words in labels:
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(self.theme.colour(line))
-            painter.drawEllipse(QPointF(plot.right(), y), 4, 4)
+            painter.drawEllipse(end, 4, 4)
             painter.setPen(self.theme.colour(ink))
-            shift = spread if y == lowest else -spread
-            box = QRectF(plot.right() + self.theme.px(10), y - high / 2 + shift, room, high)
+            shift = spread if end.y() == lowest else -spread
+            box = QRectF(plot.right() + self.theme.px(10), end.y() - high / 2 + shift, room, high)
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, words)
 
 
@@ -134,4 +143,6 @@ def _path(points: Sequence[tuple[float, float]], plot: QRectF, top: float) -> QP
             path.lineTo(point)
         else:
             path.moveTo(point)
+    if len(points) == 1:
+        path.lineTo(path.currentPosition())
     return path

@@ -14,6 +14,7 @@ from waggle.protocol.state import State
 Axis = Literal["round", "elapsed", "clock"]
 AXES: tuple[Axis, ...] = ("round", "elapsed", "clock")
 TIME_STEPS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800)
+Stretch = list[tuple[int, float]]  # the places of rounds, and a reward at each
 SHORTEST_PAUSE = 120.0  # seconds between two rounds that count as a pause
 
 
@@ -69,9 +70,10 @@ def trend_width(count: int) -> int:
     return max(3, min(41, count // 10 | 1))
 
 
-def reward_ceiling(raw: Sequence[float], smooth: Sequence[float], peers: Sequence[tuple[int, float]]) -> float:
+def reward_ceiling(raw: Sequence[float], smooth: Sequence[float], peers: Sequence[Stretch]) -> float:
     """Upper end of a reward chart: above every round and both trends."""
-    return max(0.1, *raw, 1.2 * max(smooth, default=0.0), 1.1 * max((reward for _, reward in peers), default=0.0))
+    highest = max((reward for stretch in peers for _, reward in stretch), default=0.0)
+    return max(0.1, *raw, 1.2 * max(smooth, default=0.0), 1.1 * highest)
 
 
 def seconds_worked(summaries: Sequence[RoundSummary]) -> list[float]:
@@ -117,12 +119,30 @@ def pauses(summaries: Sequence[RoundSummary]) -> list[PauseSpan]:
     return gaps
 
 
-def peers_rewards(summaries: Sequence[RoundSummary]) -> list[tuple[int, float]]:
-    """The trend of what peers' groups earned, by the places of the rounds in which there were any."""
-    offered = [(place, summary.external_reward) for place, summary in enumerate(summaries)]
-    known = [(place, reward) for place, reward in offered if reward is not None]
-    smooth = trend([reward for _, reward in known], trend_width(len(summaries)))
-    return [(place, reward) for (place, _), reward in zip(known, smooth, strict=True)]
+def peers_rewards(summaries: Sequence[RoundSummary]) -> list[Stretch]:
+    """The trend of what peers' groups earned; a new stretch after more rounds without any than the trend is wide."""
+    stretches: list[Stretch] = []
+    width = trend_width(len(summaries))
+    for place, summary in enumerate(summaries):
+        if summary.external_reward is None:
+            continue
+        if not stretches or place - stretches[-1][-1][0] - 1 > width:
+            stretches.append([])
+        stretches[-1].append((place, summary.external_reward))
+    return [_smoothed(stretch, width) for stretch in stretches]
+
+
+def _smoothed(stretch: Stretch, width: int) -> Stretch:
+    places, rewards = zip(*stretch, strict=True)
+    return list(zip(places, trend(rewards, width), strict=True))
+
+
+def peers_reward_now(stretches: Sequence[Stretch], count: int) -> float | None:
+    """The end of the last stretch; None if it ended more rounds before the last of `count` than the trend is wide."""
+    if not stretches:
+        return None
+    place, reward = stretches[-1][-1]
+    return reward if count - 1 - place <= trend_width(count) else None
 
 
 def value_ticks(top: float, most: int = 6) -> list[float]:
