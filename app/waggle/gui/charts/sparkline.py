@@ -59,8 +59,9 @@ class Sparkline(PaintedWidget):
         labels = [(end, "accent_line", "accent_text", f"{tr('You')} {decimal(mine[-1], 2)}")]
         for stretch in self._peers:
             points = [(place / (len(raw) - 1), reward) for place, reward in stretch]
-            line = Qt.PenStyle.DashLine if len(points) > 1 else Qt.PenStyle.SolidLine  # a dot for one round
-            pen = QPen(self.theme.colour("peer"), 2, line, Qt.PenCapStyle.RoundCap)
+            pen = QPen(self.theme.colour("peer"), 2, Qt.PenStyle.DashLine)
+            if len(points) == 1:  # a dot
+                pen = QPen(self.theme.colour("peer"), 4, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap)
             self._curve(painter, _path(points, plot, ticks[-1]), pen)
         if (reward := chart_series.peers_reward_now(self._peers, len(raw))) is not None:
             end = QPointF(plot.left() + plot.width() * points[-1][0], _height(reward, plot, ticks[-1]))
@@ -144,5 +145,5 @@ def _path(points: Sequence[tuple[float, float]], plot: QRectF, top: float) -> QP
         else:
             path.moveTo(point)
     if len(points) == 1:
-        path.lineTo(path.currentPosition())
+        path.lineTo(path.currentPosition() + QPointF(0.01, 0))  # a line without length is not drawn
     return path
