@@ -5,6 +5,7 @@ import pytest
 from gui.recorded import ready
 from waggle.protocol import events
 from waggle.protocol.activity_text import weather
+from waggle.protocol.events_swarms import SwarmUndecided
 from waggle.protocol.state import MINUTES, State, apply
 
 NOW = 6000.0 * 60
@@ -25,6 +26,7 @@ def connected(*arrivals: tuple[int, int], **changes: object) -> State:
 
 TABLE = [
     (State(), "No forecast yet: the engine is still starting."),
+    (State(undecided=SwarmUndecided(why="unknown")), "No forecast yet: the engine waits for your choice."),
     (State(phase="stopped"), "No forecast: the engine is not running."),
     (connected(phase="problem"), "No forecast: the engine is not running."),
     (connected(reach="solo"), "No weather: this swarm is this computer only."),

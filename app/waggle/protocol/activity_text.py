@@ -10,6 +10,8 @@ CHANGE = 1.5  # times as many groups as before are a trend
 def weather(state: State, now: float) -> str:
     """One sentence about the last minutes before unix time `now`. It counts the groups that arrive at this node."""
     if state.phase == "preparing":
+        if state.waits_for_choice:
+            return "No forecast yet: the engine waits for your choice."
         return "No forecast yet: the engine is still starting."
     if state.ready is None or state.phase in ("problem", "stopped"):
         return "No forecast: the engine is not running."

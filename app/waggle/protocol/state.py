@@ -137,6 +137,11 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
             and not (peer.connection == "gone" or peer.choice == "blocked")
         )
 
+    @property
+    def waits_for_choice(self) -> bool:
+        """Whether a person has to choose the model or the swarm before the engine goes on."""
+        return self.phase == "preparing" and (self.changed is not None or self.undecided is not None)
+
 
 class Snapshot(events.Event, frozen=True, kw_only=True, tag=True):
     """The whole State, for a client that connects later."""

@@ -4,6 +4,7 @@ from waggle.gui.i18n.formatting import later, tr
 from waggle.protocol.state import State
 
 NO_MODEL = later("This is a recorded run: there is no model to ask.")
+WAITS = later("Waiting for your choice on Home.")
 RESTING = ("preparing", "problem", "stopped")
 
 
@@ -13,11 +14,13 @@ def why_unavailable(state: State) -> str:
         case "problem" | "stopped":
             return tr("The engine is not running.")
         case "preparing":
-            return tr("The engine is still starting.")
+            return tr(WAITS) if state.waits_for_choice else tr("The engine is still starting.")
         case _:
             return ""
 
 
 def engine_placeholder(state: State) -> str:
     """Placeholder for values that no engine has sent yet, so that a returning person sees nothing lost; empty once one has."""
-    return "" if state.ready is not None else tr("Shown when the engine is ready.")
+    if state.ready is not None:
+        return ""
+    return tr(WAITS) if state.waits_for_choice else tr("Shown when the engine is ready.")

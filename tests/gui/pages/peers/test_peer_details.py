@@ -28,6 +28,8 @@ from waggle.network.messages.faults import Fault
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChoosePeer
 from waggle.protocol.events import Choice, Connection, PeerInfo
+from waggle.protocol.events_models import ModelChanged
+from waggle.protocol.events_swarms import SwarmUndecided
 from waggle.protocol.state import AnyEvent
 from waggle.sapo.selection import Reason
 
@@ -37,6 +39,7 @@ FAKE = Path(__file__).parents[2] / "fake_engine.py"
 OTTER = PeerInfo(
     id="12D3KooWOtter", name="Brisk Otter", received=40, useful=12, used=10, groups_pulled=9, trusted=True, seen_at=NOW
 )
+STARTING = events.Preparing(part="Loading the model", done=1, parts=3)
 WREN = PeerInfo(id="12D3KooWWren", name="Clever Wren", received=4, useful=1, used=1, seen_at=NOW)
 
 
@@ -187,17 +190,19 @@ def test_a_replay_cannot_be_changed_and_says_so(window_told: TellWindow, recordi
 
 
 @pytest.mark.parametrize(
-    ("event", "why_not"),
+    ("story", "why_not"),
     [
-        (events.EngineGone(code=9, restarts=1), "The engine is not running."),
-        (events.Preparing(part="Loading the model", done=1, parts=3), "The engine is still starting."),
+        ((events.EngineGone(code=9, restarts=1),), "The engine is not running."),
+        ((STARTING,), "The engine is still starting."),
+        ((STARTING, SwarmUndecided(why="unknown")), "Waiting for your choice on Home."),
+        ((STARTING, ModelChanged(model="mine", rounds=120, fits=True, is_whole=True)), "Waiting for your choice on Home."),
     ],
 )
-def test_an_engine_that_cannot_answer_is_not_asked(window_told: TellWindow, event: AnyEvent, why_not: str) -> None:
+def test_an_engine_that_cannot_answer_is_not_asked(window_told: TellWindow, story: tuple[AnyEvent, ...], why_not: str) -> None:
     window = window_told(met(OTTER))
     page, _ = page_of(window, OTTER.id)
     page._strip._buttons["muted"].click()
-    tell(window, event)
+    tell(window, *story)
     assert offered(page) == {"Mute": False, "Block": False}
     assert page._strip._hindrance.words() == why_not
     tell(window, events.PhaseChanged(phase="contributing", round=2))

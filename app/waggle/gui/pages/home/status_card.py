@@ -36,7 +36,7 @@ STAGE_ACTIVITIES = {"draw": later("Picking"), "answer": later("Answering"), "jud
 
 def progress_words(state: State) -> tuple[str, int, int]:
     """Progress of the round or of the start-up: words, cells filled, cells in all (0: nothing to show)."""
-    if state.changed is not None or state.undecided is not None:  # nothing moves until the person decides
+    if state.waits_for_choice:  # nothing moves until the person decides
         return "", 0, 0
     if state.phase == "preparing" and state.preparing is not None:
         part = state.preparing
