@@ -142,6 +142,20 @@ def test_scores_on_other_questions_are_another_line_beyond_a_dashed_one(
     assert page._score_chart.accessibleName().endswith(". The questions change here, round 620")
 
 
+def test_a_low_chart_says_of_an_aha_what_and_a_higher_one_from_whom(
+    window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot
+) -> None:
+    window = window_told([*written, events.AhaHappened(aha=AHAS[1])], 1024, 600)
+    window.show_page("progress")
+    chart = window.pages.of(ProgressPage)._score_chart
+    assert chart is not None
+    qtbot.waitUntil(lambda: bool(chart._notes))
+    assert [note.toPlainText() for note, _ in chart._notes] == ["Aha: Fractions"]
+    window.resize(1600, 1400)
+    qtbot.waitUntil(lambda: chart.height() > 300)
+    assert [note.toPlainText() for note, _ in chart._notes] == ["Aha: Fractions, from Brisk Otter · p"]
+
+
 def climbing(swarm: Charter) -> list[AnyEvent]:
     """SmolLM2-135M in one of the shipped swarms, after 60 rounds."""
     (curves,) = all_measured()

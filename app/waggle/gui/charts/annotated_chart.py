@@ -14,6 +14,7 @@ from waggle.gui.state.chart_series import Axis
 from waggle.gui.theme.theme import Theme
 
 AHA_WIDTH, ASIDE = 300, 6  # pixels for the words of a note, and between them and its line
+LOW = 240  # pixels at a text size of 100%: in a chart lower than this, long notes would cover the curve
 
 
 class PauseBand(msgspec.Struct, frozen=True):
@@ -25,18 +26,19 @@ class PauseBand(msgspec.Struct, frozen=True):
 
 
 class EventMark(msgspec.Struct, frozen=True):
-    """An aha, or a change of the held-out questions: its x position, its words and its round."""
+    """An aha, or a change of the held-out questions: its x position, its words and its round; `short` for a low chart."""
 
     x: float
     words: str
     round: int
+    short: str = ""  # empty: as `words`
 
 
 class AnnotatedChart(LineChart):
     """A chart with pauses, ahas, changes of questions and intervals, and their notes placed clear of everything else."""
 
     def __init__(self, theme: Theme, name: str, *, shows_axis: bool) -> None:
-        self._notes: list[tuple[pyqtgraph.TextItem, float]] = []  # of ahas, newest first, each with its x
+        self._notes: list[tuple[pyqtgraph.TextItem, EventMark]] = []  # of ahas, newest first
         self._intervals: list[list[tuple[float, float, float]]] = []  # for each curve: x, low and high of its points
         super().__init__(theme, name, shows_axis=shows_axis)
 
@@ -71,11 +73,14 @@ class AnnotatedChart(LineChart):
         """Draw a dashed vertical line; `place_notes` places its words."""
         self.addItem(pyqtgraph.InfiniteLine(mark.x, pen=self.pen(self.theme.colour(ink), 1, Qt.PenStyle.DashLine)))
         if named:
-            metrics = QFontMetricsF(self.theme.font("tag"))
-            words = metrics.elidedText(mark.words, Qt.TextElideMode.ElideRight, self.theme.px(AHA_WIDTH))
-            note = self._add_note(mark.x, self._top, words, role)
+            note = self._add_note(mark.x, self._top, self._note_words(mark), role)
             self._give_background(note)
-            self._notes.append((note, mark.x))
+            self._notes.append((note, mark))
+
+    def _note_words(self, mark: EventMark) -> str:
+        words = mark.short if mark.short and self.height() < self.theme.px(LOW) else mark.words
+        metrics = QFontMetricsF(self.theme.font("tag"))
+        return metrics.elidedText(words, Qt.TextElideMode.ElideRight, self.theme.px(AHA_WIDTH))
 
     def draw_aha_cell(self, x: float, y: float) -> None:
         """Mark an aha on the curve with a hexagon."""
@@ -91,6 +96,8 @@ class AnnotatedChart(LineChart):
         wide, tall = box.width() / (last - first), box.height() / (high - low)
         if not self._notes or min(wide, tall) <= 0:
             return
+        for note, mark in self._notes:
+            note.setPlainText(self._note_words(mark))
         parts = []
         for curve in self._intervals:
             points = [((x - first) * wide, (high - upper) * tall, (high - lower) * tall) for x, lower, upper in curve]
@@ -103,7 +110,7 @@ class AnnotatedChart(LineChart):
         room = label_placement.LabelBox(
             0, 0, (self._ends[1] - first) * wide, (high - self._top * 0.06) * tall - self.theme.px(APART) / 2
         )
-        lines = [((x - first) * wide, note.boundingRect().width() + 2 * ASIDE) for note, x in self._notes]
+        lines = [((mark.x - first) * wide, note.boundingRect().width() + 2 * ASIDE) for note, mark in self._notes]
         places = label_placement.place_labels(lines, room, self.theme.px(APART), parts)
         for (note, _), place in zip(self._notes, places, strict=True):
             note.setVisible(place is not None)

@@ -176,13 +176,14 @@ def pause_bands(state: State, axis: Axis) -> list[PauseBand]:
 def aha_marks(state: State, axis: Axis, ends: tuple[float, float]) -> list[EventMark]:
     """The newest ahas between both ends, newest first."""
     places = zip(state.ahas, chart_series.event_positions(state.ahas, chart_series.rounds(state), axis), strict=True)
-    marks_in_range = [EventMark(x, _aha_words(aha), aha.round) for aha, x in places if ends[0] <= x <= ends[1]]
+    marks_in_range = [_aha_mark(aha, x) for aha, x in places if ends[0] <= x <= ends[1]]
     return marks_in_range[-AHAS:][::-1]
 
 
-def _aha_words(aha: Aha) -> str:
-    words = tr("Aha: %1, from %2").replace("%2", peer_name(aha.name, aha.origin)) if aha.origin else tr("Aha: %1")
-    return words.replace("%1", tr_sentence(one_line(aha.specialty)))
+def _aha_mark(aha: Aha, x: float) -> EventMark:
+    specialty, short = tr_sentence(one_line(aha.specialty)), tr("Aha: %1")
+    words = tr("Aha: %1, from %2").replace("%2", peer_name(aha.name, aha.origin)) if aha.origin else short
+    return EventMark(x, words.replace("%1", specialty), aha.round, short.replace("%1", specialty))
 
 
 def axis_range(state: State, axis: Axis) -> tuple[float, float]:

@@ -13,11 +13,13 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import START, ready
 from waggle.gui.application.main_window import MainWindow
+from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.charts.heat_map import day_words, first_day, level
 from waggle.gui.i18n.formatting import whole_day
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.you.page import YouPage, aha_words
 from waggle.gui.pages.you.share_card import SIZE, share_card_figures
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events_identity import BackupRead, BackupWritten, DailyTotals, Day
@@ -131,6 +133,17 @@ def test_an_aha_says_from_whom_it_came() -> None:
     learned = events.Aha(round=41, at=0.0, specialty="Logic", origin="p", name="Brisk Otter")
     assert aha_words(learned) == ("Logic", "round 41, after learning from Brisk Otter · p")
     assert aha_words(events.Aha(round=3, at=0.0, specialty="Logic"))[1] == "round 3, found alone"
+
+
+def test_the_specialty_of_an_aha_is_whole_beside_a_long_name(page: Page) -> None:
+    window, you, _ = page
+    window.resize(1024, 600)
+    name = "Immeasurably Thoughtful Hippopotamus"
+    aha = events.Aha(round=41, at=0.0, specialty="Grids in a line", origin="p" * 52, name=name)
+    tell(window, events.AhaHappened(aha=aha))
+    screenshot_when_still(window)
+    (label,) = (label for label in you.findChildren(ElidedLabel) if label.words() == "Grids in a line")
+    assert label.width() >= label.sizeHint().width()
 
 
 def test_a_backup_needs_the_passphrase_twice_and_forgets_it(page: Page) -> None:

@@ -37,6 +37,7 @@ from waggle.protocol.events_identity import Day
 from waggle.protocol.state import State
 
 MOST_AHAS = 12
+SPECIALTY = 160  # pixels at a text size of 100%: a specialty this wide is not cut
 COLUMNS = ("Day", "Answers", "Right", "Rounds", "Learned from peers", "Time")
 OVERVIEW, IDENTITY, GOODBYE = range(3)
 
@@ -262,7 +263,9 @@ class YouPage(Page):
             description, whose = aha_words(aha)
             sign = Icon(self.theme, "peers" if aha.origin else "on", "peer" if aha.origin else "accent_line", 16)
             line = ElidedLabel(self.theme, whose, "small", "text_soft", right=True)
-            self._ahas_box.addWidget(as_widget(row(sign, (ElidedLabel(self.theme, description, "body"), 1), line, gap=10)))
+            specialty = ElidedLabel(self.theme, description, "body")
+            specialty.setMinimumWidth(min(specialty.sizeHint().width(), self.theme.px(SPECIALTY)))  # else `line` takes its room
+            self._ahas_box.addWidget(as_widget(row(sign, (specialty, 1), line, gap=10)))
         if not ahas:
             words = tr("The first right answer in each specialty appears here, with the peer it was learned from.")
             self._ahas_box.addWidget(text(self.theme, words, "body", "soft", wrap=True))
