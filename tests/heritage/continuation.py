@@ -82,9 +82,7 @@ def continued(person: Person, folder: Path, *chosen: str, clock: float) -> dict[
     (copy.home / "asked.json").write_text('{"paused": true, "after_round": true}', encoding="utf-8")
     command = (sys.executable, "-c", CLOCK, str(clock))
     with running(Engine(copy.home, *chosen, command=command, environment=copy.environment)) as engine:
-        first = engine.wait_line(lambda line: b'"Ready"' in line or b'"SwarmUndecided"' in line, 120)
-        if b'"SwarmUndecided"' in first:  # a private swarm has ended: nobody is moved to an open one
-            engine.command(commands.ChooseSwarm, charter=first_swarm().digest.hex())
+        answer_ended_swarm(engine)
         ready = engine.wait(events.Ready, 120)
         engine.wait(events.PhaseChanged, 120, lambda event: event.phase == "paused")
         assert engine.end() == 0, engine.errors
@@ -96,6 +94,13 @@ def continued(person: Person, folder: Path, *chosen: str, clock: float) -> dict[
         "completions": ready.completions, "warned": warned, "after": _state_in(_training_of(copy.home, ready.round + 1)),
         "events": [_lasting(line) for line in lines if line["type"] in KINDS],
     }  # fmt: skip
+
+
+def answer_ended_swarm(engine: Engine) -> None:
+    """Choose the shipped swarm where a private one has ended: nobody is moved to an open one unasked."""
+    first = engine.wait_line(lambda line: b'"Ready"' in line or b'"SwarmUndecided"' in line, 120)
+    if b'"SwarmUndecided"' in first:
+        engine.command(commands.ChooseSwarm, charter=first_swarm().digest.hex())
 
 
 @functools.cache
@@ -116,9 +121,10 @@ def fields_of(event: AnyEvent) -> dict[str, Any]:
 
 
 def has_engine(home: Path) -> bool:
-    """Whether an engine has begun to play, or waits to, in this home."""
+    """Whether an engine has begun to play, or waits to, or asks for a choice in this home."""
     with suppress(EngineError, OSError):  # it does not listen yet
-        return ctl.status(paths.Home(home)).phase != "preparing"
+        state = ctl.status(paths.Home(home))
+        return state.phase != "preparing" or state.waits_for_choice
     return False
 
 

@@ -26,6 +26,7 @@ from heritage.continuation import (
     TINY,
     WAYS,
     Person,
+    answer_ended_swarm,
     continued,
     fields_of,
     has_engine,
@@ -57,6 +58,7 @@ PUBLIC, PRIVATE = NAMES.values()
 CLOSE = 0.02  # apart, of the length of an array: what another kind of processor may add up to
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the folders were made where homes are found by HOME")
+BEGINS_ANEW = "First light begins anew: the answers to its questions are checked now."  # chosen, as the private swarm has ended
 
 
 @pytest.fixture(scope="module")
@@ -83,10 +85,7 @@ def test_an_engine_goes_on_where_it_was(model: str, person: Person, expected: di
         pytest.skip("models of the hub lie in another place here")
     then = expected["continued"][model]
     now = continued(person, tmp_path, *WAYS[model], clock=then["clock"])
-    anew = (
-        "First light begins anew: the answers to its questions are checked now."  # chosen by the person, as the private one ended
-    )
-    assert [(warned["title"], warned["page"]) for warned in now["warned"]] == [(anew, "swarms")]
+    assert [(warned["title"], warned["page"]) for warned in now["warned"]] == [(BEGINS_ANEW, "swarms")]
     for key in ("round", "base", "completions", "model"):
         assert now[key] == then[key]
     state_now, state_then = dict(now["after"]), dict(then["after"])
@@ -106,6 +105,7 @@ def test_an_engine_goes_on_where_it_was(model: str, person: Person, expected: di
 @pytest.mark.timeout(600)
 def test_a_pause_holds_and_all_that_was_known_is_known(person: Person, expected: dict[str, Any]) -> None:
     with running(Engine(person.home, environment=person.environment)) as engine:
+        answer_ended_swarm(engine)
         paused = engine.wait(events.PhaseChanged, 120, lambda event: event.phase == "paused")
         assert paused.until == SOME_DAY
         engine.command(commands.Resume)
@@ -158,7 +158,7 @@ def test_a_pause_holds_and_all_that_was_known_is_known(person: Person, expected:
         engine.command(commands.CheckBackup, 60, path=str(person.root / "me.identity"), passphrase=PASSPHRASE)
         assert engine.wait(BackupRead).mine
         warnings = [event for event in engine.all_events if isinstance(event, events.Warned | events.CheckpointSetAside)]
-        assert [warning.title for warning in warnings] == [f"{PRIVATE} has ended."]
+        assert [warning.title for warning in warnings] == [BEGINS_ANEW]
         assert engine.end() == 0
 
 

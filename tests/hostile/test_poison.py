@@ -25,12 +25,13 @@ async def test_a_phrase_planted_in_right_answers_is_learned_by_nobody_who_has_bo
     victim = await start("victim", seeds=(seed_address,))
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = [await attacker(f"poisoner {number}") for number in range(colluders)]
-    await asyncio.gather(*(each.attack(HARMLESS["poison"], scene_of(each)) for each in hostile))
-    for each in hostile:
-        await victim.ear.hear(GroupsArrived, lambda news, each=each: news.origin == each.identity.peer_id)
-    waiting = {judged.group.origin for judged in victim.node.waiting()}
-    assert waiting == {each.identity.peer_id for each in hostile}, "the rewards show nothing wrong"
-    for bounds, learns_phrase in ((BOUNDED, False), (UNBOUNDED, True)):
+    for number, (bounds, learns_phrase) in enumerate(((BOUNDED, False), (UNBOUNDED, True))):  # a round may empty the pool
+        before = len(victim.ear.news)
+        await asyncio.gather(*(each.attack(HARMLESS["poison"], replace(scene_of(each), round=number)) for each in hostile))
+        for each in hostile:
+            await victim.ear.hear(GroupsArrived, lambda news, each=each: news.origin == each.identity.peer_id, after=before)
+        waiting = {judged.group.origin for judged in victim.node.waiting()}
+        assert waiting == {each.identity.peer_id for each in hostile}, "the rewards show nothing wrong"
         last = await asyncio.to_thread(round_of, victim, charter, verifier, replace(stages.RoundSettings(), bounds=bounds))
         taught = [
             completion.text
