@@ -20,7 +20,7 @@ def write(file: TextIO, rounds: Sequence[RoundSummary], scores: Iterable[HeldOut
     The reward of each specialty has a column of its own, `reward TITLE`.
     """
     titles = list(dict.fromkeys(title for summary in rounds for title in summary.by_specialty))
-    rows = _rows(rounds, _score_places(rounds, scores), titles)
+    rows = _rows(rounds, score_places(rounds, scores), titles)
     if form == "jsonl":
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         return
@@ -46,9 +46,9 @@ def _rows(
             "answers": summary.completions,
             "tokens": summary.tokens,
             "seconds": summary.seconds,
-            "own_groups": summary.local,
-            "groups_of_others": summary.external,
-            "reward_of_others": summary.external_reward,
+            "local_groups": summary.local,
+            "external_groups": summary.external,
+            "external_reward": summary.external_reward,
             "groups_learned_from": summary.taught,
             "loss": summary.metrics.loss,
             "clip_fraction": summary.metrics.clip_fraction,
@@ -60,7 +60,7 @@ def _rows(
         }
 
 
-def _score_places(rounds: Sequence[RoundSummary], scores: Iterable[HeldOutScore]) -> dict[int, HeldOutScore]:
+def score_places(rounds: Sequence[RoundSummary], scores: Iterable[HeldOutScore]) -> dict[int, HeldOutScore]:
     """By the place of its round. `score.round` counts finished rounds; the very first score goes with the first round."""
     numbers = [summary.round for summary in rounds]
     return {max(0, bisect_left(numbers, score.round) - 1): score for score in scores if numbers and score.round >= numbers[0]}

@@ -1,7 +1,5 @@
 """The rounds as a table, newest first."""
 
-from bisect import bisect_left
-
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QTableView
@@ -12,6 +10,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.scroll_anchor import ScrollAnchor
 from waggle.gui.widgets.table import RowsModel, style_table
 from waggle.protocol.events import HeldOutScore, RoundSummary
+from waggle.protocol.rounds_csv import score_places
 from waggle.protocol.state import State
 
 COLUMNS = ("Round", "Finished", "Held-out", "Reward", "Right", "Seconds", "Answers", "Own groups", "From peers", "Loss")
@@ -39,16 +38,9 @@ def _loss_text(summary: RoundSummary) -> str:
 
 
 def rows(state: State) -> list[Row]:
-    """All rounds, newest first, each score with the last round before it was measured.
-
-    The very first score was measured before any round; it goes with the first round.
-    """
+    """All rounds, newest first, each score with the last round before it was measured."""
     played = chart_series.rounds(state)
-    numbers = [summary.round for summary in played]
-    scores: dict[int, HeldOutScore] = {}
-    for score in chart_series.scores(state):  # `score.round` counts finished rounds; the first round is number 0
-        if numbers and score.round >= numbers[0]:
-            scores[max(0, bisect_left(numbers, score.round) - 1)] = score
+    scores = score_places(played, chart_series.scores(state))
     return [(summary, scores.get(place)) for place, summary in enumerate(played)][::-1]
 
 

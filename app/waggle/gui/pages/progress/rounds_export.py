@@ -11,9 +11,9 @@ from waggle.protocol.state import State
 
 
 class RoundsExport:
-    """One table that is being saved. `ask` sends a command, `written` is called once the file is there.
+    """Saves one table. `ask` sends a command; `written` is called when the file is complete, with whether it has every round.
 
-    `written` gets whether every round is in it. Without an engine, those are saved that the window has.
+    Without an engine, only the rounds in the window are saved.
     """
 
     def __init__(self, path: Path, state: State, ask: Callable[[QueryRounds], None], written: Callable[[bool], None]) -> None:
@@ -31,7 +31,7 @@ class RoundsExport:
     def begin(self) -> None:
         """Write the file, or ask for the rounds that are missing. Raises OSError."""
         numbers = [summary.round for summary in chart_series.rounds(self._state)]
-        if len(numbers) == numbers[-1] - numbers[0] + 1 if numbers else True:
+        if numbers == list(range(len(numbers))):
             self._write_known(whole=True)
         else:
             self._request(-1)
