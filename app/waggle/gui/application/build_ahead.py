@@ -25,7 +25,7 @@ class BuildAhead(QObject):
         self._quiet = QElapsedTimer()
         self._timer = QTimer(self)
         self._timer.setInterval(EVERY_MS)
-        self._timer.timeout.connect(self._go_on)
+        self._timer.timeout.connect(self._build_next)
         window.installEventFilter(self)
 
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
@@ -45,7 +45,7 @@ class BuildAhead(QObject):
                 if on:
                     watched.installEventFilter(self)
 
-    def _go_on(self) -> None:
+    def _build_next(self) -> None:
         if self._quiet.elapsed() < QUIET_MS or not self._window.isVisible():
             return
         if self._imports.ident is None:
@@ -54,7 +54,7 @@ class BuildAhead(QObject):
             name = next((name for name in PAGES if name not in self._pages.built), "")
             self._timer.stop()  # and it stays so if a page cannot be built, which is said once
             if name:
-                self._pages.build(name)
+                self._pages.build(name).prepare()
                 self._timer.start()
             else:
                 self._watch(on=False)
@@ -63,5 +63,5 @@ class BuildAhead(QObject):
 def _import_charts() -> None:
     try:
         importlib.import_module(CHARTS)
-    except (ImportError, OSError):  # the program's files were moved or replaced meanwhile: whoever opens a page is told
+    except (ImportError, OSError):  # Waggle's files were moved or replaced: opening the page will report it
         return

@@ -39,6 +39,9 @@ class Page(QWidget):
         """Show a part of the page that another page leads to, such as the invitation of Swarms."""
         raise NotImplementedError
 
+    def prepare(self) -> None:
+        """Do what the first opening would do, before it."""
+
     def show_replay(self, *, over: bool) -> None:
         """The window shows a recording, so no engine can be asked; `over`: it has ended."""
 

@@ -3,7 +3,6 @@
 The charts can also be read as a table.
 """
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 DEFAULT_FILE_NAME = "waggle-progress.csv"  # not every system's dialog adapts the ending to the chosen kind
 ENDINGS = (".png", ".csv")
 FRAME_MS = 20
-CHARTS = "waggle.gui.charts.progress_charts"
 LINES, TABLE, EMPTY, COMPARED = range(4)
 SCORE_HEIGHT, REWARD_HEIGHT = 120, 100  # the least, in pixels: in a small window the head of the third card is still visible
 
@@ -113,7 +111,7 @@ class ProgressPage(Page):
         self._drawn_state: object = None
         self._due = context.history
         self._export: RoundsExport | None = None
-        context.store.changed.connect(lambda: self._go_on_saving(context.store.state))  # also while another page is shown
+        context.store.changed.connect(lambda: self._continue_export(context.store.state))  # also while another page is shown
         self._score_chart: HeldOutChart | None = None
         self._reward: RewardChart | None = None
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
@@ -143,8 +141,6 @@ class ProgressPage(Page):
         self._pages.setMinimumHeight(1)  # so that the header's buttons keep their size
         self._box = column(head, (self._pages, 1))
         self.setLayout(self._box)
-        if CHARTS in sys.modules:  # built ahead, after its libraries were imported
-            self._make_charts()
         theme.changed.connect(self._draw)
         self.set_compact(False)
 
@@ -187,9 +183,9 @@ class ProgressPage(Page):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self._make_charts()
+        self.prepare()
 
-    def _make_charts(self) -> None:
+    def prepare(self) -> None:
         if self._score_chart is None:
             from waggle.gui.charts.progress_charts import HeldOutChart, RewardChart  # pyqtgraph: only now
 
@@ -338,7 +334,7 @@ class ProgressPage(Page):
         except OSError as error:
             self._say_not_saved(error)
 
-    def _go_on_saving(self, state: State) -> None:
+    def _continue_export(self, state: State) -> None:
         if self._export is None or not self._export.is_waiting:
             return
         try:
