@@ -84,7 +84,7 @@ async def join(link: str) -> None:
     await click("What is shown: Swarms")
     await click("Join by a link")
     await write("An invite link", link)
-    await click("Look at it")
+    await click("Preview it")
     await click("Join Two laptops", seconds=LONG)
     await until(lambda: state().ready is not None and state().ready.swarm == "Two laptops" and runs(), "the other swarm", LONG)
     report("joined by a link")

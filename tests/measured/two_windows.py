@@ -140,7 +140,7 @@ def play(first: Person, second: Person, rounds: int) -> dict[str, object]:
     second.click("Join by a link")
     second.click("An invite link")
     second.type(link)
-    second.click("Look at it")
+    second.click("Preview it")
     second.sees(f"Join {SWARM_NAME}")
     second.picture("3-the-other-looks")
     join_clicked = time.monotonic()

@@ -7,11 +7,9 @@ from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.state import State
 
 
-def suggestion(state: State) -> SwarmSuggestion | None:
-    """The suggested swarm; None if the present one suits the model, or the person dismissed such a suggestion."""
-    if state.ready is None or (state.settings is not None and not state.settings.window.suggest_swarm):
-        return None
-    return state.ready.better_swarm
+def suggestion(state: State, *, wanted: bool) -> SwarmSuggestion | None:
+    """The suggested swarm; None if the present one suits the model. `wanted`: the setting `window.suggest_swarm`."""
+    return state.ready.better_swarm if wanted and state.ready is not None else None
 
 
 def suggestion_text(swarm: SwarmSuggestion) -> str:

@@ -225,7 +225,7 @@ def test_what_was_used_and_taken_and_peers_who_use_in_german() -> None:
     translator.use("de")
     assert (tr("You used"), tr("They took")) == ("Genutzt", "Geholt")
     assert plural(6, "", "; %n peers took groups of yours") == "; 6 Peers holten Gruppen von dir"
-    assert {tr("Standing"), tr("Look at it")} == {"Ruf", "Ansehen"}, "which is what one does with an invite"
+    assert {tr("Standing"), tr("Preview it")} == {"Ruf", "Ansehen"}, "which is what one does with an invite"
 
 
 def test_hundredths_are_written_as_is_the_custom(theme: Theme, qtbot: QtBot) -> None:

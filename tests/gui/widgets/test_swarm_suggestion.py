@@ -51,7 +51,7 @@ def test_its_link_leads_to_the_preview_of_the_swarm_and_joins_nothing(window_tol
         tell(window, known)
     line = line_on(window, page)
     assert line.isVisible()
-    press(line, "Look at First steps")
+    press(line, "Preview First steps")
     assert window.page == "swarms"
     if not listed:
         tell(window, known)
@@ -64,7 +64,7 @@ def test_its_link_leads_to_the_preview_of_the_swarm_and_joins_nothing(window_tol
 
 def test_a_person_who_turned_to_another_view_is_not_brought_back_to_the_preview(window_told: TellWindow) -> None:
     window = window_told(BEGUN)
-    press(line_on(window, "home"), "Look at First steps")
+    press(line_on(window, "home"), "Preview First steps")
     swarms = window.pages.of(SwarmsPage)
     swarms.show_part("race")
     before = swarms._views.currentIndex()

@@ -26,7 +26,7 @@ class SwarmSuggestionLine(QWidget):
         self._settings = settings
         self._swarm: SwarmSuggestion | None = None
         self._says = text(theme, "", "small", "soft", wrap=True)
-        self._look = Button(theme, tr("Look at it"), "link")
+        self._look = Button(theme, tr("Preview it"), "link")
         self._look.clicked.connect(lambda: self._swarm and self.swarm_wanted.emit(self._swarm.charter))
         self._dismiss = Button(theme, tr("Dismiss"), "link")
         self._dismiss.setAccessibleName(tr("Dismiss this suggestion"))
@@ -38,10 +38,10 @@ class SwarmSuggestionLine(QWidget):
         self.hide()
 
     def show_state(self, state: State) -> None:
-        swarm = suggestion(state) if self._settings.settings.window.suggest_swarm else None
+        swarm = suggestion(state, wanted=self._settings.settings.window.suggest_swarm)
         if swarm != self._swarm and swarm is not None:
             self._says.setText(one_line(tr_sentence(suggestion_text(swarm))))
-            self._look.say(tr("Look at %1").replace("%1", one_line(swarm.name)))
+            self._look.say(tr("Preview %1").replace("%1", one_line(swarm.name)))
         self._swarm = swarm
         self.setVisible(swarm is not None)
 

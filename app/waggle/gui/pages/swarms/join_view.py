@@ -54,7 +54,7 @@ class JoinView(QStackedWidget):
         self._link = link_field(theme, tr("An invite link"))
         self._link.setPlaceholderText(tr("Paste an invite link: waggle://join?…"))
         self._link.returnPressed.connect(self._read_link)
-        read = Button(theme, tr("Look at it"), "primary")
+        read = Button(theme, tr("Preview it"), "primary")
         read.clicked.connect(self._read_link)
         file = Button(theme, tr("Open a file"))
         file.clicked.connect(self._choose_file)
