@@ -5,7 +5,6 @@ version 1. Other systems set no such limits.
 """
 
 import math
-import multiprocessing
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +40,8 @@ def shared_memory_fault() -> str:
     On Linux they are files in /dev/shm. A container may lack it, or have it for reading only; the error that Python raises
     then names no file.
     """
+    import multiprocessing  # this rare check alone needs it
+
     try:
         multiprocessing.Lock()
     except OSError as error:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QScrollArea, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QToolButton
 
 from waggle.gui.i18n.formatting import figure, plural, size, tr, tr_sentence
 from waggle.gui.i18n.translator import is_right_to_left
@@ -14,6 +14,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, edges, restyle, row
 from waggle.gui.widgets.painted_widgets import Chip, Icon, Logo
+from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.state import HALTED_PHASES, State
 from waggle.protocol.status_text import sentence
@@ -96,16 +97,7 @@ class NavigationRail(QFrame):
         self._mark_row = row(Logo(theme, MARK), self._name, None, gap=10)
         self._head = as_widget(self._mark_row)
         self._box: QBoxLayout = column(self._head, *above, None, *below)
-        self._area = QScrollArea()
-        self._area.setFrameShape(QFrame.Shape.NoFrame)
-        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._area.setWidgetResizable(True)
-        inner = QWidget()
-        for part in (self._area, inner):
-            part.setObjectName("rail_area")
-        self._area.setWidget(inner)
-        inner.setLayout(self._box)
+        self._area = ScrollArea(self._box, "rail_area")
         self.setLayout(column(self._area))
         self.set_compact(False)
 

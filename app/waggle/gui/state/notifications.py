@@ -22,11 +22,9 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 def new_notices(before: State, after: State) -> list[Notice]:
     """The notifications for what changed between two States."""
     news = []
-    if after.problem is not None and after.problem != before.problem:
-        status = sentence(after)
-        news.append(Notice(kind="problems", title=tr_sentence(status.says), words=tr_sentence(status.detail)))
-    asks = after.changed is not None and before.changed is None
-    if asks or (after.undecided is not None and before.undecided is None):
+    fails = after.problem is not None and after.problem != before.problem
+    asks = (after.changed is not None and before.changed is None) or (after.undecided is not None and before.undecided is None)
+    if fails or asks:
         status = sentence(after)
         news.append(Notice(kind="problems", title=tr_sentence(status.says), words=tr_sentence(status.detail)))
     began = after.ready.at if after.ready is not None else float("inf")

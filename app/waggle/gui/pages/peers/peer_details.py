@@ -6,9 +6,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QFrame
 
-from waggle.gui.i18n.formatting import tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import peer_name, tr, tr_sentence, visible
 from waggle.gui.i18n.placeholders import why_unavailable
-from waggle.gui.pages.peers.peer_table import STANDING_CHIPS, name_of
+from waggle.gui.pages.peers.peer_table import STANDING_CHIPS
 from waggle.gui.pages.peers.refusal_words import refusal_sentences
 from waggle.gui.state.shortcuts import BLOCK, MUTE, native_text
 from waggle.gui.theme.theme import Theme
@@ -87,7 +87,7 @@ class PeerDetails(QFrame):
         if peer is not None:
             icon, word, tone = STANDING_CHIPS[standing(peer, now)]
             self._avatar.show_identity(peer.id, mine=False)
-            self._name.say(name_of(peer))
+            self._name.say(peer_name(peer.name, peer.id))
             self._sign.say(tr(word), tone, icon)
             self._sign.setVisible(bool(icon))
         self._says.setText(tr(HINT) if peer is None else tr_sentence(visible(standing_text(peer, now))))

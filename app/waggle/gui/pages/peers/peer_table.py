@@ -31,16 +31,11 @@ PEER, STANDING = Qt.ItemDataRole.UserRole, Qt.ItemDataRole.UserRole + 1
 Index = QModelIndex | QPersistentModelIndex
 
 
-def name_of(peer: PeerInfo) -> str:
-    """The friendly name with the fingerprint of the key."""
-    return peer_name(peer.name, peer.id)
-
-
 def cells(peer: PeerInfo, now: float) -> tuple[str, ...]:
     """One row, in the order of COLUMNS."""
     used = tr("%1 of %2").replace("%1", figure(peer.used)).replace("%2", figure(peer.received)) if peer.received else "–"
     return (
-        name_of(peer),
+        peer_name(peer.name, peer.id),
         tr(WORDS[peer.connection]),
         one_line(peer.model) or "–",
         figure(peer.round) if peer.round else "–",
