@@ -36,8 +36,8 @@ def test_the_status_names_the_swarm_and_the_command_in_one_sentence() -> None:
     "state", [State(), State(ready=READY), State(ready=replace(READY, better_swarm=BETTER), settings=DISMISSED)]
 )
 def test_there_is_no_suggestion_before_a_model_is_open_where_the_swarm_suits_it_and_once_dismissed(state: State) -> None:
-    wanted = state.settings is None or state.settings.window.suggest_swarm
-    assert suggestion(state, wanted=wanted) is None
+    enabled = state.settings is None or state.settings.window.suggest_swarm
+    assert suggestion(state, enabled=enabled) is None
     assert "First steps" not in describe(state, 0.0)
 
 

@@ -82,7 +82,7 @@ def describe(state: State, now: float) -> str:
     ]
     if (why := diagnosis(state)) is not None:
         lines += [why.says, helpful_text(why)]
-    if (better := suggestion(state, wanted=state.settings is None or state.settings.window.suggest_swarm)) is not None:
+    if (better := suggestion(state, enabled=state.settings is None or state.settings.window.suggest_swarm)) is not None:
         lines.append(command_line(better))
     if state.changed:
         lines.append("`waggle ctl anew` begins anew, `waggle ctl keep` keeps the old one.")

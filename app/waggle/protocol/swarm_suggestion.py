@@ -7,9 +7,9 @@ from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.state import State
 
 
-def suggestion(state: State, *, wanted: bool) -> SwarmSuggestion | None:
-    """The suggested swarm; None if the present one suits the model. `wanted`: the setting `window.suggest_swarm`."""
-    return state.ready.better_swarm if wanted and state.ready is not None else None
+def suggestion(state: State, *, enabled: bool) -> SwarmSuggestion | None:
+    """The suggested swarm; None if the present one suits the model. `enabled`: the setting `window.suggest_swarm`."""
+    return state.ready.better_swarm if enabled and state.ready is not None else None
 
 
 def suggestion_text(swarm: SwarmSuggestion) -> str:

@@ -212,14 +212,14 @@ def test_the_legend_says_where_and_how_often_it_was_measured(theme: Theme, qtbot
 def test_the_line_of_peers_is_drawn_where_they_were_and_has_a_label_while_they_are_here(
     window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot
 ) -> None:
-    def told(number: int) -> events.RoundCompleted:
+    def round_with_peers(number: int) -> events.RoundCompleted:
         reward = 0.2 if number < 21 else 0.4 if 100 <= number < 121 else None
         at = START + 60.0 * number
         summary = events.RoundSummary(round=number, at=at, reward=0.1, solved=0.1, seconds=50.0, completions=64)
         return events.RoundCompleted(summary=replace(summary, external_reward=reward))
 
     begun: list[AnyEvent] = [ready(round=0), events.PhaseChanged(phase="contributing", round=0)]
-    window = window_told([*begun, *(told(number) for number in range(141))])
+    window = window_told([*begun, *(round_with_peers(number) for number in range(141))])
     window.show_page("progress")
     chart = window.pages.of(ProgressPage)._reward
     assert chart is not None
@@ -229,7 +229,9 @@ def test_the_line_of_peers_is_drawn_where_they_were_and_has_a_label_while_they_a
     assert stretches == [list(range(21)), list(range(100, 121))]
     assert [label.words.split()[0] for _, label in chart._labels] == ["You"], "they left 20 rounds ago"
     for number in range(141, 143):
-        window._store.take(replace(told(number), summary=replace(told(number).summary, external_reward=0.3)))
+        window._store.take(
+            replace(round_with_peers(number), summary=replace(round_with_peers(number).summary, external_reward=0.3))
+        )
     qtbot.waitUntil(lambda: [label.words.split()[0] for _, label in chart._labels] == ["Peers", "You"])
 
 

@@ -42,9 +42,9 @@ class AnnotatedChart(LineChart):
         self._intervals: list[list[tuple[float, float, float]]] = []  # for each curve: x, low and high of its points
         super().__init__(theme, name, shows_axis=shows_axis)
 
-    def begin(self, top: float, *, shares: bool, x: tuple[float, float], axis: Axis) -> None:
+    def begin(self, top: float, *, shares: bool, x: tuple[float, float], axis: Axis, labelled: bool = True) -> None:
         self._notes, self._intervals = [], []
-        super().begin(top, shares=shares, x=x, axis=axis)
+        super().begin(top, shares=shares, x=x, axis=axis, labelled=labelled)
 
     def _fit(self, *_resized: object) -> None:
         super()._fit()

@@ -47,7 +47,7 @@ class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self.hideButtons()
         self._shows_axis = shows_axis
         self._labels: list[tuple[pyqtgraph.TextItem, EndLabel]] = []
-        self._top, self._ends = 1.0, (0.0, 1.0)
+        self._top, self._ends, self._label_room = 1.0, (0.0, 1.0), LABEL_ROOM
         self._ticks: list[Tick] = []  # of the vertical axis
         self._places: list[Tick] = []  # of the horizontal axis
         self._ratio = self.devicePixelRatioF()
@@ -57,17 +57,18 @@ class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self.getAxis("left").setWidth(theme.px(AXIS_WIDTH))
         self.getAxis("bottom").setHeight(theme.px(BELOW) if shows_axis else theme.px(6))
 
-    def begin(self, top: float, *, shares: bool, x: tuple[float, float], axis: Axis) -> None:
+    def begin(self, top: float, *, shares: bool, x: tuple[float, float], axis: Axis, labelled: bool = True) -> None:
         """Clear, and draw background, grid and axes.
 
-        `top`: the highest value; `shares`: values are shares, shown in percent; `x`: both ends of the data.
+        `top`: the highest value; `shares`: values are shares, shown in percent; `x`: both ends of what is shown of the data;
+        `labelled`: the lines end there, so there must be room for their labels.
         """
         plot, self.is_empty = self.getPlotItem(), False
         plot.clear()
         self._labels = []
         self.setBackground(self.theme.colour("surface"))
         ticks = chart_series.value_ticks(top)
-        self._top, self._ends = ticks[-1], x
+        self._top, self._ends, self._label_room = ticks[-1], x, LABEL_ROOM if labelled else 0
         digits = 1 if round(ticks[1], 1) == round(ticks[1], 2) else 2
         self._ticks = [(t, percent(t) if shares else decimal(t, digits)) for t in ticks]
         self._places = axis_ticks(axis, x) if self._shows_axis else []
@@ -100,7 +101,7 @@ class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         """Set the range (the data, and room for the labels right of it) and as many ticks on both axes as fit."""
         first, last = self._ends
         width = max(last - first, 1e-9)
-        words = self.theme.px(LABEL_ROOM)
+        words = self.theme.px(self._label_room)
         room = width * words / max(200, self.width() - self.theme.px(AXIS_WIDTH) - words)
         self.getPlotItem().setXRange(first - width * 0.008, last + room, padding=0)
         high = self.getViewBox().height()

@@ -1,5 +1,6 @@
 """The two charts of Progress. Imports pyqtgraph, so load it only when that page is first opened."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -8,43 +9,61 @@ import numpy as np
 from PySide6.QtCore import Qt
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.charts.annotated_chart import AnnotatedChart, EventMark, PauseBand
+from waggle.gui.charts.annotated_chart import EventMark, PauseBand
 from waggle.gui.charts.axis import round_words
 from waggle.gui.charts.chart import EndLabel
+from waggle.gui.charts.chart_reading import Reading, Value
+from waggle.gui.charts.interactive_chart import InteractiveChart
 from waggle.gui.charts.measured_legend import ALONE, WITH_PEERS, measured_pen
-from waggle.gui.i18n.formatting import decimal, duration, one_line, peer_name, percent, tr, tr_sentence
+from waggle.gui.charts.visible_part import VisiblePart
+from waggle.gui.i18n.formatting import (
+    clock,
+    date_of,
+    day,
+    decimal,
+    duration,
+    figure,
+    one_line,
+    peer_name,
+    percent,
+    tr,
+    tr_sentence,
+)
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
 from waggle.gui.state.measured_curves import MeasuredCurves, clipped, first_round, measured_curves
 from waggle.gui.theme.theme import Theme
-from waggle.protocol.events import Aha, HeldOutScore
+from waggle.protocol.events import Aha, HeldOutScore, RoundSummary
 from waggle.protocol.state import State
 
 MOST_POINTS = 1500
 AHAS = 3  # that are marked: the newest
 
 
-class HeldOutChart(AnnotatedChart):
+class HeldOutChart(InteractiveChart):
     """The held-out score with its 95% interval."""
 
-    def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, tr("Held-out score by round; the table shows the same"), shows_axis=False)
+    def __init__(self, theme: Theme, part: VisiblePart) -> None:
+        super().__init__(theme, tr("Held-out score by round; the table shows the same"), part, shows_axis=False)
+        self._scores: list[tuple[float, HeldOutScore]] = []  # with their places
+        self._references: list[ReferenceCurve] = []
+        self._ahas: list[EventMark] = []
 
-    def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[PauseBand]) -> None:
+    def show_state(self, state: State, axis: Axis, bands: Sequence[PauseBand]) -> None:
         rounds, scores = chart_series.rounds(state), chart_series.scores(state)
+        ends = self._part.ends
         exams = [
             _curve_of(exam, chart_series.event_positions(exam, rounds, axis)) for exam in chart_series.by_question_set(scores)
         ]
-        references = _references(state, axis, ends[1])
-        highest = [
-            0.1,
-            *(high for exam in exams for high in exam.high),
-            *(share for curve in references for share in curve.shares),
-        ]
-        self.begin(max(highest), shares=True, x=ends, axis=axis)
+        self._scores = list(zip([x for exam in exams for x in exam.x], scores, strict=True))
+        references = self._references = _references(state, axis, ends[1])
+        values = [(exam.x, exam.high) for exam in exams] + [(curve.x, curve.shares) for curve in references]
+        highest = max([0.1, *(value for x, y in values for value in _between(ends, x, y))])
+        self.begin(highest, shares=True, x=ends, axis=axis, labelled=self._part.has_newest)
         for band in bands:
             self.draw_pause_band(band, named=True)
-        ahas, changes = aha_marks(state, axis, ends) if scores else [], _changes(exams)
+        ahas = self._ahas = aha_marks(state, axis, ends) if scores else []
+        changes = [mark for mark in _changes(exams) if ends[0] <= mark.x <= ends[1]]
         names = [f"{mark.words}, {round_words(mark.round)}" for mark in (*ahas, *changes)]
         names += [reference.words for reference in references]
         self.setAccessibleName(". ".join([self._name, *names]))
@@ -63,9 +82,31 @@ class HeldOutChart(AnnotatedChart):
             for mark in ahas:
                 if exam.x[0] <= mark.x <= exam.x[-1]:
                     self.draw_aha_cell(mark.x, float(np.interp(mark.x, exam.x, exam.shares)))
-        newest, share = exams[-1].x[-1], exams[-1].shares[-1]
-        self.draw_label(EndLabel(newest, share, f"   {tr('You')}  {percent(share, 1)}", "accent_text"))
+        if self._part.has_newest:
+            newest, share = exams[-1].x[-1], exams[-1].shares[-1]
+            self.draw_label(EndLabel(newest, share, f"   {tr('You')}  {percent(share, 1)}", "accent_text"))
         self.place_notes()
+
+    def places(self) -> list[float]:
+        return [x for x, _ in self._scores]
+
+    def reading(self, place: float) -> Reading | None:
+        """The nearest score, and the curves that were measured elsewhere at this place."""
+        if not self._scores:
+            return None
+        x, score = min(self._scores, key=lambda entry: abs(entry[0] - place))
+        low, high = interval_of(score.right, score.total)
+        words = tr("%1 of %2 right: %3 (%4 to %5)").replace("%1", figure(score.right)).replace("%2", figure(score.total))
+        share = score.right / score.total if score.total else 0.0
+        words = words.replace("%3", percent(share, 1)).replace("%4", percent(low)).replace("%5", percent(high))
+        values = [Value(words, "accent_line", x, share)]
+        for curve in self._references:
+            at = float(np.interp(place, curve.x, curve.shares))
+            values.append(Value(f"{curve.label}: {percent(at)}", "text_faint", place, at))
+        first, last = self._part.ends
+        near = [mark for mark in self._ahas if abs(mark.x - place) <= (last - first) / 100]
+        values += [Value(mark.words, "accent") for mark in near]
+        return Reading(_moment(score.round, score.at), tuple(values))
 
 
 class ScoreSeries(msgspec.Struct, frozen=True):
@@ -86,6 +127,7 @@ class ReferenceCurve(msgspec.Struct, frozen=True):
     shares: list[float]
     line: tuple[str, Qt.PenStyle]
     words: str
+    label: str
 
 
 def shown_curves(state: State, axis: Axis) -> MeasuredCurves | None:
@@ -104,7 +146,8 @@ def _references(state: State, axis: Axis, last: float) -> list[ReferenceCurve]:
         x, y = clipped(rounds, shares, last)
         words = tr("Measured elsewhere, %1: %2 after %3")
         words = words.replace("%1", who).replace("%2", percent(y[-1])).replace("%3", round_words(int(x[-1])))
-        references.append(ReferenceCurve(x, y, line, words))
+        label = tr("Measured elsewhere, %1").replace("%1", who)
+        references.append(ReferenceCurve(x, y, line, words, label))
     return references
 
 
@@ -123,31 +166,66 @@ def _changes(exams: Sequence[ScoreSeries]) -> list[EventMark]:
     return marks[::-1]
 
 
-class RewardChart(AnnotatedChart):
-    """The reward of training answers: a faint line for each round, a strong one for the trend, a dashed one for that of peers."""
+class RewardChart(InteractiveChart):
+    """The reward of training answers: a faint line for each round, a strong one for the trend, a dashed one for that of peers.
 
-    def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, tr("Reward by round; the table shows the same"), shows_axis=True)
+    The lines break where another swarm or other questions begin: what is earned there cannot be compared.
+    """
 
-    def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[PauseBand]) -> None:
-        rounds = chart_series.rounds(state)
+    def __init__(self, theme: Theme, part: VisiblePart) -> None:
+        super().__init__(theme, tr("Reward by round; the table shows the same"), part, shows_axis=True)
+        self._x: list[float] = []
+        self._rounds: list[RoundSummary] = []
+        self._mine: list[float] = []
+        self._peers: dict[int, float] = {}  # trend by the place of a round
+
+    def show_state(self, state: State, axis: Axis, bands: Sequence[PauseBand]) -> None:
+        rounds = self._rounds = chart_series.rounds(state)
         peers = chart_series.peers_rewards(rounds)
+        self._peers = {place: reward for stretch in peers for place, reward in stretch}
         raw = [summary.reward for summary in rounds]
-        mine = chart_series.trend(raw, chart_series.trend_width(len(raw)))
-        self.begin(chart_series.reward_ceiling(raw, mine, peers), shares=False, x=ends, axis=axis)
+        spans, width = chart_series.comparable_spans(rounds, chart_series.scores(state)), chart_series.trend_width(len(raw))
+        mine = self._mine = [mean for first, end in spans for mean in chart_series.trend(raw[first:end], width)]
+        x, ends = chart_series.round_positions(rounds, axis), self._part.ends
+        self._x = x
+        visible = [[(place, reward) for place, reward in stretch if ends[0] <= x[place] <= ends[1]] for stretch in peers]
+        top = chart_series.reward_ceiling(_between(ends, x, raw), _between(ends, x, mine), visible)
+        self.begin(top, shares=False, x=ends, axis=axis, labelled=self._part.has_newest)
         for band in bands:
             self.draw_pause_band(band, named=False)
         if not rounds:
             return
         for mark in aha_marks(state, axis, ends):
             self.mark_aha(mark, named=False)
-        x = chart_series.round_positions(rounds, axis)
-        every = max(1, len(x) // MOST_POINTS)
-        self.draw_faint_curve(x[::every], raw[::every])
+        every = max(1, len(_between(ends, x, raw)) // MOST_POINTS)
+        for first, end in spans:
+            self.draw_faint_curve(x[first:end:every], raw[first:end:every])
         self._draw_peers(peers, x)
-        self.draw_line(x, mine, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=False)
-        self.draw_label(EndLabel(x[-1], mine[-1], f"   {tr('You')}  {decimal(mine[-1], 2)}", "accent_text"))
+        for first, end in spans:
+            if end == len(x):
+                self.draw_line(x[first:], mine[first:], "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=False)
+            else:
+                self.draw_curve(x[first:end], mine[first:end], self.pen(self.theme.colour("accent_line"), 2.6))
+        if self._part.has_newest:
+            self.draw_label(EndLabel(x[-1], mine[-1], f"   {tr('You')}  {decimal(mine[-1], 2)}", "accent_text"))
         self.spread_labels()
+
+    def places(self) -> list[float]:
+        return self._x
+
+    def reading(self, place: float) -> Reading | None:
+        """The nearest round: the mean around it and its own reward, and the mean of peers where there were any."""
+        if not self._x:
+            return None
+        after = bisect_left(self._x, place)
+        nearest = min((at for at in (after - 1, after) if 0 <= at < len(self._x)), key=lambda at: abs(self._x[at] - place))
+        summary, mean, x = self._rounds[nearest], self._mine[nearest], self._x[nearest]
+        words = tr("You: %1 on average, %2 in this round")
+        words = words.replace("%1", decimal(mean, 2)).replace("%2", decimal(summary.reward, 2))
+        values = [Value(words, "accent_line", x, mean)]
+        if (peers := self._peers.get(nearest)) is not None:
+            values.append(Value(tr("Peers: %1 on average").replace("%1", decimal(peers, 2)), "peer", x, peers))
+        return Reading(_moment(summary.round, summary.at), tuple(values))
 
     def _draw_peers(self, stretches: Sequence[chart_series.Stretch], x: Sequence[float]) -> None:
         """Draw each stretch; a dot where the last one ends and a label at the end of the chart while peers are here."""
@@ -158,8 +236,18 @@ class RewardChart(AnnotatedChart):
                 self.draw_line(places, rewards, "peer", Qt.PenStyle.DashLine, width=2, dots=False)
             else:
                 self.draw_curve(places, rewards, self.pen(self.theme.colour("peer"), 2, Qt.PenStyle.DashLine))
-        if reward is not None:
+        if reward is not None and self._part.has_newest:
             self.draw_label(EndLabel(x[-1], reward, f"   {tr('Peers')}  {decimal(reward, 2)}", "peer"))
+
+
+def _between(ends: tuple[float, float], x: Sequence[float], y: Sequence[float]) -> list[float]:
+    """The values at places between both ends, and the neighbour at each side, to which the line goes."""
+    first, last = bisect_left(x, ends[0]), bisect_right(x, ends[1])
+    return list(y[max(0, first - 1) : last + 1])
+
+
+def _moment(number: int, at: float) -> str:
+    return f"{tr('Round %1').replace('%1', figure(number))}, {day(date_of(at))} {clock(at)}"
 
 
 def pause_bands(state: State, axis: Axis) -> list[PauseBand]:

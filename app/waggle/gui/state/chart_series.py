@@ -119,6 +119,15 @@ def pauses(summaries: Sequence[RoundSummary]) -> list[PauseSpan]:
     return gaps
 
 
+def comparable_spans(summaries: Sequence[RoundSummary], held_out_scores: Sequence[HeldOutScore]) -> list[tuple[int, int]]:
+    """The places (first, end) of rounds whose rewards can be compared: another swarm or other questions begin a new span."""
+    numbers = [summary.round for summary in summaries]
+    exams = [exam for exam in by_question_set(held_out_scores) if not exam[0].early]
+    starts = [bisect_left(numbers, exam[0].round) for exam in exams[1:]]
+    edges = sorted({0, *(start for start in starts if start < len(numbers)), len(numbers)})
+    return list(pairwise(edges))
+
+
 def peers_rewards(summaries: Sequence[RoundSummary]) -> list[Stretch]:
     """The trend of what peers' groups earned; a new stretch after more rounds without any than the trend is wide."""
     stretches: list[Stretch] = []

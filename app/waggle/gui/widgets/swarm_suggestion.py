@@ -38,7 +38,7 @@ class SwarmSuggestionLine(QWidget):
         self.hide()
 
     def show_state(self, state: State) -> None:
-        swarm = suggestion(state, wanted=self._settings.settings.window.suggest_swarm)
+        swarm = suggestion(state, enabled=self._settings.settings.window.suggest_swarm)
         if swarm != self._swarm and swarm is not None:
             self._says.setText(one_line(tr_sentence(suggestion_text(swarm))))
             self._look.say(tr("Preview %1").replace("%1", one_line(swarm.name)))

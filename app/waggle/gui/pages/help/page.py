@@ -308,7 +308,12 @@ def _keys_card(theme: Theme) -> QFrame:
     pages = (
         f"{shortcuts.native_text(shortcuts.page(1))} … {shortcuts.native_text(shortcuts.page(min(len(PAGES), shortcuts.PAGES)))}"
     )
+    arrows = "← →, " + shortcuts.native_text("Shift+Left", "Shift+Right")
     lines = [(pages, tr("Go to a page")), *((shortcuts.native_text(*pressed), tr(words)) for pressed, words in KEYS)]
+    lines += [
+        (arrows, tr("Charts: read the next point, or move the part")),
+        ("+, −, 0", tr("Charts: zoom in or out, or show the whole run")),
+    ]
     return _terms_card(theme, tr("Keys"), lines, "mono")
 
 

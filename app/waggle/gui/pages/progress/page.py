@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QStackedWidget
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.charts.measured_legend import MeasuredLegend
 from waggle.gui.charts.question_shares import QuestionShareBars
+from waggle.gui.charts.visible_part import VisiblePart
 from waggle.gui.i18n.formatting import decimal, figure, percent, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.context import PageContext
@@ -28,6 +29,7 @@ from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.file_dialogs import add_suffix, file_dialog, replace_suffix, unused_path
 from waggle.gui.widgets.layout import card, column, frame, row
 from waggle.gui.widgets.page_header import header_margins, page_header
+from waggle.gui.widgets.picture_file import save_picture
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import QueryHistory, new_id
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from waggle.gui.charts.progress_charts import HeldOutChart, RewardChart
 
 DEFAULT_FILE_NAME = "waggle-progress.csv"  # not every system's dialog adapts the ending to the chosen kind
-ENDINGS = (".png", ".csv")
+ENDINGS = (".png", ".svg", ".csv")
 FRAME_MS = 20
 LINES, TABLE, EMPTY, COMPARED = range(4)
 SCORE_HEIGHT, REWARD_HEIGHT = 120, 100  # the least, in pixels: in a small window the head of the third card is still visible
@@ -112,11 +114,16 @@ class ProgressPage(Page):
         self._due = context.history
         self._export: RoundsExport | None = None
         context.store.changed.connect(lambda: self._continue_export(context.store.state))  # also while another page is shown
+        self._part = VisiblePart(self)
+        self._redraw = QTimer(self)  # once for many steps of a wheel
+        self._redraw.setSingleShot(True)
+        self._redraw.timeout.connect(self._draw)
+        self._part.part_changed.connect(self._redraw.start)
         self._score_chart: HeldOutChart | None = None
         self._reward: RewardChart | None = None
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._axis = SegmentedControl(theme, (tr("Round"), tr("Elapsed"), tr("Clock")), tr("What the axis counts"))
-        self._axis.chosen.connect(lambda _index: self._draw())
+        self._axis.chosen.connect(self._change_axis)
         self._as_table = Button(theme, tr("Show as table"), icon="table")
         self._as_table.setCheckable(True)
         self._as_table.toggled.connect(self._show_as_table)
@@ -156,7 +163,10 @@ class ProgressPage(Page):
         )
         self._measured = MeasuredLegend(theme)
         self._held_card = card(score_head, (self._held_room, 1), self._measured, self._waiting, gap=8)
-        self._reward_card = card(reward, (self._reward_room, 1), gap=8)
+        self._whole = Button(theme, tr("Show the whole run"), "link")
+        self._whole.clicked.connect(self._part.show_whole)
+        self._whole.hide()
+        self._reward_card = card(row((reward, 1), self._whole), (self._reward_room, 1), gap=8)
         self._shares = QuestionShareBars(theme)
         about = tr("More questions where its own answers are sometimes right, fewer where none or all of them are")
         shares = column(
@@ -189,7 +199,7 @@ class ProgressPage(Page):
         if self._score_chart is None:
             from waggle.gui.charts.progress_charts import HeldOutChart, RewardChart  # pyqtgraph: only now
 
-            self._score_chart, self._reward = HeldOutChart(self.theme), RewardChart(self.theme)
+            self._score_chart, self._reward = HeldOutChart(self.theme, self._part), RewardChart(self.theme, self._part)
             for chart, height in ((self._score_chart, SCORE_HEIGHT), (self._reward, REWARD_HEIGHT)):
                 chart.setMinimumHeight(self.theme.px(height))
             self._held_room.addWidget(self._score_chart)
@@ -250,12 +260,14 @@ class ProgressPage(Page):
         from waggle.gui.charts import progress_charts
 
         state, axis = self._state, chart_series.AXES[self._axis.index]
-        ends, bands = progress_charts.axis_range(state, axis), progress_charts.pause_bands(state, axis)
+        self._part.set_whole(progress_charts.axis_range(state, axis))
+        self._whole.setVisible(not self._part.is_whole)
+        bands = progress_charts.pause_bands(state, axis)
         for turn, chart in enumerate((score_chart, reward), 1):
             if chart.is_empty:
-                chart.show_state(state, axis, ends, bands)  # nothing unfinished is painted
+                chart.show_state(state, axis, bands)  # nothing unfinished is painted
             else:  # one at a time, so a key press waits for one
-                QTimer.singleShot(turn * FRAME_MS, chart, partial(chart.show_state, state, axis, ends, bands))
+                QTimer.singleShot(turn * FRAME_MS, chart, partial(chart.show_state, state, axis, bands))
         scores = chart_series.scores(state)
         self._waiting.setVisible(not scores)
         self._measured.show_curves(progress_charts.shown_curves(state, axis) if scores else None)
@@ -272,6 +284,13 @@ class ProgressPage(Page):
         about = about.replace("%1", str(width))
         has_peers = any(summary.external_reward is not None for summary in rounds)
         self._about_reward.say(about + (tr("; dashed is what the answers of peers earned") if has_peers else ""))
+
+    def _change_axis(self, _index: int) -> None:
+        self._part.forget()
+        self._draw()
+
+    def forget_run(self) -> None:
+        self._part.forget()
 
     def _show_comparison(self, compared: bool) -> None:
         if compared:
@@ -308,24 +327,25 @@ class ProgressPage(Page):
             lambda path: self.save(Path(path), dialog.selectedNameFilter()),
             saves=DEFAULT_FILE_NAME,
         )
-        dialog.setNameFilters([tr("Table (*.csv)"), tr("Picture (*.png)")])
+        dialog.setNameFilters([tr("Table (*.csv)"), tr("Picture (*.png)"), tr("Drawing (*.svg)")])
         dialog.filterSelected.connect(lambda kind: _end_as(dialog, kind))
         dialog.open()
 
     def save(self, path: Path, kind: str = "") -> None:
-        """Save a picture as .png or a table as .csv. A name without such an ending, or the offered name, gets that of `kind`."""
+        """Save a picture as .png or .svg, or a table as .csv. Another name, or the offered one, gets the ending of `kind`."""
         if self._export is not None and self._export.is_waiting:
             self.notice_posted.emit(tr("Another table is still being saved."), "warn")
             return
         ending = _file_suffix(kind)
-        offered = path.name == DEFAULT_FILE_NAME and ending == ".png"
+        offered = path.name == DEFAULT_FILE_NAME and ending != ".csv"
         path = unused_path(replace_suffix(path, ending, ENDINGS)) if offered else add_suffix(path, ending, ENDINGS)
         try:
-            if path.suffix.lower() == ".png":
+            if path.suffix.lower() in (".png", ".svg"):
                 view = self._pages.currentWidget()
                 whole = view.widget() if isinstance(view, ScrollArea) else view  # including what is scrolled out of sight
                 assert whole is not None
-                if not whole.grab().save(str(path)):
+                self._part.read(None)
+                if not save_picture(whole, path):
                     raise OSError(tr("the picture could not be written"))
                 self.notice_posted.emit(tr("Saved to %1").replace("%1", str(path)), "check")
                 return
@@ -360,7 +380,7 @@ class ProgressPage(Page):
 
 def _file_suffix(kind: str) -> str:
     """The file name's ending for a kind chosen in the dialog."""
-    return ".png" if "png" in kind else ".csv"
+    return next((ending for ending in ENDINGS if f"*{ending}" in kind), ".csv")
 
 
 def _end_as(dialog: QFileDialog, kind: str) -> None:
