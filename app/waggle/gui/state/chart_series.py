@@ -128,6 +128,15 @@ def comparable_spans(summaries: Sequence[RoundSummary], held_out_scores: Sequenc
     return list(pairwise(edges))
 
 
+def specialty_rewards(summaries: Sequence[RoundSummary]) -> dict[str, Stretch]:
+    """The trend of the reward of each specialty, by the places of the rounds that asked about it."""
+    curves: dict[str, Stretch] = {}
+    for place, summary in enumerate(summaries):
+        for title, reward in summary.by_specialty.items():
+            curves.setdefault(title, []).append((place, reward))
+    return {title: _smoothed(curve, trend_width(len(curve))) for title, curve in curves.items()}
+
+
 def peers_rewards(summaries: Sequence[RoundSummary]) -> list[Stretch]:
     """The trend of what peers' groups earned; a new stretch after more rounds without any than the trend is wide."""
     stretches: list[Stretch] = []

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QStackedWidget
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.charts.measured_legend import MeasuredLegend
 from waggle.gui.charts.question_shares import QuestionShareBars
+from waggle.gui.charts.specialty_curves import SpecialtyCurves
 from waggle.gui.charts.visible_part import VisiblePart
 from waggle.gui.i18n.formatting import decimal, figure, percent, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
@@ -33,7 +34,7 @@ from waggle.gui.widgets.picture_file import save_picture
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import QueryHistory, new_id
-from waggle.protocol.events import HeldOutScore
+from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.state import State
 
 if TYPE_CHECKING:
@@ -139,8 +140,9 @@ class ProgressPage(Page):
         self._table_view = RoundTableView(theme, self._table)
         table = frame("card", column((self._table_view, 1), margins=(8, 4, 8, 8)))
         self._pages = QStackedWidget()
+        self._by_specialty = column(self._shares_card, self._curves_card, None)
         self._lines = column((self._held_card, 6), (self._reward_card, 5))
-        self._chart_box = column((self._lines, 3), (column(self._shares_card, None), 0))
+        self._chart_box = column((self._lines, 3), (self._by_specialty, 0))
         self._charts = ScrollArea(self._chart_box)  # all of it may be higher than the window
         for part in (self._charts, table, self._empty_page(theme), self._comparison):
             self._pages.addWidget(part)
@@ -175,6 +177,11 @@ class ProgressPage(Page):
         self._size = ElidedLabel(theme, role="small", tone="text_soft")
         self._shares_card = card(shares, self._shares, self._size, gap=10)
         self._shares_card.hide()
+        self._curves = SpecialtyCurves(theme)
+        self._about_curves = ElidedLabel(theme, role="small", tone="text_soft")
+        heading = column(text(theme, tr("Reward by specialty"), "heading"), self._about_curves, gap=2)
+        self._curves_card = card(heading, self._curves, gap=12)
+        self._curves_card.hide()
 
     def _empty_page(self, theme: Theme) -> QFrame:
         self._empty = text(theme, "", "body", "soft", wrap=True)
@@ -187,7 +194,7 @@ class ProgressPage(Page):
         ways = QBoxLayout.Direction
         self._chart_box.setDirection(ways.LeftToRight if self.wide else ways.TopToBottom)
         self._chart_box.setStretch(1, 1 if self.wide else 0)
-        for box in (self._chart_box, self._lines):
+        for box in (self._chart_box, self._lines, self._by_specialty):
             box.setSpacing(gap)
         self._comparison.set_gap(gap)
 
@@ -283,7 +290,17 @@ class ProgressPage(Page):
         about = tr("What your answers earn while training; faint is each round, strong is the mean over %1")
         about = about.replace("%1", str(width))
         has_peers = any(summary.external_reward is not None for summary in rounds)
+        self._draw_specialties(rounds)
         self._about_reward.say(about + (tr("; dashed is what the answers of peers earned") if has_peers else ""))
+
+    def _draw_specialties(self, rounds: list[RoundSummary]) -> None:
+        curves = {title: curve for title, curve in chart_series.specialty_rewards(rounds).items() if len(curve) > 1}
+        if self._state.ready is not None:  # only those of the present swarm, in its order
+            curves = {each.title: curves[each.title] for each in self._state.ready.specialties if each.title in curves}
+        self._curves_card.setVisible(len(curves) > 1)
+        self._curves.show_curves(curves, len(rounds))
+        about = tr("What your answers earn, on one scale up to %1")
+        self._about_curves.say(about.replace("%1", decimal(self._curves.top, 2)))
 
     def _change_axis(self, _index: int) -> None:
         self._part.forget()
