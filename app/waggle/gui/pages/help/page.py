@@ -30,7 +30,7 @@ from waggle.gui.widgets.two_columns import TwoColumns
 from waggle.protocol.state import State
 
 KEYS = (
-    ((shortcuts.PAUSE,), later("Pause, or resume")), ((shortcuts.FIND,), later("Find, in settings and log")),
+    ((shortcuts.PAUSE,), later("Pause, or resume")), ((shortcuts.FIND,), later("Find, in settings, models, peers and log")),
     ((shortcuts.MUTE, shortcuts.BLOCK), later("Mute or block the chosen peer")), ((shortcuts.CLOSE,), later("Close the window")),
     ((shortcuts.QUIT,), later("Quit")),
 )  # fmt: skip

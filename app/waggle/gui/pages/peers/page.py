@@ -6,7 +6,7 @@ from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QStackedWidget, QWidget
 
 from waggle.gui.charts.swarm_graph import SwarmGraph
-from waggle.gui.i18n.formatting import one_line, plural, tr
+from waggle.gui.i18n.formatting import figure, one_line, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
@@ -16,6 +16,7 @@ from waggle.gui.state.traffic_flow import Flow
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
+from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.drawing import draw_cell
 from waggle.gui.widgets.layout import as_widget, card, column, frame, row
 from waggle.gui.widgets.page_header import header_margins, page_header
@@ -26,6 +27,7 @@ from waggle.protocol.commands import ChoosePeer
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 
+FEW = 8  # with more peers than this, they can be searched
 REACH, PICTURE = 272, 330  # pixels of width at a text size of 100%
 BESIDE, UNBOUNDED = 80, 16_777_215  # pixels: the margins of page and card, and Qt's largest width
 CARD_EDGES = 34  # pixels: the margins and borders of a card above and below its content
@@ -207,12 +209,15 @@ class PeersPage(Page):
         self._view.chosen.connect(self._select_peer)
         self._view.addActions(self._strip.menu())
         self._view.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        self._search = TextField(theme, tr("Find a peer"), tr("Find a peer"))
+        self._search.setClearButtonEnabled(True)
+        self._search.textChanged.connect(self._find)
         self._table = frame("card", column((self._view, 1), column(self._strip, margins=(2, 0, 2, 0)), margins=(6, 2, 6, 8)))
         self._empty = text(theme, "", "body", "soft", wrap=True)
         self._below = QStackedWidget()
         self._below.addWidget(self._table)
         self._below.addWidget(as_widget(column(card(self._empty), None)))
-        self._page_head = page_header(theme, tr("Peers"), self._line, self._invite)
+        self._page_head = page_header(theme, tr("Peers"), self._line, self._search, self._invite)
         self._box = column((self._band, 2), (self._below, 3))
         self._area = ScrollArea(self._box)  # with large text the parts may be higher than the window
         self.setLayout(column(self._page_head, (self._area, 1), gap=0))
@@ -255,7 +260,6 @@ class PeersPage(Page):
         state = without_connections(state)
         self._state, self._now = state, now
         peers: list[PeerInfo] = list(state.peers.values())
-        self._line.say(headline(state))
         self._invite.setVisible(state.reach != "solo" and not self._replay)
         self._invite.setEnabled(not why_unavailable(state))
         set_tip(self._invite, why_unavailable(state))
@@ -264,6 +268,8 @@ class PeersPage(Page):
         self._reach.show_state(state)
         self._fold()
         self._model.show_peers(peers, now)
+        self._search.setVisible(len(peers) > FEW or bool(self._search.text()))
+        self._show_headline()
         self._select_peer(self._chosen)
         self._below.setCurrentIndex(0 if peers else 1)
         self._legend.setVisible(bool(peers))
@@ -275,6 +281,23 @@ class PeersPage(Page):
         if before._chosen:
             self.show_state(before._state, before._now)
             self.choose(before._chosen)
+
+    def go_to_search(self) -> None:
+        if not self._search.isHidden():
+            self._search.setFocus()
+
+    def _find(self, words: str) -> None:
+        self._model.find(words)
+        self._show_headline()
+
+    def _show_headline(self) -> None:
+        """Say who is here, or how many a search leaves."""
+        if not self._search.text().strip():
+            self._line.say(headline(self._state))
+            return
+        count, whole = self._model.rowCount(), figure(len(self._state.peers))
+        words = plural(count, "%n of %1 peers matches", "%n of %1 peers match") if count else tr("None of %1 peers matches")
+        self._line.say(words.replace("%1", whole))
 
     def choose(self, identity: str) -> None:
         """Select this peer's row."""

@@ -1,6 +1,6 @@
 """The table of peers: a model that reports which rows changed, a delegate that paints every cell, and the view."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QResizeEvent
@@ -15,7 +15,7 @@ from waggle.protocol.events import PeerInfo
 from waggle.protocol.peer_text import Standing, standing, standing_text
 
 COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "They took", "Mean reward", "Standing", "Delay", "Seen")
-WIDTHS = (0, 128, 116, 62, 118, 82, 100, 110, 68, 66)
+WIDTHS = (0, 128, 116, 62, 115, 82, 99, 110, 72, 66)
 STANDING_COLUMN = COLUMNS.index("Standing")
 NAME_ROOM = 144  # pixels that the column of names keeps, at a text size of 100%
 DROPPED = (2, 8, 3, 9, 5, 6, 1)  # columns that are hidden for it, in this order; from the fourth on only with large text
@@ -23,10 +23,24 @@ RIGHT = frozenset((3, 4, 5, 6, 8, 9))
 SOFT = frozenset((2, 3, 8, 9))
 WORDS = {"direct": "Direct", "relay": "Relay", "lan": "Your network", "gone": "Gone"}
 TONES = {"direct": "good", "lan": "good", "relay": "peer", "gone": "text_faint"}
+CONNECTION_ORDER = ("lan", "direct", "relay", "gone")
 STANDING_CHIPS: dict[Standing, tuple[str, str, str]] = {  # icon, word and tone, as a chip takes them
     "trusted": ("shield", "Trusted", "good"), "doubted": ("warn", "In doubt", "bad"), "differs": ("differs", "Differs", "bare"),
     "muted": ("muted", "Muted", "bare"), "blocked": ("blocked", "Blocked", "bare"), "plain": ("", "–", "bare"),
 }  # fmt: skip
+STANDING_ORDER = tuple(STANDING_CHIPS)
+SORT_KEYS: tuple[Callable[[PeerInfo, float], object], ...] = (  # of each column; what is unknown comes first
+    lambda peer, _now: (not peer.name, peer.name.casefold(), peer.id),
+    lambda peer, _now: CONNECTION_ORDER.index(peer.connection),
+    lambda peer, _now: peer.model.casefold(),
+    lambda peer, _now: peer.round,
+    lambda peer, _now: (peer.used, peer.received),
+    lambda peer, _now: peer.groups_pulled,
+    lambda peer, _now: peer.mean_reward if peer.received else -1.0,
+    lambda peer, now: STANDING_ORDER.index(standing(peer, now)),
+    lambda peer, _now: -1.0 if peer.delay_ms is None else peer.delay_ms,
+    lambda peer, _now: -peer.seen_at,
+)
 PEER, STANDING = Qt.ItemDataRole.UserRole, Qt.ItemDataRole.UserRole + 1
 Index = QModelIndex | QPersistentModelIndex
 
@@ -43,7 +57,7 @@ def cells(peer: PeerInfo, now: float) -> tuple[str, ...]:
         figure(peer.groups_pulled) if peer.groups_pulled else "–",
         decimal(peer.mean_reward, 2) if peer.received else "–",
         _sign(peer, now),
-        f"{peer.delay_ms:.0f} ms" if peer.delay_ms is not None else "–",
+        _delay_text(peer.delay_ms),
         _last_seen_text(peer, now),
     )
 
@@ -52,12 +66,22 @@ def _sign(peer: PeerInfo, now: float) -> str:
     return tr(STANDING_CHIPS[standing(peer, now)][1])
 
 
+def _delay_text(milliseconds: float | None) -> str:
+    """Narrow enough for the column: from a second on in seconds."""
+    if milliseconds is None:
+        return "–"
+    return f"{milliseconds:.0f} ms" if milliseconds < 999.5 else f"{decimal(milliseconds / 1000, 1)} s"
+
+
 def _last_seen_text(peer: PeerInfo, now: float) -> str:
     return short_ago(peer.seen_at, now) if peer.seen_at else "–"
 
 
 class PeerTableModel(QAbstractTableModel):
-    """Rows keep their order while the same peers are known. `dataChanged` names only rows whose text changed."""
+    """Rows keep their order while the same peers are shown. `dataChanged` names only rows whose text changed.
+
+    At first the most useful peers come first; `sort` orders them by a column. `find` shows only some of them.
+    """
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -65,9 +89,13 @@ class PeerTableModel(QAbstractTableModel):
         self._peers: list[PeerInfo] = []
         self._cells: list[tuple[str, ...] | None] = []  # None: never painted, so not worded yet (there may be hundreds)
         self._now = 0.0
+        self._all: Sequence[PeerInfo] = ()
+        self._searched: list[str] = []  # words, all of which a peer must have
+        self._column, self._order = -1, Qt.SortOrder.AscendingOrder
 
     def show_peers(self, peers: Sequence[PeerInfo], now: float) -> None:
-        self._now = now
+        self._now, self._all = now, peers
+        peers = [peer for peer in peers if self._matches(peer)]
         known = {peer.id: peer for peer in peers}
         if known.keys() != {peer.id for peer in self._peers}:
             self._arrange(peers, now)
@@ -86,8 +114,26 @@ class PeerTableModel(QAbstractTableModel):
     def _arrange(self, peers: Sequence[PeerInfo], now: float) -> None:
         self.beginResetModel()
         self._peers = sorted(peers, key=lambda peer: (peer.connection == "gone", -peer.used, -peer.received, peer.name, peer.id))
+        if 0 <= self._column < len(COLUMNS):
+            descending = self._order == Qt.SortOrder.DescendingOrder
+            self._peers.sort(key=lambda peer: SORT_KEYS[self._column](peer, now), reverse=descending)  # type: ignore[arg-type, return-value]
         self._cells = [None] * len(self._peers)
         self.endResetModel()
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Order the rows by a column; -1: the most useful peers first."""
+        if (column, order) != (self._column, self._order):
+            self._column, self._order = column, order
+            self._arrange(self._peers, self._now)
+
+    def find(self, words: str) -> None:
+        """Show the peers whose name, fingerprint or model has all of these words; empty: all peers."""
+        self._searched = words.casefold().split()
+        self.show_peers(self._all, self._now)
+
+    def _matches(self, peer: PeerInfo) -> bool:
+        words = f"{peer_name(peer.name, peer.id)} {one_line(peer.model)} {tr(WORDS[peer.connection])}".casefold()
+        return all(word in words for word in self._searched)
 
     def _words(self, row: int) -> tuple[str, ...]:
         peer_cells = self._cells[row]
@@ -221,6 +267,11 @@ class PeerTableView(QTableView):
         self.setMinimumHeight(theme.px(38) + 2 * theme.size["row"])
         head.setTextElideMode(Qt.TextElideMode.ElideRight)
         head.setMinimumSectionSize(24)
+        head.setSectionsClickable(True)
+        head.setSortIndicatorClearable(True)  # the third click gives back the first order
+        head.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        head.setSortIndicatorShown(True)
+        head.sortIndicatorChanged.connect(model.sort)
         for i, width in enumerate(self._widths):
             self.setColumnWidth(i, width)
         head.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
