@@ -18,6 +18,7 @@ Connection = Literal["direct", "relay", "lan", "gone"]
 Choice = Literal["", "muted", "blocked"]  # a person's, about a peer
 LeftOut = Literal["", "no_lesson", "not_finite"]  # why a round took no step: nothing to learn; loss or gradient were not finite
 RIGHT = 0.99  # the least reward that is shown as right
+UNTAGGED = "right, but no answer tag"  # the reason of a completion that earned nothing only because of its form
 
 # Bounds of what sizes the State: a damaged recording must not exhaust the window's memory.
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
