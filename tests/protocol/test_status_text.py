@@ -76,8 +76,8 @@ TABLE = [
     (State(phase="contributing", decision=WAITING), "Finishing", "Finishing this step, then waiting.", "anyway"),
     (
         State(phase="contributing", decision=FREE, reach="solo"),
-        "Contributing",
-        "Answering questions for the swarm, round 0.",
+        "Training",
+        "Training in the swarm, round 0.",
         "pause",
     ),
     (State(phase="waiting"), "Waiting", "Waiting for a better moment.", "anyway"),
@@ -110,36 +110,36 @@ TABLE = [
     ),
     (
         State(phase="contributing", ready=READY, round=812, reach="connected", peers={"a": PEER}),
-        "Contributing",
-        "Answering questions for Maths swarm, round 812.",
+        "Training",
+        "Training in Maths swarm, round 812.",
         "pause",
     ),
     (
         State(phase="contributing", ready=READY, reach="connected", peers={"s": SEED}),
         "Alone",
-        "Answering questions for Maths swarm, round 0.",
+        "Training in Maths swarm, round 0.",
         "pause",
     ),
-    (State(phase="contributing", ready=READY, reach="alone"), "Alone", "Answering questions for Maths swarm, round 0.", "pause"),
+    (State(phase="contributing", ready=READY, reach="alone"), "Alone", "Training in Maths swarm, round 0.", "pause"),
     (
         State(phase="contributing", ready=READY, reach="alone", peers={"o": OTHER}),
         "Alone",
-        "Answering questions for Maths swarm, round 0.",
+        "Training in Maths swarm, round 0.",
         "pause",
     ),
     (
         State(phase="contributing", reach="connecting", seeds_tried=3),
         "Connecting",
-        "Answering questions for the swarm, round 0.",
+        "Training in the swarm, round 0.",
         "pause",
     ),
     (
         State(phase="contributing", reach="connecting", seeds_tried=1),
         "Connecting",
-        "Answering questions for the swarm, round 0.",
+        "Training in the swarm, round 0.",
         "pause",
     ),
-    (State(phase="contributing", reach="solo"), "Contributing", "Answering questions for the swarm, round 0.", "pause"),
+    (State(phase="contributing", reach="solo"), "Training", "Training in the swarm, round 0.", "pause"),
 ]
 
 
@@ -186,9 +186,9 @@ def test_when_a_pause_ends_is_told_by_the_clock_of_who_looks_and_not_by_that_of_
 
 def test_whoever_is_alone_is_promised_nobody():
     alone = sentence(State(phase="contributing", reach="alone")).detail
-    assert alone == "Nobody else is here yet. You train alone; invite someone to learn together."
+    assert alone == "You're the only one here. Invite someone to learn together."
     silent = sentence(State(phase="contributing", reach="connected", peers={"s": SEED})).detail
-    assert silent == "You are connected, but nobody else is sharing at the moment. You are training on your own."
+    assert silent == "Nobody else is sharing right now, so you train alone."
 
 
 @pytest.mark.parametrize("reach", ["connecting", "alone", "connected"])

@@ -193,7 +193,7 @@ def _duration_text(seconds: float) -> str:
 
 def _contributing_sentence(state: State) -> Sentence:
     swarm = state.ready.swarm if state.ready else "the swarm"
-    says = f"Answering questions for {swarm}, round {state.round}."
+    says = f"Training in {swarm}, round {state.round}."
     doing = DOING[state.stage or STAGES[0]]
     if state.reach == "connecting":
         addresses = "1 address" if state.seeds_tried == 1 else f"{state.seeds_tried} addresses"
@@ -201,16 +201,16 @@ def _contributing_sentence(state: State) -> Sentence:
         detail = _differing_peers_text(state) or f"Looking for peers ({tried}); your model trains meanwhile."
         return Sentence(word="Connecting", says=says, detail=detail, tone="plain", sign="live", action="pause")
     if state.reach == "alone" or (state.reach == "connected" and not state.members):
-        nobody = "Nobody else is here yet. You train alone; invite someone to learn together."
-        silent = "You are connected, but nobody else is sharing at the moment. You are training on your own."
+        nobody = "You're the only one here. Invite someone to learn together."
+        silent = "Nobody else is sharing right now, so you train alone."
         detail = _differing_peers_text(state) or (nobody if state.reach == "alone" else silent)
         return Sentence(word="Alone", says=says, detail=detail, tone="plain", sign="you", action="pause")
     if state.reach == "solo":
-        detail = f"Your model is {doing}, on this computer only. It stops when you pause."
-        return Sentence(word="Contributing", says=says, detail=detail, tone="accent", sign="on", action="pause")
+        detail = f"Your model is {doing}, on this computer only."
+        return Sentence(word="Training", says=says, detail=detail, tone="accent", sign="on", action="pause")
     peers = "1 peer" if len(state.members) == 1 else f"{len(state.members)} peers"
-    detail = f"Your model is {doing}, with {peers}. It stops when you pause."
-    return Sentence(word="Contributing", says=says, detail=detail, tone="accent", sign="on", action="pause")
+    detail = f"Your model is {doing}, with {peers}."
+    return Sentence(word="Training", says=says, detail=detail, tone="accent", sign="on", action="pause")
 
 
 def _differing_peers_text(state: State) -> str:
