@@ -33,7 +33,7 @@ from waggle.gui.widgets.controls.pause_menu import tomorrow_morning
 from waggle.gui.widgets.question_text import gist
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import events
-from waggle.protocol.events import HeldOutScore, PeerInfo, ShownCompletion
+from waggle.protocol.events import UNTAGGED, HeldOutScore, PeerInfo, ShownCompletion
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import AnyEvent, Card, Snapshot, State, apply
 
@@ -92,6 +92,7 @@ def test_a_card_of_an_earlier_round_was_not_drawn() -> None:
         (ShownCompletion(text="x", judged=True, reward=1.0, reason="right"), True, ("1.0  right", "good", "check")),
         (ShownCompletion(text="x", judged=True, reason="wrong: 3", length=1), True, ("0.0  wrong: 3", "bare", "cross")),
         (ShownCompletion(text="x", judged=True, reason="no answer tag"), True, ("0.0  no answer tag", "bare", "cut")),
+        (ShownCompletion(text="9", judged=True, reason=UNTAGGED), True, ("right, no answer tag yet", "accent", "pen")),
         (
             ShownCompletion(text="x", judged=True, reward=1.0, reason="right", human=True),
             True,

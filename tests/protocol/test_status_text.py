@@ -83,7 +83,7 @@ TABLE = [
     (State(phase="waiting"), "Waiting", "Waiting for a better moment.", "anyway"),
     (State(phase="waiting", decision=WAITING), "Waiting", "The computer runs on battery.", "anyway"),
     (State(phase="paused", decision=AWAY), "Paused by you", "Paused until you are away.", "resume"),
-    (State(phase="stopped"), "Stopped", "Not contributing.", "none"),
+    (State(phase="stopped"), "Stopped", "Not training.", "none"),
     (
         State(phase="problem", problem=events.EngineFailed(title="No room.", advice="Make some.")),
         "Problem",
@@ -93,13 +93,13 @@ TABLE = [
     (
         State(phase="problem", gone=events.EngineGone(code=-9, restarts=1)),
         "Problem",
-        "The engine was killed.",
+        "The system stopped the training, probably because memory ran short.",
         "copy_report",
     ),
     (
         State(phase="problem", gone=events.EngineGone(code=7, restarts=3)),
         "Problem",
-        "The engine ended unexpectedly (code 7) for the 3rd time.",
+        "Training stopped unexpectedly.",
         "copy_report",
     ),
     (
@@ -157,7 +157,7 @@ def test_how_many_addresses_were_tried_is_counted(tried, words):
 
 @pytest.mark.parametrize(
     ("decision", "starts"),
-    [(FREE, "Contribution starts by itself."), (PAUSED, "Paused. Goes on when you resume.")],
+    [(FREE, "Training starts automatically."), (PAUSED, "Paused. Goes on when you resume.")],
 )
 def test_what_is_paused_already_while_it_is_prepared_starts_when_the_pause_ends(decision, starts):
     assert sentence(State(preparing=LOADING, decision=decision)).detail == starts

@@ -438,7 +438,7 @@ def test_starting_up_is_shown_in_words(window_told: TellWindow) -> None:
     window = window_told(story)
     assert window.pages.of(HomePage).hero._says.text() == "Loading the model"
     assert window.pages.of(HomePage).hero._stage.words() == "Step 3 of 5"
-    assert window.pages.of(HomePage).hero._detail.text() == "Contribution starts by itself.", "the step is said beside it"
+    assert window.pages.of(HomePage).hero._detail.text() == "Training starts automatically.", "the step is said beside it"
     assert "Loading the model" in window.status._says.words()
 
 

@@ -38,7 +38,7 @@ class SkillComb(PaintedWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, name=tr("Skills"))
         self._skills: tuple[Skill, ...] = ()
-        self._size = "usual"
+        self._size: CellSize = "usual"
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.setFixedHeight(1)
 
@@ -52,7 +52,7 @@ class SkillComb(PaintedWidget):
         self.update()
 
     def set_size(self, size: CellSize) -> None:
-        self._size: CellSize = size
+        self._size = size
         self.updateGeometry()
         self._fit()
         self.update()

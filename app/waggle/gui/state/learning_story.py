@@ -35,10 +35,11 @@ def score_text(state: State) -> ScoreText:
     """How many new questions the model solves now, and how many it solved at first."""
     groups = exams(state)
     if not groups:
-        waits = why_unavailable(state)
-        return ScoreText(
-            waits or tr("Your model is taking its first test."), detail="" if waits else tr("It takes a few seconds.")
-        )
+        if state.phase == "preparing" and not state.waits_for_choice:
+            return ScoreText(tr("Your model is getting ready."))
+        if waits := why_unavailable(state):
+            return ScoreText(waits)
+        return ScoreText(tr("Your model is taking its first test."), detail=tr("It takes a few seconds."))
     first, last = groups[-1][0], groups[-1][-1]
     if last.early:
         return _with_span(tr("Your model solves %1 first test questions."), _count(last), detail=_early_detail(last))

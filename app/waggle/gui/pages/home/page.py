@@ -15,6 +15,7 @@ from waggle.gui.pages.home.skill_card import SkillCard
 from waggle.gui.pages.home.status_card import StatusCard
 from waggle.gui.pages.page import Page
 from waggle.gui.state.daily_totals import QuerySchedule
+from waggle.gui.state.learning_story import exams
 from waggle.gui.widgets.layout import as_widget, card, column
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import text
@@ -45,7 +46,7 @@ class HomePage(Page):
         self.hero.page_wanted.connect(requests.page)
         self.hero.setting_wanted.connect(lambda key: requests.page.emit("settings", key))
         context.store.changed.connect(self._watch)
-        self.score, self.skills, self.sharing = ScoreCard(theme), SkillCard(theme), SharingCard(theme)
+        self.score, self.skills, self.sharing = ScoreCard(theme, context.store.now), SkillCard(theme), SharingCard(theme)
         self.cost, self.next, self.good = CostCard(theme), NextCard(theme), GoodAnswerCard(theme)
         self.score.see_progress.connect(lambda: requests.page.emit("progress", ""))
         self.sharing.page_wanted.connect(requests.page)
@@ -141,7 +142,16 @@ class HomePage(Page):
         self.sharing.show_state(state, now)
         self.cost.show_state(state, date_of(now).isoformat())
         self.next.show_state(state, now)
+        self._show_begun(state)
         self._show_far(state, now)
+
+    def _show_begun(self, state: State) -> None:
+        """Before the first start has succeeded there is nothing to show but its progress, or what went wrong."""
+        begun = state.ready is not None or bool(exams(state))
+        self.score.setVisible(begun or (state.phase == "preparing" and not state.waits_for_choice))
+        for part in (self.sharing, self.cost, self.good):
+            part.setVisible(begun)
+        self._columns.setStretch(1, 1 if begun else 0)
 
     def _show_far(self, state: State, now: float) -> None:
         """The third column."""

@@ -1,4 +1,6 @@
-"""Home's largest card: how many new questions the model solves, and the curve; before there is one, the first round."""
+"""Home's largest card: how many new questions the model solves, and the curve; before that, the start and the first round."""
+
+from collections.abc import Callable
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame
@@ -6,6 +8,7 @@ from PySide6.QtWidgets import QFrame
 from waggle.gui.charts.score_curve import ScoreCurve
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.home.first_round import FirstRound
+from waggle.gui.pages.home.start_view import StartView
 from waggle.gui.state.learning_story import exams, score_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -23,17 +26,17 @@ class ScoreCard(QFrame):
 
     see_progress = Signal()
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, clock: Callable[[], float]) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self._theme = theme
         self.says = LeadSentence(theme, "display")
         self.detail = text(theme, "", "small", "soft", wrap=True)
-        self.curve, self.first_round = ScoreCurve(theme), FirstRound(theme)
+        self.curve, self.first_round, self.start = ScoreCurve(theme), FirstRound(theme), StartView(theme, clock)
         self._link = Button(theme, tr("See progress"), "link")
         self._link.clicked.connect(self.see_progress)
         below = row((self.detail, 1), self._link, gap=12)
-        self._box = column(self.says, below, (self.curve, 1), (self.first_round, 1), gap=2)
+        self._box = column(self.says, below, (self.curve, 1), (self.first_round, 1), (self.start, 1), gap=2)
         self._box.setContentsMargins(PAD, ABOVE - 2, PAD, ABOVE - 6)
         self.setLayout(self._box)
 
@@ -57,6 +60,9 @@ class ScoreCard(QFrame):
         has_curve = sum(map(len, groups)) >= FEW
         self.curve.show_state(state)
         self.first_round.show_state(state)
+        self.start.show_state(state)
+        starting = not groups and (state.phase == "preparing" or (self.start.engaged and not has_curve))
         self.curve.setVisible(has_curve)
-        self.first_round.setVisible(not has_curve)
+        self.first_round.setVisible(not has_curve and not starting)
+        self.start.setVisible(starting)
         self._link.setVisible(has_curve)

@@ -36,6 +36,7 @@ class SharingCard(QFrame):
         self._picture = SwarmGraph(theme)
         self._picture.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self._picture.setMinimumHeight(theme.px(LEAST))
+        self._picture.hide()
         self._box = column(
             text(theme, tr("Does sharing help?"), "label", "soft"), self.says, self.detail, (self._picture, 1000), None,
             self._here, row(FLUSH, self.link, None), gap=6, margins=(20, 14, 20, 12),
@@ -45,7 +46,6 @@ class SharingCard(QFrame):
     def set_compact(self, compact: bool) -> None:
         """In the compact form, without the picture of the swarm and the faces."""
         self._compact = compact
-        self._picture.setVisible(not compact)
         self._box.setSpacing(2 if compact else 6)
         self._box.setContentsMargins(20, 10 if compact else 14, 20, 6 if compact else 12)
         self.says.setFont(self._theme.font("heading" if compact else "title"))
@@ -64,8 +64,10 @@ class SharingCard(QFrame):
         self.link.setVisible(bool(sharing.offers[0]))
         self.link.say(tr("Invite someone") if sharing.offers == INVITE else tr("See a race of two swarms"))
         resting = bool(why_unavailable(state))
+        somebody = any(peer.connection != "gone" for peer in state.peers.values())
+        self._picture.setVisible(somebody and not resting and not self._compact)
         if not self._picture.isHidden():
-            self._picture.show_state(State() if resting else state, now)
+            self._picture.show_state(state, now)
         words = "" if resting or self._compact else company_text(state)
         self._here.setText(words)
         self._here.setVisible(bool(words))

@@ -31,7 +31,7 @@ from waggle.protocol.status_text import Sentence, sentence
 
 ROOM = 980  # pixels of width at a text size of 100%, below which the label of the profile is left out
 SLIM = 640  # pixels of width, from which the sentence and its detail fit on one line
-CALM: tuple[Phase, ...] = ("contributing", "finishing")  # nothing to decide: the sentence is one line
+CALM: tuple[Phase, ...] = ("preparing", "contributing", "finishing")  # nothing to decide: the sentence is one line
 STAGE_ACTIVITIES = {"draw": later("Picking"), "answer": later("Answering"), "judge": later("Judging"), "share": later("Sharing"),
                "gather": later("Gathering"), "learn": later("Learning")}  # fmt: skip
 
@@ -136,7 +136,7 @@ class StatusCard(QFrame):
         self._main.clicked.connect(self.act)
         self._more = Button(theme, "", "primary", "down", join="right").with_name(tr("Pause for a while"))
         self._more.setMenu(self._pause_menu())
-        self._second = Button(theme, tr("Start again"))
+        self._second = Button(theme, tr("Copy report"))
         self._second.clicked.connect(self._act_otherwise)
         self._buttons = as_widget(row(None, self._second, row(self._main, self._more, gap=1), gap=8))
 
@@ -177,7 +177,7 @@ class StatusCard(QFrame):
             if state.phase_since and state.phase != "preparing"
             else ""
         )
-        calm = state.phase in CALM
+        calm = state.phase in CALM and not state.waits_for_choice
         if calm != self._calm:
             self._calm = calm
             self._arrange()
@@ -212,7 +212,7 @@ class StatusCard(QFrame):
         return tr("There, waggle cuda --get uses the NVIDIA card" if far else "Settings offers to use your NVIDIA card")
 
     def _show_profile(self, state: State) -> None:
-        known = state.settings is not None and state.ready is not None
+        known = state.settings is not None and state.ready is not None and state.phase not in ("problem", "stopped")
         self.profile.setVisible(known)
         self._use.setVisible(known and self.width() >= self._theme.px(ROOM))
         if state.settings is not None and state.ready is not None:
@@ -243,19 +243,19 @@ class StatusCard(QFrame):
         words, icon = {
             "pause": (tr("Pause"), "pause"), "pause_now": (tr("Pause now"), "pause"), "resume": (tr("Resume"), "play"),
             "anyway": (tr("Pause"), "pause"),  # a pause lasts longer than the rule that holds the engine back
-            "copy_report": copies, "choose_training": self._training_choice()[0],
+            "copy_report": (tr("Try again"), "play") if stopped else copies, "choose_training": self._training_choice()[0],
             "choose_swarm": (tr("Choose a swarm"), "swarms"), "none": (tr("Start"), "play"),
         }[status.action]  # fmt: skip
         self._offers_aside = status.action == "copy_report" and stopped and self._context.settings.is_unreadable
         if self._offers_aside:
             words, icon = tr("Set it aside and start"), "play"
         failed, anyway, splits = status.action == "copy_report", status.action == "anyway", status.action in ("pause", "anyway")
-        kind = "plain" if failed and not self._offers_aside else "primary"
+        kind = "plain" if failed and not stopped else "primary"
         restyle(self._main, "kind", kind)
         self._main.join("left" if splits else "")
         self._main.change_to(kind, words, icon)
         decides = status.action in ("choose_training", "choose_swarm")
-        otherwise = (tr("Contribute anyway"), "play") if anyway else copies if self._offers_aside else (tr("Start again"), "")
+        otherwise = (tr("Contribute anyway"), "play") if anyway else copies
         if decides:
             otherwise = self._training_choice()[1] if status.action == "choose_training" else (tr("Train alone meanwhile"), "")
         self._second.say(*otherwise)
@@ -302,9 +302,9 @@ class StatusCard(QFrame):
                 self._ask(DecideTraining(id=new_id(), choice="keep" if self._may_keep else "anew"))
             case "choose_swarm":
                 self.swarms_wanted.emit()
-            case "copy_report":
+            case "copy_report" if not self._can_start():
                 self._copy_report()
-            case "none":
+            case "copy_report" | "none":
                 if self._can_start():  # the shortcut works while the button is hidden, too
                     self.start_wanted.emit()
 
@@ -315,7 +315,7 @@ class StatusCard(QFrame):
 
     def _act_otherwise(self) -> None:
         """Do what the second button says."""
-        if self._offers_aside:
+        if self._offers_aside or sentence(self._state).action == "copy_report":
             self._copy_report()
         elif sentence(self._state).action == "anyway":
             self._ask(Resume(id=new_id()))

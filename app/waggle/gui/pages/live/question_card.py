@@ -26,7 +26,7 @@ from waggle.gui.widgets.layout import column, row
 from waggle.gui.widgets.painted_widgets import Avatar, Chip, Icon, PaintedWidget
 from waggle.gui.widgets.question_text import say_question
 from waggle.gui.widgets.text import ElidedLabel, text
-from waggle.protocol.events import RIGHT, ShownCompletion
+from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
 from waggle.protocol.json_lines import LONGEST_SHOWN
 from waggle.protocol.state import HALTED_PHASES, Card, State
 
@@ -48,6 +48,8 @@ def answer_chip(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]
         words = f"{tr('human')}  {reward(answer)}" if answer.human else reward(answer)
         if answer.reward >= RIGHT:
             return words, "good", "check"
+        if answer.reason == UNTAGGED:
+            return words, "accent", "pen"
         return words, "bare", "off" if answer.reward >= PARTLY else "cross" if answer.length else "cut"
     if answer.ended:
         return tr("written"), "bare", "check"
