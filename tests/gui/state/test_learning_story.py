@@ -77,8 +77,8 @@ def test_beside_training_alone_only_what_is_no_chance_counts(right: int, says: s
 
 def test_skills_are_filled_by_the_newest_test_that_counted_them_and_name_their_teacher() -> None:
     counted = replace(score(25, 3), by_specialty={"Fractions": (3, 10), "Chain sum": (0, 10)})
-    found = skills(running(held_out=(score(0, 1), counted, score(50, 5)), ahas=(ALONE, TAUGHT)))
-    assert found == (
+    known = skills(running(held_out=(score(0, 1), counted, score(50, 5)), ahas=(ALONE, TAUGHT)))
+    assert known == (
         Skill("Fractions", 3, 10, "Brisk Otter", 40), Skill("Base conversion", 0, 0), Skill("Chain sum", 0, 10, "", 30),
     )  # fmt: skip
     assert skills(State()) == ()

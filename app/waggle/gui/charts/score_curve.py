@@ -141,10 +141,10 @@ class ScoreCurve(PaintedWidget):
         for tick in chart_series.integer_ticks(first, last, most=max(2, int(plot.width() // px(110)))):
             words = f"{tr('round')} {figure(int(tick))}" if not right_end else figure(int(tick))
             width, x = metrics.horizontalAdvance(words) + 4, self._at(tick, 0.0, 1.0).x()
-            left = max(plot.left() - px(8), x - width / 2)
-            if left > right_end:
-                painter.drawText(QRectF(left, plot.bottom() + px(5), width, line), Qt.AlignmentFlag.AlignVCenter, words)
-                right_end = left + width + px(8)
+            x_left = max(plot.left() - px(8), x - width / 2)
+            if x_left > right_end:
+                painter.drawText(QRectF(x_left, plot.bottom() + px(5), width, line), Qt.AlignmentFlag.AlignVCenter, words)
+                right_end = x_left + width + px(8)
 
     def _draw_references(self, painter: QPainter, top: float) -> None:
         for each in self._references:
@@ -207,11 +207,11 @@ class ScoreCurve(PaintedWidget):
         metrics = QFontMetricsF(painter.font())
         words = metrics.elidedText(aha_words(aha, whole=False), Qt.TextElideMode.ElideRight, plot.width())
         width = metrics.horizontalAdvance(words) + 4
-        left = max(plot.left(), min(point.x() - px(10), plot.right() - width))
+        x_left = max(plot.left(), min(point.x() - px(10), plot.right() - width))
         painter.setPen(QPen(self.theme.colour("peer"), 1, Qt.PenStyle.DotLine))
         painter.drawLine(QPointF(point.x(), plot.top() - px(6)), QPointF(point.x(), point.y() - CELL - 2))
         painter.setPen(self.theme.colour("peer"))
-        painter.drawText(QRectF(left, plot.top() - px(ABOVE) + 1, width, px(LINE)), Qt.AlignmentFlag.AlignVCenter, words)
+        painter.drawText(QRectF(x_left, plot.top() - px(ABOVE) + 1, width, px(LINE)), Qt.AlignmentFlag.AlignVCenter, words)
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
@@ -234,5 +234,5 @@ class ScoreCurve(PaintedWidget):
         return ""
 
 
-def _near(one: QPointF, other: QPointF) -> bool:
-    return (one - other).manhattanLength() < NEAR
+def _near(place: QPointF, pointer: QPointF) -> bool:
+    return (place - pointer).manhattanLength() < NEAR

@@ -20,17 +20,18 @@ from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent, State
 
+pytestmark = pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so
 CHECKER = events.Preparing(part="Starting the answer checker", done=1, parts=5, at=100.0)
 
 
 @pytest.fixture
 def view(theme: Theme, qtbot: QtBot) -> StartView:
-    made = StartView(theme, lambda: made.now)
-    made.now = 100.0  # type: ignore[attr-defined]
-    qtbot.addWidget(made)
-    made.show()
-    made.show_state(State(preparing=CHECKER))
-    return made
+    start_view = StartView(theme, lambda: start_view.now)
+    start_view.now = 100.0  # type: ignore[attr-defined]
+    qtbot.addWidget(start_view)
+    start_view.show()
+    start_view.show_state(State(preparing=CHECKER))
+    return start_view
 
 
 def at(view: StartView, now: float) -> StartView:
@@ -53,22 +54,22 @@ def test_the_reason_comes_after_ten_seconds_and_not_for_what_counts_itself(view:
 
 
 def test_the_question_is_one_that_an_untrained_model_was_asked() -> None:
-    asked = warm_up()
-    assert asked is not None
-    assert sum(each.count for each in asked.tries) == 8
-    assert is_right(asked, f" {asked.truth.upper()} ")
-    assert not is_right(asked, f"{asked.truth}1")
+    puzzle = warm_up()
+    assert puzzle is not None
+    assert sum(each.count for each in puzzle.tries) == 8
+    assert is_right(puzzle, f" {puzzle.truth.upper()} ")
+    assert not is_right(puzzle, f"{puzzle.truth}1")
 
 
 def test_who_answers_reads_how_the_model_did_and_the_question_stays(view: StartView, qtbot: QtBot) -> None:
     assert view.ask.isHidden(), "a quick start asks nothing"
     at(view, 100.0 + PATIENCE)
-    asked = warm_up()
-    assert asked is not None
+    puzzle = warm_up()
+    assert puzzle is not None
     assert (view.ask.isVisible(), view.engaged) == (True, False)
     qtbot.mouseClick(view._check_button, Qt.MouseButton.LeftButton)
     assert not view._result.isVisible(), "nothing was answered"
-    qtbot.keyClicks(view.field, asked.truth)
+    qtbot.keyClicks(view.field, puzzle.truth)
     qtbot.keyClick(view.field, Qt.Key.Key_Return)
     assert view._result.isVisible()
     assert view._verdict.text().startswith("Right!")
@@ -77,7 +78,7 @@ def test_who_answers_reads_how_the_model_did_and_the_question_stays(view: StartV
     assert view.engaged
     view.field.setText("no")
     view._check()
-    assert view._verdict.text().startswith(f"Not quite: it is {asked.truth}.")
+    assert view._verdict.text().startswith(f"Not quite: it is {puzzle.truth}.")
 
 
 def test_home_at_the_first_start_shows_its_progress_and_nothing_that_is_empty(window_told: TellWindow) -> None:

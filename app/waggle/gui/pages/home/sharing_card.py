@@ -27,12 +27,12 @@ class SharingCard(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         self._theme, self._compact = theme, False
-        self._shown = Sharing("", "")
+        self._sharing = Sharing("", "")
         self.says = text(theme, "", "title", wrap=True)
         self.detail = text(theme, "", "small", "soft", wrap=True)
         self._here = text(theme, "", "small", "soft", wrap=True)
         self.link = Button(theme, "", "link")
-        self.link.clicked.connect(lambda: self.page_wanted.emit(*self._shown.offers))
+        self.link.clicked.connect(lambda: self.page_wanted.emit(*self._sharing.offers))
         self._picture = SwarmGraph(theme)
         self._picture.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self._picture.setMinimumHeight(theme.px(LEAST))
@@ -56,7 +56,7 @@ class SharingCard(QFrame):
         self._picture.setMaximumHeight(max(self._theme.px(LEAST), self.width()))
 
     def show_state(self, state: State, now: float) -> None:
-        sharing = self._shown = sharing_text(state)
+        sharing = self._sharing = sharing_text(state)
         self.says.setText(sharing.says)
         restyle(self.says, "tone", INK[sharing.tone])
         self.detail.setText(sharing.detail)

@@ -45,11 +45,11 @@ class SkillCard(QFrame):
         self._taught.setVisible(bool(self._lines[0].words()) and room >= self._theme.px(BESIDE))
 
     def show_state(self, state: State) -> None:
-        found = skills(state)
-        self.setVisible(any(skill.right or skill.teacher is not None for skill in found))
-        self.comb.show_skills(found)
-        tested = any(skill.total for skill in found)
-        taught = [skill for skill in found if skill.teacher]
+        known = skills(state)
+        self.setVisible(any(skill.right or skill.teacher is not None for skill in known))
+        self.comb.show_skills(known)
+        tested = any(skill.total for skill in known)
+        taught = [skill for skill in known if skill.teacher]
         newest = sorted(taught, key=lambda skill: -skill.solved_in)[:MOST]
         for place, line in enumerate(self._lines):
             skill = newest[place] if place < len(newest) else None

@@ -31,7 +31,7 @@ class StartView(QWidget):
         self._theme, self._clock, self._state = theme, clock, State()
         self._begun: float | None = None
         self._answered = False
-        self._asked: WarmUp | None = None
+        self._puzzle: WarmUp | None = None
         self.why = text(theme, "", "body", "soft", wrap=True)
         self._question = text(theme, "", "title", wrap=True)
         self.field = TextField(theme, tr("Your answer"), tr("Your answer"))
@@ -86,23 +86,23 @@ class StartView(QWidget):
 
     def pose(self) -> None:
         """Show the question."""
-        self._asked = warm_up()
-        if self._asked is not None:
-            self._question.setText(self._asked.question)
+        self._puzzle = warm_up()
+        if self._puzzle is not None:
+            self._question.setText(self._puzzle.question)
             self.ask.show()
 
     def _check(self) -> None:
-        if self._asked is None or not self.field.text().strip():
+        if self._puzzle is None or not self.field.text().strip():
             self.field.setFocus()
             return
-        right = is_right(self._asked, self.field.text())
-        words = tr("Right!") if right else tr("Not quite: it is %1.").replace("%1", self._asked.truth)
-        self._verdict.setText(f"{words} {_about_model(self._asked.tries)}")
+        right = is_right(self._puzzle, self.field.text())
+        words = tr("Right!") if right else tr("Not quite: it is %1.").replace("%1", self._puzzle.truth)
+        self._verdict.setText(f"{words} {_about_model(self._puzzle.tries)}")
         restyle(self._verdict, "tone", "good" if right else "text")
         for place, line in enumerate(self._tries):
-            line.setVisible(place < len(self._asked.tries))
-            if place < len(self._asked.tries):
-                line.show_try(self._asked.tries[place])
+            line.setVisible(place < len(self._puzzle.tries))
+            if place < len(self._puzzle.tries):
+                line.show_try(self._puzzle.tries[place])
         self._answered = True
         self._result.show()
         announce(self, self._verdict.text())

@@ -95,7 +95,8 @@ class WelcomePage(QWidget):
         self.setObjectName("window")
         self._theme = theme
         self._steps, self._pages = StepIndicator(theme), QStackedWidget()
-        self._profile, self._swarm_chosen = SegmentedControl(theme, [tr(words) for words in PROFILES.values()], tr("How much")), 0
+        self._profile = SegmentedControl(theme, [tr(words) for words in PROFILES.values()], tr("Use of this computer"))
+        self._swarm_chosen = 0
         self._power = Switch(theme, tr("Pause on battery"))
         self._power.setChecked(True)
         self._link = TextField(theme, tr("Invite link"), tr("waggle://join?…"))
