@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QSizePolicy
@@ -25,6 +26,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import draw_chip
 from waggle.gui.widgets.highlighted_text import CARET, draw_highlighted_text, line_height, lines_of
 from waggle.gui.widgets.layout import column, row
+from waggle.gui.widgets.number_grid import NumberGrid, draw_grid, grid_in
 from waggle.gui.widgets.painted_widgets import Avatar, Chip, Icon, PaintedWidget
 from waggle.gui.widgets.question_text import say_question
 from waggle.gui.widgets.text import ElidedLabel, text
@@ -33,6 +35,7 @@ from waggle.protocol.json_lines import LONGEST_SHOWN
 from waggle.protocol.state import HALTED_PHASES, Card, State
 
 PARTLY = 0.2
+WRONG = "wrong: "  # how the reason of a wrong answer begins, before the answer
 LINES, OPEN_LINES = 2, 14
 COLUMNS, NARROW = 4, 720
 BESIDE = 10  # pixels between a tile's edge and its words
@@ -83,6 +86,7 @@ class AnswerTile(PaintedWidget):
         self._effect: int | None = None  # None until it is known
         self._mine = self._going = True
         self._count = 1
+        self._grid: NumberGrid | None = None  # what stands in the answer tags, if it is a grid
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # models write from left to right
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -92,12 +96,16 @@ class AnswerTile(PaintedWidget):
         if (effect, mine, going, count) == (self._effect, self._mine, self._going, self._count) and answer == self._answer:
             return
         self._answer, self._effect, self._mine, self._going, self._count = answer, effect, mine, going, count
+        self._grid = grid_in(answer.text[answer.start : answer.start + answer.length] or answer.text) if answer.judged else None
         self.setAccessibleName(f"{self._verdict()[0]}: {visible(answer.text)}")
         self.update()
 
     def _verdict(self) -> tuple[str, str, str]:
-        """Text, tone and icon of the chip, with the number of equal answers."""
-        words, tone, sign = answer_chip(self._answer, going=self._going)
+        """Text, tone and icon of the chip, with the number of equal answers. A wrong answer stands below, and only there."""
+        answer = self._answer
+        if answer.length and answer.reason.startswith(WRONG):
+            answer = replace(answer, reason=WRONG.removesuffix(": "))
+        words, tone, sign = answer_chip(answer, going=self._going)
         return f"{words}  ×{figure(self._count)}" if self._count > 1 else words, tone, sign
 
     def show_lines(self, lines: int) -> None:
@@ -105,7 +113,9 @@ class AnswerTile(PaintedWidget):
         self.setFixedHeight(self.theme.size["chip"] + 24 + lines * line_height(self.theme.font("mono")))
 
     def lines_needed(self, most: int) -> int:
-        """How many lines the whole text takes, up to `most`; counted again only if text or width changed."""
+        """How many lines the whole text takes, up to `most`; counted again only if text or width changed. A grid is drawn."""
+        if self._grid is not None:
+            return min(LINES, most)
         key = self._words(), self.width(), most
         if key != self._counted[0]:
             self._counted = key, lines_of(self.theme, self._words(), self.width() - 2 * BESIDE, most)
@@ -135,6 +145,9 @@ class AnswerTile(PaintedWidget):
         draw_chip(painter, self.theme, inner.topLeft() + QPointF(0, -1), words, tone, sign, room=inner.width() - 20)
         self._arrow(painter, inner)
         below = inner.adjusted(0, self.theme.size["chip"] + 5, 0, 0)
+        if self._grid is not None:
+            draw_grid(painter, self.theme, self._grid, below)
+            return
         draw_highlighted_text(
             painter, self.theme, below, self._words(),
             start=self._answer.start, length=self._answer.length if self._answer.judged else 0, lines=self._lines,
