@@ -40,9 +40,7 @@ def runs() -> bool:
 async def first_run() -> None:
     """From the first start to the first reward."""
     await click("Continue")
-    await click("How much: Full")
-    await click("Continue")
-    await click("Continue")
+    await click("Use of this computer: Full")
     await click("Start")
     await until(lambda: state().rounds, "a first round", LONG)
     await until(lambda: any(completion.judged for card in state().cards for completion in card.completions), "a first reward")

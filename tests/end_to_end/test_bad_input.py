@@ -157,10 +157,10 @@ def test_ctl_says_the_sentence_and_pauses_and_resumes(tmp_path):
 
     with running(Engine(tmp_path, SOLO)) as engine:
         engine.wait_round(0, 60)
-        assert ctl("status").startswith("Contributing: Answering questions for First light, round ")
+        assert ctl("status").startswith("Training: Training in First light, round ")
         assert ctl("pause").startswith("Paused by you: Paused.")
         assert ctl("pause", "--for", "5m").startswith("Paused by you: Paused until ")
-        assert ctl("resume").startswith("Contributing:")
+        assert ctl("resume").startswith("Training:")
         assert ctl("stop").startswith("Stopping.")
         assert engine.process.wait(60 * SLOW) == 0
 

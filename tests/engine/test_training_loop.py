@@ -228,6 +228,10 @@ def test_the_honest_score_is_taken_when_it_is_due_and_never_twice(verifier, ques
     first = contribute(tmp_path, node(verifier), questions, rounds=2)
     assert [event.score.round for event in first.of(events.HeldOutMeasured)] == [0, 2]
     assert {(event.score.total, event.score.exam) for event in first.of(events.HeldOutMeasured)} == {(5, exam_of(questions))}
+    for event in first.of(events.HeldOutMeasured):
+        parts = event.score.by_specialty
+        assert set(parts) <= {specialty.title for specialty in node(verifier).charter.specialties}
+        assert tuple(map(sum, zip(*parts.values(), strict=True))) == (event.score.right, event.score.total)
     second = contribute(tmp_path, node(verifier), questions, first=2, rounds=2)
     assert [event.score.round for event in second.of(events.HeldOutMeasured)] == [4], "2 is in the history already"
     assert [score.round for score in second.history.chart_points().held_out] == [0, 2, 4]

@@ -5,7 +5,6 @@ from functools import partial
 from itertools import combinations, pairwise
 
 import pytest
-from msgspec.structs import replace
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QImage
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QScrollArea, QToolButton, QWidget
@@ -20,9 +19,9 @@ from waggle.core.settings import Settings
 from waggle.gui.application.main_window import SMALLEST, MainWindow
 from waggle.gui.application.navigation import RailButton
 from waggle.gui.application.screenshot import screenshot_when_still
+from waggle.gui.charts import score_curve
 from waggle.gui.charts.chart import LineChart
 from waggle.gui.charts.heat_map import NAMED, HeatMap, first_day
-from waggle.gui.charts.sparkline import Sparkline
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages import PAGES
@@ -289,17 +288,17 @@ def test_rounds_as_a_table_lose_columns_and_no_words_and_a_figure_ends_where_its
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_the_figures_beside_the_line_on_home_are_whole(written: tuple[AnyEvent, ...], theme: Theme, percent: int) -> None:
+def test_the_figures_beside_the_curve_on_home_are_whole(theme: Theme, percent: int) -> None:
     theme.set_text(percent)
-    (summary, *_) = (event.summary for event in written if isinstance(event, events.RoundCompleted))
-    line = Sparkline(theme)
-    line.resize(600, theme.px(120))
-    line.show_rounds([replace(summary, round=i, reward=0.08, external_reward=0.02) for i in range(1, 30)])
-    image = line.grab().toImage()
-    figures, _ = inked(image, 0, theme.px(34) - 5)
-    assert figures[-1] - figures[0] > QFontMetricsF(theme.font("caption")).horizontalAdvance("0.05") - 4
-    names, _ = inked(image, 600 - theme.px(92) + 6, 600)
-    assert names[-1] - names[0] > QFontMetricsF(theme.font("tag")).horizontalAdvance(f"{tr('Peers')} 0.02") - 4
+    curve = score_curve.ScoreCurve(theme)
+    curve.resize(600, theme.px(160))
+    scores = tuple(events.HeldOutScore(round=25 * i, at=1.0, right=20 * i, total=270) for i in range(5))
+    curve.show_state(State(held_out=scores))
+    image = curve.grab().toImage()
+    figures, _ = inked(image, 0, theme.px(score_curve.BEFORE) - 8)
+    assert figures[-1] - figures[0] > QFontMetricsF(theme.font("caption")).horizontalAdvance("40%") - 4
+    share, _ = inked(image, 600 - theme.px(score_curve.BEHIND) + 6, 600)
+    assert share[-1] - share[0] > QFontMetricsF(theme.font("heading")).horizontalAdvance("30%") - 4
 
 
 @pytest.mark.parametrize("percent", PERCENTS)

@@ -16,7 +16,8 @@ from pictures.screenshots import failed
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import figure
-from waggle.gui.pages.home.page import HomePage, latest_good_answer
+from waggle.gui.pages.home.good_answer_card import latest_good_answer
+from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.live.page import LivePage
 from waggle.gui.pages.live.question_card import answer_chip, footer
 from waggle.gui.pages.live.round_stepper import step_progress, step_state
@@ -32,7 +33,7 @@ from waggle.gui.widgets.controls.pause_menu import tomorrow_morning
 from waggle.gui.widgets.question_text import gist
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import events
-from waggle.protocol.events import HeldOutScore, PeerInfo, ShownCompletion
+from waggle.protocol.events import UNTAGGED, HeldOutScore, PeerInfo, ShownCompletion
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import AnyEvent, Card, Snapshot, State, apply
 
@@ -91,6 +92,7 @@ def test_a_card_of_an_earlier_round_was_not_drawn() -> None:
         (ShownCompletion(text="x", judged=True, reward=1.0, reason="right"), True, ("1.0  right", "good", "check")),
         (ShownCompletion(text="x", judged=True, reason="wrong: 3", length=1), True, ("0.0  wrong: 3", "bare", "cross")),
         (ShownCompletion(text="x", judged=True, reason="no answer tag"), True, ("0.0  no answer tag", "bare", "cut")),
+        (ShownCompletion(text="9", judged=True, reason=UNTAGGED), True, ("right, no answer tag yet", "accent", "pen")),
         (
             ShownCompletion(text="x", judged=True, reward=1.0, reason="right", human=True),
             True,
@@ -470,33 +472,32 @@ def test_peers_are_counted_in_a_sentence(written: list[AnyEvent]) -> None:
 
 def test_home_offers_to_invite_someone_where_nobody_is(window_told: TellWindow) -> None:
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
-    swarm = window.pages.of(HomePage)._swarm
+    sharing = window.pages.of(HomePage).sharing
     for reach, offered in (("connecting", False), ("alone", True), ("connected", True), ("solo", False)):
         window._store.take(events.ReachChanged(reach=reach, peers=0))  # type: ignore[arg-type]
         window._store.flush()
-        assert (swarm._invite.isVisible(), swarm._crowd.isVisible()) == (offered, not offered), reach
+        assert (sharing.link.text() == "Invite someone") == offered, reach
     window._store.take(events.ReachChanged(reach="alone", peers=0))
     window._store.flush()
-    swarm._invite.click()
+    sharing.link.click()
     assert (window.page, window.pages.of(SwarmsPage)._invite_view.isVisible()) == ("swarms", True)
     window.show_page("home")
     window._store.take(events.PeerChanged(peer=PeerInfo(id="a", name="Brisk Otter", received=3)))
     window._store.flush()
-    assert not swarm._invite.isVisible()
+    assert sharing.link.text() != "Invite someone"
 
 
 @pytest.mark.parametrize(("reward", "right"), [(0.3, 0), (0.0, 30)])
 def test_what_is_said_of_a_beginner_gives_way_to_trying_it(window_told: TellWindow, reward: float, right: int) -> None:
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
-    me = window.pages.of(HomePage)._me
-    assert (me._note.isVisible(), me._try.isVisible()) == (True, False)
+    card = window.pages.of(HomePage).next
+    assert card.title.text() == "Why the curve is flat at first"
     window._store.take(events.HeldOutMeasured(score=HeldOutScore(round=1, at=1.0, right=right, total=100)))
     summary = events.RoundSummary(round=1, at=1.0, reward=reward, solved=reward, seconds=1.0, completions=64)
     window._store.take(events.RoundCompleted(summary=summary))
     window._store.flush()
-    assert (me._note.isVisible(), me._try.isVisible()) == (False, True)
-    assert window.pages.of(HomePage)._used._line.words() == "Nobody yet"
-    me._try.click()
+    assert card.title.text() == "Try your model"
+    card.button.click()
     assert (window.page, window.pages.of(SwarmsPage).playground.isVisible()) == ("swarms", True)
 
 
@@ -544,7 +545,7 @@ def test_the_whole_of_a_question_is_in_the_tooltip_and_read_out(window_told: Tel
     long_card = replace(card(1.0), question=question)
     window = window_told([ready(), Snapshot(state=State(phase="contributing", ready=ready(), cards=(long_card,)))])
     window.grab()
-    line = window.pages.of(HomePage)._good._question
+    line = window.pages.of(HomePage).good._question
     assert (line.words(), line.accessibleName()) == (PUZZLES[1][1], " ".join(question.split()))
     assert "Use letters." in line.toolTip()
 
@@ -569,7 +570,7 @@ def test_only_a_trusted_peers_good_answer_stands_on_home(changes: dict[str, Any]
 
 def test_a_good_answer_of_the_model_before_is_not_shown_as_this_ones(window_told: TellWindow, written: list[AnyEvent]) -> None:
     window = window_told(written)
-    good = window.pages.of(HomePage)._good
+    good = window.pages.of(HomePage).good
     assert good._latest is not None
     window._store.take(ready(model="Another", base="ff"))
     window._store.flush()
@@ -609,9 +610,8 @@ def test_who_returns_does_not_read_that_all_is_lost(window_told: TellWindow, qap
     for page in ("home", "you"):
         assert "–" in texts[page].splitlines()
         assert "0" not in texts[page].splitlines()
-        assert texts[page].splitlines().count("Not read yet") == (3 if page == "home" else 4)
-        assert "You, as the swarm sees you" not in texts[page]
-    assert "The next right answer, yours or a peer's, appears here." in texts["home"]
+    assert texts["you"].splitlines().count("Not read yet") == 4
+    assert "You, as the swarm sees you" not in texts["you"]
     assert "Questions and answers appear here when the engine is ready." in texts["live"]
     assert "The charts appear here when the engine runs." in texts["progress"]
     assert "Peers are looked for when the engine is ready." in texts["peers"]
@@ -640,7 +640,6 @@ def test_a_dead_engine_is_connected_to_nobody(window_told: TellWindow, story: li
     assert isinstance(live, LivePage)
     assert not any(words for *_, words in live._stepper._steps)
     assert "you included" not in texts["home"] + texts["swarms"]
-    assert "not asked yet" not in texts["swarms"]
 
 
 def test_a_head_that_is_too_long_keeps_its_beginning_and_says_the_rest(window_told: TellWindow, written: list[AnyEvent]) -> None:

@@ -28,7 +28,7 @@ RECORDED = (  # nothing about this computer's rules, settings and folders
     events.Preparing, events.Ready, events.PhaseChanged, events.ReachChanged, events.PeerChanged, events.HeldOutMeasured,
     events.QuestionsDrawn, events.GroupsJudged, events.GroupsShared, events.GroupsGathered, events.PolicyUpdated,
     events.RoundCompleted, events.AhaHappened, events.CheckpointSaved, events.PeerGroupsArrived, events.TrafficMeasured,
-    KnownSwarms, DailyTotals,
+    events.LoadMeasured, KnownSwarms, DailyTotals,
 )  # fmt: skip
 
 

@@ -86,8 +86,8 @@ def _gone(story: Story) -> Story:
 
 def failed(story: Story) -> Story:
     problem = events.EngineFailed(
-        title="The engine ended 4 times in a row (code 9).",
-        advice="Everything up to the last checkpoint is kept. Copy the report and start again.",
+        title="Training keeps stopping: 4 times in a row.",
+        advice="This computer may have too little memory. Your model is safe: everything up to the last saved round is kept.",
         at=story[-1].at + 90,  # after three more tries
     )
     return [*story, problem]

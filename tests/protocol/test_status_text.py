@@ -76,14 +76,14 @@ TABLE = [
     (State(phase="contributing", decision=WAITING), "Finishing", "Finishing this step, then waiting.", "anyway"),
     (
         State(phase="contributing", decision=FREE, reach="solo"),
-        "Contributing",
-        "Answering questions for the swarm, round 0.",
+        "Training",
+        "Training in the swarm, round 0.",
         "pause",
     ),
     (State(phase="waiting"), "Waiting", "Waiting for a better moment.", "anyway"),
     (State(phase="waiting", decision=WAITING), "Waiting", "The computer runs on battery.", "anyway"),
     (State(phase="paused", decision=AWAY), "Paused by you", "Paused until you are away.", "resume"),
-    (State(phase="stopped"), "Stopped", "Not contributing.", "none"),
+    (State(phase="stopped"), "Stopped", "Not training.", "none"),
     (
         State(phase="problem", problem=events.EngineFailed(title="No room.", advice="Make some.")),
         "Problem",
@@ -93,13 +93,13 @@ TABLE = [
     (
         State(phase="problem", gone=events.EngineGone(code=-9, restarts=1)),
         "Problem",
-        "The engine was killed.",
+        "The system stopped the training, probably because memory ran short.",
         "copy_report",
     ),
     (
         State(phase="problem", gone=events.EngineGone(code=7, restarts=3)),
         "Problem",
-        "The engine ended unexpectedly (code 7) for the 3rd time.",
+        "Training stopped unexpectedly.",
         "copy_report",
     ),
     (
@@ -110,36 +110,36 @@ TABLE = [
     ),
     (
         State(phase="contributing", ready=READY, round=812, reach="connected", peers={"a": PEER}),
-        "Contributing",
-        "Answering questions for Maths swarm, round 812.",
+        "Training",
+        "Training in Maths swarm, round 812.",
         "pause",
     ),
     (
         State(phase="contributing", ready=READY, reach="connected", peers={"s": SEED}),
         "Alone",
-        "Answering questions for Maths swarm, round 0.",
+        "Training in Maths swarm, round 0.",
         "pause",
     ),
-    (State(phase="contributing", ready=READY, reach="alone"), "Alone", "Answering questions for Maths swarm, round 0.", "pause"),
+    (State(phase="contributing", ready=READY, reach="alone"), "Alone", "Training in Maths swarm, round 0.", "pause"),
     (
         State(phase="contributing", ready=READY, reach="alone", peers={"o": OTHER}),
         "Alone",
-        "Answering questions for Maths swarm, round 0.",
+        "Training in Maths swarm, round 0.",
         "pause",
     ),
     (
         State(phase="contributing", reach="connecting", seeds_tried=3),
         "Connecting",
-        "Answering questions for the swarm, round 0.",
+        "Training in the swarm, round 0.",
         "pause",
     ),
     (
         State(phase="contributing", reach="connecting", seeds_tried=1),
         "Connecting",
-        "Answering questions for the swarm, round 0.",
+        "Training in the swarm, round 0.",
         "pause",
     ),
-    (State(phase="contributing", reach="solo"), "Contributing", "Answering questions for the swarm, round 0.", "pause"),
+    (State(phase="contributing", reach="solo"), "Training", "Training in the swarm, round 0.", "pause"),
 ]
 
 
@@ -157,7 +157,7 @@ def test_how_many_addresses_were_tried_is_counted(tried, words):
 
 @pytest.mark.parametrize(
     ("decision", "starts"),
-    [(FREE, "Contribution starts by itself."), (PAUSED, "Paused. Goes on when you resume.")],
+    [(FREE, "Training starts automatically."), (PAUSED, "Paused. Goes on when you resume.")],
 )
 def test_what_is_paused_already_while_it_is_prepared_starts_when_the_pause_ends(decision, starts):
     assert sentence(State(preparing=LOADING, decision=decision)).detail == starts
@@ -186,9 +186,9 @@ def test_when_a_pause_ends_is_told_by_the_clock_of_who_looks_and_not_by_that_of_
 
 def test_whoever_is_alone_is_promised_nobody():
     alone = sentence(State(phase="contributing", reach="alone")).detail
-    assert alone == "Nobody else is here yet. You train alone; invite someone to learn together."
+    assert alone == "You're the only one here. Invite someone to learn together."
     silent = sentence(State(phase="contributing", reach="connected", peers={"s": SEED})).detail
-    assert silent == "You are connected, but nobody else is sharing at the moment. You are training on your own."
+    assert silent == "Nobody else is sharing right now, so you train alone."
 
 
 @pytest.mark.parametrize("reach", ["connecting", "alone", "connected"])

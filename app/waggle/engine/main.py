@@ -41,6 +41,7 @@ from waggle.engine.storage.history import History
 from waggle.engine.storage.history_recovery import fill_in, open_or_rebuild
 from waggle.engine.storage.pause_request import PauseRequest
 from waggle.engine.system.energy_meter import EnergyMeter
+from waggle.engine.system.load_meter import LoadMeter
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.engine.system.opening_note import OpeningNote
 from waggle.engine.system.resource_limits import GB, memory_used, set_priority
@@ -392,10 +393,13 @@ async def _watch_computer(
 ) -> None:  # fmt: skip
     """Read the sensors that the rules need every two seconds, let the lifecycle decide again, and enforce the memory limit."""
     read_sensors, is_blocked, meter = SensorReader(), False, EnergyMeter(await asyncio.to_thread(days))
+    load = LoadMeter()
     while True:
         readings = await asyncio.to_thread(read_sensors, live_settings.now.when, until_away=lifecycle.until_away)
         kwh_today = meter.read(lifecycle.gate.worked_seconds, publisher.state, live_settings.now.computer, publisher.now())
         lifecycle.decide_again(structs.replace(readings, kwh_today=kwh_today))
+        if (measured := await asyncio.to_thread(load.read)) is not None:
+            publisher.publish(measured)
         cap_gb = live_settings.now.computer.memory_gb
         is_playing = publisher.state.phase in ("contributing", "finishing", "waiting") and not lifecycle.restart_reason
         if cap_gb and is_playing and await asyncio.to_thread(memory_used) > cap_gb * GB:

@@ -248,9 +248,11 @@ class TrainingLoop:
         if not questions or self._history.has_score(number):
             return
         score = evaluation.measure(number, self._node, self._rules, questions, pause_point=self._gate)
+        title = round_events.Titles(self._node.charter)
         measured = events.HeldOutScore(
             round=number, at=self._clock(), right=score.right, total=score.total, exam=evaluation.exam_of(questions),
             early=len(questions) < len(self._plan.held_out.questions), seconds=round(self._gate.worked_seconds - began, 1),
+            by_specialty={title[dataset]: counts for dataset, counts in score.by_dataset.items()},
         )  # fmt: skip
         self._schedule.add_score(measured)
         if not score.total:  # no question fits into the model's context

@@ -18,6 +18,7 @@ Connection = Literal["direct", "relay", "lan", "gone"]
 Choice = Literal["", "muted", "blocked"]  # a person's, about a peer
 LeftOut = Literal["", "no_lesson", "not_finite"]  # why a round took no step: nothing to learn; loss or gradient were not finite
 RIGHT = 0.99  # the least reward that is shown as right
+UNTAGGED = "right, but no answer tag"  # the reason of a completion that earned nothing only because of its form
 
 # Bounds of what sizes the State: a damaged recording must not exhaust the window's memory.
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -128,6 +129,7 @@ class HeldOutScore(msgspec.Struct, frozen=True, kw_only=True):
     exam: str = ""  # identifies the questions; empty: from a version that did not
     early: bool = False  # on a few of the questions that later scores are on, for a first figure soon after the start
     seconds: float = 0.0  # of work; 0: from a version that did not measure it
+    by_specialty: dict[str, tuple[Count, Count]] = {}  # title -> right and total; empty: from a version that did not count
 
 
 class Aha(msgspec.Struct, frozen=True, kw_only=True):
@@ -423,6 +425,16 @@ class TrafficMeasured(Event, frozen=True, kw_only=True, tag=True):
     down: float
 
 
+# --- the computer ---------------------------------------------------------------------------------------------
+
+
+class LoadMeasured(Event, frozen=True, kw_only=True, tag=True):
+    """What the engine takes of this computer: its share of all cores over the last seconds, and the processor's temperature."""
+
+    cpu: Share
+    celsius: float | None = None  # None: this computer does not tell
+
+
 # --- answers to commands -----------------------------------------------------------------------------------------
 
 
@@ -460,5 +472,5 @@ EngineEvent = (  # without Snapshot, which needs the State and so is defined in 
     | PolicyUpdated | RoundsRecalled | RoundCompleted | HeldOutMeasured | AhaHappened | CheckpointSaved | CheckpointSetAside
     | AnswersLengthened | ReachChanged
     | PeerChanged | PeerGroupsArrived | RecordRejected | TrafficMeasured | CommandDone | CommandRefused | TrainingHistory
-    | RoundsRead
+    | RoundsRead | LoadMeasured
 )  # fmt: skip

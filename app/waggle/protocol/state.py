@@ -100,6 +100,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     peers: dict[str, events.PeerInfo] = {}
     up: float = 0.0
     down: float = 0.0
+    load: events.LoadMeasured | None = None  # None: not measured yet
     arrivals: tuple[tuple[int, int], ...] = ()  # (unix minute, external groups received in it), oldest first
     saved_round: int | None = None
     sent: tuple[events_outbox.SentMessage, ...] | None = None  # None: not queried yet
@@ -347,6 +348,8 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, rejected=state.rejected + 1, refusals=refusals)
         case events.TrafficMeasured():
             return replace(state, up=event.up, down=event.down)
+        case events.LoadMeasured():
+            return replace(state, load=event)
         case _:
             return state
 
@@ -390,7 +393,7 @@ def _without_engine(state: State) -> State:
     return replace(
         state, until=None, preparing=None, downloading=None, changed=None, undecided=None, stage=None, questions_drawn=0,
         answers_expected=0, answered=0, judged=0, shared=0, local=0, external=0, waiting=0, reach="connecting", address="",
-        way="", seeds_tried=0, up=0.0, down=0.0, invite=None, looked=None, cards=tuple(cards),
+        way="", seeds_tried=0, up=0.0, down=0.0, load=None, invite=None, looked=None, cards=tuple(cards),
         peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
     )  # fmt: skip
 

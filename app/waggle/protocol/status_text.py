@@ -16,6 +16,7 @@ Sign = Literal["on", "off", "pause", "warn", "live", "you", "save"]
 Action = Literal["pause", "pause_now", "resume", "anyway", "copy_report", "choose_training", "choose_swarm", "none"]
 
 KILLED = (9, 137)  # exit codes of a killed process, as Qt and as shells report them
+SAFE = "Your model is safe: everything up to the last saved round is kept."
 DOING = {"draw": "picking questions", "answer": "answering", "judge": "judging", "share": "sharing", "gather": "gathering",
          "learn": "learning"}  # fmt: skip
 
@@ -49,7 +50,7 @@ def _state_sentence(state: State, clock: Clock) -> Sentence:
         case "problem":
             return _problem_sentence(state)
         case "stopped":
-            return Sentence(word="Stopped", says="Not contributing.", detail="Everything is kept.", tone="plain", sign="off")
+            return Sentence(word="Stopped", says="Not training.", detail="Everything is kept.", tone="plain", sign="off")
         case "preparing":
             return _preparing_sentence(state)
         case "paused":
@@ -115,19 +116,16 @@ def _with_suspended_rules(status: Sentence, state: State, clock: Clock) -> Sente
 
 def _problem_sentence(state: State) -> Sentence:
     if state.problem is not None:
-        says, detail = state.problem.title, state.problem.advice or "Everything up to the last checkpoint is kept."
+        says, detail = state.problem.title, state.problem.advice or SAFE
     elif state.gone is not None and state.gone.host:
-        says = f"The connection to {state.gone.host} broke."
-        detail = "It is tried again by itself. Everything up to the last checkpoint is kept."
+        says, detail = f"The connection to {state.gone.host} broke.", f"Waggle keeps trying. {SAFE}"
     elif state.gone is not None:
-        what = "was killed" if abs(state.gone.code) in KILLED else f"ended unexpectedly (code {state.gone.code})"
-        often = (
-            f" for the {state.gone.restarts}{'nd' if state.gone.restarts == 2 else 'rd'} time" if state.gone.restarts > 1 else ""
-        )
-        says = f"The engine {what}{often}."
-        detail = "It is being started again and goes on after the last round that was finished."
+        says = "Training stopped unexpectedly."
+        if abs(state.gone.code) in KILLED:
+            says = "The system stopped the training, probably because memory ran short."
+        detail = f"It starts again by itself. {SAFE}"
     else:
-        says, detail = "Something went wrong.", "Everything up to the last checkpoint is kept."
+        says, detail = "Something went wrong.", SAFE
     return Sentence(word="Problem", says=says, detail=detail, tone="bad", sign="warn", action="copy_report")
 
 
@@ -136,7 +134,7 @@ def _preparing_sentence(state: State) -> Sentence:
         return _changed_model_sentence(state.changed)
     if state.undecided is not None:
         return undecided_swarm_sentence(state.undecided)
-    decision, starts, paused = state.decision, "Contribution starts by itself.", False
+    decision, starts, paused = state.decision, "Training starts automatically.", False
     if decision is not None and decision.standing == "paused":
         starts, paused = f"{decision.reason} {decision.ends}", True
     if state.downloading is not None:
@@ -193,7 +191,7 @@ def _duration_text(seconds: float) -> str:
 
 def _contributing_sentence(state: State) -> Sentence:
     swarm = state.ready.swarm if state.ready else "the swarm"
-    says = f"Answering questions for {swarm}, round {state.round}."
+    says = f"Training in {swarm}, round {state.round}."
     doing = DOING[state.stage or STAGES[0]]
     if state.reach == "connecting":
         addresses = "1 address" if state.seeds_tried == 1 else f"{state.seeds_tried} addresses"
@@ -201,16 +199,16 @@ def _contributing_sentence(state: State) -> Sentence:
         detail = _differing_peers_text(state) or f"Looking for peers ({tried}); your model trains meanwhile."
         return Sentence(word="Connecting", says=says, detail=detail, tone="plain", sign="live", action="pause")
     if state.reach == "alone" or (state.reach == "connected" and not state.members):
-        nobody = "Nobody else is here yet. You train alone; invite someone to learn together."
-        silent = "You are connected, but nobody else is sharing at the moment. You are training on your own."
+        nobody = "You're the only one here. Invite someone to learn together."
+        silent = "Nobody else is sharing right now, so you train alone."
         detail = _differing_peers_text(state) or (nobody if state.reach == "alone" else silent)
         return Sentence(word="Alone", says=says, detail=detail, tone="plain", sign="you", action="pause")
     if state.reach == "solo":
-        detail = f"Your model is {doing}, on this computer only. It stops when you pause."
-        return Sentence(word="Contributing", says=says, detail=detail, tone="accent", sign="on", action="pause")
+        detail = f"Your model is {doing}, on this computer only."
+        return Sentence(word="Training", says=says, detail=detail, tone="accent", sign="on", action="pause")
     peers = "1 peer" if len(state.members) == 1 else f"{len(state.members)} peers"
-    detail = f"Your model is {doing}, with {peers}. It stops when you pause."
-    return Sentence(word="Contributing", says=says, detail=detail, tone="accent", sign="on", action="pause")
+    detail = f"Your model is {doing}, with {peers}."
+    return Sentence(word="Training", says=says, detail=detail, tone="accent", sign="on", action="pause")
 
 
 def _differing_peers_text(state: State) -> str:

@@ -14,6 +14,7 @@ Place = Annotated[int, msgspec.Meta(ge=0)]
 
 TAGS = "<answer>", "</answer>"
 WORDS = 64  # characters of a verdict's reason
+UNTAGGED = "right, but no answer tag"  # the reason of a verdict: the true answer stands there, outside the answer tags
 RIGHT = 0.99  # the smallest reward of a right answer; below 1, because some scorers add up fractions
 
 

@@ -157,7 +157,7 @@ def test_a_settings_file_that_cannot_be_used_is_set_aside_by_a_press_and_by_noth
     assert window.status._notice._content[0] == f"Your settings of before are in {aside}; all is set as it ships."
     shell._store.flush()
     window.redraw()
-    assert (hero._main.text(), hero._second.text()) == ("Copy report", "Start again"), "another failure is not the file's"
+    assert (hero._main.text(), hero._second.text()) == ("Try again", "Copy report"), "another failure is not the file's"
     shiboken6.delete(shell)
     shiboken6.delete(window)
 
@@ -286,8 +286,8 @@ def test_the_tray_says_the_sentence_and_offers_what_can_be_done(theme: Theme, qt
     tray_icon, commands = TrayIcon(theme), list[AnyCommand]()
     tray_icon.commanded.connect(commands.append)
     tray_icon.show_state(CONTRIBUTING)
-    assert "Answering questions for Maths swarm, round 7." in tray_icon.icon.toolTip()
-    assert visible_actions(tray_icon) == ["Contributing: Answering questions for Maths swarm, round 7.", "Open Waggle", "Pause",
+    assert "Training in Maths swarm, round 7." in tray_icon.icon.toolTip()
+    assert visible_actions(tray_icon) == ["Training: Training in Maths swarm, round 7.", "Open Waggle", "Pause",
                            "Pause for a while", "Quit"]  # fmt: skip
     tray_icon._pause.trigger()
     tray_icon.show_state(replace(CONTRIBUTING, phase="paused"))
@@ -394,7 +394,7 @@ def test_closing_goes_to_the_tray_only_where_there_is_one(
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
-@pytest.mark.parametrize(("kind", "words"), [("fails slowly", "Start again"), ("stops slowly", "Start")])
+@pytest.mark.parametrize(("kind", "words"), [("fails slowly", "Try again"), ("stops slowly", "Start")])
 def test_starting_is_offered_once_the_process_is_gone(
     theme: Theme, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
 ) -> None:

@@ -122,7 +122,6 @@ def test_a_warning_stands_whole_on_home_and_takes_no_room_once_it_is_old(window_
     label = hero._warning
     assert label.text().startswith("The hub has no model Qwen/Qwen2.5-0.5B. Check its name.")
     assert label.height() >= label.heightForWidth(label.width()) > 1.5 * label.fontMetrics().height()
-    assert " cores" in hero._fact.words(), "what it runs on is still there"
     hero.show_state(window._store.state, at + 901)
     screenshot_when_still(window)
     assert (hero._warned.isVisible(), hero.height()) == (False, before)
@@ -179,26 +178,20 @@ def test_what_has_nothing_to_say_yet_takes_no_room_and_a_link_begins_where_words
 ) -> None:
     window = window_told([], 1024, 640)
     screenshot_when_still(window)
-    hero, good, before = window.pages.of(HomePage).hero, window.pages.of(HomePage)._good, window.pages.of(HomePage).hero.height()
-    assert not hero._below.isVisible()
-    assert left_edge(good._race) + 5 == left_edge(good._question)  # a link's edge and padding
+    hero, before = window.pages.of(HomePage).hero, window.pages.of(HomePage).hero.height()
+    assert not hero._progress.isVisible()
     window._store.take(events.Preparing(part="Starting the answer checker", done=0, parts=4))
     window._store.flush()
     screenshot_when_still(window)
-    assert hero._below.isVisible()
-    assert hero.height() > before
+    assert hero._progress.isVisible()
+    assert hero.height() >= before
     window = window_told(story, 1024, 640)
     screenshot_when_still(window)
-    assert window.pages.of(HomePage).hero._below.isVisible()
-    assert left_edge(window.pages.of(HomePage)._good._reward) == left_edge(window.pages.of(HomePage)._good._question)
+    sharing = window.pages.of(HomePage).sharing
+    assert left_edge(sharing.link) + 5 == left_edge(sharing.says)  # a link's edge and padding
     window.cover(welcome := WelcomePage(theme))
     screenshot_when_still(window)
     assert left_edge(welcome._skip) + 5 == left_edge(welcome._steps)
-
-
-def figures(window: MainWindow) -> list[str]:
-    cards = (window.pages.of(HomePage)._answers, window.pages.of(HomePage)._used, window.pages.of(HomePage)._energy)
-    return [f"{card._value.text()} {card._unit.text()}|{card._line.words()}" for card in cards]
 
 
 def test_a_restart_takes_nothing_from_what_home_counts(window_told: TellWindow) -> None:
@@ -212,22 +205,19 @@ def test_a_restart_takes_nothing_from_what_home_counts(window_told: TellWindow) 
     window = window_told(
         [ready(at=noon - 60), days, ready_again, events.PhaseChanged(phase="contributing", round=7, at=noon + 60)]
     )
-    assert figures(window) == [
-        "128 |32 of them right; 1,280 in all", "3 of 9 peers|41 of your groups",
-        "12 Wh, estimated|About as much as a laptop in 24 min",
-    ]  # fmt: skip
+    energy = window.pages.of(HomePage).cost.energy
+    assert energy.words() == "12 Wh, estimated"
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     summary = events.RoundSummary(round=7, at=noon + 70, reward=0.5, solved=0.5, seconds=3600.0, completions=64)
     for event in (events.RoundCompleted(summary=summary, at=noon + 70), ready(at=noon + 80)):
         window._store.take(event)
     window._store.flush()
-    assert figures(window)[0] == "192 |64 of them right; 1,344 in all"
-    assert figures(window)[2] == "24 Wh, estimated|About as much as a laptop in 48 min"
+    assert (energy.words(), energy.toolTip()) == ("24 Wh, estimated", "About as much as a laptop in 48 min")
     assert [type(command) for command in sent] == [QueryDays, QueryHistory]
     window._store.take(events.RulesChecked(decision=ScheduleDecision(standing="contributing"), at=noon + 86_400))
     window._store.flush()
-    assert figures(window)[0] == "0 |1,344 in all", "a new day"
+    assert energy.words() == "0 Wh, estimated", "a new day"
 
 
 def test_pages_survive_the_smallest_window_and_every_theme(
@@ -375,7 +365,7 @@ def test_progress_asks_for_history_once(window_told: TellWindow) -> None:
     assert [type(command) for command in sent] == [QueryHistory]
 
 
-def test_home_shows_the_line_of_before_a_restart(window_told: TellWindow, written: list[AnyEvent]) -> None:
+def test_home_shows_the_curve_of_before_a_restart(window_told: TellWindow, written: list[AnyEvent]) -> None:
     window, sent = window_told([]), list[AnyCommand]()
     window.commanded.connect(sent.append)
     window._store.take(ready(round=12))
@@ -383,13 +373,14 @@ def test_home_shows_the_line_of_before_a_restart(window_told: TellWindow, writte
     window._store.flush()
     query_types = [type(command) for command in sent]
     assert query_types.count(QueryHistory) == 1
-    trend = window.pages.of(HomePage)._trend
-    assert trend._empty.text() == "The rounds so far are being asked for."
+    score = window.pages.of(HomePage).score
+    assert not score.curve.isVisible()
     rounds = tuple(event.summary for event in written if isinstance(event, events.RoundCompleted))
-    window._store.take(events.TrainingHistory(rounds=rounds, held_out=()))
+    scores = tuple(events.HeldOutScore(round=number, at=1.0, right=number, total=40) for number in (0, 10))
+    window._store.take(events.TrainingHistory(rounds=rounds, held_out=scores))
     window._store.flush()
-    assert (trend._line.isVisible(), trend._rest.isVisible()) == (True, False)
-    assert trend._span.words() == f"last {len(rounds)} rounds"
+    assert (score.curve.isVisible(), score.first_round.isVisible()) == (True, False)
+    assert score.says.words() == "Your model solves 25 of 100 new questions. It\u00a0began\u00a0at\u00a00."
     window.show_page("progress")  # it has been asked for
     assert [type(command) for command in sent].count(QueryHistory) == 1
 
@@ -447,7 +438,7 @@ def test_starting_up_is_shown_in_words(window_told: TellWindow) -> None:
     window = window_told(story)
     assert window.pages.of(HomePage).hero._says.text() == "Loading the model"
     assert window.pages.of(HomePage).hero._stage.words() == "Step 3 of 5"
-    assert window.pages.of(HomePage).hero._detail.text() == "Contribution starts by itself.", "the step is said beside it"
+    assert window.pages.of(HomePage).hero._detail.text() == "Training starts automatically.", "the step is said beside it"
     assert "Loading the model" in window.status._says.words()
 
 
@@ -531,6 +522,7 @@ def test_a_notice_takes_the_place_of_the_sentence_and_is_read_out(
     window_told: TellWindow, story: list[AnyEvent], qapp: QApplication, announcements: list[str]
 ) -> None:
     window = window_told(story, 1024, 640)
+    window.show_page("peers")  # Home says the sentence itself
     announcements.clear()
     window.notices.show(REFUSAL)
     qapp.processEvents()

@@ -3,7 +3,7 @@
 import pytest
 
 from waggle.gui.i18n.formatting import HIDDEN, NEWLINE, ago, duration, figure, one_line, plural, reward, size, visible
-from waggle.protocol.events import ShownCompletion
+from waggle.protocol.events import UNTAGGED, ShownCompletion
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(0, "now"), (40, "40 s ago"), (120, "2 min ago"), (3000, "50 min ago")])
@@ -31,7 +31,12 @@ def test_plurals_carry_thousands() -> None:
 
 @pytest.mark.parametrize(
     ("value", "reason", "words"),
-    [(1.0, "right", "1.0  right"), (0.0, "no answer tag", "0.0  no answer tag"), (0.25, "close", "0.25  close")],
+    [
+        (1.0, "right", "1.0  right"),
+        (0.0, "no answer tag", "0.0  no answer tag"),
+        (0.25, "close", "0.25  close"),
+        (0.0, UNTAGGED, "right, no answer tag yet"),
+    ],
 )
 def test_a_reward_has_its_reason(value: float, reason: str, words: str) -> None:
     assert reward(ShownCompletion(text="", judged=True, reward=value, reason=reason)) == words

@@ -208,9 +208,9 @@ def test_how_a_peer_stands_is_not_cut_in_the_table_in_german(theme: Theme, word:
 
 def test_names_inside_a_sentence_stay_as_they_are() -> None:
     translator.use("de")
-    assert tr_sentence("Answering questions for First light, round 812.") == "Beantwortet Fragen für First light, Runde 812."
-    words = tr_sentence("Your model is answering, with 3 peers. It stops when you pause.")
-    assert words == "Dein Modell antwortet, mit 3 Peers. Es hält an, wenn du pausierst."
+    assert tr_sentence("Training in First light, round 812.") == "Training in First light, Runde 812."
+    words = tr_sentence("Your model is answering, with 3 peers.")
+    assert words == "Dein Modell antwortet, mit 3 Peers."
     assert tr_sentence("A sentence nobody translated.") == "A sentence nobody translated."
     assert tr_sentence("The engine speaks protocol 9, this window 8.") == "Der Motor spricht Protokoll 9, dieses Fenster 8."
 
@@ -254,7 +254,7 @@ def test_what_a_model_answered_stays_as_it_is(answer: str) -> None:
 @pytest.mark.parametrize("name", ["Home", "Calendar", "3 days", "Maths. Fun", "A. B. Calm", "First %2", "the swarms"])
 def test_what_people_named_stays_as_it_is(name: str) -> None:
     translator.use("de")
-    assert tr_sentence(f"Answering questions for {name}, round 3.") == f"Beantwortet Fragen für {name}, Runde 3."
+    assert tr_sentence(f"Training in {name}, round 3.") == f"Training in {name}, Runde 3."
     words = f"{name} is a private swarm, and its key is not here. Try again later."
     assert (
         tr_sentence(words)
@@ -304,7 +304,7 @@ def test_thousands_in_what_is_told_are_no_decimals_and_what_is_no_figure_stays()
     words = tr_sentence(standing_text(peer, 0.0))
     assert words.endswith("1\u202f248 seiner 1\u202f234\u202f567 Gruppen waren nützlich, 2\u202f001 mit Regelverstoß.")
     for name in ("a1,248", "1,24", "1,2480", "1248,", "1,248,9"):
-        assert tr_sentence(f"Answering questions for {name}, round 3.") == f"Beantwortet Fragen für {name}, Runde 3."
+        assert tr_sentence(f"Training in {name}, round 3.") == f"Training in {name}, Runde 3."
 
 
 # Reasons of earlier versions are in the files of reputations.

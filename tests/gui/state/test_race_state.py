@@ -80,14 +80,12 @@ def test_a_node_or_a_specialty_that_nobody_named_is_passed_over() -> None:
     assert raced.rounds_played == 4
 
 
-def test_home_leads_to_the_race_until_something_was_solved_and_help_does_always(window_told: Make) -> None:
-    window = window_told([])
-    link = window.pages.of(HomePage)._good._race
-    assert link.isVisible()
+def test_home_and_help_lead_to_the_race(window_told: Make) -> None:
+    window = window_told(list(Run(rounds=3).all_events()))
+    link = window.pages.of(HomePage).sharing.link
+    assert link.text() == "See a race of two swarms"
     link.click()
     assert (window.page, window.pages.of(SwarmsPage).race.isVisible()) == ("swarms", True)
-    window = window_told(list(Run(rounds=3).all_events()))
-    assert not window.pages.of(HomePage)._good._race.isVisible()
     window.show_page("help")
     next(button for button in window.pages["help"].findChildren(QPushButton) if button.text() == "See the race").click()
     assert (window.page, window.pages.of(SwarmsPage).race.isVisible()) == ("swarms", True)

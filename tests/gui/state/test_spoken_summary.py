@@ -36,28 +36,27 @@ TABLE = [
     (rounds(ended(1, 60_010.0)), ""),
     (
         rounds(ended(11, 59_950.0)),
-        "Round 11 asked about Fractions and Logic: 16 of 64 answers were right. It learned from 2 questions that peers answered. "
+        "Round 11: 16 of 64 right in Fractions and Logic. 2 examples learned from peers. "
         "The reward is 0.40.",
     ),
     (
         rounds(ended(11, 59_950.0, completions=7232)),
-        "Round 11 asked about Fractions and Logic: 1,808 of 7,232 answers were right. It learned from 2 questions that peers "
-        "answered. The reward is 0.40.",
+        "Round 11: 1,808 of 7,232 right in Fractions and Logic. 2 examples learned from peers. The reward is 0.40.",
     ),
     (
         rounds(EARLIER, ended(11, 59_950.0, external=0, reward=0.5)),
-        "Round 11 asked about Fractions and Logic: 16 of 64 answers were right. It learned nothing from peers. "
+        "Round 11: 16 of 64 right in Fractions and Logic. Nothing learned from peers. "
         "The reward is 0.50, up from 0.40.",
     ),
     (
         rounds(EARLIER, ended(11, 59_945.0, external=1), ended(12, 59_990.0, external=0, by_specialty={"A": 0, "B": 0, "C": 0})),
-        "2 rounds in a minute asked about Fractions, Logic, A and 2 more: 32 of 128 answers were right. "
-        "It learned from 1 question that peers answered. The reward stays near 0.40.",
+        "Last minute: 2 rounds, 32 of 128 right in Fractions, Logic, A and 2 more. "
+        "1 example learned from peers. The reward stays near 0.40.",
     ),
     (
         rounds(EARLIER, ended(11, 59_950.0, reward=0.1, by_specialty={}), reach="solo",
                ahas=(events.Aha(round=11, at=1.0, specialty="Logic"), events.Aha(round=3, at=1.0, specialty="Old"))),
-        "Round 11 asked about nothing: 16 of 64 answers were right. The reward is 0.10, down from 0.40. "
+        "Round 11: 16 of 64 right. The reward is 0.10, down from 0.40. "
         "A first right answer in Logic.",
     ),
 ]  # fmt: skip
@@ -95,5 +94,5 @@ def test_it_is_read_out_only_when_asked_once_a_minute_and_never_twice(
     for moment in (NOW, NOW + 20, NOW + 31, NOW + 61, NOW + 200):
         now[0] = moment
         window.redraw()
-    about_rounds = [words.partition(" asked")[0] for words in announcements if "asked about" in words]
+    about_rounds = [words.partition(":")[0] for words in announcements if " right in " in words]
     assert about_rounds == ["Round 11", "Round 12"]

@@ -15,9 +15,10 @@ import reasoning_gym
 
 import waggle
 from waggle.core.errors import CharterError, VerifierGone
+from waggle.protocol import events
 from waggle.tasks.charter import Specialty
 from waggle.tasks.questions import QuestionKey, split_of
-from waggle.tasks.rollout_group import Completion
+from waggle.tasks.rollout_group import UNTAGGED, Completion
 from waggle.tasks.sandbox import child_process, messages
 from waggle.tasks.sandbox import verifier as verifying
 from waggle.tasks.sandbox.messages import DatasetLevels
@@ -79,15 +80,22 @@ def test_text_without_an_answer_tag_earns_nothing(verifier):
     verdicts = verifier.judge(
         [
             (question, completion_of(answer)),
+            (question, completion_of(f" {answer}</answer>")),
+            (question, completion_of(f"{answer} it is")),
+            (question, completion_of("")),
             (question, completion_of(answer, ended=False)),
             (question, completion_of("<answer></answer>")),
         ]
     )
     assert [(verdict.reward, verdict.reason) for verdict in verdicts] == [
+        (0.0, UNTAGGED),
+        (0.0, UNTAGGED),
+        (0.0, "no answer tag"),
         (0.0, "no answer tag"),
         (0.0, "cut off"),
         (0.0, "empty answer"),
     ]
+    assert events.UNTAGGED == UNTAGGED
 
 
 def test_code_in_an_answer_is_not_run(verifier, tmp_path):

@@ -188,9 +188,13 @@ class StatusBar(QFrame):
         """Show a notice; empty words remove it. `sign` is the icon: "warn" for a failure, "check" for a success, or empty."""
         self._notice.say(words, "accent" if sign == "warn" else "plain", sign)
         self._notice.setVisible(bool(words))
-        for usual in (self._sentence, self._figures):
-            usual.setVisible(not words)
+        self._figures.setVisible(not words)
+        self._show_sentence()
         self._show_way_home()
+
+    def _show_sentence(self) -> None:
+        """Home says the sentence itself, and a notice takes its place."""
+        self._sentence.setVisible(self._page != "home" and self._notice.isHidden())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -221,6 +225,7 @@ class StatusBar(QFrame):
         status = sentence(state)
         self._page, self._problem = page, status.action == "copy_report"
         self._warning = warning_words(state.warnings[0]) if state.warnings else ""
+        self._show_sentence()
         self._show_way_home()
         self._sign.show_icon(status.sign, SIGN_INK[status.tone])
         self._word.say(tr_sentence(status.word))
@@ -231,6 +236,8 @@ class StatusBar(QFrame):
         )
         self._says.say(words)
         words_shown = status_figures(state)
+        if page == "home":  # which says it
+            words_shown = ("", *words_shown[1:])
         self._figures.say(APART.join(filter(None, words_shown[:1] if self._compact else words_shown)))
 
 

@@ -249,7 +249,7 @@ class SwarmGraph(PaintedWidget):
         for node in sorted(self._around, key=lambda node: node.peer.id != self._marked):
             if not node.peer.named and node.peer.id != self._marked:
                 continue
-            words = metrics.elidedText(node.peer.name, Qt.TextElideMode.ElideRight, NAME_ROOM)
+            words = metrics.elidedText(node.peer.name, Qt.TextElideMode.ElideRight, min(NAME_ROOM, self._room_beside(node)))
             width = metrics.horizontalAdvance(words)
             x_left = node.place.x() + 19 if node.right else node.place.x() - 19 - width
             box = QRectF(x_left, node.place.y() - high / 2, width + 2, high)
@@ -260,6 +260,10 @@ class SwarmGraph(PaintedWidget):
             painter.fillRect(ground, self.theme.colour("surface"))
             painter.setPen(self.theme.colour("text_faint" if node.peer.faded else "text_soft"))
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, words)
+
+    def _room_beside(self, node: PlacedPeer) -> float:
+        """Pixels between an avatar and the edge of the picture."""
+        return (self.width() - node.place.x() if node.right else node.place.x()) - 22
 
     def _draw_travelling(self, painter: QPainter, centre: QPointF) -> None:
         now, span = self._clock(), tokens().duration["flow"] / 1000

@@ -206,9 +206,9 @@ class EngineProcess(QObject):
             return
         if self._restarts >= len(self._backoff):
             self._report_failure(
-                f"The engine ended {self._restarts + 1} times in a row (code {code}).",
-                "Everything up to the last checkpoint is kept. Copy the report and start again.",
-                "\n".join(self._complaints),
+                f"Training keeps stopping: {self._restarts + 1} times in a row.",
+                "This computer may have too little memory. Your model is safe: everything up to the last saved round is kept.",
+                "\n".join((f"code {code}", *self._complaints)),
             )
             return
         wait = self._backoff[self._restarts]

@@ -115,7 +115,9 @@ def size(number: float) -> str:
 
 
 def reward(completion: events.ShownCompletion) -> str:
-    """ "1.0  right", "0.0  no answer tag", "0.25  close": never a bare number."""
+    """ "1.0  right", "0.0  no answer tag", "0.25  close": never a bare number; what only lacks its tag has none at all."""
+    if completion.reason == events.UNTAGGED:
+        return tr("right, no answer tag yet")
     digits = 1 if round(completion.reward, 1) == round(completion.reward, 2) else 2
     return f"{decimal(completion.reward, digits)}  {tr_sentence(visible(completion.reason))}".strip()
 

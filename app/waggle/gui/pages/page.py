@@ -18,6 +18,7 @@ class Page(QWidget):
     """
 
     spreads = False
+    wide_from, widest_wide = WIDE, WIDEST_WIDE  # pixels of width: of the wide form at least, and of its content at most
     commanded = Signal(object)
     notice_posted = Signal(str, str)
 
@@ -80,9 +81,11 @@ class Page(QWidget):
 
     def _arrange(self) -> None:
         """Limit the width of the content; the rest goes to the sides."""
-        tight, self.wide = self.is_tight(), self.spreads and self.width() >= self.theme.px(WIDE)
+        tight, self.wide = self.is_tight(), self.spreads and self.width() >= self.theme.px(self.wide_from)
         gap = 12 if tight else self.theme.space["base"]
-        edge = max(20 if self.compact else self.theme.space["page"], (self.width() - (WIDEST_WIDE if self.wide else WIDEST)) // 2)
+        edge = max(
+            20 if self.compact else self.theme.space["page"], (self.width() - (self.widest_wide if self.wide else WIDEST)) // 2
+        )
         if self._arranged != (edge, gap, self.compact, tight, self.wide):
             self._arranged = (edge, gap, self.compact, tight, self.wide)
             self.arrange(edge, gap)

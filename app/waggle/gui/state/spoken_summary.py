@@ -32,11 +32,15 @@ def summary_text(state: State, now: float) -> str:
 def _question_words(rounds: Sequence[RoundSummary]) -> str:
     answers = sum(summary.completions for summary in rounds)
     right = sum(round(summary.solved * summary.completions) for summary in rounds)
+    titles = _specialties(rounds)
     if len(rounds) == 1:
-        words = tr("Round %1 asked about %2: %3 of %4 answers were right.").replace("%1", figure(rounds[0].round))
+        words = tr("Round %1: %3 of %4 right in %2.") if titles else tr("Round %1: %3 of %4 right.")
+        words = words.replace("%1", figure(rounds[0].round))
     else:
-        words = plural(len(rounds), "", "%n rounds in a minute asked about %2: %3 of %4 answers were right.")
-    return words.replace("%2", _specialties(rounds)).replace("%3", figure(right)).replace("%4", figure(answers))
+        count = len(rounds)
+        words = plural(count, "", "Last minute: %n rounds, %3 of %4 right in %2.") if titles else plural(
+            count, "", "Last minute: %n rounds, %3 of %4 right.")  # fmt: skip
+    return words.replace("%2", titles).replace("%3", figure(right)).replace("%4", figure(answers))
 
 
 def _specialties(rounds: Sequence[RoundSummary]) -> str:
@@ -45,7 +49,7 @@ def _specialties(rounds: Sequence[RoundSummary]) -> str:
     if more > 0:
         return ", ".join(named) + plural(more, " and %n more", " and %n more")
     if len(named) < 2:
-        return named[0] if named else tr("nothing")
+        return named[0] if named else ""
     return tr("%1 and %2").replace("%1", ", ".join(named[:-1])).replace("%2", named[-1])
 
 
@@ -54,8 +58,8 @@ def _from_peers(rounds: Sequence[RoundSummary], state: State) -> str:
     if state.reach == "solo":
         return ""
     if not groups:
-        return tr("It learned nothing from peers.")
-    return plural(groups, "It learned from %n question that peers answered.", "It learned from %n questions that peers answered.")
+        return tr("Nothing learned from peers.")
+    return plural(groups, "%n example learned from peers.", "%n examples learned from peers.")
 
 
 def _reward_text(rounds: Sequence[RoundSummary], all_rounds: Sequence[RoundSummary]) -> str:

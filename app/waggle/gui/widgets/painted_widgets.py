@@ -1,9 +1,8 @@
-"""Small painted widgets: icon, logo, avatars, chip, progress in cells."""
+"""Small painted widgets: icon, logo, avatar, chip, progress in cells."""
 
 import math
-from collections.abc import Sequence
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRectF, QSize
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -78,33 +77,6 @@ class Avatar(PaintedWidget):
         identity, mine = self._identity
         if identity:
             draw_avatar(painter, self.theme, identity, place.center(), place.width() / 2, mine=mine)
-
-
-class AvatarRow(PaintedWidget):
-    """Avatars side by side."""
-
-    def __init__(self, theme: Theme, size: int = 28) -> None:
-        super().__init__(theme)
-        self._size = size
-        self._identities: tuple[str, ...] = ()
-        self.setFixedSize(1, size + 4)
-
-    def show_identities(self, identities: Sequence[str], names: str) -> None:
-        if (tuple(identities), names) == (self._identities, self.accessibleName()):
-            return
-        self.setAccessibleName(names)
-        self._identities = tuple(identities)
-        self.setFixedWidth(round(self._size * 0.98 * len(identities)) + 1)
-        self.update()
-
-    def draw(self, painter: QPainter, place: QRectF) -> None:
-        for i, identity in enumerate(self._identities):
-            face = QRectF(i * self._size * 0.98, (place.height() - self._size) / 2, self._size, self._size)
-            centre = mirror_box(painter, face, place).center()
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(self.theme.colour("surface"))
-            painter.drawPolygon(hexagon(centre.x(), centre.y(), self._size / 2 + 2))
-            draw_avatar(painter, self.theme, identity, centre, self._size / 2)
 
 
 class Chip(PaintedWidget):

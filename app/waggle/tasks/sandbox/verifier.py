@@ -80,7 +80,8 @@ class Verifier:
             reply = self._request(messages.Prepare(self._datasets, self._files), START_SECONDS)
         except (EOFError, TimeoutError) as error:
             raise VerifierError(
-                f"The judging process does not start: {error}.", "Look at the page Help, or run `waggle doctor`."
+                "Waggle couldn't start its answer checker.",
+                f"This computer may be very busy. Your model is safe. It says: {error}.",
             ) from error
         if isinstance(reply, messages.FileRefused):
             raise CharterError(reply.reason, packed.NEW_FILE)

@@ -22,7 +22,7 @@ from waggle.tasks.graders import graders
 from waggle.tasks.question_file.dataset import FileDataset
 from waggle.tasks.question_file.repeated import refuse_repeated_rows
 from waggle.tasks.questions import QuestionKey
-from waggle.tasks.rollout_group import RIGHT, TAGS, UNJUDGED, Verdict
+from waggle.tasks.rollout_group import RIGHT, TAGS, UNJUDGED, UNTAGGED, Verdict
 from waggle.tasks.sandbox import hardening, mended_datasets, messages, reasoning_gym_patches
 from waggle.tasks.specialties import waggle_datasets
 from waggle.tasks.specialties.interface import Setting
@@ -130,10 +130,15 @@ class CharterDatasets:
         return str(entry["metadata"].get("example_answer") or entry["answer"])
 
     def judge(self, key: QuestionKey, text: str, ended: bool) -> Verdict:
-        """Judge what is in the last pair of answer tags, as reasoning-gym does."""
+        """Judge what is in the last pair of answer tags, as reasoning-gym does.
+
+        The true answer without the tags earns nothing either, but its reason says so.
+        """
         last = last_answer(text)
         if last is None:
-            return Verdict(reward=0.0, reason="no answer tag" if ended else "cut off")
+            bare = text.replace(OPEN, "").replace(SHUT, "").strip().removesuffix(".")
+            is_right = bool(bare) and ended and same_answer(bare, self.answer(key))
+            return Verdict(reward=0.0, reason=UNTAGGED if is_right else "no answer tag" if ended else "cut off")
         start, stop = last
         answer = text[start:stop].strip()
         dataset, entry = self.entry(key)

@@ -15,7 +15,7 @@ from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.status_card import progress_words
 from waggle.gui.pages.live.page import LivePage
-from waggle.gui.pages.live.question_card import QuestionCard
+from waggle.gui.pages.live.question_card import QuestionCard, merged_answers
 from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.state.feed_pacing import LINGER, SHORTEST_STAY
 from waggle.gui.state.round_steps import TITLES
@@ -215,6 +215,22 @@ def test_another_swarms_cards_are_held_for_nobody(swift: Swift) -> None:
     swift.window._store.take(StartedAgain(reason="Another swarm was chosen."))
     swift.window._store.flush()
     assert not swift.keys
+
+
+def test_equal_answers_stand_as_one_once_they_are_judged(theme: Theme, qtbot: QtBot) -> None:
+    answer = events.ShownCompletion(text="<answer>1/1</answer>", judged=True, reward=1.0, reason="right", start=8, length=3)
+    other = events.ShownCompletion(text="9", judged=True, reason=events.UNTAGGED)
+    group = Card(key="k", round=1, at=1.0, specialty="s", question="q", completions=(answer, other, answer, answer))
+    assert [count for *_, count in merged_answers(group)] == [3, 1]
+    assert [count for *_, count in merged_answers(replace(group, effects=(1, 0, 1, 0)))] == [2, 1, 1], "learned from differently"
+    writing = replace(group, completions=(replace(answer, judged=False),) * 4)
+    assert [count for *_, count in merged_answers(writing)] == [1] * 4, "while they are written, none jumps"
+    shown = QuestionCard(theme, set())
+    qtbot.addWidget(shown)
+    shown.show_card(group, State(round=2), 2.0)
+    names = [tile.accessibleName() for tile in shown._tiles if not tile.isHidden()]
+    assert names == ["1.0  right  ×3: <answer>1/1</answer>", "right, no answer tag yet: 9"]
+    assert shown.as_text(group).count("<answer>1/1</answer>") == 3, "a copy has all of them"
 
 
 def test_what_a_card_says_is_copied_as_plain_text(swift: Swift) -> None:

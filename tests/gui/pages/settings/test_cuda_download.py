@@ -94,4 +94,4 @@ def test_a_card_of_another_computer_is_not_offered_a_download_to_this_one(
     assert isinstance(settings, SettingsPage)
     assert (settings.cuda is None) == far
     window.pages.of(HomePage).show_state(current.state, 0.0)
-    assert window.pages.of(HomePage).hero._fact.words().endswith(f". {offer}")
+    assert window.pages.of(HomePage).hero._fact.text() == offer

@@ -344,13 +344,13 @@ def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_tol
         labels = (why._answer, *why._rows.findChildren(QLabel), why._untold)
         return [label.text() for label in labels if not label.isHidden()]
 
-    nothing_told = "This computer does not tell of 4 rules: they hold nothing back."
+    nothing_told = "4 rules can't be checked on this computer, so they're ignored."
     assert answer_and_note(*UNTOLD) == ["Nobody else is in First light now. It needs nothing from you.", nothing_told]
-    assert answer_and_note(PASSED[0], UNTOLD[1])[-1] == "This computer does not tell of 1 rule: it holds nothing back."
+    assert answer_and_note(PASSED[0], UNTOLD[1])[-1] == "1 rule can't be checked on this computer, so it's ignored."
     failed = replace(PASSED[0], passes=False)
     assert answer_and_note(failed, *UNTOLD) == [failed.says, nothing_told], "the rule is the answer"
     state = window._store.state
-    assert no_rule_text(replace(state, reach="connecting"), sentence(state)) == "No rule holds it back."
+    assert no_rule_text(replace(state, reach="connecting"), sentence(state)) == "Nothing is holding Waggle back."
 
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a popup

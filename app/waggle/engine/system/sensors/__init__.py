@@ -42,7 +42,7 @@ class SensorReader:
             programs=_read_or_none(partial(_programs, rules.not_while)) if rules.not_while else None,
             full_screen=full_screen() if rules.not_full_screen else None,
             metered=self._is_metered() if rules.not_metered else None,
-            celsius=_read_or_none(_celsius) if rules.below_celsius else None,
+            celsius=celsius() if rules.below_celsius else None,
         )
 
     def _idleness(self, *, needed: bool) -> float | None:
@@ -98,6 +98,11 @@ def is_metered() -> bool | None:
     return None
 
 
+def celsius() -> float | None:
+    """The temperature of the processor's warmest sensor. Windows and macOS do not tell."""
+    return _read_or_none(_celsius)
+
+
 def _read_or_none(read: Callable[[], Value | None]) -> Value | None:
     try:
         return read()
@@ -124,7 +129,6 @@ def _programs(chosen: Collection[str]) -> frozenset[str]:
 
 
 def _celsius() -> float | None:
-    """The temperature of the processor's warmest sensor. Windows and macOS do not tell."""
     if not hasattr(psutil, "sensors_temperatures"):
         return None
     temperatures = psutil.sensors_temperatures()

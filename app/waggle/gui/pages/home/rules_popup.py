@@ -42,7 +42,7 @@ def no_rule_text(state: State, sentence: Sentence) -> str:
     if sentence.word == "Alone" and state.reach == "alone" and state.ready is not None and not refused:
         words = tr("Nobody else is in %1 now. It needs nothing from you.")
         return words.replace("%1", one_line(state.ready.swarm))
-    return tr("No rule holds it back.")
+    return tr("Nothing is holding Waggle back.")
 
 
 def row_shape(tick: Tick) -> object:
@@ -120,8 +120,8 @@ class RulesPopup(QFrame):
         untold = len(ticks) - len(self._ticks)
         counted = plural(
             untold,
-            "This computer does not tell of %n rule: it holds nothing back.",
-            "This computer does not tell of %n rules: they hold nothing back.",
+            "%n rule can't be checked on this computer, so it's ignored.",
+            "%n rules can't be checked on this computer, so they're ignored.",
         )
         for label, words in ((self._answer, answer), (self._untold, counted if untold else "")):
             label.setText(words)

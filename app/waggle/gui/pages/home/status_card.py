@@ -1,8 +1,8 @@
-"""Home's first card: the status sentence, its action, and the progress of the round."""
+"""Home's first card: the status sentence, its action, and the progress of the round; one slim strip while training goes well."""
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu
+from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QSizePolicy
 
 from waggle.core import cuda_download
 from waggle.gui.i18n.formatting import figure, later, tr, tr_sentence
@@ -16,20 +16,22 @@ from waggle.gui.widgets.controls import pause_menu
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import SingleClickButton
 from waggle.gui.widgets.controls.copy_button import SAID_MS
-from waggle.gui.widgets.controls.usage_profile import UsageProfile, threads_now
-from waggle.gui.widgets.layout import as_widget, column, restyle, row, rule
+from waggle.gui.widgets.controls.usage_profile import UsageProfile
+from waggle.gui.widgets.layout import as_widget, column, restyle, row
 from waggle.gui.widgets.painted_widgets import Chip, Icon, StageProgress
+from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
-from waggle.gui.widgets.text import ElidedLabel, set_tip, text
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import ChangeSettings, DecideTraining, Pause, Resume, new_id
+from waggle.protocol.events import Phase
 from waggle.protocol.lesson_diagnosis import diagnosis
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import HALTED_PHASES, STAGES, State
 from waggle.protocol.status_text import Sentence, sentence
 
-# Pixels of width at a text size of 100%, below which the last line leaves something out
-ROOM = 620  # the label of the profile
-LITTLE = 420  # what the profile means, too
+ROOM = 980  # pixels of width at a text size of 100%, below which the label of the profile is left out
+SLIM = 640  # pixels of width, from which the sentence and its detail fit on one line
+CALM: tuple[Phase, ...] = ("preparing", "contributing", "finishing")  # nothing to decide: the sentence is one line
 STAGE_ACTIVITIES = {"draw": later("Picking"), "answer": later("Answering"), "judge": later("Judging"), "share": later("Sharing"),
                "gather": later("Gathering"), "learn": later("Learning")}  # fmt: skip
 
@@ -88,6 +90,7 @@ class StatusCard(QFrame):
         self._pressed_for: tuple[str, float, str] | None = None  # the `pending_action` when a button was pressed
         self._asked_by = ""  # the id of the command that the press sent
         self._chip = Chip(theme)
+        self._chip.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # the state is never cut
         self._since = ElidedLabel(theme, role="small", tone="text_faint")
         self._says = text(theme, "", "display", wrap=True)
         self._detail = text(theme, "", "body", "soft", wrap=True)
@@ -110,19 +113,22 @@ class StatusCard(QFrame):
         self._suggestion = SwarmSuggestionLine(theme, context.settings)
         self._suggestion.setContentsMargins(0, 8, 0, 0)
         self._suggestion.swarm_wanted.connect(lambda charter: self.page_wanted.emit("swarms", charter))
-        self._fact = ElidedLabel(theme, role="small", tone="text_soft")
+        self._fact = text(theme, "", "small", "soft", wrap=True)
         self._stage = ElidedLabel(theme, role="small", tone="text_soft", right=True)
         self._cells = StageProgress(theme)
         self._make_buttons(theme)
         self._theme = theme
-        head = row(self._chip, self._since, self._why_button, None, gap=10)
-        self._words = column(head, 2, self._says, self._detail, gap=6)
-        top = row((self._words, 1), column(self._buttons, None), gap=24)
-        below = row(self._use, self.profile, (self._fact, 1), self._stage, self._cells, gap=8)
-        self._rule_gaps = (as_widget(column(margins=(0, 6, 0, 6))), as_widget(column(margins=(0, 5, 0, 5))))
-        self._below = as_widget(column(self._rule_gaps[0], rule(), self._rule_gaps[1], below, gap=0))
-        self._box = column(top, self._warned, self._advice, self._suggestion, self._below, None, gap=0)
+        head = as_widget(row(self._chip, self._since, self._why_button, None, gap=10))
+        dial = as_widget(row(None, self._use, self.profile, gap=10))
+        self._words = QBoxLayout(QBoxLayout.Direction.TopToBottom)
+        self._words.addWidget(self._says)
+        self._words.addWidget(self._detail, 1)
+        self._progress = as_widget(row(self._stage, self._cells))
+        self._line = row((self._words, 1), column(None, self._progress, None, gap=0), gap=24)
+        top = StretchRow((head, 1), (dial, 0), (self._buttons, 0), gap=16)
+        self._box = column(top, self._line, self._fact, self._warned, self._advice, self._suggestion, gap=0)
         self.setLayout(self._box)
+        self._calm = self._compact = False
         self.set_compact(False)
 
     def _make_buttons(self, theme: Theme) -> None:
@@ -130,7 +136,7 @@ class StatusCard(QFrame):
         self._main.clicked.connect(self.act)
         self._more = Button(theme, "", "primary", "down", join="right").with_name(tr("Pause for a while"))
         self._more.setMenu(self._pause_menu())
-        self._second = Button(theme, tr("Start again"))
+        self._second = Button(theme, tr("Copy report"))
         self._second.clicked.connect(self._act_otherwise)
         self._buttons = as_widget(row(None, self._second, row(self._main, self._more, gap=1), gap=8))
 
@@ -140,18 +146,25 @@ class StatusCard(QFrame):
         return menu
 
     def set_compact(self, compact: bool) -> None:
-        pad = 20 if compact else 24
-        self._box.setContentsMargins(pad, pad - 5, pad, pad - 6)
-        self._says.setFont(self._theme.font("title" if compact else "display"))
-        self._words.setSpacing(4 if compact else 6)
-        for gap in self._rule_gaps:
-            layout = gap.layout()
-            assert isinstance(layout, QBoxLayout)
-            layout.setContentsMargins(0, 4 if compact else 6, 0, 4 if compact else 6)
+        self._compact = compact
+        pad = 16 if compact else 20
+        self._box.setContentsMargins(20, pad - 4, 20, pad - 4)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """While training goes well, the sentence and its detail are one line; what a person has to read stands large."""
+        slim = self._calm and self.width() >= self._theme.px(SLIM)
+        ways = QBoxLayout.Direction
+        self._words.setDirection(ways.LeftToRight if slim else ways.TopToBottom)
+        self._words.setSpacing(8 if slim else 2 if self._compact else 4)
+        self._line.setContentsMargins(0, 4 if self._calm else 8, 0, 0)
+        self._says.setWordWrap(not slim)
+        self._says.setFont(self._theme.font("strong" if self._calm else "title" if self._compact else "display"))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._show_profile(self._state)
+        self._arrange()
 
     def show_state(self, state: State, now: float) -> None:
         if state.problem is not self._state.problem:
@@ -164,6 +177,10 @@ class StatusCard(QFrame):
             if state.phase_since and state.phase != "preparing"
             else ""
         )
+        calm = state.phase in CALM and not state.waits_for_choice
+        if calm != self._calm:
+            self._calm = calm
+            self._arrange()
         self._says.setText(tr_sentence(status.says).removesuffix("."))
         self._detail.setText(tr_sentence(status.detail))
         self._why.show_ticks(status.why, no_rule_text(state, status))
@@ -175,7 +192,7 @@ class StatusCard(QFrame):
         self._stage.say(words)
         self._show_profile(state)
         self._cells.show_stage(done, total, paused=state.phase in HALTED_PHASES)
-        self._below.setVisible(bool(words or self._fact.words()) or not self.profile.isHidden())
+        self._progress.setVisible(bool(words or total))
         self._show_action(status)
 
     def _show_warning(self, state: State, now: float) -> None:
@@ -185,14 +202,9 @@ class StatusCard(QFrame):
         self._warned.setVisible(newest is not None)
 
     def _show_fact(self, state: State) -> None:
-        if state.ready is not None:
-            words = tr("%1 of %2 cores") if state.ready.cores > 1 else tr("%1 of %2 core")
-            words = words.replace("%1", str(threads_now(state))).replace("%2", str(state.ready.cores))
-            offered = self._offer_text() if state.ready.device_reason == cuda_download.OFFERED else ""
-            self._fact.say(f"{words}. {offered}" if offered else words)
-            set_tip(self._fact, ": ".join(filter(None, (state.ready.backend, tr_sentence(state.ready.device_reason)))))
-        else:
-            self._fact.say("")
+        offers = state.ready is not None and state.ready.device_reason == cuda_download.OFFERED
+        self._fact.setText(self._offer_text() if offers else "")
+        self._fact.setVisible(offers)
 
     def _offer_text(self) -> str:
         """Where an unused graphics card can be put to use."""
@@ -200,10 +212,9 @@ class StatusCard(QFrame):
         return tr("There, waggle cuda --get uses the NVIDIA card" if far else "Settings offers to use your NVIDIA card")
 
     def _show_profile(self, state: State) -> None:
-        known = state.settings is not None and state.ready is not None
+        known = state.settings is not None and state.ready is not None and state.phase not in ("problem", "stopped")
         self.profile.setVisible(known)
         self._use.setVisible(known and self.width() >= self._theme.px(ROOM))
-        self._fact.setVisible(self.width() >= self._theme.px(LITTLE))
         if state.settings is not None and state.ready is not None:
             self.profile.show_settings(state.settings, state.ready.cores)
 
@@ -232,19 +243,19 @@ class StatusCard(QFrame):
         words, icon = {
             "pause": (tr("Pause"), "pause"), "pause_now": (tr("Pause now"), "pause"), "resume": (tr("Resume"), "play"),
             "anyway": (tr("Pause"), "pause"),  # a pause lasts longer than the rule that holds the engine back
-            "copy_report": copies, "choose_training": self._training_choice()[0],
+            "copy_report": (tr("Try again"), "play") if stopped else copies, "choose_training": self._training_choice()[0],
             "choose_swarm": (tr("Choose a swarm"), "swarms"), "none": (tr("Start"), "play"),
         }[status.action]  # fmt: skip
         self._offers_aside = status.action == "copy_report" and stopped and self._context.settings.is_unreadable
         if self._offers_aside:
             words, icon = tr("Set it aside and start"), "play"
         failed, anyway, splits = status.action == "copy_report", status.action == "anyway", status.action in ("pause", "anyway")
-        kind = "plain" if failed and not self._offers_aside else "primary"
+        kind = "plain" if failed and not stopped else "primary"
         restyle(self._main, "kind", kind)
         self._main.join("left" if splits else "")
         self._main.change_to(kind, words, icon)
         decides = status.action in ("choose_training", "choose_swarm")
-        otherwise = (tr("Contribute anyway"), "play") if anyway else copies if self._offers_aside else (tr("Start again"), "")
+        otherwise = (tr("Contribute anyway"), "play") if anyway else copies
         if decides:
             otherwise = self._training_choice()[1] if status.action == "choose_training" else (tr("Train alone meanwhile"), "")
         self._second.say(*otherwise)
@@ -291,9 +302,9 @@ class StatusCard(QFrame):
                 self._ask(DecideTraining(id=new_id(), choice="keep" if self._may_keep else "anew"))
             case "choose_swarm":
                 self.swarms_wanted.emit()
-            case "copy_report":
+            case "copy_report" if not self._can_start():
                 self._copy_report()
-            case "none":
+            case "copy_report" | "none":
                 if self._can_start():  # the shortcut works while the button is hidden, too
                     self.start_wanted.emit()
 
@@ -304,7 +315,7 @@ class StatusCard(QFrame):
 
     def _act_otherwise(self) -> None:
         """Do what the second button says."""
-        if self._offers_aside:
+        if self._offers_aside or sentence(self._state).action == "copy_report":
             self._copy_report()
         elif sentence(self._state).action == "anyway":
             self._ask(Resume(id=new_id()))

@@ -1,5 +1,8 @@
 """A card of the Live feed: who asked the question, its answers side by side, and what was learned from them."""
 
+from collections import Counter
+
+from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QSizePolicy
@@ -23,14 +26,16 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import draw_chip
 from waggle.gui.widgets.highlighted_text import CARET, draw_highlighted_text, line_height, lines_of
 from waggle.gui.widgets.layout import column, row
+from waggle.gui.widgets.number_grid import NumberGrid, draw_grid, grid_in
 from waggle.gui.widgets.painted_widgets import Avatar, Chip, Icon, PaintedWidget
 from waggle.gui.widgets.question_text import say_question
 from waggle.gui.widgets.text import ElidedLabel, text
-from waggle.protocol.events import RIGHT, ShownCompletion
+from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
 from waggle.protocol.json_lines import LONGEST_SHOWN
 from waggle.protocol.state import HALTED_PHASES, Card, State
 
 PARTLY = 0.2
+WRONG = "wrong: "  # how the reason of a wrong answer begins, before the answer
 LINES, OPEN_LINES = 2, 14
 COLUMNS, NARROW = 4, 720
 BESIDE = 10  # pixels between a tile's edge and its words
@@ -48,14 +53,29 @@ def answer_chip(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]
         words = f"{tr('human')}  {reward(answer)}" if answer.human else reward(answer)
         if answer.reward >= RIGHT:
             return words, "good", "check"
+        if answer.reason == UNTAGGED:
+            return words, "accent", "pen"
         return words, "bare", "off" if answer.reward >= PARTLY else "cross" if answer.length else "cut"
     if answer.ended:
         return tr("written"), "bare", "check"
     return (tr("writing"), "bare", "pen") if going else (tr("not finished"), "bare", "cut")
 
 
+Shown = tuple[ShownCompletion, int | None, int]  # an answer, the effect of learning on it, and how many answers are the same
+
+
+def merged_answers(card: Card) -> list[Shown]:
+    """The answers; once all are judged, equal ones with the same effect stand as one."""
+    effects: tuple[int | None, ...] = (*card.effects, *(None for _ in card.completions))
+    answers = list(zip(card.completions, effects, strict=False))
+    if not all(answer.judged for answer, _ in answers):
+        return [(answer, effect, 1) for answer, effect in answers]
+    counts = Counter(answers)
+    return [(answer, effect, count) for (answer, effect), count in counts.items()]
+
+
 class AnswerTile(PaintedWidget):
-    """One answer: a chip, two lines of text, and an arrow for the effect of learning."""
+    """One answer: a chip, two lines of text, how often it was given, and an arrow for the effect of learning."""
 
     pressed = Signal()
 
@@ -65,23 +85,37 @@ class AnswerTile(PaintedWidget):
         self._counted: tuple[object, int] = (None, 0)  # text and width, and how many lines they take
         self._effect: int | None = None  # None until it is known
         self._mine = self._going = True
+        self._count = 1
+        self._grid: NumberGrid | None = None  # what stands in the answer tags, if it is a grid
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # models write from left to right
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
-    def show_answer(self, answer: ShownCompletion, effect: int | None, *, mine: bool, going: bool) -> None:
-        if (effect, mine, going) == (self._effect, self._mine, self._going) and answer == self._answer:
+    def show_answer(self, shown: Shown, *, mine: bool, going: bool) -> None:
+        answer, effect, count = shown
+        if (effect, mine, going, count) == (self._effect, self._mine, self._going, self._count) and answer == self._answer:
             return
-        self._answer, self._effect, self._mine, self._going = answer, effect, mine, going
-        self.setAccessibleName(f"{answer_chip(answer, going=going)[0]}: {visible(answer.text)}")
+        self._answer, self._effect, self._mine, self._going, self._count = answer, effect, mine, going, count
+        self._grid = grid_in(answer.text[answer.start : answer.start + answer.length] or answer.text) if answer.judged else None
+        self.setAccessibleName(f"{self._verdict()[0]}: {visible(answer.text)}")
         self.update()
+
+    def _verdict(self) -> tuple[str, str, str]:
+        """Text, tone and icon of the chip, with the number of equal answers. A wrong answer stands below, and only there."""
+        answer = self._answer
+        if answer.length and answer.reason.startswith(WRONG):
+            answer = replace(answer, reason=WRONG.removesuffix(": "))
+        words, tone, sign = answer_chip(answer, going=self._going)
+        return f"{words}  ×{figure(self._count)}" if self._count > 1 else words, tone, sign
 
     def show_lines(self, lines: int) -> None:
         self._lines = lines
         self.setFixedHeight(self.theme.size["chip"] + 24 + lines * line_height(self.theme.font("mono")))
 
     def lines_needed(self, most: int) -> int:
-        """How many lines the whole text takes, up to `most`; counted again only if text or width changed."""
+        """How many lines the whole text takes, up to `most`; counted again only if text or width changed. A grid is drawn."""
+        if self._grid is not None:
+            return min(LINES, most)
         key = self._words(), self.width(), most
         if key != self._counted[0]:
             self._counted = key, lines_of(self.theme, self._words(), self.width() - 2 * BESIDE, most)
@@ -107,10 +141,13 @@ class AnswerTile(PaintedWidget):
         painter.setBrush(self.theme.colour("surface" if visible_share else "sunken"))
         painter.drawRoundedRect(place.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
         inner = place.adjusted(BESIDE, 9, -BESIDE, -8)
-        words, tone, sign = answer_chip(self._answer, going=self._going)
+        words, tone, sign = self._verdict()
         draw_chip(painter, self.theme, inner.topLeft() + QPointF(0, -1), words, tone, sign, room=inner.width() - 20)
         self._arrow(painter, inner)
         below = inner.adjusted(0, self.theme.size["chip"] + 5, 0, 0)
+        if self._grid is not None:
+            draw_grid(painter, self.theme, self._grid, below)
+            return
         draw_highlighted_text(
             painter, self.theme, below, self._words(),
             start=self._answer.start, length=self._answer.length if self._answer.judged else 0, lines=self._lines,
@@ -236,29 +273,34 @@ class QuestionCard(QFrame):
         self._more.setAccessibleName(f"{tr('More')}: {self._question.accessibleName()}")
 
     def _show_answers(self, card: Card, *, going: bool) -> None:
-        while len(self._tiles) < len(card.completions):
+        answers = merged_answers(card)
+        while len(self._tiles) < len(answers):
             tile = AnswerTile(self._theme)
             tile.pressed.connect(self._toggle)
             self._tiles.append(tile)
             self._place(len(self._tiles) - 1)
-        effects: tuple[int | None, ...] = (*card.effects, *(None for _ in card.completions))
         for i, tile in enumerate(self._tiles):
-            tile.setVisible(i < len(card.completions))
-            if i < len(card.completions):
-                tile.show_answer(card.completions[i], effects[i], mine=card.mine, going=going)
+            tile.setVisible(i < len(answers))
+            if i < len(answers):
+                tile.show_answer(answers[i], mine=card.mine, going=going)
+        self._stretch_columns()
 
     def _place(self, index: int) -> None:
         self._grid.addWidget(self._tiles[index], index // self._columns, index % self._columns)
-        self._grid.setColumnStretch(index % self._columns, 1)
+
+    def _stretch_columns(self) -> None:
+        """All tiles are equally wide, also where equal answers left fewer of them."""
+        answers = len(self._card.completions) if self._card is not None else 0
+        for place in range(max(self._columns, self._grid.columnCount())):
+            self._grid.setColumnStretch(place, 1 if place < min(self._columns, answers) else 0)
 
     def set_columns(self, columns: int) -> None:
         if columns == self._columns:
             return
-        for column_index in range(self._columns):
-            self._grid.setColumnStretch(column_index, 0)
         self._columns = columns
         for i in range(len(self._tiles)):
             self._place(i)
+        self._stretch_columns()
 
     @property
     def is_open(self) -> bool:

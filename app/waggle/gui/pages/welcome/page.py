@@ -1,15 +1,15 @@
-"""The page Welcome: set-up at the first start in four steps (what Waggle does, this computer, the swarm, start)."""
+"""The page Welcome: set-up at the first start in two steps (what Waggle does and what leaves this computer; with whom)."""
 
 import sys
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
-from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QWidget
 
-from waggle.core.machine import total_memory, usable_cores
+from waggle.core.machine import usable_cores
 from waggle.core.settings import Value, profiles
-from waggle.gui.i18n.formatting import later, one_line, plural, size, tr, tr_sentence
+from waggle.gui.i18n.formatting import later, one_line, size, tr, tr_sentence
 from waggle.gui.pages.welcome.waggle_dance import WaggleDance
 from waggle.gui.state import shortcuts
 from waggle.gui.state.invite_link import invite_in
@@ -17,16 +17,17 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import system_tray
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.controls.inputs import Switch, TextField
-from waggle.gui.widgets.controls.usage_profile import PROFILE_WORDS, PROFILES
+from waggle.gui.widgets.controls.usage_profile import PROFILES
 from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, restyle, row
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
+from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import announce, say_in, text
 from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.events_models import ModelOffer
 
-STEPS = (later("What it does"), later("This computer"), later("Swarm"), later("Start"))
-SWARM = 2  # the index of the step
+STEPS = (later("What it does"), later("With whom"))
+SWARM = 1  # the index of the step
 FIRST_LIGHT, ALONE, INVITED, FIRST_STEPS = range(4)  # with whom
 WIDEST, TALLEST = 1136, 688  # pixels of the card
 LEAST_FOR_PICTURE, LEAST_FOR_AIR = 1100, 640  # pixels of the window's width and height, at a text size of 100%
@@ -94,26 +95,26 @@ class WelcomePage(QWidget):
         self.setObjectName("window")
         self._theme = theme
         self._steps, self._pages = StepIndicator(theme), QStackedWidget()
-        self._profile, self._swarm_chosen = SegmentedControl(theme, [tr(words) for words in PROFILES.values()], tr("How much")), 0
-        self._power = Switch(theme, tr("Not on battery"))
+        self._profile = SegmentedControl(theme, [tr(words) for words in PROFILES.values()], tr("Use of this computer"))
+        self._swarm_chosen = 0
+        self._power = Switch(theme, tr("Pause on battery"))
         self._power.setChecked(True)
         self._link = TextField(theme, tr("Invite link"), tr("waggle://join?…"))
         self._refused = text(theme, "", "small", "bad", wrap=True)
         self._refused.hide()
         self._offer: ModelOffer | None = None  # a real model that this computer can train well
-        self._trains_offer = False
-        self._summary = [text(theme, "", "body", "soft", wrap=True) for _ in range(3)]
+        self._trains_offer = self._finished = False
         self._art = WaggleDance(theme)
         self._art.setFixedWidth(380)
         self._skip = Button(theme, tr("Skip set-up"), "link")
-        self._skip.clicked.connect(lambda: self.done.emit({}))
+        self._skip.clicked.connect(lambda: self._finish({}))
         self._back = Button(theme, tr("Back"))
         self._back.clicked.connect(lambda: self._go(self._pages.currentIndex() - 1))
         self._hint = text(theme, "", "small", "faint")
         self._next = Button(theme, tr("Continue"), "primary")
         self._next.clicked.connect(self._forward)
         self._link.returnPressed.connect(self._next.click)  # `click` does nothing while the button is disabled
-        for page in (self._what(), self._computer(), self._swarms(), self._start()):
+        for page in (self._what(), self._swarms()):
             self._pages.addWidget(page)
         foot = row(FLUSH, self._skip, None, self._hint, 8, self._back, self._next)
         self._room = column((self._pages, 1))
@@ -137,7 +138,8 @@ class WelcomePage(QWidget):
             gap=24, margins=(16, 14, 16, 14)))  # fmt: skip
         return _page(
             theme, tr("Let your computer learn with others"),
-            tr("Waggle trains a small language model here, in the background, together with people you choose."),
+            text(theme, tr("Waggle trains a small language model here, in the background, together with people you choose."),
+                 "body", "soft", wrap=True),
             _badge_row(theme, "answer", tr("It tries"),
                    tr("Your model answers small puzzles, eight ways each; Waggle checks which are right.")),
             _badge_row(theme, "share", tr("It tells"), tr("Like a bee back at the hive, it shows the others what it tried.")),
@@ -146,59 +148,23 @@ class WelcomePage(QWidget):
             10, shared,
         )  # fmt: skip
 
-    def _computer(self) -> QWidget:
-        theme, cores = self._theme, usable_cores()
-        memory = round(total_memory() / 2**30)
-        hardware = plural(cores, "%n core", "%n cores") + tr(" and %1 GB of memory").replace("%1", str(memory))
-        self._profile_words = text(theme, tr(PROFILE_WORDS["quiet"]), "body", "soft", wrap=True)
-        self._profile.chosen.connect(lambda place: self._profile_words.setText(tr(list(PROFILE_WORDS.values())[place])))
-        battery = row((column(text(theme, tr("Not on battery"), "strong"),
-                              text(theme, tr("Waits while this computer is not plugged in."), "small", "soft"), gap=2), 1),
-                      self._power)  # fmt: skip
-        well = frame("well", column(
-            row(text(theme, tr("How much of it"), "strong"), None, self._profile), self._profile_words, gap=10,
-            margins=(16, 14, 16, 14)))  # fmt: skip
-        self._trained = as_widget(column(gap=8))
-        self._trained.hide()  # until this computer was measured
-        return _page(
-            theme, tr("This computer is fast enough"),
-            tr("Found: %1. A graphics processor is used where there is one, and none is needed.").replace("%1", hardware),
-            self._trained, well, frame("well", column(battery, margins=(16, 14, 16, 14))),
-            text(theme, tr("Nothing starts with the computer by itself. All of this can be changed at any time."), "small",
-                 "faint", wrap=True),
-        )  # fmt: skip
-
     def offer_model(self, offer: ModelOffer) -> None:
-        """Offer a real model beside the starter. Nothing is downloaded unless the person chooses it."""
+        """Offer a real model instead of the starter. Nothing is downloaded unless the person chooses it."""
         self._offer = offer
-        theme, title = self._theme, one_line(offer.title)
+        theme, title = self._theme, tr("Train %1 instead of the starter").replace("%1", one_line(offer.title))
         facts = tr("A real language model: %1 to download, %2. The starter trains until it is here.")
-        starter = SwarmChoice(
-            theme, tr("Train the starter"), tr("A tiny model that comes with Waggle. Nothing to download."), "home"
-        )
-        real = SwarmChoice(
-            theme,
-            tr("Train %1").replace("%1", title),
-            facts.replace("%1", size(offer.bytes)).replace("%2", one_line(offer.licence)),
-            "models",
-        )
+        facts = facts.replace("%1", size(offer.bytes)).replace("%2", one_line(offer.licence))
+        self.train_real = Switch(theme, title)
+        self.train_real.setAccessibleDescription(facts)
+        self.train_real.changed.connect(self._choose_model)
         box = self._trained.layout()
         assert box is not None
-        box.addWidget(text(theme, tr("What it trains"), "strong"))
-        for place, choice in enumerate((starter, real)):
-            choice.chosen.connect(self._model_chooser(place, (starter, real)))
-            box.addWidget(choice)
-        self._model_chooser(0, (starter, real))()
+        box.addWidget(as_widget(_switch_row(theme, title, facts, self.train_real)))
         self._trained.show()
 
-    def _model_chooser(self, place: int, choices: Sequence["SwarmChoice"]) -> Callable[[], None]:
-        def choose() -> None:
-            self._trains_offer = place == 1
-            for each, choice in enumerate(choices):
-                choice.set_chosen(each == place)
-            self._offer_first_steps()
-
-        return choose
+    def _choose_model(self, real: bool) -> None:
+        self._trains_offer = real
+        self._offer_first_steps()
 
     @property
     def _real(self) -> ModelOffer | None:
@@ -245,30 +211,29 @@ class WelcomePage(QWidget):
         self._link.textChanged.connect(self._allow)
         self._choose(FIRST_LIGHT)
         self._swarm_box = column(self._choices[FIRST_STEPS], *self._choices[:FIRST_STEPS])
+        self._trained = frame("well", column(margins=(16, 4, 16, 4)))
+        self._trained.hide()  # until this computer was measured
+        about = text(
+            theme, tr("A swarm is a group of computers that practise the same kinds of puzzles."), "body", "soft", wrap=True
+        )
+        pausing = text(theme, pausing_text(), "small", "faint", wrap=True)
+        self._left_out_when_low = about, pausing
         return _page(
             theme,
             tr("With whom?"),
-            tr("A swarm is a group of computers that practise the same kinds of puzzles."),
+            about,
+            self._trained,
             as_widget(self._swarm_box),
+            frame("well", column(self._use(), margins=(16, 8, 16, 8))),
+            pausing,
         )
 
-    def _start(self) -> QWidget:
+    def _use(self) -> QWidget:
+        """How much of this computer it takes: a good choice is made already."""
         theme = self._theme
-        pairs = zip(("home", "bolt", "swarms"), self._summary, strict=True)
-        lines = [row(Icon(theme, icon, "accent_text", 20), (words, 1), gap=14) for icon, words in pairs]
-        begins = tr("The first round begins in a few seconds. It goes on while the window is closed.")
-        if not system_tray.available():  # without a tray, closing the window ends Waggle
-            begins = tr("The first round begins in a few seconds.")
-            pausing = tr("Pause whenever you like: on Home or with %1.")
-        elif sys.platform == "darwin":
-            pausing = tr("Pause whenever you like: on Home, in the menu bar, or with %1.")
-        else:
-            pausing = tr("Pause whenever you like: on Home, in the tray, or with %1.")
-        return _page(
-            theme, tr("Ready"), begins,
-            frame("well", column(*lines, gap=16, margins=(16, 16, 16, 16))),
-            text(theme, pausing.replace("%1", shortcuts.native_text(shortcuts.PAUSE)), "small", "faint", wrap=True),
-        )  # fmt: skip
+        much = as_widget(row(text(theme, tr("Use of this computer"), "strong"), self._profile, None, gap=12))
+        power = as_widget(row(text(theme, tr("Pause on battery"), "strong"), self._power, gap=10))
+        return StretchRow((much, 1), (power, 0), gap=20)
 
     def _go(self, step: int) -> None:
         self._pages.setCurrentIndex(step)
@@ -276,8 +241,6 @@ class WelcomePage(QWidget):
         announce(self, self._steps.accessibleName())
         self._back.setVisible(step > 0)
         self._next.say(tr("Start") if step == len(STEPS) - 1 else tr("Continue"))
-        if step == len(STEPS) - 1:
-            self._sum_up()
         self._allow()
         self._next.setFocus()
 
@@ -305,19 +268,13 @@ class WelcomePage(QWidget):
             self.swarm_chosen.emit(self._better_swarm.charter)
         if self._real is not None:
             self.model_chosen.emit(self._real.name)
-        self.done.emit(self.values())  # after `invited`: this starts the engine
+        self._finish(self.values())  # after `invited`: this starts the engine
 
-    def _sum_up(self) -> None:
-        profile = list(PROFILES.values())[self._profile.index]
-        power = tr("not on battery") if self._power.isChecked() else tr("also on battery")
-        joins = (tr("In First light, the default swarm"), tr("On this computer only"),
-                 tr("In First light, until you join the swarm that you were invited to"),
-                 tr("In First steps, the swarm for small language models"))  # fmt: skip
-        real = tr("%1 is downloaded, and then practises in the background")
-        chosen = real.replace("%1", one_line(self._real.title)) if self._real is not None else ""
-        self._summary[0].setText(chosen or tr("A small model practises in the background"))
-        self._summary[1].setText(tr("Profile %1, %2").replace("%1", tr(profile)).replace("%2", power))
-        self._summary[2].setText(joins[self._swarm_chosen])
+    def _finish(self, values: dict[str, Value]) -> None:
+        """Once: a key that is held repeats itself."""
+        if not self._finished:
+            self._finished = True
+            self.done.emit(values)
 
     def values(self) -> dict[str, Value]:
         """The choices made so far, as settings."""
@@ -342,6 +299,8 @@ class WelcomePage(QWidget):
         wide, low = self.width() >= self._theme.px(LEAST_FOR_PICTURE), self.height() < self._theme.px(LEAST_FOR_AIR)
         self._room.setContentsMargins(0, 0 if low else AIR, 0, 0)
         self._swarm_box.setSpacing(6 if low else 12)
+        for part in self._left_out_when_low:
+            part.setVisible(not low)
         self._art.setVisible(wide)
         self._words.setContentsMargins(0 if wide else 24, 0, 0, 0)
         side = max(20 if not wide else 40, (self.width() - WIDEST) // 2)
@@ -384,10 +343,26 @@ class SwarmChoice(QFrame):
         self.chosen.emit()
 
 
-def _page(theme: Theme, title: str, line: str, *parts: QWidget | int) -> QWidget:
+def pausing_text() -> str:
+    """Where one pauses, by the names that the system gives them."""
+    if not system_tray.available():  # without a tray, closing the window ends Waggle
+        words = tr("Pause whenever you like: on Home or with %1.")
+    elif sys.platform == "darwin":
+        words = tr("Training goes on while the window is closed. Pause on Home, in the menu bar, or with %1.")
+    else:
+        words = tr("Training goes on while the window is closed. Pause on Home, in the tray, or with %1.")
+    return words.replace("%1", shortcuts.native_text(shortcuts.PAUSE))
+
+
+def _switch_row(theme: Theme, title: str, line: str, switch: Switch) -> QHBoxLayout:
+    words = column(text(theme, title, "strong"), text(theme, line, "small", "soft", wrap=True), gap=2)
+    return row((words, 1), switch, gap=16)
+
+
+def _page(theme: Theme, title: str, *parts: QWidget | int) -> QWidget:
     """One step. Titles of all steps stand at the same height; a step that is too high scrolls."""
     head = text(theme, title, "hero", wrap=True)
-    return ScrollArea(column(head, text(theme, line, "body", "soft", wrap=True), 10, *parts, None, gap=14), "surface")
+    return ScrollArea(column(head, *parts, None, gap=14), "surface")
 
 
 def _badge_row(theme: Theme, icon: str, title: str, line: str) -> QWidget:

@@ -19,7 +19,7 @@ from waggle.gui.widgets.painted_widgets import Chip, Icon
 from waggle.gui.widgets.scroll_anchor import is_in_view
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
-from waggle.protocol.events import RIGHT, ShownCompletion
+from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed
 from waggle.protocol.state import State
 
@@ -39,6 +39,8 @@ def answers_summary(answers: QuestionAnswered) -> str:
         )  # fmt: skip
     if newest.completion.reward >= RIGHT:
         return tr("It gets this one right.")
+    if newest.completion.reason == UNTAGGED:
+        return tr("It knows this one, but does not write the answer tags yet.")
     return tr("It was right once, and is not now.") if right else tr("It does not get this one right yet.")
 
 
@@ -78,7 +80,8 @@ class AnswerRow(QWidget):
         words.setAccessibleName(f"{who}: {visible(completion.text)}")
         good, judged = completion.reward >= RIGHT, reward(completion)
         self.as_text = "\n".join((who if hidden else f"{who}, {judged}", visible_lines(completion.text.strip())))
-        chip = Chip(theme, judged, "good" if good else "plain", "check" if good else "cross")
+        tone, sign = ("good", "check") if good else ("accent", "pen") if completion.reason == UNTAGGED else ("plain", "cross")
+        chip = Chip(theme, judged, tone, sign)
         well = frame("well", column(words, margins=(12, 6, 12, 6)))
         guess = Button(theme, tr("This one"), small=True).with_name(tr("%1 is the model of now").replace("%1", who))
         guess.clicked.connect(self.guessed)

@@ -1,0 +1,50 @@
+"""What training costs now: energy today, the processor, and its heat."""
+
+from PySide6.QtWidgets import QFrame, QWidget
+
+from waggle.gui.i18n.formatting import percent, tr, tr_sentence
+from waggle.gui.state.daily_totals import day_on, totals
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.usage_profile import threads_now
+from waggle.gui.widgets.energy_footprint import of_today
+from waggle.gui.widgets.layout import as_widget, column, row
+from waggle.gui.widgets.text import ElidedLabel, set_tip, text
+from waggle.protocol.state import State
+
+
+class CostCard(QFrame):
+    """Three lines, each with what the engine last measured."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self.energy, self.cpu, self.heat = (ElidedLabel(theme, role="label", right=True) for _ in range(3))
+        names = (tr("Energy today"), tr("Processor"), tr("Temperature"))
+        self._lines: list[QWidget] = [
+            as_widget(row(text(theme, name, "small", "soft"), (value, 1)))
+            for name, value in zip(names, (self.energy, self.cpu, self.heat), strict=True)
+        ]
+        self._box = column(text(theme, tr("What does it cost?"), "label", "soft"), 2, *self._lines, None, gap=5)
+        self.setLayout(self._box)
+        self.set_compact(False)
+
+    def set_compact(self, compact: bool) -> None:
+        self._box.setSpacing(1 if compact else 5)
+        self._box.setContentsMargins(20, 10 if compact else 14, 20, 10 if compact else 14)
+
+    def show_state(self, state: State, today: str) -> None:
+        ready, load = state.ready, state.load
+        if ready is None:
+            for value in (self.energy, self.cpu, self.heat):
+                value.say("–")
+            return
+        known = state.days is not None or bool(state.rounds)
+        number, unit, compared = of_today(state, today)
+        self.energy.say(f"{number} {unit}" if known else "–")
+        set_tip(self.energy, compared if known and day_on(totals(state), today).seconds else "")
+        cores = tr("%1 of %2 cores") if ready.cores > 1 else tr("%1 of %2 core")
+        cores = cores.replace("%1", str(threads_now(state))).replace("%2", str(ready.cores))
+        self.cpu.say(f"{percent(load.cpu)} · {cores}" if load is not None else cores)
+        set_tip(self.cpu, ": ".join(filter(None, (ready.backend, tr_sentence(ready.device_reason)))))
+        celsius = load.celsius if load is not None else None
+        self.heat.say(f"{celsius:.0f} °C" if celsius is not None else tr("not measured here"))

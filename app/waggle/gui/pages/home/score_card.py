@@ -1,0 +1,68 @@
+"""Home's largest card: how many new questions the model solves, and the curve; before that, the start and the first round."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame
+
+from waggle.gui.charts.score_curve import ScoreCurve
+from waggle.gui.i18n.formatting import tr
+from waggle.gui.pages.home.first_round import FirstRound
+from waggle.gui.pages.home.start_view import StartView
+from waggle.gui.state.learning_story import exams, score_text
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.layout import column, row
+from waggle.gui.widgets.lead_sentence import LeadSentence
+from waggle.gui.widgets.text import text
+from waggle.protocol.state import State
+
+PAD, ABOVE = 20, 18  # pixels around the card's content
+FEW = 2  # scores that make a curve
+
+
+class ScoreCard(QFrame):
+    """`see_progress`: show the page Progress."""
+
+    see_progress = Signal()
+
+    def __init__(self, theme: Theme, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._theme = theme
+        self.says = LeadSentence(theme, "display")
+        self.detail = text(theme, "", "small", "soft", wrap=True)
+        self.curve, self.first_round, self.start = ScoreCurve(theme), FirstRound(theme), StartView(theme, clock)
+        self._link = Button(theme, tr("See progress"), "link")
+        self._link.clicked.connect(self.see_progress)
+        below = row((self.detail, 1), self._link, gap=12)
+        self._box = column(self.says, below, (self.curve, 1), (self.first_round, 1), (self.start, 1), gap=2)
+        self._box.setContentsMargins(PAD, ABOVE - 2, PAD, ABOVE - 6)
+        self.setLayout(self._box)
+
+    def set_compact(self, compact: bool) -> None:
+        """In the compact form the sentence is smaller, and the curve may be low."""
+        self.first_round.set_compact(compact)
+        self.says.set_role("title" if compact else "display")
+        self._box.setContentsMargins(PAD, ABOVE - (6 if compact else 2), PAD, ABOVE - 8)
+
+    def limit_height(self, width: int) -> int:
+        """The greatest height of the card at this width: its chart is no higher than 16:9."""
+        words = self.says.heightForWidth(width - 2 * PAD) + self.detail.heightForWidth(width - 2 * PAD)
+        return (width - 2 * PAD) * 9 // 16 + words + 2 * ABOVE
+
+    def show_state(self, state: State) -> None:
+        words = score_text(state)
+        self.says.say(words.says, words.start, words.length)
+        self.detail.setText(words.detail)
+        self.detail.setVisible(bool(words.detail))
+        groups = exams(state)
+        has_curve = sum(map(len, groups)) >= FEW
+        self.curve.show_state(state)
+        self.first_round.show_state(state)
+        self.start.show_state(state)
+        starting = not groups and (state.phase == "preparing" or (self.start.engaged and not has_curve))
+        self.curve.setVisible(has_curve)
+        self.first_round.setVisible(not has_curve and not starting)
+        self.start.setVisible(starting)
+        self._link.setVisible(has_curve)

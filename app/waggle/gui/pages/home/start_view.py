@@ -1,0 +1,119 @@
+"""What stands on Home while the engine starts: why it takes so long, and a question for the person meanwhile."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QWidget
+
+from waggle.gui.i18n.formatting import tr
+from waggle.gui.pages.home.first_round import TryRow
+from waggle.gui.state.slow_start import slow_words
+from waggle.gui.state.tries import Try
+from waggle.gui.state.warm_up import WarmUp, is_right, warm_up
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.inputs import TextField
+from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
+from waggle.gui.widgets.text import announce, text
+from waggle.protocol.state import State
+
+TICK_MS = 1000
+PATIENCE = 4.0  # seconds from which the start is worth a question
+MOST = 3  # different tries that are shown
+
+
+class StartView(QWidget):
+    """`clock` gives the present time in unix seconds: it goes on while no event comes."""
+
+    def __init__(self, theme: Theme, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._theme, self._clock, self._state = theme, clock, State()
+        self._begun: float | None = None
+        self._answered = False
+        self._puzzle: WarmUp | None = None
+        self.why = text(theme, "", "body", "soft", wrap=True)
+        self._question = text(theme, "", "title", wrap=True)
+        self.field = TextField(theme, tr("Your answer"), tr("Your answer"))
+        self.field.setMaximumWidth(theme.px(220))
+        self.field.returnPressed.connect(self._check)
+        self._check_button = Button(theme, tr("Check"))
+        self._check_button.clicked.connect(self._check)
+        self._verdict = text(theme, "", "heading", wrap=True)
+        self._tries = [TryRow(theme) for _ in range(MOST)]
+        wrote = text(theme, tr("An untrained model wrote this, in eight tries:"), "small", "soft", wrap=True)
+        self._result = as_widget(column(self._verdict, 4, wrote, *self._tries, gap=6))
+        self._result.hide()
+        self.ask = card(
+            text(theme, tr("Meanwhile: you against the model"), "label", "soft"), self._question,
+            row(self.field, self._check_button, None), self._result, gap=8,
+        )  # fmt: skip
+        self.ask.setProperty("kind", "well")
+        self.ask.hide()
+        self.setLayout(column(4, self.why, 4, self.ask, None, gap=8))
+        self._timer = QTimer(self)
+        self._timer.setInterval(TICK_MS)
+        self._timer.timeout.connect(self._tick)
+
+    @property
+    def engaged(self) -> bool:
+        """Whether the person is at the question: it must not vanish meanwhile."""
+        return not self.ask.isHidden() and (self._answered or bool(self.field.text()) or self.field.hasFocus())
+
+    def show_state(self, state: State) -> None:
+        self._state = state
+        if state.phase == "preparing" and self._begun is None:
+            self._begun = self._clock()
+        self._show()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._timer.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._timer.stop()
+
+    def _tick(self) -> None:
+        self._show()
+
+    def _show(self) -> None:
+        starting = self._state.phase == "preparing"
+        words = slow_words(self._state.preparing, self._clock()) if starting else ""
+        self.why.setText(words or (tr("This takes a few seconds.") if starting else tr("Your model is ready, and trains.")))
+        if starting and self.ask.isHidden() and self._begun is not None and self._clock() - self._begun >= PATIENCE:
+            self.pose()
+
+    def pose(self) -> None:
+        """Show the question."""
+        self._puzzle = warm_up()
+        if self._puzzle is not None:
+            self._question.setText(self._puzzle.question)
+            self.ask.show()
+
+    def _check(self) -> None:
+        if self._puzzle is None or not self.field.text().strip():
+            self.field.setFocus()
+            return
+        right = is_right(self._puzzle, self.field.text())
+        words = tr("Right!") if right else tr("Not quite: it is %1.").replace("%1", self._puzzle.truth)
+        self._verdict.setText(f"{words} {_about_model(self._puzzle.tries)}")
+        restyle(self._verdict, "tone", "good" if right else "text")
+        for place, line in enumerate(self._tries):
+            line.setVisible(place < len(self._puzzle.tries))
+            if place < len(self._puzzle.tries):
+                line.show_try(self._puzzle.tries[place])
+        self._answered = True
+        self._result.show()
+        announce(self, self._verdict.text())
+
+
+def _about_model(tries: tuple[Try, ...]) -> str:
+    """How the model did, in a sentence."""
+    untagged = sum(each.count for each in tries if each.kind == "untagged")
+    if not untagged:
+        return ""
+    words = tr("The model knew it %1 times, but without the answer tags that earns nothing. Your model learns those first.")
+    if untagged == 1:
+        words = tr("The model knew it once, but without the answer tags that earns nothing. Your model learns those first.")
+    return words.replace("%1", str(untagged))

@@ -1,0 +1,160 @@
+"""What Home says about learning: the held-out score, whether sharing helps, and the skills. Pure functions of the State."""
+
+import msgspec
+
+from waggle.core.confidence_interval import interval_of
+from waggle.gui.i18n.formatting import decimal, figure, plural, tr
+from waggle.gui.i18n.placeholders import why_unavailable
+from waggle.gui.state import chart_series
+from waggle.gui.state.measured_curves import clipped, first_round, measured_curves
+from waggle.protocol.events import HeldOutScore
+from waggle.protocol.state import State
+
+UNBROKEN = "\u00a0"  # a space at which no line ends
+
+
+class ScoreText(msgspec.Struct, frozen=True):
+    """A sentence whose span from `start` is what a person looks for, and a second one with the figures behind it."""
+
+    says: str
+    start: int = 0
+    length: int = 0
+    detail: str = ""
+
+
+def exams(state: State) -> list[list[HeldOutScore]]:
+    """The scores of each set of questions, in order."""
+    return chart_series.by_question_set([score for score in chart_series.scores(state) if score.total])
+
+
+def of_hundred(score: HeldOutScore) -> str:
+    return decimal(100 * score.right / score.total, 0)
+
+
+def score_text(state: State) -> ScoreText:
+    """How many new questions the model solves now, and how many it solved at first."""
+    groups = exams(state)
+    if not groups:
+        if state.phase == "preparing" and not state.waits_for_choice:
+            return ScoreText(tr("Your model is getting ready."))
+        if waits := why_unavailable(state):
+            return ScoreText(waits)
+        return ScoreText(tr("Your model is taking its first test."), detail=tr("It takes a few seconds."))
+    first, last = groups[-1][0], groups[-1][-1]
+    if last.early:
+        return _with_span(tr("Your model solves %1 first test questions."), _count(last), detail=_early_detail(last))
+    words = tr("Your model solves %1 new questions.")
+    if first is not last:
+        began = tr("It began at %2.").replace("%2", of_hundred(first)).replace(" ", UNBROKEN)
+        words = f"{words} {began}"
+    return _with_span(words, tr("%1 of 100").replace("%1", of_hundred(last)), detail=_detail(last))
+
+
+def _with_span(words: str, span: str, *, detail: str) -> ScoreText:
+    start = words.index("%1")
+    return ScoreText(words.replace("%1", span), start, len(span), detail)
+
+
+def _count(score: HeldOutScore) -> str:
+    return tr("%1 of %2").replace("%1", figure(score.right)).replace("%2", figure(score.total))
+
+
+def _detail(score: HeldOutScore) -> str:
+    words = tr("Tested after %1 on %2 questions it never trained on.")
+    if not score.round:
+        words = tr("Tested before its first round on %2 questions it never trains on.")
+    return words.replace("%1", plural(score.round, "%n round", "%n rounds")).replace("%2", figure(score.total))
+
+
+def _early_detail(score: HeldOutScore) -> str:
+    low, high = (decimal(100 * share, 0) for share in interval_of(score.right, score.total))
+    return tr("So few questions can mean %1 to %2 of 100. A full test follows.").replace("%1", low).replace("%2", high)
+
+
+class Sharing(msgspec.Struct, frozen=True):
+    """The answer to "Does sharing help?". `tone`: "good", "peer" or "plain". `offers`: a page of the window and its part."""
+
+    says: str
+    detail: str
+    tone: str = "plain"
+    offers: tuple[str, str] = ("", "")
+
+
+INVITE, RACE = ("swarms", "invite"), ("swarms", "race")
+
+
+def sharing_text(state: State) -> Sharing:
+    """Whether sharing helps, as far as that was measured."""
+    if state.ready is None:
+        return Sharing(tr("Too early to say"), why_unavailable(state))
+    if state.reach == "solo":
+        detail = tr("Your model trains on this computer only, by your choice.")
+        return Sharing(tr("You train alone"), detail, offers=RACE)
+    taught = [aha for aha in state.ahas if aha.origin]
+    learned = sum(summary.external for summary in chart_series.rounds(state))
+    if not (taught or learned):
+        lonely = state.reach in ("alone", "connected") and not state.members
+        detail = (
+            tr("Nobody shares with you yet. Invite someone to find out.") if lonely else tr("Nothing was learned from peers yet.")
+        )
+        return Sharing(tr("Too early to say"), detail, offers=INVITE if lonely else RACE)
+    compared = _beside_alone(state)
+    if compared is not None:
+        return compared
+    if not taught:
+        words = plural(learned, "It learned from %n example of a peer.", "It learned from %n examples of peers.")
+        return Sharing(tr("Too early to say"), words, offers=RACE)
+    skills = max(len(state.ready.specialties), len(state.ahas))
+    says = tr("Peers taught it %1 of %2 skills").replace("%1", figure(len(taught))).replace("%2", figure(skills))
+    detail = tr("Its first right answer there followed one from a peer. Training alone was not measured.")
+    return Sharing(says, detail, "peer", RACE)
+
+
+def _beside_alone(state: State) -> Sharing | None:
+    """The score beside that of the same model after as many rounds alone, which was measured elsewhere; None without one."""
+    curves, groups = measured_curves(state), exams(state)
+    if curves is None or not groups or groups[-1][-1].early:
+        return None
+    last = groups[-1][-1]
+    played = last.round - first_round(groups)
+    if not 0 < played <= curves.rounds[-1]:
+        return None
+    _, shares = clipped(curves.rounds, curves.alone, played)
+    alone, mine = shares[-1], last.right / last.total
+    low, high = interval_of(last.right, last.total)
+    if low <= alone <= high:
+        words = tr("%1 of 100 with peers; training alone, %2 were measured after as many rounds. That can be chance.")
+        words = words.replace("%1", of_hundred(last)).replace("%2", decimal(100 * alone, 0))
+        return Sharing(tr("Too early to say"), words, offers=RACE)
+    points = decimal(abs(100 * (mine - alone)), 0)
+    says = (tr("+%1 of 100 beside training alone") if mine > alone else tr("%1 of 100 below training alone")).replace(
+        "%1", points
+    )
+    words = tr("The same model alone solved %1 of 100 after as many rounds, in the mean of %2 measured runs.")
+    words = words.replace("%1", decimal(100 * alone, 0)).replace("%2", figure(curves.runs))
+    return Sharing(says.replace("%1", points), words, "good" if mine > alone else "plain", RACE)
+
+
+class Skill(msgspec.Struct, frozen=True):
+    """A specialty: right held-out answers of how many, and who taught it. `total` 0: not tested; `teacher` None: nobody yet."""
+
+    title: str
+    right: int
+    total: int
+    teacher: str | None = None  # empty: found alone
+    solved_in: int = 0  # the round of the first right answer
+
+    @property
+    def share(self) -> float:
+        return self.right / self.total if self.total else 0.0
+
+
+def skills(state: State) -> tuple[Skill, ...]:
+    """The specialties of the swarm in its order, by the newest test that counted them."""
+    if state.ready is None:
+        return ()
+    groups = exams(state)
+    tested = next((score.by_specialty for score in reversed(groups[-1] if groups else []) if score.by_specialty), {})
+    ahas = {aha.specialty: (aha.name if aha.origin else "", aha.round) for aha in state.ahas}
+    titles = [specialty.title for specialty in state.ready.specialties]
+    return tuple(Skill(title, *tested.get(title, (0, 0)), *ahas.get(title, ())) for title in titles)
