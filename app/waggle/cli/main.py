@@ -19,7 +19,7 @@ COMMANDS = {  # -> what `waggle --help` says about it
     "seed": "help others find the swarm; trains nothing",
     "ctl": "control a running engine",
     "swarm": "list, create and join swarms, preview your own questions for one, write an invite",
-    "identity": "write, check or restore a backup of who you are, while no engine runs",
+    "identity": "write, check or restore a backup of who you are, or be somebody new, while no engine runs",
     "export": "write the trained model as a transformers folder, or push it to the hub",
     "token": "store your token of the model hub in the keychain of this computer",
     "model": "list models here and suggested ones, search the hub, choose one to train",

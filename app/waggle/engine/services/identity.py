@@ -9,6 +9,7 @@ from typing import assert_never
 from waggle.core import paths
 from waggle.core.errors import IdentityError
 from waggle.core.peer_id import text_of
+from waggle.engine.storage import noise_salt
 from waggle.engine.storage.history import read_days
 from waggle.network.identity import backup, keys
 from waggle.network.limits import reputation_file
@@ -38,6 +39,7 @@ class IdentityService:
                 return await self._restore(command)
             case commands.RenewIdentity():
                 backup.restore_key_file(self._home.identity, None)
+                noise_salt.forget(self._home)
                 self._restart("Becoming somebody new.")
                 return ()
             case _:
