@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 else:  # msgspec checks that the setting names a file in one of these folders
     UpdateRule, SharingStrategy = Literal[UPDATE_RULES], Literal[SHARING_STRATEGIES]
 Value = bool | int | float | str | tuple[str, ...] | None  # of one setting; None: its default
+ALL_DEFAULTS = "# All settings have their defaults.\n"  # the file's text then: an empty one was lost, and nobody chose that
 MUST_BE_RIGHT = ("swarm", "web", "model.folder", "model.name")  # sections and settings
 
 
@@ -248,7 +249,7 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
     changed = _with_overrides(stored, overrides, "these settings")
     import tomli_w
 
-    text = tomli_w.dumps({section: part for section, part in table.items() if part})
+    text = tomli_w.dumps({section: part for section, part in table.items() if part}) or ALL_DEFAULTS
     if len(text) > MAX_CHARACTERS:
         raise SettingsError("These settings are too long to be kept.", "Shorten the lists in them.")
     try:
@@ -261,13 +262,17 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
 
 def _table(path: Path) -> dict[str, Any]:
     """The file's content, unchecked. Raises SettingsError."""
-    text = ""
     try:
         text = path.read_text(encoding="utf-8-sig")  # Notepad writes a byte order mark
     except FileNotFoundError:
-        pass  # no setting was changed yet
+        return {}  # no setting was changed yet
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError("The settings file cannot be read.", f"Check that {path} is yours to read ({error}).") from error
+    if not text.strip():  # training alone, for example, was a choice: the defaults are more open
+        raise SettingsError(
+            f"The settings file {path} is empty, so what you chose is lost.",
+            "Put a copy of it back, or rename it to begin with the default settings.",
+        )
     if len(text) > MAX_CHARACTERS:
         raise SettingsError(f"The settings file {path} is too long.", "All settings fit on a page: is this the right file?")
     try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import assert_never
@@ -60,6 +61,7 @@ class IdentityService:
             groups_pulled=sum(standing.taken for standing in met),
             met=len(met),
             newest=newest,
+            utc_offset=time.localtime().tm_gmtoff,
         )
 
     def _days_and_newest(self) -> tuple[tuple[events_identity.Day, ...], tuple[int, float] | None]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from waggle.gui.state.engine_clock import EngineClock
 from waggle.protocol.state import AnyEvent, State, apply
 
 TICK_MS = 100
@@ -14,15 +15,16 @@ MINUTE_MS = 60_000
 class StateStore(QObject):
     """Applies every event at once, and emits `changed` once for all events of a tick, and every minute.
 
-    Without events, words such as "now" and "today" become outdated: hence the minute.
+    Without events, words such as "now" and "today" become outdated: hence the minute. With `far`, the engine runs elsewhere.
     """
 
     changed = Signal()
 
-    def __init__(self, parent: QObject | None = None, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, parent: QObject | None = None, *, clock: Callable[[], float] = time.time, far: bool = False) -> None:
         super().__init__(parent)
         self.state = State()
         self._clock = clock
+        self._engine_clock = EngineClock(clock) if far else None
         self._tick = QTimer(self)
         self._tick.setSingleShot(True)
         self._tick.setInterval(TICK_MS)
@@ -32,6 +34,8 @@ class StateStore(QObject):
         minute.start(MINUTE_MS)
 
     def take(self, event: AnyEvent) -> None:
+        if self._engine_clock is not None:
+            self._engine_clock.observe(event)
         self.state = apply(self.state, event)
         if not self._tick.isActive():
             self._tick.start()
@@ -46,8 +50,14 @@ class StateStore(QObject):
             time.tzset()  # a process keeps the time zone of its start; a laptop travels
         self.flush()
 
+    @property
+    def ahead(self) -> float:
+        """Seconds by which the clock of a far engine is ahead of this computer's; 0 if they agree, or if it runs here."""
+        return 0.0 if self._engine_clock is None else self._engine_clock.ahead
+
     def now(self) -> float:
-        return self._clock()
+        """The time now by the engine's clock, which all its times are of."""
+        return self._clock() + self.ahead
 
     def tell_time_by_events(self) -> None:
         """Use the time of the last event as the current time, for a recorded run."""

@@ -7,13 +7,13 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QSizePolicy
 from waggle.gui.charts.question_shares import QuestionShareBars
 from waggle.gui.charts.sparkline import Sparkline
 from waggle.gui.charts.swarm_graph import SwarmGraph
-from waggle.gui.i18n.formatting import ago, date_of, figure, one_line, peer_name, plural, reward, tr, tr_sentence
+from waggle.gui.i18n.formatting import ago, figure, one_line, peer_name, plural, reward, tr, tr_sentence
 from waggle.gui.i18n.placeholders import engine_placeholder, why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.status_card import StatusCard
 from waggle.gui.pages.page import Page
 from waggle.gui.state import chart_series
-from waggle.gui.state.daily_totals import QuerySchedule, day_on, groups_taken_text, totals
+from waggle.gui.state.daily_totals import QuerySchedule, day_on, engine_date, groups_taken_text, totals
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.energy_footprint import of_today
@@ -408,7 +408,7 @@ class HomePage(Page):
             self.commanded.emit(QueryDays(id=new_id()))
         if len(recent_rounds(state)) < min(state.round, ROUNDS) and self._history.now(state):
             self.commanded.emit(QueryHistory(id=new_id()))
-        self._show_figures(state, date_of(now).isoformat())
+        self._show_figures(state, engine_date(state, now).isoformat())
         self._trend.show_state(state)
         self._swarm.show_state(state, now)
         self._show_shares(state)
