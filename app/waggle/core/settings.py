@@ -116,7 +116,7 @@ class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 class ComputerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much of this computer to use."""
 
-    threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # cores; 0: a quarter of them, so that it stays pleasant to use
+    threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # cores; 0: a quarter, at least 1, so that it stays pleasant to use
     device: Literal["auto", "cpu", "cuda", "xpu", "mlx"] = "auto"  # auto: MLX on Apple Silicon, else the GPU torch finds, or none
     priority: Literal["lowest", "low", "normal"] = "lowest"  # of our processes, against other programs
     cpu_percent: Percent = 100  # of the time

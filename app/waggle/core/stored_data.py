@@ -44,7 +44,8 @@ MARKS = ("control/engine.sock", "control/engine.lock", "control/engine.port", "c
          "control/window*.pipe", "control/window*.pipe.new")  # fmt: skip
 OF_HOME: dict[DataKind, tuple[str, ...]] = {
     "identity": ("identity.key", f"identity.{STAMP}.{'[0-9a-f]' * 4}.key", "identity.new", "identity.????????.new"),
-    "settings": (*_file_names("settings.toml", "window.json", "frugality.json", "asked.json", "opening.json", "streams.json"),
+    "settings": (*_file_names("settings.toml", "window.json", "frugality.json", "asked.json", "opening.json", "streams.json",
+                              "energy.json"),
                  *BROKEN, LOCK, f"{LOCK}.rmlock", ".doctor", "seed_port", "seed_port.new", *MARKS),
     "checkpoints": (*OF_ALL["checkpoints"], *_file_names("models.json")),
     "history": OF_ALL["history"],

@@ -40,6 +40,7 @@ from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedN
 from waggle.engine.storage.history import History
 from waggle.engine.storage.history_recovery import fill_in, open_or_rebuild
 from waggle.engine.storage.pause_request import PauseRequest
+from waggle.engine.system import energy_meter
 from waggle.engine.system.energy_meter import EnergyMeter
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.engine.system.opening_note import OpeningNote
@@ -280,7 +281,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         process.download.attach(services.models)
         stack.callback(process.download.detach)
         computer_watch = asyncio.ensure_future(
-            _watch_computer(lifecycle, live_settings, publisher, backoff, services.identity.days)
+            _watch_computer(lifecycle, live_settings, publisher, backoff, services.identity.days, home.root / energy_meter.NAME)
         )
         computer_watch.add_done_callback(lambda done: lifecycle.stop() if _has_failed(done) else None)
         stack.push_async_callback(_cancel, computer_watch)
@@ -388,10 +389,10 @@ def _use_less_memory(lifecycle: Lifecycle, publisher: EventPublisher, backoff: M
 
 async def _watch_computer(
     lifecycle: Lifecycle, live_settings: LiveSettings, publisher: EventPublisher, backoff: MemoryBackoff,
-    days: Callable[[], Iterable[Day]] = tuple,
+    days: Callable[[], Iterable[Day]] = tuple, energy: Path | None = None,
 ) -> None:  # fmt: skip
     """Read the sensors that the rules need every two seconds, let the lifecycle decide again, and enforce the memory limit."""
-    read_sensors, is_blocked, meter = SensorReader(), False, EnergyMeter(await asyncio.to_thread(days))
+    read_sensors, is_blocked, meter = SensorReader(), False, EnergyMeter(await asyncio.to_thread(days), path=energy)
     while True:
         readings = await asyncio.to_thread(read_sensors, live_settings.now.when, until_away=lifecycle.until_away)
         kwh_today = meter.read(lifecycle.gate.worked_seconds, publisher.state, live_settings.now.computer, publisher.now())

@@ -1,4 +1,4 @@
-"""The State that the window shows; it signals a redraw at most ten times a second, and once a minute as time passes."""
+"""The State that the window shows; it signals a redraw at most ten times a second, and every ten seconds as time passes."""
 
 import time
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from waggle.gui.state.engine_clock import EngineClock
 from waggle.protocol.state import AnyEvent, State, apply
 
 TICK_MS = 100
-MINUTE_MS = 60_000
+AGE_MS = 10_000
 
 
 class StateStore(QObject):
-    """Applies every event at once, and emits `changed` once for all events of a tick, and every minute.
+    """Applies every event at once, and emits `changed` once for all events of a tick, and every ten seconds.
 
-    Without events, words such as "now" and "today" become outdated: hence the minute. With `far`, the engine runs elsewhere.
+    Without events, "20 s ago" would stand still, and "today" become outdated. With `far`, the engine runs elsewhere.
     """
 
     changed = Signal()
@@ -29,9 +29,9 @@ class StateStore(QObject):
         self._tick.setSingleShot(True)
         self._tick.setInterval(TICK_MS)
         self._tick.timeout.connect(self.changed)
-        minute = QTimer(self)
-        minute.timeout.connect(self._pass_time)
-        minute.start(MINUTE_MS)
+        ages = QTimer(self)
+        ages.timeout.connect(self._pass_time)
+        ages.start(AGE_MS)
 
     def take(self, event: AnyEvent) -> None:
         if self._engine_clock is not None:

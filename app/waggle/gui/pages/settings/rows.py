@@ -110,7 +110,7 @@ WHEN = Section("when", later("When"), (
 ))  # fmt: skip
 HOW_MUCH = Section("how_much", later("How much"), (
     Setting("computer.threads", later("Processor cores"), later("How many it may keep busy."),
-        Range(minimum=0, maximum=1024, zero=later("A quarter of them"))),
+        Range(minimum=0, maximum=1024, zero=later("A quarter of them, at least 1"))),
     Setting("computer.cpu_percent", later("Share of the processor's time"), later("Below 100% it rests between steps."),
         Range(minimum=5, maximum=100, step=5, unit="%")),
     Setting("computer.priority", later("Who goes first"), later("When other programs want the processor too."),
