@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import cast, get_args
 
-from PySide6.QtCore import QProcess, Qt, QTimer
+from PySide6.QtCore import QProcess, QSettings, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from waggle.core import paths, stored_data
@@ -58,6 +58,8 @@ def run(arguments: Arguments) -> int:
     app = application()
     reduced_motion.is_reduced()  # asks the desktop in a thread; the answer is there before anything moves
     home = paths.home_in(arguments.home)
+    # Qt's file dialogs write settings of their own, which would stay behind in a folder of all Qt programs.
+    QSettings.setPath(QSettings.Format.NativeFormat, QSettings.Scope.UserScope, str(home.root / stored_data.QT_SETTINGS))
     engine, settings = _engine_and_settings(home, arguments)
     window_settings = settings.settings.window
     translator.use(translator.language_of_setting(window_settings.language))
