@@ -82,7 +82,7 @@ def _name_of(opened: backup.OpenedBackup) -> str:
 def _passphrase(prompt: str = "Passphrase of the backup (it is not shown): ") -> str:
     """The passphrase from stdin; a terminal shows a prompt and does not echo it. Empty if there is none."""
     if not sys.stdin.isatty():
-        return sys.stdin.readline().rstrip("\r\n")
+        return sys.stdin.readline().removeprefix("\ufeff").rstrip("\r\n")  # PowerShell may pipe a byte order mark
     try:
         return getpass.getpass(prompt)
     except EOFError:  # Ctrl+D does not end the line

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from waggle.core.os_faults import fault_of
+
 CGROUPS, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
@@ -44,7 +46,7 @@ def shared_memory_fault() -> str:
     try:
         multiprocessing.Lock()
     except OSError as error:
-        return error.strerror or type(error).__name__
+        return fault_of(error).reason
     return ""
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import waggle
+from waggle.core.os_faults import naming
 
 LONGEST_SOCKET = 100  # bytes of a path: systems allow a socket about 104
 
@@ -157,7 +158,7 @@ def is_private(folder: Path) -> bool:
 
 def write_new(path: Path, content: bytes) -> None:
     """Write a new file that only this user can read. Raises FileExistsError if it exists, and OSError."""
-    with open(path, "xb", opener=owner_only) as file:
+    with naming(path), open(path, "xb", opener=owner_only) as file:
         try:
             file.write(content)
             file.flush()
@@ -179,12 +180,13 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o666) -> None:
     """
     beside = path.with_name(f"{path.name}.new")
     try:
-        beside.unlink(missing_ok=True)
-        with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
+        with naming(path):
+            beside.unlink(missing_ok=True)
+            with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, path)
     except OSError:  # an unfinished file must not use up a full disk
         with suppress(OSError):
             beside.unlink()
@@ -197,7 +199,8 @@ def flush(path: Path) -> None:
         return
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
-        os.fsync(handle)
+        with naming(path):
+            os.fsync(handle)
     finally:
         os.close(handle)
 

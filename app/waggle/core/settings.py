@@ -18,6 +18,7 @@ import msgspec
 from waggle.core import damaged_file, paths
 from waggle.core.errors import SettingsError
 from waggle.core.module_names import module_names
+from waggle.core.os_faults import fault_of
 
 MAX_CHARACTERS = 10_000  # of a settings file: the time to parse one grows with the square of its length
 NO_TOML = (ValueError, RecursionError)  # TOMLDecodeError, and what tomllib raises for huge numbers and deep nesting
@@ -256,7 +257,9 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
         path.parent.mkdir(parents=True, exist_ok=True)
         paths.write_atomically(path, text.encode())
     except OSError as error:
-        raise SettingsError(f"The settings cannot be written: {error.strerror}.", f"Check {path}.") from error
+        raise SettingsError(
+            f"The settings {path} cannot be written: {fault_of(error).reason}.", fault_of(error).advice
+        ) from error
     return changed
 
 
@@ -266,8 +269,14 @@ def _table(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8-sig")  # Notepad writes a byte order mark
     except FileNotFoundError:
         return {}  # no setting was changed yet
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError("The settings file cannot be read.", f"Check that {path} is yours to read ({error}).") from error
+    except OSError as error:
+        raise SettingsError(
+            f"The settings file {path} cannot be read: {fault_of(error).reason}.", fault_of(error).advice
+        ) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(
+            f"The settings file {path} cannot be read: it is not in UTF-8.", "Save it as UTF-8, or rename it."
+        ) from error
     if not text.strip():  # training alone, for example, was a choice: the defaults are more open
         raise SettingsError(
             f"The settings file {path} is empty, so what you chose is lost.",
@@ -288,7 +297,8 @@ def set_aside(path: Path) -> Path:
     try:
         return path.rename(damaged_file.free_name(path.with_name(f"{path.name}.broken")))
     except OSError as error:
-        raise SettingsError("The settings file cannot be set aside.", f"Check {path}.") from error
+        fault = fault_of(error)
+        raise SettingsError(f"The settings file {path} cannot be set aside: {fault.reason}.", fault.advice) from error
 
 
 def _known_names(table: dict[str, Any]) -> dict[str, Any]:

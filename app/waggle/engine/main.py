@@ -22,6 +22,7 @@ from msgspec import structs
 
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, MemoryShort, ModelMissing, SettingsError, Stopped, WaggleError
+from waggle.core.os_faults import fault_of
 from waggle.engine import attached_windows
 from waggle.engine.command_handler import EngineHandler, Services
 from waggle.engine.control import server, stdio
@@ -100,8 +101,9 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
     except (SettingsError, EngineError) as error:  # there is no place for a record, or another engine has it
         return _report_failed_start(writer, error)
     except OSError as error:  # read-only, or full to the last byte
-        title = f"The folder {home.root} cannot be written: {error.strerror}."
-        return _report_failed_start(writer, EngineError(title, "Mend its rights, make room, or choose another."))
+        fault = fault_of(error)
+        failed = EngineError(f"The folder {home.root} cannot be written: {fault.reason}.", fault.advice)
+        return _report_failed_start(writer, failed)
     publisher.attach(writer, writer.unwritten_bytes)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(lock.release)  # last of all: the next engine may write to the home as soon as it has the lock
@@ -200,7 +202,8 @@ def _home(folder: Path | None) -> paths.Home:
     try:
         return home.prepare()
     except OSError as error:
-        raise SettingsError(f"The folder {home.root} cannot be used: {error.strerror}.", "Choose another with --home.") from error
+        reason = fault_of(error).reason
+        raise SettingsError(f"The folder {home.root} cannot be used: {reason}.", "Choose another with --home.") from error
 
 
 async def _contribute_or_undo(process: ProcessResources, restart_reason: str) -> str:
