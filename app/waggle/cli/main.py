@@ -13,6 +13,7 @@ from waggle import __version__
 from waggle.cli import window
 from waggle.cli.outcome import exit_code, open_streams
 from waggle.core import pasted_link, paths
+from waggle.core.machine import name_user
 
 COMMANDS = {  # -> what `waggle --help` says about it
     "engine": "contribute without a window; prints events as JSON lines",
@@ -46,6 +47,7 @@ class Command(Protocol):
 def main(argv: list[str] | None = None) -> int:
     """Parse the arguments and run one command. Returns the exit code."""
     open_streams()
+    name_user()
     arguments = parse(sys.argv[1:] if argv is None else argv)
     return exit_code(
         lambda: arguments.run(arguments),

@@ -131,6 +131,8 @@ class Home:
 
     def prepare(self) -> "Home":
         """Make the folders. Raises OSError."""
+        if self.root.is_symlink() and not self.root.exists():  # of a disk that is not connected: making it would be another home
+            raise FileNotFoundError(errno.ENOENT, f"it is a link to {os.readlink(self.root)}, which is not there", str(self.root))
         of_swarm = self.swarm("any")
         folders = (of_swarm.known_peers.parent, of_swarm.scores.parent, self.charters, self.questions, self.events, self.control)
         for folder in (self.root, self.model.checkpoints, *folders):
@@ -216,12 +218,14 @@ def expand_user(path: Path | str) -> Path:
 def home_in(folder: Path | None) -> Home:
     """The home in this folder, or in `WAGGLE_HOME`, or where this system keeps application data.
 
-    Raises FileNotFoundError for `~name` if there is no such user.
+    Raises FileNotFoundError for `~name` if there is no such user, and if nothing is chosen and this user has no home folder.
     """
     if folder is not None:
         return Home(expand_user(folder))
     if chosen := os.environ.get("WAGGLE_HOME"):
         return Home(expand_user(chosen))
+    if not _has_folder("XDG_DATA_HOME"):  # a folder with the name ~ in the working directory helps nobody
+        raise FileNotFoundError(errno.ENOENT, "this user has no home folder", "~")
     import platformdirs
 
     return Home(Path(platformdirs.user_data_dir("waggle", appauthor=False)))
@@ -231,7 +235,14 @@ def cache() -> Path:
     """Waggle's folder in the system's cache, for files that can be made again."""
     import platformdirs
 
+    if not _has_folder("XDG_CACHE_HOME"):  # as in a container without HOME: a home was chosen then
+        return Path(tempfile.gettempdir()) / f"waggle-cache-{os.getuid() if hasattr(os, 'getuid') else 0}"
     return Path(platformdirs.user_cache_dir("waggle", appauthor=False))
+
+
+def _has_folder(variable: str) -> bool:
+    """Whether this user has a home folder, or this variable names another place."""
+    return os.path.isabs(os.path.expanduser("~")) or bool(os.environ.get(variable))
 
 
 def models() -> Path:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket
 import time
@@ -19,6 +20,7 @@ from waggle.protocol import commands, events, json_lines
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent
 
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 UNIX = hasattr(asyncio, "start_unix_server")  # else a port of the loopback, see windows_loopback.py
 CONNECT_SECONDS = 5.0  # for a running engine to accept a connection
 RESTART_SECONDS = 60.0  # for an engine that restarts to leave the old swarm and take commands again
@@ -135,6 +137,13 @@ def claim_home(home: Home, seconds: float = 0.0) -> FileLock:
             "Another engine, or a seed, is running for this folder.",
             "Stop it (an engine with `waggle ctl stop`), or use another --home.",
         ) from None
+    except (NotImplementedError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in NO_LOCKS:
+            raise
+        raise EngineError(
+            f"The disk of {home.root} has no locks, so nothing keeps two engines apart.",
+            "Some network disks lack them: choose a folder on a local disk with --home.",
+        ) from error
     return lock
 
 
