@@ -47,6 +47,7 @@ from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.engine.system.opening_note import OpeningNote
 from waggle.engine.system.resource_limits import GB, memory_used, set_priority
 from waggle.engine.system.sensors import SensorReader
+from waggle.engine.system.settling import Dwell, SettledReadings
 from waggle.engine.training_loop import LoopCallbacks, TrainingLoop
 from waggle.models.backend import release_memory
 from waggle.protocol import events, json_lines
@@ -395,16 +396,19 @@ async def _watch_computer(
     days: Callable[[], Iterable[Day]] = tuple, energy: Path | None = None,
 ) -> None:  # fmt: skip
     """Read the sensors that the rules need every two seconds, let the lifecycle decide again, and enforce the memory limit."""
+    settled, above_cap = SettledReadings(), Dwell()
     read_sensors, is_blocked, meter = SensorReader(), False, EnergyMeter(await asyncio.to_thread(days), path=energy)
     while True:
         readings = await asyncio.to_thread(read_sensors, live_settings.now.when, until_away=lifecycle.until_away)
         kwh_today = meter.read(lifecycle.gate.worked_seconds, publisher.state, live_settings.now.computer, publisher.now())
-        lifecycle.decide_again(structs.replace(readings, kwh_today=kwh_today))
+        lifecycle.decide_again(structs.replace(settled(readings), kwh_today=kwh_today))
         cap_gb = live_settings.now.computer.memory_gb
         is_playing = publisher.state.phase in ("contributing", "finishing", "waiting") and not lifecycle.restart_reason
-        if cap_gb and is_playing and await asyncio.to_thread(memory_used) > cap_gb * GB:
+        is_above = bool(cap_gb and is_playing and await asyncio.to_thread(memory_used) > cap_gb * GB)
+        stays_blocked = above_cap.holds(is_above) and bool(cap_gb)
+        if is_above:
             is_blocked = not _use_less_memory(lifecycle, publisher, backoff, cap_gb)
-        elif is_blocked:
+        elif is_blocked and not stays_blocked:
             is_blocked = False
             lifecycle.report_blocker(None)
         elif publisher.state.phase == "contributing":
