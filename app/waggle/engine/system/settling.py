@@ -19,17 +19,17 @@ class Dwell:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._ended_at: float | None = None
-        self._held = False
+        self._counts = False
 
     def holds(self, now_true: bool) -> bool:
         """Whether the condition still counts, given whether it is true now. It counts until its end has lasted."""
         if now_true:
-            self._held, self._ended_at = True, None
-        elif self._held:
+            self._counts, self._ended_at = True, None
+        elif self._counts:
             now = self._clock()
             self._ended_at = now if self._ended_at is None else self._ended_at
-            self._held = now - self._ended_at < DWELL_S
-        return self._held
+            self._counts = now - self._ended_at < DWELL_S
+        return self._counts
 
 
 class SettledReadings:
@@ -64,9 +64,9 @@ class SettledReadings:
         """The programs that run, and those that were closed just now."""
         for name in running or ():
             self._programs.setdefault(name, Dwell(self._clock))
-        held = {name for name, dwell in self._programs.items() if dwell.holds(name in (running or ()))}
-        self._programs = {name: self._programs[name] for name in held}
-        return frozenset(held) if held else running
+        counting = {name for name, dwell in self._programs.items() if dwell.holds(name in (running or ()))}
+        self._programs = {name: self._programs[name] for name in counting}
+        return frozenset(counting) if counting else running
 
     def _warmest(self, celsius: float | None) -> float | None:
         """The highest temperature of the last while."""
