@@ -35,6 +35,7 @@ from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog
 from waggle.engine.services import ended_swarms, models, reputation_recovery, swarm_recovery, swarms
 from waggle.engine.services.choice_download import ChoiceDownload
+from waggle.engine.services.guards import Guards
 from waggle.engine.services.identity import IdentityService
 from waggle.engine.services.own_questions import OwnQuestionsService
 from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
@@ -285,7 +286,15 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         process.download.attach(services.models)
         stack.callback(process.download.detach)
         computer_watch = asyncio.ensure_future(
-            _watch_computer(lifecycle, live_settings, publisher, backoff, services.identity.days, home.root / energy_meter.NAME)
+            _watch_computer(
+                lifecycle,
+                live_settings,
+                publisher,
+                backoff,
+                services.identity.days,
+                home.root / energy_meter.NAME,
+                lambda: (prepared := node()) is not None and prepared.is_limited(),
+            )
         )
         computer_watch.add_done_callback(lambda done: lifecycle.stop() if _has_failed(done) else None)
         stack.push_async_callback(_cancel, computer_watch)
@@ -393,10 +402,10 @@ def _use_less_memory(lifecycle: Lifecycle, publisher: EventPublisher, backoff: M
 
 async def _watch_computer(
     lifecycle: Lifecycle, live_settings: LiveSettings, publisher: EventPublisher, backoff: MemoryBackoff,
-    days: Callable[[], Iterable[Day]] = tuple, energy: Path | None = None,
+    days: Callable[[], Iterable[Day]] = tuple, energy: Path | None = None, is_limited: Callable[[], bool] = lambda: False,
 ) -> None:  # fmt: skip
     """Read the sensors that the rules need every two seconds, let the lifecycle decide again, and enforce the memory limit."""
-    settled, above_cap = SettledReadings(), Dwell()
+    settled, above_cap, guards = SettledReadings(), Dwell(), Guards(publisher)
     read_sensors, is_blocked, meter = SensorReader(), False, EnergyMeter(await asyncio.to_thread(days), path=energy)
     while True:
         readings = await asyncio.to_thread(read_sensors, live_settings.now.when, until_away=lifecycle.until_away)
@@ -413,6 +422,11 @@ async def _watch_computer(
             lifecycle.report_blocker(None)
         elif publisher.state.phase == "contributing":
             backoff.record_success(SENSOR_SECONDS)
+        guards.observe(
+            parts=backoff.parts if backoff.is_backed_off else 1,
+            limit_kb=live_settings.now.computer.traffic_kb if is_limited() else 0,
+            has_gap=publisher.record_has_gap,
+        )
         await asyncio.sleep(SENSOR_SECONDS)
 
 

@@ -112,6 +112,7 @@ class PreparedNode:
     current: CurrentWeights
     limits: ResourceLimits
     machine: DeviceCapacity
+    is_limited: Callable[[], bool]  # something had to wait for the limit of traffic just now
 
 
 async def prepare_node(
@@ -202,6 +203,7 @@ async def prepare_node(
         node=node,
         watch_swarm=swarm.run,
         current_swarm=swarms.CurrentSwarm(charter, swarm.addresses),
+        is_limited=lambda: swarm.is_limited,
         services=NodeServices(
             choose_peer=partial(swarm_connection.choose_peer, swarm),
             sent=partial(swarm_connection.sent_messages, swarm),

@@ -168,6 +168,11 @@ class SwarmNode:
         """Limit payloads to `rate` bytes per second, each way; None: no limit."""
         self._bandwidth.limit = rate
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether something had to wait for the limit of payloads just now."""
+        return self._bandwidth.is_short
+
     def choose(self, peer_id: bytes, choice: Choice) -> None:
         """Mute or block a peer, or neither (""): from now on, and after a restart. From any thread."""
         self._reputations.set_choice(peer_id, choice)

@@ -74,6 +74,11 @@ class SwarmConnection(Swarm, Protocol):
         """Limit payloads to `rate` bytes per second, each way; None: no limit."""
         ...
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether something had to wait for the limit just now."""
+        ...
+
     def choose(self, peer_id: bytes, choice: Choice) -> None:
         """Mute or block a peer, or neither (""). Raises EngineError if there are no peers."""
         ...
