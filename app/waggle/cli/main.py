@@ -17,6 +17,7 @@ from waggle.core.machine import name_user
 
 COMMANDS = {  # -> what `waggle --help` says about it
     "engine": "contribute without a window; prints events as JSON lines",
+    "install-service": "contribute without a window from each login on, or no longer",
     "seed": "help others find the swarm; trains nothing",
     "ctl": "control a running engine",
     "swarm": "list, create and join swarms, preview your own questions for one, write an invite",
@@ -105,6 +106,10 @@ def _import_command(name: str) -> Command:
             from waggle.cli import engine
 
             return engine
+        case "install-service":
+            from waggle.cli import install_service
+
+            return install_service
         case "seed":
             from waggle.cli import seed
 

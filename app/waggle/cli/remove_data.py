@@ -8,7 +8,7 @@ from contextlib import suppress
 import msgspec
 
 from waggle.cli.options import add_home
-from waggle.core import hub_token, paths, stored_data
+from waggle.core import hub_token, login_start, paths, stored_data
 from waggle.core.errors import EngineError, TokenError
 from waggle.core.stored_data import KINDS, DataKind, Removal, StoredFiles
 from waggle.engine.control import server
@@ -51,6 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
     kinds = kinds_to_remove(arguments.remove, home) - arguments.keep
     if sys.stdin.isatty() and not arguments.json and not _sure(home, kinds):
         return 1
+    for file in login_start.remove(home) if "all" in arguments.remove or "settings" in kinds else ():
+        if not arguments.json:
+            sys.stdout.write(f"removed {file}, which started Waggle at each login\n")
     _stop(home)
     done = stored_data.remove(home, paths.cache(), kinds)
     forgotten = _forget_token() if "all" in arguments.remove and stored_data.is_usual(home) else False

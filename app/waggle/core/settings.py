@@ -140,6 +140,7 @@ class WindowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     text_percent: Annotated[int, msgspec.Meta(ge=80, le=200)] = 100
     less_motion: Literal["system", "on", "off"] = "system"  # on: counters and highlights instead of animation
     close_to_tray: bool = True
+    at_login: Literal["nothing", "window", "engine"] = "nothing"  # what starts when this user logs in (core/login_start.py)
     notify_problems: bool = True
     notify_discoveries: bool = True
     suggest_swarm: bool = True  # that suits a chosen model better; false once such a suggestion was dismissed

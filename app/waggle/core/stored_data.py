@@ -22,6 +22,7 @@ KEPT_BY_DEFAULT: tuple[DataKind, ...] = ("identity",)  # unless a person names i
 BROKEN = ("settings.toml.broken", "settings.toml.broken-[0-9]*")
 LOCK = "window*.lock"  # one for each computer that a window here controls
 QT_SETTINGS = "qt"  # of a home: Qt's own settings, such as where a file was chosen last
+LOGIN = ("login-window.xml", "login-engine.xml")  # of tasks of Windows
 ROUND, HASH = "r" + "[0-9]" * 8, "[0-9a-f]" * 64
 STAMP = "[0-9]" * 8 + "T" + "[0-9]" * 6
 RECORD = f"{STAMP}-{'[0-9]' * 6}.jsonl"
@@ -49,7 +50,7 @@ OF_HOME: dict[DataKind, tuple[str, ...]] = {
     "settings": (*_file_names("settings.toml", "window.json", "frugality.json", "asked.json", "opening.json", "streams.json",
                               "energy.json"),
                  *(f"{QT_SETTINGS}/{name}" for name in ("QtProject.conf", "QtProject.conf.lock", "QtProject.conf.??????")),
-                 *BROKEN, LOCK, f"{LOCK}.rmlock", ".doctor", "seed_port", "seed_port.new", *MARKS),
+                 *LOGIN, *BROKEN, LOCK, f"{LOCK}.rmlock", ".doctor", "seed_port", "seed_port.new", *MARKS),
     "checkpoints": (*OF_ALL["checkpoints"], *_file_names("models.json")),
     "history": OF_ALL["history"],
     "record": (f"events/{RECORD}", "events/writing.part"),

@@ -51,6 +51,7 @@ class Arguments:
     theme: str | None = None
     page: str | None = None
     screenshot: Path | None = None
+    background: bool = False  # begin with the window small
 
 
 def run(arguments: Arguments) -> int:
@@ -192,6 +193,8 @@ def _run_event_loop(controller: Controller, arguments: Arguments, *, first: bool
     controller.finished.connect(end)
     controller.example_wanted.connect(lambda: watch_example(arguments.home))
     controller.begin(arguments.page, first=first)
+    if arguments.background and not first:
+        controller.window.showMinimized()
     freeze_long_lived()
     if not first:
         QTimer.singleShot(0, controller.start)
