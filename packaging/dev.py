@@ -91,6 +91,8 @@ COMPILERS = {  # for systems without a package manager: the compiler's name, and
 
 CUDA = 7  # exit code of HAS_CUDA
 HAS_CUDA = f"import sys, torch; sys.exit({CUDA} if torch.version.cuda else 0)"
+CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
+PCI = Path("/sys/bus/pci/devices")
 LEAN = ("python3 packaging/dev.py clean && "
         "PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu python3 packaging/dev.py package")  # fmt: skip
 
@@ -170,10 +172,51 @@ def setup() -> None:
         print(f"Creating {VENV} ...", flush=True)
         venv.create(VENV, clear=True, with_pip=True, symlinks=not WINDOWS)
     requirements = [*project()["dependencies"], *optional("dev")]
-    print("Installing (about 2 GB, once) ...", flush=True)
-    pip("install", *requirements)
+    install(requirements)
     mark.write_text(stamp())
     print(f"Set up in {time.time() - began:.0f} s.", flush=True)
+
+
+def install(requirements: list[str]) -> None:
+    """Say what has to be downloaded, download it where a person can watch, and install it."""
+    import downloads  # needs Python 3.9
+
+    options, folder = ["-c", str(LOCK), *wheels_for_this_computer()], VENV / "downloads"
+    print("Working out what is needed ...", flush=True)
+    try:
+        needed = downloads.planned(PYTHON, requirements, options)
+        folder.mkdir(exist_ok=True)
+        print(downloads.summary(needed, folder), flush=True)
+        if missing := downloads.lacking_room(needed, folder):
+            sys.exit(f"The disk of {VENV} lacks {missing / 1e9:.1f} GB. Make room, then start again.")
+        files = downloads.fetch(needed, folder, lambda words: print(f"    {words}", flush=True))
+    except (subprocess.CalledProcessError, KeyError, ValueError) as error:  # of an index that pip cannot describe
+        print(f"What is needed cannot be told before ({error}): pip shows what it downloads.", flush=True)
+        subprocess.check_call([str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", *options, *requirements])
+        return
+    except OSError as error:
+        sys.exit(str(error))
+    if files:
+        print(f"Installing {len(files)} packages ...", flush=True)
+        pip("install", *wheels_for_this_computer(), *map(str, files))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def wheels_for_this_computer() -> list[str]:
+    """Options of pip: without an NVIDIA card, torch without CUDA, which is 4 GB less. PIP_EXTRA_INDEX_URL goes first."""
+    if sys.platform != "linux" or has_nvidia_card() or os.environ.get("PIP_EXTRA_INDEX_URL"):
+        return []
+    return ["--extra-index-url", CPU_WHEELS]
+
+
+def has_nvidia_card() -> bool:
+    """Whether this Linux has an NVIDIA card, whether or not its driver is installed already."""
+    if any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/dxg").exists():  # the latter: Windows' Linux, where cards are shared
+        return True
+    vendors = (path for path in PCI.glob("*/vendor") if (path.parent / "class").is_file())
+    return any(
+        vendor.read_text().strip() == "0x10de" and (vendor.parent / "class").read_text().startswith("0x03") for vendor in vendors
+    )
 
 
 def is_supported() -> bool:

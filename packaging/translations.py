@@ -25,7 +25,9 @@ NOT_TOLD = {
     APP / "practice",
     *(APP / f"cli/{name}.py" for name in ("ctl", "joining", "main", "model", "options", "outcome", "race", "swarm", "window")),
 }  # the texts of these appear only in terminals
-TELLS = re.compile(r"Error$|^(MemoryShort|ModelMissing|ConnectionFault|Warned|EngineFailed|CommandRefused|_tell_failure)$")
+TELLS = re.compile(
+    r"Error$|^(MemoryShort|ModelMissing|ConnectionFault|OsFault|Warned|EngineFailed|CommandRefused|_tell_failure)$"
+)
 SENTENCE = re.compile(r"(?<=\.)\s+")
 FOLLOWS = re.compile(r"^%\d\s+(?=[A-Z])")  # the placeholder holds a sentence or nothing
 FAULTS = "Fault"  # the enum of reasons why a peer's message is refused, which are parts of a sentence

@@ -63,3 +63,20 @@ def test_nothing_is_restored_while_an_engine_has_the_home(tmp_path, identity):
     finally:
         lock.release()
     assert not (tmp_path / "backup.txt").exists()
+
+
+def test_a_copy_becomes_somebody_new_and_the_old_key_file_stays(tmp_path, capsys):
+    home = paths.Home(tmp_path / "home").prepare()
+    before = keys.load_or_create(home.identity)
+    assert main.main(["identity", "--home", str(home.root), "renew"]) == 0
+    after = keys.load_or_create(home.identity)
+    assert after.peer_id != before.peer_id
+    assert keys.name_of(after.peer_id) in capsys.readouterr().out
+    (old,) = home.root.glob("identity.*.key")
+    assert keys.load_or_create(old).peer_id == before.peer_id
+
+
+@pytest.mark.parametrize("words", [["renew", "backup.txt"], ["restore"]])
+def test_a_file_too_many_or_too_few_is_said(tmp_path, capsys, words):
+    assert main.main(["identity", "--home", str(tmp_path / "home"), *words]) == 1
+    assert "waggle identity" in capsys.readouterr().err

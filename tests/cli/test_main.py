@@ -266,7 +266,10 @@ def test_what_a_full_disk_does_not_take_is_told(tmp_path):
     with open("/dev/full", "wb") as full:
         command = [sys.executable, "-m", "waggle", "goodbye", "--home", str(tmp_path)]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, env={**os.environ, "PYTHONPATH": "app"})
-    assert (done.returncode, done.stderr) == (1, b"waggle: Waggle cannot go on: No space left on device.\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        b"waggle: Waggle cannot go on: No space left on device.\n        Make room on the disk.\n",
+    )
 
 
 @pytest.mark.parametrize("lines", [1, 5000])
@@ -303,9 +306,12 @@ def test_what_waggle_keeps_is_listed_and_removed_as_named(tmp_path, monkeypatch,
     assert main.main(["goodbye", "--home", str(tmp_path / "home"), "--remove", "log"]) == 0
     assert "removed log: 1 file, 2.0 kB" in capsys.readouterr().out
     assert (tmp_path / "home/history.sqlite").exists()
-    assert main.main(["goodbye", "--home", str(tmp_path / "home"), "--remove", "all", "--json"]) == 0
+    words = ["goodbye", "--home", str(tmp_path / "home"), "--remove", "all", "--json"]
+    assert main.main([*words, "--keep", "identity"]) == 0
     assert capsys.readouterr().out.startswith('[{"kind":"history","files":1')
-    assert [path.name for path in (tmp_path / "home").iterdir()] == ["identity.key"], "who one is is kept unless it is named"
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["identity.key"]
+    assert main.main(words) == 0
+    assert not (tmp_path / "home").exists(), "all is all"
     with pytest.raises(SystemExit):
         main.main(["goodbye", "--remove", "everything"])
     assert "there is no everything" in capsys.readouterr().err

@@ -105,7 +105,7 @@ def test_other_settings_can_be_changed_beside_a_value_that_cannot_be_used(tmp_pa
 
 @pytest.mark.parametrize(("content", "override", "healthy"), [
     ("[swarm]\nport = 4001\n", "computer.cpu_percent=200", True),
-    ("", "computer.cpu_percent=200", True),
+    ("# mine\n", "computer.cpu_percent=200", True),
     ("[swarm]\nport = 70000\n", "computer.cpu_percent=20", False),
 ])  # fmt: skip
 def test_what_is_wrong_on_the_command_line_is_not_blamed_on_the_file_nor_the_other_way_round(
@@ -259,3 +259,22 @@ def test_every_profile_is_valid_and_known_again_and_the_gentlest_is_the_default(
 )
 def test_an_assignment_is_read_as_a_person_means_it(text, value):
     assert assignment(text) == value
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"  \r\n\t", b"\xef\xbb\xbf"])
+def test_a_file_that_lost_its_content_is_not_taken_for_the_defaults(tmp_path, content):
+    """Its owner may train alone, say, which the defaults do not: the engine stops, and the window asks."""
+    path = tmp_path / "settings.toml"
+    path.write_bytes(content)
+    for use in (read, unusable, lambda path: change(path, {"window.welcomed": True})):
+        with pytest.raises(SettingsError, match="is empty"):
+            use(path)
+    assert path.read_bytes() == content
+
+
+def test_a_file_that_is_set_back_to_all_defaults_is_read_again(tmp_path):
+    path = tmp_path / "settings.toml"
+    change(path, {"swarm.solo": True})
+    change(path, {"swarm.solo": None})
+    assert path.stat().st_size
+    assert read(path) == Settings()

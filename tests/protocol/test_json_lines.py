@@ -9,6 +9,7 @@ from waggle.protocol import (
     commands,
     events,
     events_chat,
+    events_guards,
     events_identity,
     events_leaderboard,
     events_models,
@@ -108,6 +109,7 @@ def test_the_union_of_events_is_complete():
             events_identity,
             events_outbox,
             events_chat,
+            events_guards,
             events_playground,
             events_questions,
         )

@@ -172,9 +172,9 @@ def test_external_groups_are_drawn_uniformly():
 
 
 def test_every_node_draws_samples_and_chooses_differently_and_the_same_again_after_a_restart():
-    seeds = [_seed(bytes([i]) * 38) for i in range(50)]
+    seeds = [_seed(bytes([i]) * 38, b"salt") for i in range(50)]
     assert len(set(seeds)) == 50
-    assert seeds == [_seed(bytes([i]) * 38) for i in range(50)]
+    assert seeds == [_seed(bytes([i]) * 38, b"salt") for i in range(50)]
     for stream in ("draw", "choose", "held_out"):
         assert len({generator(seed, stream, 1).random() for seed in seeds}) == 50
     assert len({uniforms(seed, "sample", 1, 1, 1, 4).tobytes() for seed in seeds}) == 50

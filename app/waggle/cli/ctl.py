@@ -80,6 +80,7 @@ def describe(state: State, now: float) -> str:
         weather(state, now),
         *(f"  {MARKS[tick.passes]} {tick.says}" for tick in summary.why),
     ]
+    lines += [f"{guard.says} {guard.ends}" for guard in state.guards]
     if (why := diagnosis(state)) is not None:
         lines += [why.says, helpful_text(why)]
     if (better := suggestion(state, enabled=state.settings is None or state.settings.window.suggest_swarm)) is not None:

@@ -5,7 +5,6 @@ import contextlib
 import importlib.util
 import os
 import platform
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -16,7 +15,15 @@ from waggle.cli import ctl
 from waggle.cli.options import add_home
 from waggle.core import log, paths, settings
 from waggle.core.errors import WaggleError
-from waggle.core.machine import available_memory, shared_memory_fault, total_memory, usable_cores
+from waggle.core.machine import (
+    available_memory,
+    disk_faults,
+    free_disk,
+    shared_memory_fault,
+    total_memory,
+    usable_cores,
+    user_faults,
+)
 from waggle.core.redaction import THIS_NODE, redact
 from waggle.engine.control import server
 from waggle.engine.runtime import model_source
@@ -127,14 +134,21 @@ def _computer(_home: paths.Home) -> Finding:
     return Finding("computer", not fault, f"{cores} may be used, {memory}{shared}")
 
 
+def _surroundings(_home: paths.Home) -> Finding:
+    """What a container may lack."""
+    faults = user_faults()
+    return Finding("user", not faults, "; ".join(faults) or "has a home folder, a name and a working directory")
+
+
 def _folder(home: paths.Home) -> Finding:
     if not home.root.exists():
         return Finding("folder", None, f"{home.root} does not exist yet: the engine makes it")
-    probe = home.root / ".doctor"
-    probe.write_bytes(b"")
-    probe.unlink()
-    free = shutil.disk_usage(home.root).free
-    return Finding("folder", free > LITTLE_ROOM, f"{home.root} is writable, {free / 1e9:.1f} GB are free")
+    free, faults = free_disk(home.root), disk_faults(home.root)
+    link = f", a link to {home.root.resolve()}," if home.root.is_symlink() else ""
+    if faults:
+        return Finding("folder", False, f"{home.root}{link} {'; '.join(faults)}. Choose a folder on a local disk with --home.")
+    says = f"{home.root}{link} can be written, flushed and locked, {free / 1e9:.1f} GB are free"
+    return Finding("folder", free > LITTLE_ROOM, says)
 
 
 def _settings(home: paths.Home) -> Finding:
@@ -213,5 +227,6 @@ def _engine(home: paths.Home) -> Finding:
 
 Check = Callable[[paths.Home], Finding]
 CHECKS: tuple[Check, ...] = (
-    _program, _computer, _folder, _settings, _identity, _model, _charter, _judging, _saved_state, _history, _rules, _engine,
+    _program, _computer, _surroundings,
+    _folder, _settings, _identity, _model, _charter, _judging, _saved_state, _history, _rules, _engine,
 )  # fmt: skip

@@ -1,4 +1,7 @@
-"""`waggle identity`: write, check or restore a backup of the identity while no engine runs. The window does it while one does."""
+"""`waggle identity`: write, check or restore a backup of the identity, or renew it, while no engine runs.
+
+The window does it while one does.
+"""
 
 import argparse
 import getpass
@@ -10,20 +13,28 @@ from waggle.core import paths
 from waggle.core.errors import IdentityError
 from waggle.core.peer_id import text_of, with_fingerprint
 from waggle.engine.control import server
+from waggle.engine.storage import noise_salt
 from waggle.network.identity import backup, keys
 
-VERBS = ("backup", "check", "restore")
+VERBS = ("backup", "check", "restore", "renew")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
-    parser.add_argument("verb", choices=VERBS, help="write a new backup; say whose one is; or be who is in it from now on")
-    parser.add_argument("file", type=text, metavar="FILE", help="the backup")
+    parser.add_argument(
+        "verb", choices=VERBS, help="write a new backup; say whose one is; be who is in it; or be somebody new, from now on"
+    )
+    parser.add_argument("file", type=text, metavar="FILE", nargs="?", help="the backup; not for renew")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the verb says; the passphrase is typed or piped in. Raises IdentityError, and EngineError if an engine runs."""
-    home, file = paths.home_in(arguments.home), paths.expand_user(Path(arguments.file)).absolute()
+    home = paths.home_in(arguments.home)
+    if arguments.verb == "renew":
+        return _renew(home, arguments.file)
+    if arguments.file is None:
+        raise IdentityError("The backup is not named.", f"Write `waggle identity {arguments.verb} FILE`.")
+    file = paths.expand_user(Path(arguments.file)).absolute()
     if arguments.verb == "check":
         return _say(f"This backup is of {_name_of(backup.read(file, _passphrase()))}.")
     lock = server.claim_home(home.prepare())
@@ -42,6 +53,21 @@ def run(arguments: argparse.Namespace) -> int:
         lock.release()
 
 
+def _renew(home: paths.Home, file: str | None) -> int:
+    """Be somebody new, as a copy has to if the other computer goes on. The old key file stays."""
+    if file is not None:
+        raise IdentityError("A new identity comes from no backup.", "Write `waggle identity renew`.")
+    lock = server.claim_home(home.prepare())
+    try:
+        aside = backup.restore_key_file(home.identity, None)
+        noise_salt.forget(home)
+        who = keys.load_or_create(home.identity)
+    finally:
+        lock.release()
+    old = f" The key file of before is kept as {aside}." if aside is not None else ""
+    return _say(f"You are {with_fingerprint(keys.name_of(who.peer_id), text_of(who.peer_id))} from now on.{old}")
+
+
 def _is_mine(home: paths.Home, opened: backup.OpenedBackup) -> bool:
     try:
         return keys.identity_of(home.identity, home.identity.read_bytes()).peer_id == opened.peer_id
@@ -56,7 +82,7 @@ def _name_of(opened: backup.OpenedBackup) -> str:
 def _passphrase(prompt: str = "Passphrase of the backup (it is not shown): ") -> str:
     """The passphrase from stdin; a terminal shows a prompt and does not echo it. Empty if there is none."""
     if not sys.stdin.isatty():
-        return sys.stdin.readline().rstrip("\r\n")
+        return sys.stdin.readline().removeprefix("\ufeff").rstrip("\r\n")  # PowerShell may pipe a byte order mark
     try:
         return getpass.getpass(prompt)
     except EOFError:  # Ctrl+D does not end the line

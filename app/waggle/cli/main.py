@@ -13,13 +13,15 @@ from waggle import __version__
 from waggle.cli import window
 from waggle.cli.outcome import exit_code, open_streams
 from waggle.core import pasted_link, paths
+from waggle.core.machine import name_user
 
 COMMANDS = {  # -> what `waggle --help` says about it
     "engine": "contribute without a window; prints events as JSON lines",
+    "install-service": "contribute without a window from each login on, or no longer",
     "seed": "help others find the swarm; trains nothing",
     "ctl": "control a running engine",
     "swarm": "list, create and join swarms, preview your own questions for one, write an invite",
-    "identity": "write, check or restore a backup of who you are, while no engine runs",
+    "identity": "write, check or restore a backup of who you are, or be somebody new, while no engine runs",
     "export": "write the trained model as a transformers folder, or push it to the hub",
     "token": "store your token of the model hub in the keychain of this computer",
     "model": "list models here and suggested ones, search the hub, choose one to train",
@@ -46,6 +48,7 @@ class Command(Protocol):
 def main(argv: list[str] | None = None) -> int:
     """Parse the arguments and run one command. Returns the exit code."""
     open_streams()
+    name_user()
     arguments = parse(sys.argv[1:] if argv is None else argv)
     return exit_code(
         lambda: arguments.run(arguments),
@@ -103,6 +106,10 @@ def _import_command(name: str) -> Command:
             from waggle.cli import engine
 
             return engine
+        case "install-service":
+            from waggle.cli import install_service
+
+            return install_service
         case "seed":
             from waggle.cli import seed
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from waggle.core.errors import WaggleError
+from waggle.core.os_faults import fault_of, place_of
 
 INTERRUPTED = 130  # the shell's code for Ctrl+C
 
@@ -94,13 +95,14 @@ def _flushes(text: str = "") -> bool:
 
 def _explain(error: OSError, home: Callable[[], Path] | None) -> WaggleError:
     """The system's error as a sentence. Most of these errors name a file, which may be the home, above it or in it."""
-    if not isinstance(error.filename, str | os.PathLike):
-        return WaggleError(f"Waggle cannot go on: {error.strerror}.")
+    fault, place = fault_of(error), place_of(error)
+    if not place:
+        return WaggleError(f"Waggle cannot go on: {fault.reason}.", fault.advice)
     is_home = home is not None
     if home is not None:
-        path = Path(error.filename).absolute()
+        path = Path(place).absolute()
         with contextlib.suppress(OSError):  # the home's name itself is the problem
             root = home().absolute()
             is_home = path.is_relative_to(root) or root.is_relative_to(path)
-    advice = "Choose another with --home." if is_home else "Mend its rights, make room, or choose another."
-    return WaggleError(f"{error.filename} cannot be used: {error.strerror}.", advice)
+    advice = f"{fault.advice} Or choose another folder with --home." if is_home else fault.advice
+    return WaggleError(f"{place} cannot be used: {fault.reason}.", advice)

@@ -8,15 +8,15 @@ from contextlib import suppress
 import msgspec
 
 from waggle.cli.options import add_home
-from waggle.core import paths, stored_data
-from waggle.core.errors import EngineError
+from waggle.core import hub_token, login_start, paths, stored_data
+from waggle.core.errors import EngineError, TokenError
 from waggle.core.stored_data import KINDS, DataKind, Removal, StoredFiles
 from waggle.engine.control import server
 from waggle.protocol.commands import Stop
 
 STOP_SECONDS = 30.0  # for the engine to finish its step
 ABOUT: dict[DataKind, str] = {
-    "identity": "who you are in every swarm; kept unless it is named",
+    "identity": "who you are in every swarm",
     "settings": "settings, and where the window stood",
     "checkpoints": "what your models learned: checkpoints, their journal, the album",
     "history": "the figures of every round",
@@ -34,9 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
     parser.add_argument(
         "--remove", type=parse_kinds, metavar="KINDS",
-        help="kinds of data from the list, separated by commas; all: everything except your identity, and with --home except "
-        "what all homes share",
+        help="kinds of data from the list, separated by commas; all: everything, but with --home not what all homes share",
     )  # fmt: skip
+    parser.add_argument("--keep", type=parse_kinds, metavar="KINDS", default=frozenset(), help="with --remove: not these")
     parser.add_argument("--json", action="store_true", help="with --remove: print what was removed as JSON")
 
 
@@ -48,12 +48,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.remove is None:
         sys.stdout.write(listing(stored_data.stored_files(home, paths.cache()), home))
         return 0
-    kinds = kinds_to_remove(arguments.remove, home)
+    kinds = kinds_to_remove(arguments.remove, home) - arguments.keep
     if sys.stdin.isatty() and not arguments.json and not _sure(home, kinds):
         return 1
+    for file in login_start.remove(home) if "all" in arguments.remove or "settings" in kinds else ():
+        if not arguments.json:
+            sys.stdout.write(f"removed {file}, which started Waggle at each login\n")
     _stop(home)
     done = stored_data.remove(home, paths.cache(), kinds)
-    sys.stdout.write(msgspec.json.encode(done).decode() + "\n" if arguments.json else report(done))
+    forgotten = _forget_token() if "all" in arguments.remove and stored_data.is_usual(home) else False
+    sys.stdout.write(msgspec.json.encode(done).decode() + "\n" if arguments.json else report(done, forgotten=forgotten))
     return 1 if any(removed.spared for removed in done) else 0
 
 
@@ -66,9 +70,18 @@ def parse_kinds(words: str) -> frozenset[str]:
 
 
 def kinds_to_remove(named: Collection[str], home: paths.Home) -> frozenset[DataKind]:
-    """The named kinds. `all` leaves out the identity, and for another home than the usual one also what all homes share."""
-    stays = stored_data.kept_by_default(home)
+    """The named kinds. `all` leaves out only what all homes share, for another home than the usual one."""
+    stays = () if stored_data.is_usual(home) else stored_data.SHARED
     return frozenset(kind for kind in KINDS if kind in named or ("all" in named and kind not in stays))
+
+
+def _forget_token() -> bool:
+    """Remove the token of the model hub from the keychain; False if there is none, or no keychain."""
+    with suppress(TokenError):  # it is locked, or away: `AFTER` says what to do
+        if hub_token.stored_token() is not None:
+            hub_token.forget()
+            return True
+    return False
 
 
 def _sure(home: paths.Home, kinds: Collection[DataKind]) -> bool:
@@ -76,7 +89,7 @@ def _sure(home: paths.Home, kinds: Collection[DataKind]) -> bool:
     going = tuple(stored for stored in stored_data.stored_files(home, paths.cache()) if stored.kind in kinds)
     sys.stdout.write("\n".join([f"From {home.root} and {paths.cache()}:", *_rows(going), "Remove these? [y/N] "]))
     sys.stdout.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return sys.stdin.readline().removeprefix("\ufeff").strip().lower() in ("y", "yes")
 
 
 def listing(stored: Iterable[StoredFiles], home: paths.Home) -> str:
@@ -85,15 +98,18 @@ def listing(stored: Iterable[StoredFiles], home: paths.Home) -> str:
     head = f"In {home.root} and {paths.cache()}:"
     if not rows:
         return f"{head} nothing of Waggle.\n"
-    return "\n".join([head, *rows, "", "Remove with `waggle goodbye --remove all`, or name kinds with commas.", ""])
+    how = "Remove with `waggle goodbye --remove all`, name kinds with commas, or keep some: `--remove all --keep identity`."
+    return "\n".join([head, *rows, "", how, ""])
 
 
-def report(done: Iterable[Removal]) -> str:
+def report(done: Iterable[Removal], *, forgotten: bool = False) -> str:
     """What was removed, what could not be removed, and what to do by hand."""
     lines = []
     for removed in done:
         lines.append(f"removed {removed.kind}: {removed.files} {_files(removed.files).rstrip()}, {_size(removed.size)}")
         lines += [f"  could not be removed: {each.path}: {each.reason}" for each in removed.spared]
+    if forgotten:
+        lines.append("removed the token of the model hub from the keychain")
     return "\n".join([*(lines or ["There was nothing to remove."]), AFTER])
 
 

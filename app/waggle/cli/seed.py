@@ -12,6 +12,7 @@ import sys
 from waggle.cli.options import add_home, add_settings, add_verbose, start_log
 from waggle.core import paths, settings
 from waggle.core.errors import SwarmError
+from waggle.core.os_faults import fault_of
 from waggle.core.process_memory import return_large_blocks
 from waggle.engine.control import server
 from waggle.engine.services import swarm_connection
@@ -91,7 +92,7 @@ def _port_of_old(home: paths.Home, host: str) -> int:
             probe.bind((host, 0))
             port = int(probe.getsockname()[1])
     except OSError as error:
-        raise SwarmError(f"{host} cannot be listened on: {error.strerror}.", "Choose another address or port.") from error
+        raise SwarmError(f"{host} cannot be listened on: {fault_of(error).reason}.", "Choose another address or port.") from error
     paths.write_atomically(home.root / PORT_FILE, str(port).encode())
     return port
 

@@ -15,6 +15,7 @@ from waggle.cli.options import add_home, text
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, QuestionFileError
 from waggle.core.hide_arguments import hide
+from waggle.core.os_faults import fault_of
 from waggle.engine.control import server
 from waggle.engine.services.own_questions import preview_file
 from waggle.engine.services.swarm_recovery import recover
@@ -220,7 +221,7 @@ def _engine_runs(home: paths.Home) -> bool:
     try:
         return server.is_running(home)
     except OSError as error:
-        raise EngineError(f"The engine of {home.root} cannot be asked: {error.strerror or error}.") from error
+        raise EngineError(f"The engine of {home.root} cannot be asked: {fault_of(error).reason}.") from error
 
 
 def _absolute(file: str) -> str:

@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _read_token() -> str:
     """The token from stdin; a terminal shows a prompt and does not echo it. Empty if there is none."""
     if not sys.stdin.isatty():
-        return sys.stdin.readline().strip()
+        return sys.stdin.readline().removeprefix("\ufeff").strip()
     try:
         return getpass.getpass("Token of the hub (it is not shown): ").strip()
     except EOFError:  # Ctrl+D does not end the line

@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--theme", choices=("system", "light", "dark", "high_contrast"), help="the colours of the window")
     parser.add_argument("--page", choices=tuple(PAGES), help="the page to show first")
+    parser.add_argument("--background", action="store_true", help="begin with the window small, as at a login")
     parser.add_argument(
         "--screenshot", type=Path, metavar="FILE", help="with --replay: save a picture of the page at the end, then leave"
     )
@@ -49,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         app.Arguments(
             home=arguments.home, on=arguments.on, overrides=tuple(arguments.set), verbose=arguments.verbose,
             invite=arguments.invite, replay=arguments.replay, speed=arguments.speed, theme=arguments.theme, page=arguments.page,
-            screenshot=arguments.screenshot,
+            screenshot=arguments.screenshot, background=arguments.background,
         )
     )  # fmt: skip
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from waggle.core.os_faults import fault_of
+
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # environment variables that the client reads
 HUB = "HF_ENDPOINT"  # the address of another model hub
 PROXY_LOGIN = 407
@@ -56,7 +58,7 @@ def _settings_fault(*, hub: bool) -> ConnectionFault | None:
     except OSError as error:  # ssl.SSLError, too: a file without certificates
         names = " and ".join(name for name in CERTIFICATES if os.environ.get(name))
         return ConnectionFault(
-            f"The certificates of this computer cannot be read: {error.strerror or error}.",
+            f"The certificates of this computer cannot be read: {fault_of(error).reason}.",
             f"Correct {names}, or unset it." if names else "Install the system's certificates.",
             error,
         )

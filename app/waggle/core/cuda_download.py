@@ -7,7 +7,6 @@ The list of its files and their hashes ships with Waggle, so their server cannot
 compiles kernels that Waggle does not use. It exists for Linux only, because the package index has no CUDA for other systems.
 """
 
-import errno
 import hashlib
 import os
 import platform
@@ -24,6 +23,7 @@ import msgspec
 
 from waggle.core import connection_faults, paths, resumable_download
 from waggle.core.errors import CudaError
+from waggle.core.os_faults import fault_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -121,8 +121,10 @@ def fetch(pack: CudaPack, root: Path, progress: Progress) -> Path:
     except Timeout as error:
         raise CudaError("CUDA is being downloaded by another window of Waggle.", "Wait until that is done.") from error
     except OSError as error:
-        why = "the disk is full" if error.errno == errno.ENOSPC else str(error.strerror or error)
-        raise CudaError(f"CUDA cannot be written to the disk: {why}.", "What has come is kept.") from error
+        fault = fault_of(error)
+        raise CudaError(
+            f"CUDA cannot be written to the disk: {fault.reason}.", f"What has come is kept. {fault.advice}"
+        ) from error
     return folder_of(pack, root)
 
 
@@ -132,7 +134,7 @@ def remove(root: Path) -> None:
         if root.is_dir():
             shutil.rmtree(root)
     except OSError as error:
-        raise CudaError(f"CUDA cannot be removed: {error.strerror}.", "Close programs that use it.") from error
+        raise CudaError(f"CUDA cannot be removed: {fault_of(error).reason}.", fault_of(error).advice) from error
 
 
 def _unfinished_folder(pack: CudaPack, root: Path) -> Path:

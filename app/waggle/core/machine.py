@@ -1,16 +1,24 @@
-"""The cores and the memory that this process may use, which a container or an affinity mask may keep below the computer's.
+"""What this process may use of the computer, and what its surroundings lack: the one place that asks the system for it.
+
+A container, a quota, `ulimit` or an affinity mask may keep cores and memory below the computer's; a container may have no HOME,
+no user name and no working directory; a network disk may have no locks and no flush.
 
 On Linux the limits of control groups count: https://docs.kernel.org/admin-guide/cgroup-v2.html, and the memory controller of
 version 1. Other systems set no such limits.
 """
 
+import getpass
 import math
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 
+from waggle.core.os_faults import fault_of
+
+PROBE = ".doctor"  # of a home
 CGROUPS, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
@@ -25,13 +33,13 @@ def available_memory() -> int:
     """The bytes of memory that this process may still take."""
     free = min((_free_in(folder) for folder in _groups("memory")), default=math.inf)
     available = int(psutil.virtual_memory().available)
-    return max(0, int(min(available, free)))
+    return max(0, int(min(available, free, _free_by_ulimit())))
 
 
 def total_memory() -> int:
     """The bytes of memory that this process may have, together with all others that share its limit."""
     limit = min((_limit_of(folder) for folder in _groups("memory")), default=math.inf)
-    return int(min(int(psutil.virtual_memory().total), limit))
+    return int(min(int(psutil.virtual_memory().total), limit, _ulimit()))
 
 
 def shared_memory_fault() -> str:
@@ -45,8 +53,80 @@ def shared_memory_fault() -> str:
     try:
         multiprocessing.Lock()
     except OSError as error:
-        return error.strerror or type(error).__name__
+        return fault_of(error).reason
     return ""
+
+
+def free_disk(folder: Path) -> int:
+    """The bytes that this user may still write where a folder is, or will be. Raises OSError."""
+    place = next((each for each in (folder, *folder.absolute().parents) if each.exists()), folder)
+    return shutil.disk_usage(place).free
+
+
+def disk_faults(folder: Path) -> list[str]:
+    """What the disk of a folder lacks that Waggle needs: writing, flushing, locks. Tried with a file that is removed again."""
+    probe, faults = folder / PROBE, list[str]()
+    try:
+        with probe.open("wb") as file:
+            file.write(b"x")
+            file.flush()
+            for what, ask in (("cannot flush a file (fsync)", os.fsync), ("has no locks", _lock)):
+                try:
+                    ask(file.fileno())
+                except (OSError, NotImplementedError) as error:
+                    faults.append(f"{what}: {error}")
+        probe.unlink()
+    except OSError as error:
+        faults.append(f"cannot be written: {fault_of(error).reason}")
+    return faults
+
+
+def user_faults() -> list[str]:
+    """What this user lacks: a home folder, a name, a working directory."""
+    faults = []
+    if not os.path.isabs(os.path.expanduser("~")):
+        faults.append("this user has no home folder: set HOME, or choose folders with --home and XDG_CACHE_HOME")
+    try:
+        getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        faults.append("this user has no name: set USER")
+    try:
+        os.getcwd()
+    except OSError:
+        faults.append("the working directory was removed: change to another one")
+    return faults
+
+
+def name_user() -> None:
+    """Give a user without a name one for this process: libraries ask for it, and end if there is none."""
+    try:
+        getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        os.environ["USER"] = f"user-{os.getuid() if hasattr(os, 'getuid') else 0}"
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a file as `filelock` does. Raises OSError."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: its disks have locks
+        return
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _ulimit() -> float:
+    """The most memory that `ulimit -v` or `ulimit -d` allow this process."""
+    try:
+        import resource
+    except ImportError:  # Windows has none
+        return math.inf
+    soft = (resource.getrlimit(which)[0] for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+    return min((float(limit) for limit in soft if limit != resource.RLIM_INFINITY), default=math.inf)
+
+
+def _free_by_ulimit() -> float:
+    limit = _ulimit()
+    return limit if math.isinf(limit) else limit - psutil.Process().memory_info().vms
 
 
 def _groups(controller: str) -> Iterator[Path]:
@@ -69,11 +149,13 @@ def _cores_of(folder: Path) -> float:
         quota, period = (folder / "cpu.max").read_text().split()
         return int(quota) / int(period)
     except (OSError, ValueError, ZeroDivisionError):  # there is no such file, or it says "max"
-        return math.inf
+        pass
+    quota_v1, period_v1 = _number(folder / "cpu.cfs_quota_us"), _number(folder / "cpu.cfs_period_us")
+    return quota_v1 / period_v1 if 0 < quota_v1 < math.inf and 0 < period_v1 < math.inf else math.inf  # -1: no quota
 
 
 def _limit_of(folder: Path) -> float:
-    return min(_number(folder / name) for name in ("memory.max", "memory.limit_in_bytes"))
+    return min(_number(folder / name) for name in ("memory.max", "memory.high", "memory.limit_in_bytes"))
 
 
 def _free_in(folder: Path) -> float:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import waggle
+from waggle.core.os_faults import naming
 
 LONGEST_SOCKET = 100  # bytes of a path: systems allow a socket about 104
 
@@ -130,6 +131,8 @@ class Home:
 
     def prepare(self) -> "Home":
         """Make the folders. Raises OSError."""
+        if self.root.is_symlink() and not self.root.exists():  # of a disk that is not connected: making it would be another home
+            raise FileNotFoundError(errno.ENOENT, f"it is a link to {os.readlink(self.root)}, which is not there", str(self.root))
         of_swarm = self.swarm("any")
         folders = (of_swarm.known_peers.parent, of_swarm.scores.parent, self.charters, self.questions, self.events, self.control)
         for folder in (self.root, self.model.checkpoints, *folders):
@@ -157,7 +160,7 @@ def is_private(folder: Path) -> bool:
 
 def write_new(path: Path, content: bytes) -> None:
     """Write a new file that only this user can read. Raises FileExistsError if it exists, and OSError."""
-    with open(path, "xb", opener=owner_only) as file:
+    with naming(path), open(path, "xb", opener=owner_only) as file:
         try:
             file.write(content)
             file.flush()
@@ -179,12 +182,13 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o666) -> None:
     """
     beside = path.with_name(f"{path.name}.new")
     try:
-        beside.unlink(missing_ok=True)
-        with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
+        with naming(path):
+            beside.unlink(missing_ok=True)
+            with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, path)
     except OSError:  # an unfinished file must not use up a full disk
         with suppress(OSError):
             beside.unlink()
@@ -197,7 +201,8 @@ def flush(path: Path) -> None:
         return
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
-        os.fsync(handle)
+        with naming(path):
+            os.fsync(handle)
     finally:
         os.close(handle)
 
@@ -213,12 +218,14 @@ def expand_user(path: Path | str) -> Path:
 def home_in(folder: Path | None) -> Home:
     """The home in this folder, or in `WAGGLE_HOME`, or where this system keeps application data.
 
-    Raises FileNotFoundError for `~name` if there is no such user.
+    Raises FileNotFoundError for `~name` if there is no such user, and if nothing is chosen and this user has no home folder.
     """
     if folder is not None:
         return Home(expand_user(folder))
     if chosen := os.environ.get("WAGGLE_HOME"):
         return Home(expand_user(chosen))
+    if not _has_folder("XDG_DATA_HOME"):  # a folder with the name ~ in the working directory helps nobody
+        raise FileNotFoundError(errno.ENOENT, "this user has no home folder", "~")
     import platformdirs
 
     return Home(Path(platformdirs.user_data_dir("waggle", appauthor=False)))
@@ -228,7 +235,14 @@ def cache() -> Path:
     """Waggle's folder in the system's cache, for files that can be made again."""
     import platformdirs
 
+    if not _has_folder("XDG_CACHE_HOME"):  # as in a container without HOME: a home was chosen then
+        return Path(tempfile.gettempdir()) / f"waggle-cache-{os.getuid() if hasattr(os, 'getuid') else 0}"
     return Path(platformdirs.user_cache_dir("waggle", appauthor=False))
+
+
+def _has_folder(variable: str) -> bool:
+    """Whether this user has a home folder, or this variable names another place."""
+    return os.path.isabs(os.path.expanduser("~")) or bool(os.environ.get(variable))
 
 
 def models() -> Path:

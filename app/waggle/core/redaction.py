@@ -2,6 +2,7 @@
 
 import contextlib
 import ipaddress
+import os
 import platform
 import re
 from collections.abc import Mapping
@@ -40,7 +41,7 @@ def redact(
     `home` becomes HOME and `person`, the user's folder, becomes ~. `names` maps further names to what stands for them.
     """
     text = log.without_secrets(text)
-    for folder, name in ((home, "HOME"), (person or Path.home(), "~")):
+    for folder, name in ((home, "HOME"), (person or Path(os.path.expanduser("~")), "~")):  # not Path.home: there may be none
         if folder is not None and len(folder.parts) > 1:
             escaped = str(folder).replace("\\", "\\\\")  # as repr() and error messages write it
             for spelling in (str(folder), escaped):

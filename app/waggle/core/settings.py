@@ -18,6 +18,7 @@ import msgspec
 from waggle.core import damaged_file, paths
 from waggle.core.errors import SettingsError
 from waggle.core.module_names import module_names
+from waggle.core.os_faults import fault_of
 
 MAX_CHARACTERS = 10_000  # of a settings file: the time to parse one grows with the square of its length
 NO_TOML = (ValueError, RecursionError)  # TOMLDecodeError, and what tomllib raises for huge numbers and deep nesting
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 else:  # msgspec checks that the setting names a file in one of these folders
     UpdateRule, SharingStrategy = Literal[UPDATE_RULES], Literal[SHARING_STRATEGIES]
 Value = bool | int | float | str | tuple[str, ...] | None  # of one setting; None: its default
+ALL_DEFAULTS = "# All settings have their defaults.\n"  # the file's text then: an empty one was lost, and nobody chose that
 MUST_BE_RIGHT = ("swarm", "web", "model.folder", "model.name")  # sections and settings
 
 
@@ -115,7 +117,7 @@ class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 class ComputerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much of this computer to use."""
 
-    threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # cores; 0: a quarter of them, so that it stays pleasant to use
+    threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # cores; 0: a quarter, at least 1, so that it stays pleasant to use
     device: Literal["auto", "cpu", "cuda", "xpu", "mlx"] = "auto"  # auto: MLX on Apple Silicon, else the GPU torch finds, or none
     priority: Literal["lowest", "low", "normal"] = "lowest"  # of our processes, against other programs
     cpu_percent: Percent = 100  # of the time
@@ -138,6 +140,7 @@ class WindowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     text_percent: Annotated[int, msgspec.Meta(ge=80, le=200)] = 100
     less_motion: Literal["system", "on", "off"] = "system"  # on: counters and highlights instead of animation
     close_to_tray: bool = True
+    at_login: Literal["nothing", "window", "engine"] = "nothing"  # what starts when this user logs in (core/login_start.py)
     notify_problems: bool = True
     notify_discoveries: bool = True
     suggest_swarm: bool = True  # that suits a chosen model better; false once such a suggestion was dismissed
@@ -248,26 +251,38 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
     changed = _with_overrides(stored, overrides, "these settings")
     import tomli_w
 
-    text = tomli_w.dumps({section: part for section, part in table.items() if part})
+    text = tomli_w.dumps({section: part for section, part in table.items() if part}) or ALL_DEFAULTS
     if len(text) > MAX_CHARACTERS:
         raise SettingsError("These settings are too long to be kept.", "Shorten the lists in them.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         paths.write_atomically(path, text.encode())
     except OSError as error:
-        raise SettingsError(f"The settings cannot be written: {error.strerror}.", f"Check {path}.") from error
+        raise SettingsError(
+            f"The settings {path} cannot be written: {fault_of(error).reason}.", fault_of(error).advice
+        ) from error
     return changed
 
 
 def _table(path: Path) -> dict[str, Any]:
     """The file's content, unchecked. Raises SettingsError."""
-    text = ""
     try:
         text = path.read_text(encoding="utf-8-sig")  # Notepad writes a byte order mark
     except FileNotFoundError:
-        pass  # no setting was changed yet
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError("The settings file cannot be read.", f"Check that {path} is yours to read ({error}).") from error
+        return {}  # no setting was changed yet
+    except OSError as error:
+        raise SettingsError(
+            f"The settings file {path} cannot be read: {fault_of(error).reason}.", fault_of(error).advice
+        ) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(
+            f"The settings file {path} cannot be read: it is not in UTF-8.", "Save it as UTF-8, or rename it."
+        ) from error
+    if not text.strip():  # training alone, for example, was a choice: the defaults are more open
+        raise SettingsError(
+            f"The settings file {path} is empty, so what you chose is lost.",
+            "Put a copy of it back, or rename it to begin with the default settings.",
+        )
     if len(text) > MAX_CHARACTERS:
         raise SettingsError(f"The settings file {path} is too long.", "All settings fit on a page: is this the right file?")
     try:
@@ -283,7 +298,8 @@ def set_aside(path: Path) -> Path:
     try:
         return path.rename(damaged_file.free_name(path.with_name(f"{path.name}.broken")))
     except OSError as error:
-        raise SettingsError("The settings file cannot be set aside.", f"Check {path}.") from error
+        fault = fault_of(error)
+        raise SettingsError(f"The settings file {path} cannot be set aside: {fault.reason}.", fault.advice) from error
 
 
 def _known_names(table: dict[str, Any]) -> dict[str, Any]:

@@ -14,12 +14,15 @@ from typing import Literal, get_args
 import msgspec
 
 from waggle.core import paths
+from waggle.core.os_faults import fault_of
 
 DataKind = Literal["identity", "settings", "checkpoints", "history", "record", "swarms", "log", "models", "cuda", "cache"]
 KINDS: tuple[DataKind, ...] = get_args(DataKind)
 KEPT_BY_DEFAULT: tuple[DataKind, ...] = ("identity",)  # unless a person names it
 BROKEN = ("settings.toml.broken", "settings.toml.broken-[0-9]*")
 LOCK = "window*.lock"  # one for each computer that a window here controls
+QT_SETTINGS = "qt"  # of a home: Qt's own settings, such as where a file was chosen last
+LOGIN = ("login-window.xml", "login-engine.xml")  # of tasks of Windows
 ROUND, HASH = "r" + "[0-9]" * 8, "[0-9a-f]" * 64
 STAMP = "[0-9]" * 8 + "T" + "[0-9]" * 6
 RECORD = f"{STAMP}-{'[0-9]' * 6}.jsonl"
@@ -44,8 +47,10 @@ MARKS = ("control/engine.sock", "control/engine.lock", "control/engine.port", "c
          "control/window*.pipe", "control/window*.pipe.new")  # fmt: skip
 OF_HOME: dict[DataKind, tuple[str, ...]] = {
     "identity": ("identity.key", f"identity.{STAMP}.{'[0-9a-f]' * 4}.key", "identity.new", "identity.????????.new"),
-    "settings": (*_file_names("settings.toml", "window.json", "frugality.json", "asked.json", "opening.json"),
-                 *BROKEN, LOCK, f"{LOCK}.rmlock", ".doctor", "seed_port", "seed_port.new", *MARKS),
+    "settings": (*_file_names("settings.toml", "window.json", "frugality.json", "asked.json", "opening.json", "streams.json",
+                              "energy.json"),
+                 *(f"{QT_SETTINGS}/{name}" for name in ("QtProject.conf", "QtProject.conf.lock", "QtProject.conf.??????")),
+                 *LOGIN, *BROKEN, LOCK, f"{LOCK}.rmlock", ".doctor", "seed_port", "seed_port.new", *MARKS),
     "checkpoints": (*OF_ALL["checkpoints"], *_file_names("models.json")),
     "history": OF_ALL["history"],
     "record": (f"events/{RECORD}", "events/writing.part"),
@@ -86,10 +91,14 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     spared: tuple[FailedRemoval, ...] = ()
 
 
+def is_usual(home: paths.Home) -> bool:
+    """Whether this is the home that Waggle has without --home."""
+    return _real(home.root) == _real(paths.home_in(None).root)
+
+
 def kept_by_default(home: paths.Home) -> tuple[DataKind, ...]:
-    """What stays unless it is named: the identity, and for another home than the usual one also what all homes share."""
-    usual = _real(home.root) == _real(paths.home_in(None).root)
-    return KEPT_BY_DEFAULT if usual else (*KEPT_BY_DEFAULT, *SHARED)
+    """What a window does not tick: the identity, and for another home than the usual one also what all homes share."""
+    return KEPT_BY_DEFAULT if is_usual(home) else (*KEPT_BY_DEFAULT, *SHARED)
 
 
 def is_home(home: paths.Home) -> bool:
@@ -213,7 +222,7 @@ def _remove(stored: StoredFiles, roots: tuple[Path, ...]) -> Removal:
         except OSError as error:
             if fnmatchcase(path.name, LOCK):  # of a running window: Windows lets nobody else remove it
                 continue
-            spared.append(FailedRemoval(path=str(path), reason=error.strerror or type(error).__name__))
+            spared.append(FailedRemoval(path=str(path), reason=fault_of(error).reason))
             continue
         files, size = files + 1, size + freed
     return Removal(kind=stored.kind, files=files, size=size, spared=tuple(spared))

@@ -22,6 +22,7 @@ from msgspec import structs
 
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, MemoryShort, ModelMissing, SettingsError, Stopped, WaggleError
+from waggle.core.os_faults import fault_of
 from waggle.engine import attached_windows
 from waggle.engine.command_handler import EngineHandler, Services
 from waggle.engine.control import server, stdio
@@ -34,18 +35,21 @@ from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog
 from waggle.engine.services import ended_swarms, models, reputation_recovery, swarm_recovery, swarms
 from waggle.engine.services.choice_download import ChoiceDownload
+from waggle.engine.services.guards import Guards
 from waggle.engine.services.identity import IdentityService
 from waggle.engine.services.own_questions import OwnQuestionsService
 from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
 from waggle.engine.storage.history import History
 from waggle.engine.storage.history_recovery import fill_in, open_or_rebuild
 from waggle.engine.storage.pause_request import PauseRequest
+from waggle.engine.system import energy_meter
 from waggle.engine.system.energy_meter import EnergyMeter
 from waggle.engine.system.load_meter import LoadMeter
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.engine.system.opening_note import OpeningNote
 from waggle.engine.system.resource_limits import GB, memory_used, set_priority
 from waggle.engine.system.sensors import SensorReader
+from waggle.engine.system.settling import Dwell, SettledReadings
 from waggle.engine.training_loop import LoopCallbacks, TrainingLoop
 from waggle.models.backend import release_memory
 from waggle.protocol import events, json_lines
@@ -100,8 +104,9 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
     except (SettingsError, EngineError) as error:  # there is no place for a record, or another engine has it
         return _report_failed_start(writer, error)
     except OSError as error:  # read-only, or full to the last byte
-        title = f"The folder {home.root} cannot be written: {error.strerror}."
-        return _report_failed_start(writer, EngineError(title, "Mend its rights, make room, or choose another."))
+        fault = fault_of(error)
+        failed = EngineError(f"The folder {home.root} cannot be written: {fault.reason}.", fault.advice)
+        return _report_failed_start(writer, failed)
     publisher.attach(writer, writer.unwritten_bytes)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(lock.release)  # last of all: the next engine may write to the home as soon as it has the lock
@@ -200,7 +205,8 @@ def _home(folder: Path | None) -> paths.Home:
     try:
         return home.prepare()
     except OSError as error:
-        raise SettingsError(f"The folder {home.root} cannot be used: {error.strerror}.", "Choose another with --home.") from error
+        reason = fault_of(error).reason
+        raise SettingsError(f"The folder {home.root} cannot be used: {reason}.", "Choose another with --home.") from error
 
 
 async def _contribute_or_undo(process: ProcessResources, restart_reason: str) -> str:
@@ -281,7 +287,15 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         process.download.attach(services.models)
         stack.callback(process.download.detach)
         computer_watch = asyncio.ensure_future(
-            _watch_computer(lifecycle, live_settings, publisher, backoff, services.identity.days)
+            _watch_computer(
+                lifecycle,
+                live_settings,
+                publisher,
+                backoff,
+                services.identity.days,
+                home.root / energy_meter.NAME,
+                lambda: (prepared := node()) is not None and prepared.is_limited(),
+            )
         )
         computer_watch.add_done_callback(lambda done: lifecycle.stop() if _has_failed(done) else None)
         stack.push_async_callback(_cancel, computer_watch)
@@ -389,26 +403,34 @@ def _use_less_memory(lifecycle: Lifecycle, publisher: EventPublisher, backoff: M
 
 async def _watch_computer(
     lifecycle: Lifecycle, live_settings: LiveSettings, publisher: EventPublisher, backoff: MemoryBackoff,
-    days: Callable[[], Iterable[Day]] = tuple,
+    days: Callable[[], Iterable[Day]] = tuple, energy: Path | None = None, is_limited: Callable[[], bool] = lambda: False,
 ) -> None:  # fmt: skip
     """Read the sensors that the rules need every two seconds, let the lifecycle decide again, and enforce the memory limit."""
-    read_sensors, is_blocked, meter = SensorReader(), False, EnergyMeter(await asyncio.to_thread(days))
+    settled, above_cap, guards = SettledReadings(), Dwell(), Guards(publisher)
+    read_sensors, is_blocked, meter = SensorReader(), False, EnergyMeter(await asyncio.to_thread(days), path=energy)
     load = LoadMeter()
     while True:
         readings = await asyncio.to_thread(read_sensors, live_settings.now.when, until_away=lifecycle.until_away)
         kwh_today = meter.read(lifecycle.gate.worked_seconds, publisher.state, live_settings.now.computer, publisher.now())
-        lifecycle.decide_again(structs.replace(readings, kwh_today=kwh_today))
+        lifecycle.decide_again(structs.replace(settled(readings), kwh_today=kwh_today))
         if (measured := await asyncio.to_thread(load.read)) is not None:
             publisher.publish(measured)
         cap_gb = live_settings.now.computer.memory_gb
         is_playing = publisher.state.phase in ("contributing", "finishing", "waiting") and not lifecycle.restart_reason
-        if cap_gb and is_playing and await asyncio.to_thread(memory_used) > cap_gb * GB:
+        is_above = bool(cap_gb and is_playing and await asyncio.to_thread(memory_used) > cap_gb * GB)
+        stays_blocked = above_cap.holds(is_above) and bool(cap_gb)
+        if is_above:
             is_blocked = not _use_less_memory(lifecycle, publisher, backoff, cap_gb)
-        elif is_blocked:
+        elif is_blocked and not stays_blocked:
             is_blocked = False
             lifecycle.report_blocker(None)
         elif publisher.state.phase == "contributing":
             backoff.record_success(SENSOR_SECONDS)
+        guards.observe(
+            parts=backoff.parts if backoff.is_backed_off else 1,
+            limit_kb=live_settings.now.computer.traffic_kb if is_limited() else 0,
+            has_gap=publisher.record_has_gap,
+        )
         await asyncio.sleep(SENSOR_SECONDS)
 
 

@@ -33,7 +33,7 @@ from waggle.engine.services.leaderboard_exam import LeaderboardExam
 from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
 from waggle.engine.services.swarm_connection import SwarmConnection
-from waggle.engine.storage import round_saver, snapshot_archive
+from waggle.engine.storage import noise_salt, round_saver, snapshot_archive
 from waggle.engine.system.opening_note import OpeningNote
 from waggle.engine.system.resource_limits import ResourceLimits, make_room, share_of_time
 from waggle.engine.training_loop import Progress, TrainingPlan
@@ -112,6 +112,7 @@ class PreparedNode:
     current: CurrentWeights
     limits: ResourceLimits
     machine: DeviceCapacity
+    is_limited: Callable[[], bool]  # something had to wait for the limit of traffic just now
 
 
 async def prepare_node(
@@ -162,7 +163,8 @@ async def prepare_node(
     recording_policy = round_saver.RecordingPolicy(opened.policy, lambda: gate.worked_seconds)
     node = Node(
         policy=recording_policy, tokenizer=opened.tokenizer, swarm=swarm, verifier=verifier, charter=charter,
-        origin=identity.peer_id, seed=_seed(identity.peer_id), model=_model_name(folder, opened.policy.parameters),
+        origin=identity.peer_id, seed=_seed(identity.peer_id, noise_salt.salt_of(home)),
+        model=_model_name(folder, opened.policy.parameters),
         sharing=sharing.strategy(chosen.learning.sharing).make(), specialties=specialties,
         mix=QuestionMix(saved.mix if saved and saved.charter == charter.digest.hex() else None),
     )  # fmt: skip
@@ -201,6 +203,7 @@ async def prepare_node(
         node=node,
         watch_swarm=swarm.run,
         current_swarm=swarms.CurrentSwarm(charter, swarm.addresses),
+        is_limited=lambda: swarm.is_limited,
         services=NodeServices(
             choose_peer=partial(swarm_connection.choose_peer, swarm),
             sent=partial(swarm_connection.sent_messages, swarm),
@@ -484,9 +487,9 @@ def _model_name(folder: Path, parameters: int) -> str:
     return f"Starter {size}" if starters.is_starter(folder) else f"{folder.name[:40]} {size}"
 
 
-def _seed(peer_id: bytes) -> int:
-    """The seed of a node's random streams: another for each node, and the same after a restart."""
-    return int.from_bytes(hashlib.sha256(b"waggle/noise/1" + peer_id).digest()[:8], "big")
+def _seed(peer_id: bytes, salt: bytes) -> int:
+    """The seed of a node's random streams: another for each node and each copy of its home, and the same after a restart."""
+    return int.from_bytes(hashlib.sha256(b"waggle/noise/2" + peer_id + salt).digest()[:8], "big")
 
 
 def _round_settings(chosen: Settings, charter: Charter, model: ModelConfig, method: Method, *, is_starter: bool) -> RoundSettings:

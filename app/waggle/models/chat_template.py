@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from waggle.core.errors import ModelError, plain
+from waggle.core.os_faults import fault_of
 from waggle.models.shared.configuration.model_config import table_in
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildStarved
@@ -78,7 +79,7 @@ def _rendered(chat: ChatTemplate, texts: tuple[str, ...]) -> messages.TemplateRe
     try:
         child = ChildProcess("waggle.tasks.sandbox.template_process", messages.template_reply)
     except OSError as error:  # short of memory or of processes
-        raise _interrupted(chat.folder, f"{error.strerror}") from error
+        raise _interrupted(chat.folder, fault_of(error).reason) from error
     try:
         return child.ask(messages.RenderTemplate(chat.template, dict(chat.specials), texts), START_SECONDS, RENDER_SECONDS)
     except (ChildStarved, ChildKilled) as error:  # the computer's fault, not the template's
@@ -115,7 +116,7 @@ def template_of(folder: Path, settings: dict[str, Any]) -> str | None:
     """The text of the chat template of a folder with these settings in tokenizer_config.json; None if there is none."""
     path = folder / "chat_template.jinja"
     if path.is_file():
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
             return file.read(LARGEST + 1)  # of a longer one no more than is needed to refuse it
     template = settings.get("chat_template")
     if isinstance(template, list):  # several templates, by name

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from waggle.core import paths
 from waggle.core.errors import ModelError
+from waggle.core.os_faults import fault_of
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildStarved
 
@@ -40,7 +41,8 @@ def convert(folder: Path) -> None:
         paths.write_atomically(folder / TOKENIZER, content)
     except OSError as error:
         raise ModelError(
-            f"The converted tokenizer cannot be written to {folder}: {error.strerror}.", "Copy the model to a folder of yours."
+            f"The converted tokenizer cannot be written to {folder}: {fault_of(error).reason}.",
+            "Copy the model to a folder of yours.",
         ) from error
 
 
@@ -54,7 +56,7 @@ def _converted(folder: Path) -> bytes:
                     shutil.copyfile(folder / name, Path(copies) / name)
             return _ask(folder, copies)
     except OSError as error:  # short of disk, memory or processes
-        raise _interrupted(folder, f"{error.strerror}") from error
+        raise _interrupted(folder, fault_of(error).reason) from error
 
 
 def _ask(folder: Path, copies: str) -> bytes:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE, SwarmError
+from waggle.core.os_faults import fault_of
 from waggle.network.messages.addresses import is_address, is_gateway
 from waggle.network.messages.invite import MAX_GATEWAYS, MAX_SEEDS
 
@@ -79,7 +80,9 @@ def read(path: Path) -> JoinedSwarms:
     except FileNotFoundError:
         return JoinedSwarms()
     except OSError as error:
-        raise SwarmError(f"The list of swarms {path} cannot be read: {error.strerror}.", "Check who owns it.") from error
+        raise SwarmError(
+            f"The list of swarms {path} cannot be read: {fault_of(error).reason}.", fault_of(error).advice
+        ) from error
     except UNREADABLE as error:
         raise SwarmListDamaged(f"The list of swarms {path} is damaged.", "The next start puts it together again.") from error
     sound = map(_sound, book.entries)
@@ -96,7 +99,7 @@ def write(path: Path, book: JoinedSwarms) -> None:
     try:
         paths.write_atomically(path, msgspec.json.format(msgspec.json.encode(book)))
     except OSError as error:
-        raise SwarmError(f"The list of swarms cannot be written: {error.strerror}.", "Make room on the disk.") from error
+        raise SwarmError(f"The list of swarms cannot be written: {fault_of(error).reason}.", fault_of(error).advice) from error
 
 
 def _sound(entry: JoinedSwarm) -> JoinedSwarm:

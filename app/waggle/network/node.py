@@ -29,7 +29,7 @@ from waggle.network.limits.reputation_changes import ReputationChanges
 from waggle.network.messages import directory, handshake, rollout_record
 from waggle.network.messages.announcement import MAX_BITS, Announcement
 from waggle.network.messages.directory import DirectoryDepth
-from waggle.network.messages.events import NetworkEvent, PeerChanged, ReputationsLost, TrafficMeasured
+from waggle.network.messages.events import DuplicateIdentity, NetworkEvent, PeerChanged, ReputationsLost, TrafficMeasured
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.transport.gateway.server import HostNode, OpenGateway
 from waggle.network.transport.interface import Callbacks, ConnectedPeer, OpenTransport, PeerAway, Pong, Services, fetch
@@ -63,7 +63,7 @@ class SwarmNode:
         self._context = replace(context, report=self._report)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks = list[asyncio.Task[None]]()
-        self._saving = threading.Lock()
+        self._saving, self._duplicate_reported = threading.Lock(), False
         known = reputation_file.read(options.reputation_file)
         self._reputations_lost = known is None
         self._accounts = PeerAccounts(reputations=ReputationTable(known=known or ()))
@@ -168,6 +168,11 @@ class SwarmNode:
         """Limit payloads to `rate` bytes per second, each way; None: no limit."""
         self._bandwidth.limit = rate
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether something had to wait for the limit of payloads just now."""
+        return self._bandwidth.is_short
+
     def choose(self, peer_id: bytes, choice: Choice) -> None:
         """Mute or block a peer, or neither (""): from now on, and after a restart. From any thread."""
         self._reputations.set_choice(peer_id, choice)
@@ -218,6 +223,10 @@ class SwarmNode:
 
     def _report(self, event: NetworkEvent) -> None:
         """Count an event for the status page and pass it on."""
+        if isinstance(event, DuplicateIdentity):  # by announcements and by statements of presence
+            if self._duplicate_reported:
+                return
+            self._duplicate_reported = True
         self._statistics.add(event)
         self._pass_on(event)
 

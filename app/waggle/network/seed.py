@@ -16,7 +16,14 @@ from waggle.network.identity.membership import Membership
 from waggle.network.limits.rate_limits import AddressRangeRateLimit
 from waggle.network.messages import directory, handshake
 from waggle.network.messages.clock_skew import ENOUGH
-from waggle.network.messages.events import ClockSkewed, NetworkEvent, NetworkRestarted, ReachChanged
+from waggle.network.messages.events import (
+    ClockSkewed,
+    DuplicateIdentity,
+    NetworkEvent,
+    NetworkRestarted,
+    OwnSeed,
+    ReachChanged,
+)
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import DIGEST_BYTES, UPLOAD_BURST, UPLOAD_RATE
 from waggle.network.open_node import open_node
@@ -28,6 +35,8 @@ from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.piece_store import PieceStore
 from waggle.tasks.sandbox.verifier import Verifier
+
+NEW_IDENTITY = "Stop one of them, and give it an identity of its own: waggle identity renew"
 
 
 async def run(
@@ -154,5 +163,9 @@ def _print_event(event: NetworkEvent, print_line: Callable[[str], None]) -> None
             print_line(f"This computer's clock is off by {seconds:.0f} s")
         case ClockSkewed(seconds=seconds):
             print_line(f"This computer's clock and that of a peer differ by {seconds:.0f} s: one of the two is wrong")
+        case DuplicateIdentity():
+            print_line(f"Another computer takes part with this identity: others see one of the two. {NEW_IDENTITY}")
+        case OwnSeed(address=address):
+            print_line(f"The seed {address} has this identity itself: one of the two computers is a copy. {NEW_IDENTITY}")
         case _:
             pass  # a seed has neither groups nor traffic

@@ -29,6 +29,11 @@ class SoloNode:
     def limit(self, rate: float | None) -> None:
         """Do nothing: there is no traffic."""
 
+    @property
+    def is_limited(self) -> bool:
+        """Never: there is no traffic."""
+        return False
+
     def choose(self, peer_id: bytes, choice: Choice) -> None:
         """Raise EngineError: there is no peer to mute or block."""
         raise EngineError("There are no peers in a swarm of one computer.")

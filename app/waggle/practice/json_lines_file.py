@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from waggle.core.errors import UNREADABLE, LabError
+from waggle.core.os_faults import fault_of
 
 Line = TypeVar("Line")
 
@@ -38,7 +39,7 @@ def read(path: Path, kind: type[Line], what: str, option: str) -> list[Line]:
     try:
         *whole, torn = path.read_bytes().split(b"\n") if path.exists() else [b""]
     except OSError as error:
-        raise LabError(f"{path} cannot be read: {error.strerror}.", f"Choose another {option}.") from error
+        raise LabError(f"{path} cannot be read: {fault_of(error).reason}.", f"Choose another {option}.") from error
     lines = []
     for number, line in enumerate(whole, 1):
         try:

@@ -296,7 +296,7 @@ class Warned(Event, frozen=True, kw_only=True, tag=True):
 
     title: str
     advice: str = ""
-    page: Literal["", "swarms"] = ""
+    page: Literal["", "swarms", "you"] = ""
 
 
 class PartRestarted(Event, frozen=True, kw_only=True, tag=True):

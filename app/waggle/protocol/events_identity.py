@@ -30,6 +30,9 @@ class DailyTotals(Event, frozen=True, kw_only=True, tag="DaysTold"):
     groups_pulled: Count = msgspec.field(default=0, name="taken")  # groups that they pulled
     met: Count = 0  # known peers that gave or pulled groups
     newest: tuple[Count, float] | None = None
+    utc_offset: Annotated[int, msgspec.Meta(ge=-86_400, le=86_400)] | None = (
+        None  # seconds of the calendar of these days, east of UTC; None: from an earlier version
+    )
 
 
 class BackupWritten(Event, frozen=True, kw_only=True, tag=True):

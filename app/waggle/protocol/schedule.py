@@ -31,6 +31,10 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
     metered: bool | None = None
     celsius: float | None = None
     kwh_today: float | None = None  # used by contributing, estimated
+    # a change back that has not lasted yet: the rules that hold back only for that, programs closed, the highest celsius lately
+    settling: frozenset[Rule] = frozenset()
+    closed: frozenset[str] = frozenset()
+    warmest: float | None = None
 
 
 class Wishes(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +115,7 @@ def decide(
         _temperature_tick(rules, readings, before),
         _energy_tick(rules, readings),
     )
+    checks = tuple(_settling_tick(tick, readings) for tick in checks)
     why = tuple(sorted((tick for tick in checks if tick is not None), key=lambda tick: tick.passes is not False))
     if pause := _pause_tick(rules, readings, wishes, now, lambda at: moment(at, now, clock, local)):
         return ScheduleDecision(standing="paused", reason=pause.says, ends=pause.ends, why=(pause, *why))
@@ -123,6 +128,20 @@ def decide(
     if why and why[0].passes is False:
         return ScheduleDecision(standing="waiting", reason=why[0].says, ends=why[0].ends, why=why)
     return ScheduleDecision(standing="contributing", why=why)
+
+
+SETTLING: dict[Rule, str] = {
+    "power": "It was plugged in just now.", "full_screen": "No program fills the screen any more.",
+    "metered": "The network is not metered any more.",
+}  # fmt: skip
+SETTLES = "Starts within a minute, if it stays so."
+
+
+def _settling_tick(tick: Tick | None, readings: Readings) -> Tick | None:
+    """A tick that holds back only because the change back has not lasted yet says that."""
+    if tick is None or tick.passes is not False or tick.rule not in readings.settling:
+        return tick
+    return msgspec.structs.replace(tick, says=SETTLING[tick.rule], ends=SETTLES)
 
 
 def _pause_tick(rules: ScheduleSettings, readings: Readings, wishes: Wishes, now: float, words: Clock) -> Tick | None:
@@ -192,7 +211,10 @@ def _programs_tick(rules: ScheduleSettings, readings: Readings) -> tuple[Tick, .
     if not running:
         return (Tick(rule="program", passes=True, says="None of your chosen programs runs."),)
     return tuple(
-        Tick(rule="program", passes=False, says=f"{name} is running.", ends="Starts when it is closed.") for name in running
+        Tick(rule="program", passes=False, says=f"{name} was closed just now.", ends=SETTLES)
+        if plain_name(name) in readings.closed
+        else Tick(rule="program", passes=False, says=f"{name} is running.", ends="Starts when it is closed.")
+        for name in running
     )
 
 
@@ -229,6 +251,8 @@ def _temperature_tick(rules: ScheduleSettings, readings: Readings, before: Stand
     if readings.celsius is None:
         return Tick(rule="temperature", passes=None, says="This computer does not tell its temperature.")
     limit = rules.below_celsius - (0.0 if before == "contributing" else COOLING)
+    if readings.celsius < limit and before != "contributing" and (readings.warmest or 0.0) >= limit:
+        return Tick(rule="temperature", passes=False, says="The processor has just cooled down.", ends=SETTLES)
     if readings.celsius < limit:
         return Tick(rule="temperature", passes=True, says="The processor is cool enough.")
     ends = f"Starts below {rules.below_celsius - COOLING:.0f} °C."

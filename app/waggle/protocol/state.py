@@ -12,6 +12,7 @@ from waggle.core.settings import Settings
 from waggle.protocol import (
     events,
     events_chat,
+    events_guards,
     events_identity,
     events_leaderboard,
     events_models,
@@ -107,6 +108,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     problem: events.EngineFailed | None = None
     gone: events.EngineGone | None = None
     warnings: tuple[events.Warned, ...] = ()  # newest first
+    guards: tuple[events_guards.Guard, ...] = ()  # what holds something back for more than a minute
     swarms: events_swarms.KnownSwarms | None = None
     undecided: events_swarms.SwarmUndecided | None = None  # a person has to choose a swarm; None: nothing to choose
     created: events_swarms.SwarmCreated | None = None
@@ -160,6 +162,7 @@ AnyEvent = (
     | events_playground.PlaygroundEvent
     | events_chat.ChatEvent
     | events_outbox.SentMessages
+    | events_guards.GuardsChanged
     | Snapshot
 )
 
@@ -207,6 +210,8 @@ def apply(state: State, event: AnyEvent) -> State:
             return replace(gone, phase="problem", phase_since=event.at, gone=event)
         case events.Warned():
             return replace(moved, warnings=(event, *state.warnings)[:WARNINGS])
+        case events_guards.GuardsChanged():
+            return replace(moved, guards=event.guards)
         case events.CheckpointSetAside():
             warned = events.Warned(
                 at=event.at, title=f"A saved state could not be read: {event.reason}", advice="The one before it was used."
@@ -393,7 +398,7 @@ def _without_engine(state: State) -> State:
     return replace(
         state, until=None, preparing=None, downloading=None, changed=None, undecided=None, stage=None, questions_drawn=0,
         answers_expected=0, answered=0, judged=0, shared=0, local=0, external=0, waiting=0, reach="connecting", address="",
-        way="", seeds_tried=0, up=0.0, down=0.0, load=None, invite=None, looked=None, cards=tuple(cards),
+        way="", seeds_tried=0, up=0.0, down=0.0, load=None, guards=(), invite=None, looked=None, cards=tuple(cards),
         peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
     )  # fmt: skip
 

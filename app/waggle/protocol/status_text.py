@@ -177,9 +177,16 @@ def undecided_swarm_sentence(event: SwarmUndecided) -> Sentence:
 
 def _downloading_sentence(event: events.Downloading, starts: str, action: Action) -> Sentence:
     remaining = "" if event.seconds_left is None else f", {_duration_text(event.seconds_left)}"
-    says = f"Downloading the model: {event.done / 1e6:.0f} of {event.total / 1e6:.0f} MB{remaining}."
+    says = f"Downloading the model: {_part_text(event.done, event.total)}{remaining}."
     detail = f"Resumes if interrupted. {starts}"
     return Sentence(word="Preparing", says=says, detail=detail, tone="plain", sign="save", action=action)
+
+
+def _part_text(done: int, total: int) -> str:
+    """How much of a download is here; not "0 of 0 MB" of a small one, nor all of one of which a part is missing."""
+    if total < 10e6:
+        return f"{done / 1e3:.0f} of {total / 1e3:.0f} kB"
+    return f"{done // 1_000_000} of {math.ceil(total / 1e6)} MB"
 
 
 def _duration_text(seconds: float) -> str:

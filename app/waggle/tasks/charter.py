@@ -12,6 +12,8 @@ from typing import Annotated
 import msgspec
 
 from waggle.core.errors import UNREADABLE, CharterError
+from waggle.core.os_faults import fault_of
+from waggle.core.person_text import decoded
 from waggle.tasks import audit_results, catalogue
 from waggle.tasks.question_file.description import QuestionFile
 from waggle.tasks.specialties.interface import Difficulty
@@ -116,9 +118,13 @@ def decode(document: bytes, *, expected: bytes | None = None) -> Charter:
 def read(path: Path, *, expected: bytes | None = None) -> Charter:
     """Read a charter from a file. Raises CharterError, also if its hash is not `expected`."""
     try:
-        return decode(path.read_bytes(), expected=expected)
-    except OSError as error:
+        return decode(decoded(path.read_bytes()).encode(), expected=expected)
+    except FileNotFoundError as error:
         raise CharterError(f"The charter {path} cannot be opened.", "Check `swarm.charter` in the settings.") from error
+    except UnicodeDecodeError as error:
+        raise CharterError(f"The charter {path} is no text in UTF-8.", CORRECTED) from error
+    except OSError as error:
+        raise CharterError(f"The charter {path} cannot be opened: {fault_of(error).reason}.", fault_of(error).advice) from error
 
 
 def ended(name: str) -> CharterError:

@@ -8,6 +8,7 @@ import msgspec
 
 from waggle.core import paths
 from waggle.core.errors import SwarmError
+from waggle.core.os_faults import fault_of
 from waggle.tasks.charter import Charter
 from waggle.tasks.question_file.description import PIECE_BYTES
 from waggle.tasks.question_file.packed import piece_hash
@@ -50,7 +51,7 @@ class PieceStore:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             paths.write_atomically(self._folder / f"{digest}{SUFFIX}", piece)
         except OSError as error:
-            raise SwarmError(f"The questions cannot be stored: {error.strerror}.", "Make room on the disk.") from error
+            raise SwarmError(f"The questions cannot be stored: {fault_of(error).reason}.", fault_of(error).advice) from error
         return True
 
     def files(self) -> Mapping[str, tuple[bytes, ...]]:

@@ -43,7 +43,30 @@ def test_a_clock_that_is_set_back_loses_no_work():
 
 def test_cores_that_are_chosen_later_count_from_then_on():
     meter = EnergyMeter((Day(date="1970-01-01", rounds=1, answers=1, seconds=HOUR),), time.gmtime)
-    cores = os.cpu_count() or 1
-    for chosen in {1, cores}:
-        read = meter.read(0.0, State(ready=ready(threads=99, device="cpu")), ComputerSettings(threads=chosen), NOON)
-        assert read == pytest.approx(0.006 * chosen)
+    cores, expected = os.cpu_count() or 1, 0.0
+    for place, chosen in enumerate((cores, 1)):
+        expected += 0.006 * chosen * (2 - place)  # the history's hour by what is chosen now
+        read = meter.read(
+            (place + 1) * HOUR, State(ready=ready(threads=99, device="cpu")), ComputerSettings(threads=chosen), NOON
+        )
+        assert read == pytest.approx(expected)
+
+
+def test_what_was_counted_before_a_crash_counts_after_it_and_fewer_watts_take_none_of_it_back(tmp_path):
+    """A round that a crash ended is in no history: the day's figure fell, and the budget began anew."""
+    path, days = tmp_path / "energy.json", (Day(date="1970-01-01", rounds=1, answers=1, seconds=HOUR),)
+    before = EnergyMeter(days, time.gmtime, path).read(HOUR, STATE, COMPUTER, NOON)
+    after = EnergyMeter(days, time.gmtime, path)
+    assert after.read(0.0, STATE, COMPUTER, NOON) == pytest.approx(before)
+    assert after.read(0.0, STATE, ComputerSettings(watts=1.0), NOON) == pytest.approx(before)
+    assert EnergyMeter((), time.gmtime, path).read(0.0, STATE, COMPUTER, NOON + 24 * HOUR) == 0.0
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b'{"date":"1970-01-01","kwh":-5}', b'{"date":"1970-01-01","kwh":1e300}', b"[" * 9000]
+)
+def test_a_damaged_figure_leaves_that_of_the_history(tmp_path, content):
+    path = tmp_path / "energy.json"
+    path.write_bytes(content)
+    meter = EnergyMeter((Day(date="1970-01-01", rounds=1, answers=1, seconds=HOUR),), time.gmtime, path)
+    assert meter.read(0.0, STATE, COMPUTER, NOON) == pytest.approx(0.1)

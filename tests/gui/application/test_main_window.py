@@ -57,7 +57,7 @@ def test_many_events_are_one_redraw(qtbot: QtBot) -> None:
 def test_what_was_now_is_in_the_past_some_time_later_though_nothing_is_told(
     qtbot: QtBot, theme: Theme, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.gui.state.store.MINUTE_MS", 20)
+    monkeypatch.setattr("waggle.gui.state.store.AGE_MS", 20)
     moment = [START]
     current = StateStore(clock=lambda: moment[0])
     window = MainWindow(PageContext(theme, store=current))

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket
 import time
@@ -12,12 +13,14 @@ from filelock import FileLock, Timeout
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, WaggleError
+from waggle.core.os_faults import fault_of
 from waggle.core.paths import Home, is_private
 from waggle.engine.control import windows_loopback
 from waggle.protocol import commands, events, json_lines
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent
 
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 UNIX = hasattr(asyncio, "start_unix_server")  # else a port of the loopback, see windows_loopback.py
 CONNECT_SECONDS = 5.0  # for a running engine to accept a connection
 RESTART_SECONDS = 60.0  # for an engine that restarts to leave the old swarm and take commands again
@@ -99,7 +102,7 @@ async def serve(home: Home, obey: Obey, follow: Follow = refuse_follower) -> Asy
         server = await _listen(home, handle)
     except OSError as error:  # FAT, exFAT and many network folders take no socket
         raise EngineError(
-            f"The engine cannot listen in {home.root}: {error.strerror or error}.",
+            f"The engine cannot listen in {home.root}: {fault_of(error).reason}.",
             "Not every disk takes sockets: choose a folder on another with --home.",
         ) from error
     try:
@@ -134,6 +137,13 @@ def claim_home(home: Home, seconds: float = 0.0) -> FileLock:
             "Another engine, or a seed, is running for this folder.",
             "Stop it (an engine with `waggle ctl stop`), or use another --home.",
         ) from None
+    except (NotImplementedError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in NO_LOCKS:
+            raise
+        raise EngineError(
+            f"The disk of {home.root} has no locks, so nothing keeps two engines apart.",
+            "Some network disks lack them: choose a folder on a local disk with --home.",
+        ) from error
     return lock
 
 
@@ -148,7 +158,7 @@ async def answer_line(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
         return (events.CommandRefused(id=name, title=error.title, advice=error.advice, at=time.time()),)
     except Exception as error:  # the one place where commands are answered: no client may wait for ever
         log.exception("a command could not be carried out")
-        why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+        why = fault_of(error).reason if isinstance(error, OSError) else type(error).__name__
         return (
             events.CommandRefused(
                 id=name, title=f"The engine could not do that: {why}.", advice="The log has the details.", at=time.time()
@@ -182,7 +192,7 @@ def send_command(home: Home, command: AnyCommand, seconds: float = ANSWER_SECOND
     except NOT_LISTENING as error:
         raise EngineError("No engine is running for this folder.", "Start one with `waggle engine`.") from error
     except OSError as error:  # another user's, or no folder
-        title = f"The engine of {home.root} cannot be asked: {error.strerror or error}."
+        title = f"The engine of {home.root} cannot be asked: {fault_of(error).reason}."
         raise EngineError(title, "Ask as who started it, or name its folder with --home.") from error
     raise EngineError("The engine ended before it answered.", "Look at its log.")
 

@@ -92,6 +92,11 @@ class EventPublisher:
             if not listener.behind:
                 listener.send(json_lines.line(self.stamp(Snapshot(state=self.state))) if was_behind else line)
 
+    @property
+    def record_has_gap(self) -> bool:
+        """Whether the disk refused events, and takes none yet."""
+        return self._record_has_gap
+
     def publish_soon(self, event: AnyEvent) -> None:
         """Publish from any thread."""
         self._loop.call_soon_threadsafe(self.publish, event)

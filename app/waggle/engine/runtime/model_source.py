@@ -334,8 +334,8 @@ def report_start(publisher: EventPublisher, name: str, here: int, total: int, re
 
 
 def seconds_left(elapsed: float, came: int, missing: int) -> float | None:
-    """The seconds until a download ends; None before its first hundredth."""
-    return missing * elapsed / came if came * 100 > came + missing else None
+    """The seconds until a download ends; None before its first hundredth, and once nothing is missing: then it is checked."""
+    return missing * elapsed / came if missing > 0 and came * 100 > came + missing else None
 
 
 def _warn(publisher: EventPublisher, what: str) -> None:

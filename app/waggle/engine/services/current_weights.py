@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 
 from waggle.core.errors import EngineError, Stopped
 from waggle.core.machine import available_memory
+from waggle.core.os_faults import fault_of
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.shared import weight_files
 from waggle.models.storage import checkpoint
@@ -67,7 +68,9 @@ class CurrentWeights:
         try:
             folder = Path(tempfile.mkdtemp(prefix=f".writing-{os.getpid()}-", dir=root))
         except OSError as error:
-            raise CurrentWeightsError(f"The disk refused the weights of now: {error.strerror}.") from error
+            raise CurrentWeightsError(
+                f"The disk refused the weights of now: {fault_of(error).reason}.", fault_of(error).advice
+            ) from error
         try:
             yield folder, self._hand_out(lambda saved, weights: _write(saved, weights, folder))
         finally:
@@ -108,5 +111,7 @@ def _write(saved: CheckpointState, weights: Arrays, folder: Path) -> CheckpointS
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         weight_files.save(weights, folder / checkpoint.weights_file(saved))
     except OSError as error:
-        raise CurrentWeightsError(f"The disk refused the weights of now: {error.strerror}.") from error
+        raise CurrentWeightsError(
+            f"The disk refused the weights of now: {fault_of(error).reason}.", fault_of(error).advice
+        ) from error
     return saved

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import assert_never
@@ -9,6 +10,7 @@ from typing import assert_never
 from waggle.core import paths
 from waggle.core.errors import IdentityError
 from waggle.core.peer_id import text_of
+from waggle.engine.storage import noise_salt
 from waggle.engine.storage.history import read_days
 from waggle.network.identity import backup, keys
 from waggle.network.limits import reputation_file
@@ -38,6 +40,7 @@ class IdentityService:
                 return await self._restore(command)
             case commands.RenewIdentity():
                 backup.restore_key_file(self._home.identity, None)
+                noise_salt.forget(self._home)
                 self._restart("Becoming somebody new.")
                 return ()
             case _:
@@ -58,6 +61,7 @@ class IdentityService:
             groups_pulled=sum(standing.taken for standing in met),
             met=len(met),
             newest=newest,
+            utc_offset=time.localtime().tm_gmtoff,
         )
 
     def _days_and_newest(self) -> tuple[tuple[events_identity.Day, ...], tuple[int, float] | None]:

@@ -16,6 +16,7 @@ from msgspec import structs
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, ExportError, ModelError, VerifierError
+from waggle.core.os_faults import fault_of
 from waggle.core.settings import ModelSettings, Settings, Value
 from waggle.engine.runtime import model_check, model_offers, model_source
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
@@ -208,7 +209,7 @@ class ModelService:
         try:
             paths.write_atomically(self._home.root / "models.json", msgspec.json.encode(now))
         except OSError as error:
-            raise ModelError(f"The choice cannot be kept: {error.strerror}.", "Make room on the disk.") from error
+            raise ModelError(f"The choice cannot be kept: {fault_of(error).reason}.", fault_of(error).advice) from error
 
     def _remove(self, name: str) -> None:
         if name == self._chosen.name:
@@ -222,7 +223,7 @@ class ModelService:
             if known.folder.is_dir() and not hub_cache.remove(known.folder):
                 raise ModelError(f"{name} is in use by another engine.", "Choose another model there first.")
         except OSError as error:
-            raise ModelError(f"{name} cannot be removed: {error.strerror}.", "Close programs that use it.") from error
+            raise ModelError(f"{name} cannot be removed: {fault_of(error).reason}.", fault_of(error).advice) from error
 
     def _export(self, folder: Path, for_programs: bool) -> events_models.ModelExported:
         if not folder.is_absolute():

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, QuestionFileError, WaggleError
+from waggle.core.os_faults import fault_of
 from waggle.core.unsound_text import UNSOUND
 from waggle.engine.services.playground import PlaygroundService, shown_completion
 from waggle.protocol import commands, events_questions
@@ -45,7 +46,7 @@ def read_file(path: Path, grader: str = "", tolerance: float = 0.0) -> QuestionT
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = (error.strerror if isinstance(error, OSError) else "") or "there is no such file"
+        reason = fault_of(error).reason if isinstance(error, OSError) else "there is no such file"
         raise QuestionFileError(f"{name} cannot be read: {reason}.", "Check its name, and who owns it.") from error
     return read_questions(name, content, grader=grader, tolerance=tolerance)
 

@@ -18,6 +18,7 @@ from waggle.core.settings import Settings
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.services import ended_swarms
+from waggle.engine.storage import noise_salt
 from waggle.engine.storage.stored_swarm import known_charter
 from waggle.network.exchange.outbox_log import OutboxLog, readable, written_by_hand
 from waggle.network.identity import membership
@@ -71,6 +72,11 @@ class SwarmConnection(Swarm, Protocol):
 
     def limit(self, rate: float | None) -> None:
         """Limit payloads to `rate` bytes per second, each way; None: no limit."""
+        ...
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether something had to wait for the limit just now."""
         ...
 
     def choose(self, peer_id: bytes, choice: Choice) -> None:
@@ -175,6 +181,8 @@ async def join(
     read = RateLimit(SHOWN_RATE, SHOWN_BURST)
 
     def report(item: news.NetworkEvent) -> None:
+        if isinstance(item, news.DuplicateIdentity):
+            noise_salt.forget(home)
         publisher.publish_soon(event_from_news(item, titles, me, lambda: read.allows(b"")))
 
     node = open_node(options, charter, identity, verifier, report, is_paused=is_paused)
@@ -260,7 +268,15 @@ def event_from_news(
         case news.DuplicateIdentity():
             return events.Warned(
                 title="Another computer takes part with this node's identity, and the two hold each other back.",
-                advice="Give one of them an identity of its own: move its identity.key away and start it again.",
+                advice="Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.",
+                page="you",
+            )
+        case news.OwnSeed():
+            return events.Warned(
+                title=f"The seed {item.address} has this node's own identity, so it cannot be called.",
+                advice="If it is another computer, one of the two is a copy. "
+                "Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.",
+                page="you",
             )
         case _:
             assert_never(item)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import CharterError, EngineError, ModelError, SwarmError
+from waggle.core.os_faults import fault_of
 from waggle.core.settings import Settings, WebSettings
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
 from waggle.engine.services import ended_swarms, swarm_connection, swarm_recovery
@@ -400,7 +401,7 @@ class SwarmService:
                 membership.write_key(of_swarm.key, key)
             paths.write_atomically(of_swarm.charter_file, charters.encode(charter))
         except OSError as error:
-            raise SwarmError(f"The charter cannot be kept: {error.strerror}.", "Make room on the disk.") from error
+            raise SwarmError(f"The charter cannot be kept: {fault_of(error).reason}.", fault_of(error).advice) from error
 
 
 def _packed(chosen: Sequence[commands.NewQuestionFile]) -> list[tuple[commands.NewQuestionFile, PackedFile]]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, ModelError
+from waggle.core.os_faults import fault_of
 from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import model_source, trainings
 from waggle.models.storage import ownership
@@ -31,6 +32,4 @@ def note(home: paths.Home, chosen: ModelSettings, choice: TrainingChoice) -> Pat
         anew = paths.ModelFiles(trainings.root_anew(home, model)).checkpoints
         return ownership.answer(checkpoints if choice == "keep" else anew, model)
     except OSError as error:
-        raise ModelError(
-            f"The answer cannot be stored: {error.strerror}.", "Make room on the disk, or mend its rights."
-        ) from error
+        raise ModelError(f"The answer cannot be stored: {fault_of(error).reason}.", fault_of(error).advice) from error

@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from waggle.core.errors import CheckpointError, Stopped
+from waggle.core.os_faults import fault_of
 from waggle.models.storage import checkpoint, training_journal
 from waggle.models.storage.checkpoint import CheckpointState, SavablePolicy
 from waggle.rl.batch import (
@@ -155,8 +156,8 @@ class RoundSaver:
             )
         except OSError as error:
             raise CheckpointError(
-                f"Round {saved.round - 1} could not be saved: {error.strerror}.",
-                "The rounds before are kept. Make room on the disk, or mend its rights.",
+                f"Round {saved.round - 1} could not be saved: {fault_of(error).reason}.",
+                f"The rounds before are kept. {fault_of(error).advice}",
             ) from error
         self._journal_bytes += size
         self.newest = self._newest_in_journal = saved
@@ -239,9 +240,7 @@ def _as_checkpoint_error() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CheckpointError(
-            f"The journal cannot be mended: {error.strerror}.", "Make room on the disk, or mend its rights."
-        ) from error
+        raise CheckpointError(f"The journal cannot be mended: {fault_of(error).reason}.", fault_of(error).advice) from error
 
 
 @dataclass

@@ -61,6 +61,11 @@ class MemoryBackoff:
         return min(MAX_PARTS, self._fitted << self._now.halvings)
 
     @property
+    def is_backed_off(self) -> bool:
+        """Whether memory ran short, so that the parts are smaller than by measurement."""
+        return self._now.halvings > 0
+
+    @property
     def _now(self) -> ModelBackoff:
         return self._by_model.get(self._model, ModelBackoff())
 

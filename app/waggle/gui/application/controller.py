@@ -11,6 +11,7 @@ from waggle.core.errors import SettingsError
 from waggle.core.settings import Settings, Value
 from waggle.core.stored_data import DataKind
 from waggle.gui.application import window_state
+from waggle.gui.application.login_choice import LoginChoice
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.notices import is_on_screen
 from waggle.gui.application.tray import TrayIcon
@@ -79,6 +80,9 @@ class Controller(QObject):
         self.tray = self._new_tray()
         self._connect(source)
         settings_store.changed.connect(self._apply_settings)
+        self._login = LoginChoice(home, settings_store, self) if home is not None else None
+        if self._login is not None:
+            self._login.refused.connect(lambda title, advice: self.window.show_refusal(title, advice))
         current.changed.connect(self._handle_state_change)
 
     def _connect(self, source: Source) -> None:
@@ -115,6 +119,8 @@ class Controller(QObject):
             self.tray.show_questions()
         self.window.show()
         self.tray.show()
+        if self._login is not None:
+            self._login.read()
 
     def _fit(self) -> None:
         """Without a saved position, limit the window to the screen minus its frame and a task bar."""

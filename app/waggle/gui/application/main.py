@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import cast, get_args
 
-from PySide6.QtCore import QProcess, Qt, QTimer
+from PySide6.QtCore import QProcess, QSettings, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from waggle.core import paths, stored_data
@@ -51,6 +51,7 @@ class Arguments:
     theme: str | None = None
     page: str | None = None
     screenshot: Path | None = None
+    background: bool = False  # begin with the window small
 
 
 def run(arguments: Arguments) -> int:
@@ -58,6 +59,8 @@ def run(arguments: Arguments) -> int:
     app = application()
     reduced_motion.is_reduced()  # asks the desktop in a thread; the answer is there before anything moves
     home = paths.home_in(arguments.home)
+    # Qt's file dialogs write settings of their own, which would stay behind in a folder of all Qt programs.
+    QSettings.setPath(QSettings.Format.NativeFormat, QSettings.Scope.UserScope, str(home.root / stored_data.QT_SETTINGS))
     engine, settings = _engine_and_settings(home, arguments)
     window_settings = settings.settings.window
     translator.use(translator.language_of_setting(window_settings.language))
@@ -141,7 +144,7 @@ def _run_home_window(
             return 0
         raise EngineError("Waggle is open already, but its window does not answer.", "End that process, then start again.")
 
-    controller = Controller(theme, StateStore(), engine, settings, home, host=arguments.on)
+    controller = Controller(theme, StateStore(far=bool(arguments.on)), engine, settings, home, host=arguments.on)
     instance.start_requested.connect(controller.open_invite)
     code = _run_event_loop(controller, arguments, first=not arguments.on and needs_welcome(home, settings, arguments.overrides))
     instance.release()
@@ -190,6 +193,8 @@ def _run_event_loop(controller: Controller, arguments: Arguments, *, first: bool
     controller.finished.connect(end)
     controller.example_wanted.connect(lambda: watch_example(arguments.home))
     controller.begin(arguments.page, first=first)
+    if arguments.background and not first:
+        controller.window.showMinimized()
     freeze_long_lived()
     if not first:
         QTimer.singleShot(0, controller.start)

@@ -17,7 +17,7 @@ from waggle.gui.application.page_area import PageArea
 from waggle.gui.application.page_stack import PageStack
 from waggle.gui.application.screen_fit import ScreenFit
 from waggle.gui.application.settled_layout import settle
-from waggle.gui.i18n.formatting import tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import duration, tr, tr_sentence, visible
 from waggle.gui.pages import PAGES
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.page import HomePage
@@ -49,7 +49,7 @@ class MainWindow(QWidget):
     def __init__(self, context: PageContext) -> None:
         super().__init__()
         self.setObjectName("window")
-        self._host = context.engine.name
+        self._host, self._other_clock_shown = context.engine.name, False
         self.setWindowTitle(self._title())
         self._theme, self._store, self._settings = context.theme, context.store, context.settings
         self.requests = context.requests
@@ -140,8 +140,18 @@ class MainWindow(QWidget):
         self.status.show_state(state, self.page)
         if not self._replay:
             self.status.show_service(state.service)
+        self._show_other_clock()
         self._announce(tr_sentence(sentence(state).word))
         self._announce_digest()
+
+    def _show_other_clock(self) -> None:
+        """Say once that the far computer has another time, because all times shown are its."""
+        if self._other_clock_shown or not (ahead := self._store.ahead):
+            return
+        self._other_clock_shown = True
+        words = tr("The clock of %1 is %2 ahead of this one.") if ahead > 0 else tr("The clock of %1 is %2 behind this one.")
+        words = words.replace("%1", visible(self._host)).replace("%2", duration(abs(ahead)))
+        self.notices.show(f"{words} {tr('All times here are by the clock there.')}")
 
     def _announce(self, word: str) -> None:
         """Announce a new state to screen readers, but not each round."""

@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from waggle.core import paths
 from waggle.core.errors import WaggleError
+from waggle.core.os_faults import fault_of
 from waggle.protocol import events, json_lines
 from waggle.protocol.commands import AnyCommand, Pause, Resume
 from waggle.protocol.state import AnyEvent
@@ -43,7 +44,7 @@ class Replay(QObject):
         try:
             self._next = self._read()
         except OSError as error:
-            raise WaggleError(f"{path} cannot be read: {error.strerror}.") from error
+            raise WaggleError(f"{path} cannot be read: {fault_of(error).reason}.", fault_of(error).advice) from error
         if self._next is None:
             raise WaggleError(f"{path} is no recorded run.", "Waggle keeps its own in the folder events of its home.")
 

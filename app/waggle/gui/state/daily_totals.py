@@ -1,5 +1,7 @@
 """This computer's contribution by day: the engine's last totals plus the rounds since, so that no page lags."""
 
+import datetime
+
 from msgspec.structs import replace
 
 from waggle.gui.i18n.formatting import date_of, figure, tr
@@ -40,14 +42,22 @@ class QuerySchedule:
         return True
 
 
+def engine_date(state: State, at: float) -> datetime.date:
+    """The date of a time in the engine's calendar, which its days are of, as it may run in another time zone."""
+    offset = state.days.utc_offset if state.days else None
+    if offset is None:
+        return date_of(at)
+    return datetime.datetime.fromtimestamp(at + offset, datetime.UTC).date()
+
+
 def totals(state: State) -> DailyTotals:
     """The days up to now; before the engine has sent any, those of the rounds seen by this window."""
     stored = state.days or DailyTotals(days=(), all=_empty(""))
     days = {day.date: day for day in stored.days}
     for summary in state.since:
-        date = date_of(summary.at).isoformat()
+        date = engine_date(state, summary.at).isoformat()
         days[date] = _day_plus_round(days.get(date) or _empty(date), summary)
-    everything = stored.all if stored.all.rounds or not state.since else _empty(date_of(state.since[0].at).isoformat())
+    everything = stored.all if stored.all.rounds or not state.since else _empty(engine_date(state, state.since[0].at).isoformat())
     for summary in state.since:
         everything = _day_plus_round(everything, summary)
     takers = [peer.groups_pulled for peer in state.peers.values() if peer.groups_pulled]

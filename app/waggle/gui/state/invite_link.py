@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from waggle.core import pasted_link
+from waggle.core.person_text import decoded
 
 MOST_OF_A_FILE = 16_384  # bytes: a link has at most a quarter of that
 LONGEST_TEXT = 8000  # characters that are sent to the engine
@@ -13,7 +14,7 @@ END = re.compile(r"\n[ \t\r]*\n")  # an empty line: mail wraps links, but not so
 def invite_in_file(path: Path) -> str:
     """As `invite_in`, in a file. Raises OSError."""
     with path.open("rb") as file:
-        return invite_in(file.read(MOST_OF_A_FILE).decode("utf-8-sig", "replace"))
+        return invite_in(decoded(file.read(MOST_OF_A_FILE), "replace"))
 
 
 def invite_in(words: str) -> str:

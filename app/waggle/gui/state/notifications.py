@@ -36,8 +36,12 @@ def new_notices(before: State, after: State) -> list[Notice]:
 
 
 def recent_warnings(state: State, now: float) -> list[Warned]:
-    """The recent warnings, newest first: an engine older than the window sends old ones, too."""
-    return [warned for warned in state.warnings if now - warned.at < RECENT]
+    """The recent warnings, newest first, then what holds something back for as long as it does.
+
+    An engine older than the window sends old warnings, too.
+    """
+    recent = [warned for warned in state.warnings if now - warned.at < RECENT]
+    return recent + [Warned(title=guard.says, advice=guard.ends, at=guard.since) for guard in state.guards]
 
 
 def warning_words(warned: Warned) -> str:

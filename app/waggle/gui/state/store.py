@@ -1,37 +1,41 @@
-"""The State that the window shows; it signals a redraw at most ten times a second, and once a minute as time passes."""
+"""The State that the window shows; it signals a redraw at most ten times a second, and every ten seconds as time passes."""
 
 import time
 from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from waggle.gui.state.engine_clock import EngineClock
 from waggle.protocol.state import AnyEvent, State, apply
 
 TICK_MS = 100
-MINUTE_MS = 60_000
+AGE_MS = 10_000
 
 
 class StateStore(QObject):
-    """Applies every event at once, and emits `changed` once for all events of a tick, and every minute.
+    """Applies every event at once, and emits `changed` once for all events of a tick, and every ten seconds.
 
-    Without events, words such as "now" and "today" become outdated: hence the minute.
+    Without events, "20 s ago" would stand still, and "today" become outdated. With `far`, the engine runs elsewhere.
     """
 
     changed = Signal()
 
-    def __init__(self, parent: QObject | None = None, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, parent: QObject | None = None, *, clock: Callable[[], float] = time.time, far: bool = False) -> None:
         super().__init__(parent)
         self.state = State()
         self._clock = clock
+        self._engine_clock = EngineClock(clock) if far else None
         self._tick = QTimer(self)
         self._tick.setSingleShot(True)
         self._tick.setInterval(TICK_MS)
         self._tick.timeout.connect(self.changed)
-        minute = QTimer(self)
-        minute.timeout.connect(self._pass_time)
-        minute.start(MINUTE_MS)
+        ages = QTimer(self)
+        ages.timeout.connect(self._pass_time)
+        ages.start(AGE_MS)
 
     def take(self, event: AnyEvent) -> None:
+        if self._engine_clock is not None:
+            self._engine_clock.observe(event)
         self.state = apply(self.state, event)
         if not self._tick.isActive():
             self._tick.start()
@@ -46,8 +50,14 @@ class StateStore(QObject):
             time.tzset()  # a process keeps the time zone of its start; a laptop travels
         self.flush()
 
+    @property
+    def ahead(self) -> float:
+        """Seconds by which the clock of a far engine is ahead of this computer's; 0 if they agree, or if it runs here."""
+        return 0.0 if self._engine_clock is None else self._engine_clock.ahead
+
     def now(self) -> float:
-        return self._clock()
+        """The time now by the engine's clock, which all its times are of."""
+        return self._clock() + self.ahead
 
     def tell_time_by_events(self) -> None:
         """Use the time of the last event as the current time, for a recorded run."""

@@ -19,6 +19,7 @@ import msgspec
 
 from waggle.core import paths
 from waggle.core.errors import ModelError
+from waggle.core.os_faults import fault_of
 from waggle.models.gguf import header
 from waggle.models.gguf.messages import DescribeModel, ModelDescription, Piece, ReadPiece, Refused, Reply, StoredWeight, reply_of
 from waggle.models.shared import model_files, weight_files
@@ -91,7 +92,7 @@ def convert(
                 shutil.rmtree(unfinished, ignore_errors=True)
             return folder
     except OSError as error:  # short of disk, memory or processes
-        raise _interrupted(path, f"{error.strerror}") from error
+        raise _interrupted(path, fault_of(error).reason) from error
 
 
 def write_headers(path: Path, folder: Path) -> None:
@@ -106,7 +107,7 @@ def write_headers(path: Path, folder: Path) -> None:
             with (folder / weight_files.WEIGHTS).open("r+b") as file:
                 file.truncate(file.seek(0, os.SEEK_END) + sum(map(_size, described.weights)))  # a hole, which takes no room
     except OSError as error:
-        raise _interrupted(path, f"{error.strerror}") from error
+        raise _interrupted(path, fault_of(error).reason) from error
 
 
 def _require_libraries(path: Path) -> None:
@@ -119,7 +120,7 @@ def _folder_of(path: Path) -> Path:
         status = path.stat()
         model_files.size_of(path, header.LARGEST_FILE)
     except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror}.", "Check its path.") from error
+        raise ModelError(f"{path} cannot be read: {fault_of(error).reason}.", fault_of(error).advice) from error
     named = repr((VERSION, os.fspath(path.resolve()), status.st_size, status.st_mtime_ns))
     digest = hashlib.sha256(named.encode(errors="surrogateescape")).hexdigest()[:DIGITS]
     return paths.models() / f"{FOLDER}{digest}" / (path.stem[:LONGEST_NAME].lstrip(".") or "model")

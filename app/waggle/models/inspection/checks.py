@@ -16,6 +16,7 @@ from waggle.models.shared import generic_config, model_files, weight_files
 from waggle.models.shared.configuration.counted_config import CountedConfig
 from waggle.models.shared.configuration.model_config import ANOTHER
 from waggle.models.shared.generic_config import GenericConfig
+from waggle.models.shared.model_files import unread
 from waggle.models.shared.weight_files import StoredArray
 
 LONGEST_TOKEN = 1 << 14  # characters; those of honest models stay below 200
@@ -68,7 +69,7 @@ def weights(folder: Path) -> WeightsReport:
             precisions=tuple(sorted({array.precision for array in arrays.values()})),
         )
     except (OSError, SafetensorError) as error:
-        raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
+        raise unread(folder, error) from error
 
 
 def _require_complete(folder: Path, arrays: Mapping[str, StoredArray]) -> None:

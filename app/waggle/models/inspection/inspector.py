@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from waggle.core.errors import ModelError
+from waggle.core.os_faults import fault_of
 from waggle.models import tokenizer_conversion
 from waggle.models.inspection.report import (
     ConfigurationReport,
@@ -63,7 +64,7 @@ def _inspect(folder: Path, parts: tuple[Part, ...], _: Stamp) -> ModelReport:
     try:
         child = ChildProcess("waggle.models.inspection.process", reply_of, memory_bytes=MEMORY_BYTES)
     except OSError as error:  # short of memory or of processes
-        raise _interrupted(folder, f"{error.strerror}") from error
+        raise _interrupted(folder, fault_of(error).reason) from error
     try:
         reports: dict[str, Any] = {part: _read(child, part, folder) for part in parts}
         return ModelReport(**reports)

@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
 from waggle.models.shared import weight_files
+from waggle.models.shared.model_files import unread
 from waggle.models.shared.weight_files import STORED, StoredArray
 
 EXPONENTS = {"BF16": 0x7F80, "F16": 0x7C00, "F32": 0x7F800000}  # all of these bits are set in infinity and NaN
@@ -25,7 +26,7 @@ def require_finite(folder: Path, rows: int) -> None:
         if len(tables) < 2 or all(map(_is_finite, tables)):
             return
     except (OSError, SafetensorError) as error:
-        raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
+        raise unread(folder, error) from error
     raise ModelError("The model has words that are no numbers.", "Copy or download it again, or choose another model.")
 
 

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 from waggle.core.errors import ModelError
+from waggle.core.os_faults import fault_of
 
 COPY_AGAIN = "Copy or download the model again."
 
@@ -27,6 +28,13 @@ def size_of(path: Path, limit: int) -> int:
     if status.st_size > limit:
         raise ModelError(f"{path} is too large: it has more than {limit / 1e6:.0f} MB.", "Choose another model.")
     return status.st_size
+
+
+def unread(what: Path, error: Exception) -> ModelError:
+    """The error for a model, or one of its files, that cannot be read. Only where its content is to blame another copy helps."""
+    if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+        return ModelError(f"{what} cannot be read: {fault_of(error).reason}.", fault_of(error).advice)
+    return ModelError(f"{what} cannot be read: {error}.", COPY_AGAIN)
 
 
 def content_of(path: Path, limit: int) -> bytes:

@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 
 from waggle.core.errors import ModelError
 from waggle.models.shared.configuration.model_config import ANOTHER, EMBEDDING, HEAD, table_in
+from waggle.models.shared.model_files import unread
 
 Array = NDArray[np.float32]
 STORED: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
@@ -153,7 +154,7 @@ def read_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[
         for name, weight in of_model(folder, shapes).items():
             yield name, weight.read()
     except (OSError, SafetensorError) as error:
-        raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
+        raise unread(folder, error) from error
 
 
 def load(path: Path) -> dict[str, NDArray[Any]]:

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from waggle.core.errors import UNREADABLE, CheckpointError, MemoryShort, WaggleError
+from waggle.core.os_faults import fault_of
 from waggle.core.paths import flush
 from waggle.models.shared import weight_files
 from waggle.models.shared.training_mode import ADAPTED, Method, TrainingMode
@@ -387,7 +388,7 @@ def _set_aside(folder: Path) -> Path:
         os.rename(folder, place)
     except OSError as error:
         raise CheckpointError(
-            f"{folder.name} is damaged and cannot be set aside: {error.strerror}.", "Close what uses it, or move it away."
+            f"{folder.name} is damaged and cannot be set aside: {fault_of(error).reason}.", fault_of(error).advice
         ) from error
     return place
 

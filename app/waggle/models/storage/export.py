@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 
 from waggle.core import connection_faults
 from waggle.core.errors import ExportError
+from waggle.core.os_faults import fault_of
 from waggle.models.shared import generic_config, lora, weight_files
 from waggle.models.shared.configuration import model_config
 from waggle.models.shared.generic_config import GenericConfig
@@ -67,8 +68,9 @@ def write(trained: ExportSource, folder: Path, *, for_programs: bool = False) ->
             folder.rmdir()  # Windows does not rename over an existing folder
         os.rename(writing, folder)
     except (OSError, SafetensorError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ExportError(f"{folder} cannot be written: {why}.", "Make room, or choose another.") from error
+        why = fault_of(error).reason if isinstance(error, OSError) else error
+        advice = fault_of(error).advice if isinstance(error, OSError) else "Choose another folder."
+        raise ExportError(f"{folder} cannot be written: {why}.", advice) from error
     finally:
         shutil.rmtree(writing, ignore_errors=True)
     return files

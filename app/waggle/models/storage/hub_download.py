@@ -8,7 +8,6 @@ huggingface_hub makes the requests. Its own download restarts a file if the proc
 Xet, the hub's faster protocol, which is not used.
 """
 
-import errno
 import hashlib
 import os
 import re
@@ -25,6 +24,7 @@ import msgspec
 from waggle.core import connection_faults, paths, resumable_download
 from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
 from waggle.core.model_reference import NAME
+from waggle.core.os_faults import fault_of
 from waggle.models import tokenizer_conversion
 from waggle.models.inspection import inspector
 from waggle.models.shared.configuration import quantised
@@ -453,8 +453,6 @@ def _in_words(repository: str) -> Iterator[None]:
             "Something on the way changes files. Try another network. What has come is kept.",
         ) from error
     except OSError as error:
-        raise ModelError(f"{repository} cannot be written to the disk: {_reason(error)}.", "What has come is kept.") from error
-
-
-def _reason(error: OSError) -> str:
-    return "the disk is full" if error.errno == errno.ENOSPC else str(error.strerror or error)
+        fault = fault_of(error)
+        advice = f"What has come is kept. {fault.advice}"
+        raise ModelError(f"{repository} cannot be written to the disk: {fault.reason}.", advice) from error

@@ -19,10 +19,11 @@ from typing import Any
 import msgspec
 from safetensors import SafetensorError
 
-from waggle.core.errors import UNREADABLE, ModelError
+from waggle.core.errors import UNREADABLE
 from waggle.models import chat_template, stop_tokens, tokenizer_conversion
 from waggle.models.shared import weight_files
 from waggle.models.shared.configuration.model_config import table_in
+from waggle.models.shared.model_files import unread
 from waggle.models.shared.weight_files import StoredArray
 
 PIECES, PIECE = 8, 1 << 15  # bytes of a large array that are read
@@ -58,7 +59,7 @@ def read(folder: Path) -> ModelIdentity:
         words = _words_of(stamp_of(path)) if path.is_file() else ""
         stops, template = _stops_of(folder), _template_of(folder)
     except (OSError, SafetensorError) as error:
-        raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
+        raise unread(folder, error) from error
     return ModelIdentity(shapes=shapes, numbers=numbers, words=words, stops=stops, template=template)
 
 

@@ -18,7 +18,9 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from waggle.core import paths
 from waggle.core.errors import IdentityError
+from waggle.core.os_faults import fault_of
 from waggle.core.peer_id import peer_id_of, text_of
+from waggle.core.person_text import decoded
 from waggle.network.identity import keys
 from waggle.network.identity.keys import Identity, name_of
 
@@ -46,7 +48,7 @@ def seal(who: Identity, passphrase: str) -> bytes:
     try:
         content = who.path.read_bytes()
     except OSError as error:
-        raise IdentityError(f"The identity file {who.path} cannot be opened.", "Check who owns it and its folder.") from error
+        raise keys.unopened(who.path, error) from error
     head = _head(name_of(who.peer_id), text_of(who.peer_id))
     salt, nonce = os.urandom(SALT), os.urandom(NONCE)
     sealed = ChaCha20Poly1305(_key(passphrase, salt)).encrypt(nonce, content, head.encode())
@@ -55,7 +57,7 @@ def seal(who: Identity, passphrase: str) -> bytes:
 
 def unseal(blob: bytes, passphrase: str) -> OpenedBackup:
     """Decrypt a backup; raises IdentityError for a wrong passphrase, and for a file that is no backup or was changed."""
-    match = _FORM.fullmatch(blob[:MAX_BYTES].decode("utf-8", "replace").replace("\r\n", "\n"))
+    match = _FORM.fullmatch(decoded(blob[:MAX_BYTES], "replace"))
     if match is None:
         raise IdentityError("This is no backup of an identity.", "It begins with the words: Waggle identity.")
     try:
@@ -81,7 +83,7 @@ def write(path: Path, who: Identity, passphrase: str) -> None:
     except FileExistsError as error:
         raise IdentityError(f"There is something at {path} already.", "Choose another name: nothing is overwritten.") from error
     except OSError as error:
-        raise IdentityError(f"{path} cannot be written: {error.strerror}.", "Choose another place.") from error
+        raise IdentityError(f"{path} cannot be written: {fault_of(error).reason}.", fault_of(error).advice) from error
     if unseal(written, passphrase).peer_id != who.peer_id:
         raise IdentityError("The backup that was written does not open.", "Choose another place.")
 
@@ -92,7 +94,7 @@ def read(path: Path, passphrase: str) -> OpenedBackup:
         with path.open("rb") as file:
             blob = file.read(MAX_BYTES)
     except OSError as error:
-        raise IdentityError(f"{path} cannot be opened: {error.strerror}.", "Choose another file.") from error
+        raise IdentityError(f"{path} cannot be opened: {fault_of(error).reason}.", fault_of(error).advice) from error
     return unseal(blob, passphrase)
 
 
@@ -120,7 +122,9 @@ def restore_key_file(path: Path, content: bytes | None) -> Path | None:
             aside.unlink(missing_ok=True)
         elif aside.exists():
             os.rename(aside, path)
-        raise IdentityError(f"The key file cannot be replaced: {error.strerror}.", "Nothing was changed.") from error
+        raise IdentityError(
+            f"The key file cannot be replaced: {fault_of(error).reason}.", f"Nothing was changed. {fault_of(error).advice}"
+        ) from error
     return aside if had else None
 
 

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from waggle.core.errors import IdentityError
+from waggle.core.os_faults import fault_of
 from waggle.core.peer_id import PEER_ID_PREFIX, is_peer_id
 from waggle.network.identity.friendly_names import ADJECTIVES, CREATURES
 
@@ -56,7 +57,12 @@ def load_or_create(path: Path) -> Identity:
     except FileNotFoundError:
         return _create(path)
     except OSError as error:
-        raise IdentityError(f"The identity file {path} cannot be opened.", "Check who owns it and its folder.") from error
+        raise unopened(path, error) from error
+
+
+def unopened(path: Path, error: OSError) -> IdentityError:
+    """The error for a key file that cannot be opened."""
+    return IdentityError(f"The identity file {path} cannot be opened: {fault_of(error).reason}.", fault_of(error).advice)
 
 
 def name_of(peer_id: bytes) -> str:
@@ -85,7 +91,8 @@ def _create(path: Path) -> Identity:
             path.chmod(0o400)
         return identity_of(path, path.read_bytes())
     except OSError as error:
-        raise IdentityError(f"The identity file {path} cannot be written.", "Check the folder and the disk.") from error
+        fault = fault_of(error)
+        raise IdentityError(f"The identity file {path} cannot be written: {fault.reason}.", fault.advice) from error
 
 
 def _name(beside: Path, path: Path) -> None:

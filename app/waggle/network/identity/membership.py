@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from waggle.core import paths
 from waggle.core.ed25519 import is_public_key
 from waggle.core.errors import SwarmError
+from waggle.core.os_faults import fault_of
 from waggle.tasks.charter import Charter
 
 DOMAIN = b"waggle/admission/1\0"
@@ -107,7 +108,8 @@ def read_key(path: Path) -> bytes:
     except FileNotFoundError:
         return b""
     except OSError as error:
-        raise SwarmError(f"The key {path} of a private swarm cannot be opened.", "Check who owns it and its folder.") from error
+        fault = fault_of(error)
+        raise SwarmError(f"The key {path} of a private swarm cannot be opened: {fault.reason}.", fault.advice) from error
 
 
 def _signed(charter: bytes, peer_id: bytes, until: bytes) -> bytes:

@@ -1,5 +1,6 @@
 """Counts payload bytes in both directions over the last seconds, and holds each direction, and the directory, to a limit."""
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -53,6 +54,7 @@ class BandwidthLimiter:
         self._forgive()
 
     def _forgive(self) -> None:
+        self._refused_at = -math.inf  # when something had to wait for the limit last
         self._free_at = [0.0] * 5  # by direction or part of one: when it is paid for
         self._directory_debts: dict[bytes, float] = {}  # receiver of directory entries -> until when these are paid for
         self._send_turns.forgive()
@@ -139,9 +141,15 @@ class BandwidthLimiter:
         if self.limit is None:
             return True
         if self._free_at[way] > now:
+            self._refused_at = now
             return False
         self._free_at[way] = now + size / self.limit
         return True
+
+    @property
+    def is_short(self) -> bool:
+        """Whether something had to wait for the limit within the last seconds."""
+        return self.limit is not None and self._clock() - self._refused_at < WINDOW_S
 
     def rates(self) -> tuple[float, float]:
         """(up, down) in bytes per second."""

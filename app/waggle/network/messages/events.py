@@ -90,6 +90,12 @@ class DuplicateIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Another computer uses our identity."""
 
 
+class OwnSeed(msgspec.Struct, frozen=True, kw_only=True):
+    """All seeds have our own identity, so they cannot be called. This one's address is not ours: it is a copy, or we are."""
+
+    address: str
+
+
 NetworkEvent = (
     GroupsArrived
     | RecordRejected
@@ -102,4 +108,5 @@ NetworkEvent = (
     | GatewayHidesPeers
     | LeaderboardChanged
     | DuplicateIdentity
+    | OwnSeed
 )

@@ -12,6 +12,7 @@ import msgspec
 
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE
+from waggle.core.os_faults import fault_of
 from waggle.core.peer_id import text_of
 from waggle.network.limits.address_ranges import source_of
 
@@ -63,5 +64,5 @@ def _write(path: Path | None, before: tuple[str, ...], after: tuple[str, ...]) -
     try:
         paths.write_atomically(path, msgspec.json.encode(after))
     except OSError as error:  # with a full disk we lose a few addresses, not the swarm
-        log.info("the known peers cannot be written to %s: %s", path, error.strerror)
+        log.info("the known peers cannot be written to %s: %s", path, fault_of(error).reason)
     return after

@@ -4,6 +4,7 @@ import errno
 import socket
 
 from waggle.core.errors import SwarmError
+from waggle.core.os_faults import fault_of
 
 
 def require_port(host: str, port: int) -> None:
@@ -22,7 +23,7 @@ def require_port(host: str, port: int) -> None:
 def _port_error(host: str, port: int, error: OSError) -> SwarmError:
     if error.errno == errno.EADDRINUSE:
         return SwarmError(f"Port {port} is already in use.", "Close the other program, or choose another port (0: any free one).")
-    return SwarmError(f"{host}, port {port}, cannot be listened on: {error.strerror}.", "Choose another address or port.")
+    return SwarmError(f"{host}, port {port}, cannot be listened on: {fault_of(error).reason}.", "Choose another address or port.")
 
 
 def usable_port(host: str, port: int) -> int:

@@ -18,6 +18,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
 from waggle.core.errors import SwarmError
+from waggle.core.os_faults import fault_of
 from waggle.network.limits.address_ranges import source_of
 from waggle.network.messages.gateway_paths import CHARTER, GATEWAY, WAITING
 from waggle.network.transport.gateway.metered_connection import MeteredConnection, greediest
@@ -76,7 +77,8 @@ class WebServer:
             )
         except OSError as error:
             raise SwarmError(
-                f"The web port {port} of {host} cannot be listened on: {error.strerror}.", "Choose another web.port, or 0: none."
+                f"The web port {port} of {host} cannot be listened on: {fault_of(error).reason}.",
+                "Choose another web.port, or 0: none.",
             ) from error
 
     async def close(self) -> None:

@@ -14,6 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from waggle.core.errors import CharterError, QuestionFileError, VerifierError, VerifierGone, VerifierKilled
+from waggle.core.os_faults import fault_of
 from waggle.tasks import catalogue
 from waggle.tasks.charter import Charter, other_questions
 from waggle.tasks.question_file import packed
@@ -294,7 +295,9 @@ def _start() -> ChildProcess[messages.Reply]:
     try:
         return ChildProcess("waggle.tasks.sandbox.verifier_process", messages.reply)
     except OSError as error:  # short of memory or of processes
-        raise VerifierError(f"The judging process cannot be started: {error.strerror}.", "Close other programs.") from error
+        raise VerifierError(
+            f"The judging process cannot be started: {fault_of(error).reason}.", fault_of(error).advice
+        ) from error
 
 
 def batched(items: Sequence[Part], size: int) -> Iterator[Sequence[Part]]:

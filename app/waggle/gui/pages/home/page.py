@@ -4,7 +4,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout
 
 from waggle.gui.charts.question_shares import QuestionShareBars
-from waggle.gui.i18n.formatting import date_of, tr
+from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.cost_card import CostCard
 from waggle.gui.pages.home.good_answer_card import GoodAnswerCard
@@ -14,7 +14,7 @@ from waggle.gui.pages.home.sharing_card import SharingCard
 from waggle.gui.pages.home.skill_card import SkillCard
 from waggle.gui.pages.home.status_card import StatusCard
 from waggle.gui.pages.page import Page
-from waggle.gui.state.daily_totals import QuerySchedule
+from waggle.gui.state.daily_totals import QuerySchedule, engine_date
 from waggle.gui.state.learning_story import exams
 from waggle.gui.widgets.layout import as_widget, card, column
 from waggle.gui.widgets.scroll_area import ScrollArea
@@ -140,7 +140,7 @@ class HomePage(Page):
         self.score.show_state(state)
         self.skills.show_state(state)
         self.sharing.show_state(state, now)
-        self.cost.show_state(state, date_of(now).isoformat())
+        self.cost.show_state(state, engine_date(state, now).isoformat())
         self.next.show_state(state, now)
         self._show_begun(state)
         self._show_far(state, now)

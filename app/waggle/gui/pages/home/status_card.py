@@ -107,7 +107,11 @@ class StatusCard(QFrame):
         self._see_swarms = Button(theme, tr("See swarms"), "link")
         self._see_swarms.setFixedHeight(self._warning.fontMetrics().height() + 2)  # as one line of the warning beside it
         self._see_swarms.clicked.connect(self.swarms_wanted)
-        self._warned = as_widget(row(sign, (self._warning, 1), column(self._see_swarms, None), margins=(0, 8, 0, 0)))
+        self._see_you = Button(theme, tr("See your identity"), "link")
+        self._see_you.setFixedHeight(self._warning.fontMetrics().height() + 2)
+        self._see_you.clicked.connect(lambda: self.page_wanted.emit("you", ""))
+        links = column(self._see_swarms, self._see_you, None)
+        self._warned = as_widget(row(sign, (self._warning, 1), links, margins=(0, 8, 0, 0)))
         self._advice = LessonAdvice(theme)
         self._advice.page_wanted.connect(self.page_wanted)
         self._suggestion = SwarmSuggestionLine(theme, context.settings)
@@ -199,6 +203,7 @@ class StatusCard(QFrame):
         newest = next(iter(recent_warnings(state, now)), None)
         self._warning.setText(warning_words(newest) if newest else "")
         self._see_swarms.setVisible(newest is not None and newest.page == "swarms")
+        self._see_you.setVisible(newest is not None and newest.page == "you")
         self._warned.setVisible(newest is not None)
 
     def _show_fact(self, state: State) -> None:

@@ -90,7 +90,7 @@ def choice_progress(choice: ModelChoice) -> str:
     if choice.stage == "checking" or not choice.total:
         return ""
     words = tr("%1 of %2").replace("%1", size(choice.done)).replace("%2", size(choice.total))
-    if choice.seconds_left is None:
+    if choice.seconds_left is None or choice.done >= choice.total:
         return words
     return words + tr(", about %1 left").replace("%1", duration(choice.seconds_left))
 

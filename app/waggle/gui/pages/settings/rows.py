@@ -110,7 +110,7 @@ WHEN = Section("when", later("When"), (
 ))  # fmt: skip
 HOW_MUCH = Section("how_much", later("How much"), (
     Setting("computer.threads", later("Processor cores"), later("How many it may keep busy."),
-        Range(minimum=0, maximum=1024, zero=later("A quarter of them"))),
+        Range(minimum=0, maximum=1024, zero=later("A quarter of them, at least 1"))),
     Setting("computer.cpu_percent", later("Share of the processor's time"), later("Below 100% it rests between steps."),
         Range(minimum=5, maximum=100, step=5, unit="%")),
     Setting("computer.priority", later("Who goes first"), later("When other programs want the processor too."),
@@ -142,6 +142,9 @@ APPEARANCE = Section("appearance", later("Appearance"), (
         Options((("system", later("As the system")), ("on", later("Reduced")), ("off", later("Not reduced"))))),
     Setting("window.text_percent", later("Text size"), later("Everything that holds words grows with them."),
         Options(tuple((percent, f"{percent}%") for percent in (90, 100, 115, 130, 150, 200)))),
+    Setting("window.at_login", later("When you log in"), later("On this computer, for you alone."),
+        Options((("nothing", later("Nothing starts")), ("window", later("Waggle opens, small")),
+                 ("engine", later("It contributes without a window"))))),
     Setting("window.close_to_tray",
         later("Closing the window goes to the menu bar" if MAC else "Closing the window goes to the tray"),
         later("Waggle goes on there." if MAC else "Waggle goes on there. Where there is no tray, closing ends it."), Toggle()),

@@ -5,6 +5,7 @@ from pathlib import Path
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QLabel
 
+from waggle.core.os_faults import fault_of
 from waggle.core.paths import owner_only
 from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
 from waggle.gui.i18n.placeholders import why_unavailable
@@ -91,7 +92,7 @@ class InviteView(QFrame):
             with open(path, "w", encoding="utf-8", opener=owner_only) as file:  # it may hold the key of a private swarm
                 file.write(f"{self._link}\n")
         except OSError as error:  # the link is still on the screen
-            self.notice_posted.emit(tr("Not saved: %1").replace("%1", error.strerror or ""), "warn")
+            self.notice_posted.emit(tr("Not saved: %1").replace("%1", fault_of(error).reason), "warn")
             return
         self.notice_posted.emit(tr("Saved to %1").replace("%1", str(path)), "check")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QStackedWidget
 
+from waggle.core.os_faults import fault_of
 from waggle.gui.i18n.formatting import later, one_line, tr, tr_sentence, visible
 from waggle.gui.pages.swarms.link_field import link_field
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard, answered_words, remembered_words
@@ -99,7 +100,7 @@ class JoinView(QStackedWidget):
             link = invite_in_file(path)
         except OSError as error:  # the file is gone or may not be read: nothing of ours is lost
             self.show_link()
-            self._say(tr("The file cannot be read: %1.").replace("%1", error.strerror or ""))
+            self._say(tr("The file cannot be read: %1.").replace("%1", fault_of(error).reason))
             return
         self.show_link(link)
         if not link:

@@ -9,14 +9,14 @@ from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 
 from waggle.core.stored_data import kept_by_default
 from waggle.gui.charts.heat_map import HeatMap
-from waggle.gui.i18n.formatting import date_of, duration, figure, one_line, peer_name, percent, plural, tr, tr_sentence, whole_day
+from waggle.gui.i18n.formatting import duration, figure, one_line, peer_name, percent, plural, tr, tr_sentence, whole_day
 from waggle.gui.i18n.placeholders import engine_placeholder, why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.you.data_removal import DataRemovalView, files_stored_in
 from waggle.gui.pages.you.identity_backup import IdentityAction, IdentityBackupView
 from waggle.gui.pages.you.share_card import share_card
-from waggle.gui.state.daily_totals import QuerySchedule, groups_taken_text, totals
+from waggle.gui.state.daily_totals import QuerySchedule, engine_date, groups_taken_text, totals
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.draft_text import copy_drafts
@@ -130,7 +130,7 @@ class YouPage(Page):
             button.setEnabled(ready is not None and not why_not)
             button.setToolTip(why_not)
         self._show_figures()
-        today = date_of(now)
+        today = engine_date(state, now)
         self._map.show_days(self._days.days, today)
         self._energy.show_state(state, today.isoformat())
         self._rows.show_rows(self._days.days[::-1])

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import ModelError
+from waggle.core.person_text import decoded
 from waggle.models.shared import model_files
 from waggle.models.shared.configuration import quantised, sliding_windows
 from waggle.models.shared.configuration.model_kinds import FEED_FORWARD, KINDS, PLAIN, ModelKind
@@ -218,10 +219,10 @@ def _largest(name: str) -> int:
 def table_in(path: Path) -> dict[str, Any]:
     """The object in a JSON file of a model. Raises ModelError."""
     try:
-        table = json.loads(model_files.content_of(path, LARGEST_TABLE).decode())
+        table = json.loads(decoded(model_files.content_of(path, LARGEST_TABLE)))
         json.dumps(table, ensure_ascii=False).encode()  # raises for lone surrogates
     except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path} cannot be read: {error}.", "Copy or download the model again.") from error
+        raise model_files.unread(path, error) from error
     if not isinstance(table, dict):
         raise ModelError(f"{path} holds no settings of a model.", "Copy or download the model again.")
     return table

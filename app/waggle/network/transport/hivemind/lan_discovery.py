@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from waggle.core.errors import SwarmError
+from waggle.core.os_faults import fault_of
 from waggle.core.peer_id import text_of
 from waggle.network.messages.addresses import is_address
 from waggle.network.transport.hivemind.daemon import EVERYWHERE
@@ -88,7 +89,9 @@ class LanDiscovery:
             except (Error, TimeoutError):  # a host claims every name that we try; we can still find others
                 log.warning("this node is not advertised on the local network: another computer claims its name")
         except OSError as error:
-            raise SwarmError(f"The local network cannot be searched: {error.strerror}.", "Set swarm.lan to false.") from error
+            raise SwarmError(
+                f"The local network cannot be searched: {fault_of(error).reason}.", "Set swarm.lan to false."
+            ) from error
 
     async def _browse(self) -> None:
         """Start a new browser, which reports every node that is here; an old one reports each only once."""

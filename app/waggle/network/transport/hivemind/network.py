@@ -19,6 +19,7 @@ from waggle.network.transport.hivemind.daemon import CONNECT_S, START_S, Daemon,
 from waggle.network.transport.hivemind.dht_validator import AnnouncementValidator, unpacked
 from waggle.network.transport.hivemind.liveness import NeighbourLiveness, SearchBackoff
 from waggle.network.transport.hivemind.patches import ANNOUNCEMENTS, Announcements, load_hivemind
+from waggle.network.transport.hivemind.presence_exchange import StoredStatements
 from waggle.network.transport.hivemind.reachability import DialBack
 from waggle.network.transport.interface import PeerAway, Pong, Services
 
@@ -26,6 +27,7 @@ from waggle.network.transport.interface import PeerAway, Pong, Services
 PAYLOAD = "waggle/payload/1"  # request: a sha256, and in a private swarm a certificate behind it
 CHARTER = "waggle/charter/1"  # request: a sha256
 HANDSHAKE = "waggle/greeting"  # request: nothing; the answer is a handshake
+PRESENCE = "waggle/presence/1"  # request: a statement that we run; answer: one of another process with our identity, or nothing
 REACH = "waggle/reach/1"  # request: a port in two bytes; answer: b"1" if a call to it at the caller's address succeeded, or b"0"
 CALL_S = 10.0  # for a store, with everything that hivemind retries in it
 READ_S = 8.0  # for a read: a light client waits ten seconds for a gateway that reads for it
@@ -97,6 +99,10 @@ class HivemindNetwork:
             raise PeerAway("no answer to the question")
         return answer == b"1"
 
+    async def state_presence(self, peer_id: bytes, statement: bytes) -> bytes:
+        """Leave a statement of presence with a peer; return the one of another process with our identity. Raises PeerAway."""
+        return await self.daemon.call(PRESENCE, peer_id, statement, PING_S)
+
     async def connect(self, address: str) -> Pong:
         """Connect to a multiaddress and ping the DHT node there. Raises PeerAway."""
         await self.daemon.connect(address)
@@ -144,6 +150,7 @@ async def open_network(
                 await relay.disable(hivemind, daemon.p2p)
             node = await _start_dht_node(hivemind, daemon.p2p, services)
             await _serve_reach(hivemind, daemon)
+            await _serve_presence(hivemind, daemon)
         return HivemindNetwork(hivemind, daemon, node)
     except (hivemind.P2PDaemonError, OSError, EOFError) as error:  # p2pd ended meanwhile; a TimeoutError is an OSError
         await daemon.close()
@@ -166,6 +173,16 @@ async def _serve_reach(hivemind: types.SimpleNamespace, daemon: Daemon) -> None:
         return hivemind.BytesValue(value=b"1" if reached else b"0")
 
     await daemon.p2p.add_protobuf_handler(REACH, answer, hivemind.BytesValue)
+
+
+async def _serve_presence(hivemind: types.SimpleNamespace, daemon: Daemon) -> None:
+    """Store statements of presence for peers."""
+    stored = StoredStatements()
+
+    async def answer(request: Any, context: Any) -> Any:
+        return hivemind.BytesValue(value=stored.exchange(context.remote_id.to_bytes(), request.value))
+
+    await daemon.p2p.add_protobuf_handler(PRESENCE, answer, hivemind.BytesValue)
 
 
 async def _start_dht_node(hivemind: types.SimpleNamespace, p2p: Any, services: Services) -> Any:

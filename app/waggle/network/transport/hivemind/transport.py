@@ -17,13 +17,14 @@ from waggle.core.peer_id import short_id, text_of
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.addresses import is_address, own_port, peer_of
 from waggle.network.messages.clock_skew import ClockSkewMonitor
-from waggle.network.messages.events import NetworkRestarted, Reach, ReachChanged, Way
+from waggle.network.messages.events import DuplicateIdentity, NetworkRestarted, OwnSeed, Reach, ReachChanged, Way
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport import peer_cache
 from waggle.network.transport.hivemind.lan_discovery import LanDiscovery
 from waggle.network.transport.hivemind.memory_limit import MOST_MEMORY
 from waggle.network.transport.hivemind.network import HivemindNetwork, open_network
 from waggle.network.transport.hivemind.peer_polling import CpuTimer
+from waggle.network.transport.hivemind.presence_exchange import PresenceExchange
 from waggle.network.transport.hivemind.reachability import QUESTIONS_RATE
 from waggle.network.transport.interface import Callbacks, ConnectedPeer, PeerAway, Pong
 from waggle.network.transport.tasks import end, watch
@@ -34,6 +35,7 @@ ANSWER_COUNTS_S = 30.0  # "connected" means that a peer answered within this tim
 LAN_S = 30.0  # between two checks whether our address on the local network has changed
 CHECK_S = 1.0  # between two checks of who is connected, which ask p2pd only
 PINGED, RELIED = 8, 3  # peers pinged at a time, and how many of them are seeds or trusted peers if so many are connected
+PRESENCE_S = 30.0  # between two statements of presence to the same peers; see presence_exchange.py
 PEERS_ASKED = 3  # peers at a time that we ask whether they can call us
 ASK_AGAIN_S = 1 / QUESTIONS_RATE  # before a peer that did not say is asked again
 CALLED = 2  # known addresses called at a time while a peer is connected
@@ -72,6 +74,7 @@ class HivemindTransport:
         self._restart_at = -math.inf  # not before, unless we choose to (monotonic)
         # Peers that we asked whether they can call us, and when they may be asked again (monotonic).
         self._ask_again_at: dict[bytes, float] = {}
+        self._presence, self._own_seed_reported = PresenceExchange(identity), False
         self._tasks: list[asyncio.Task[None]] = []
         self._lan = LanDiscovery(callbacks.services.digest, identity.peer_id, self.suggest) if options.lan else None
 
@@ -96,7 +99,7 @@ class HivemindTransport:
         await self._learn_port(self._network)
         self._clock_offset = time.time() - time.monotonic()
         self._report_reach("connecting", [], "")
-        work = (self._supervise(), self._stay_joined(), self._limit_memory())
+        work = (self._supervise(), self._stay_joined(), self._limit_memory(), self._state_presence())
         self._tasks = [asyncio.create_task(each) for each in work]
         if self._lan is not None:
             with suppress(PeerAway):  # p2pd died at once: `_supervise` replaces it
@@ -202,6 +205,20 @@ class HivemindTransport:
                     await self._hang_up_on_strangers(network)
             await asyncio.sleep(CHECK_S)
 
+    async def _state_presence(self) -> None:
+        """Find out from connected peers whether another computer uses our identity."""
+        while True:
+            peers: list[ConnectedPeer] = []
+            with suppress(PeerAway):  # p2pd starts again
+                network = self.network
+                peers, relied = await network.daemon.peers(), self._relied()
+                order = sorted(random.sample(peers, len(peers)), key=lambda peer: peer.peer_id not in relied)[:PEERS_ASKED]
+                asking = (self._presence.ask(peer.peer_id, network.state_presence) for peer in order)
+                if True in await asyncio.gather(*asking):
+                    log.info("another computer connects to the same peers under our identity")
+                    self._callbacks.report(DuplicateIdentity())
+            await asyncio.sleep(min(PRESENCE_S, 10 * self._options.rejoin) if peers else CHECK_S)
+
     async def _hang_up_on_strangers(self, network: HivemindNetwork) -> None:
         relied = self._relied()
         strangers = [peer.peer_id for peer in await network.daemon.peers() if peer.peer_id not in relied]
@@ -302,6 +319,7 @@ class HivemindTransport:
         They are few, because p2pd waits longer after each failed call to a peer, up to minutes, before it tries that peer again.
         """
         self._join_at = time.monotonic() + self._options.rejoin * random.uniform(1, 2)
+        await self._report_own_seed(network, peers)
         every = dict.fromkeys((*self._options.seeds, *self._suggested, *self._known))
         addresses = [each for each in every if not self._is_own(each)]
         if self._is_reached(peers):
@@ -327,6 +345,16 @@ class HivemindTransport:
         if pongs:
             self._check_clock(pongs, peers)
             self._remember(await network.daemon.peers())
+
+    async def _report_own_seed(self, network: HivemindNetwork, peers: list[ConnectedPeer]) -> None:
+        """Report once that no seed can be called, because all have our own identity and are elsewhere: one is a copy."""
+        seeds = self._options.seeds
+        if self._own_seed_reported or peers or not seeds or not all(map(self._is_own, seeds)):
+            return
+        here = set(await network.addresses())
+        if strange := [seed for seed in seeds if seed not in here]:
+            self._own_seed_reported = True
+            self._callbacks.report(OwnSeed(address=strange[0]))
 
     def _remember(self, peers: list[ConnectedPeer]) -> None:
         met = [peer.address for peer in peers if is_address(peer.address)]

@@ -1,0 +1,50 @@
+"""Carries out the setting of what starts at a login, in a thread: the system's commands may take a while."""
+
+import threading
+
+from PySide6.QtCore import QObject, Signal
+
+from waggle.core import login_start
+from waggle.core.errors import EngineError
+from waggle.core.login_start import LoginStart
+from waggle.core.paths import Home
+from waggle.gui.state.settings_store import SettingsStore
+
+
+class LoginChoice(QObject):
+    """`refused` carries title and advice of what the system did not do."""
+
+    refused = Signal(str, str)
+
+    def __init__(self, home: Home, settings_store: SettingsStore, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._home, self._store = home, settings_store
+        self._chosen: LoginStart = self._store.settings.window.at_login
+        self.thread_in_progress: threading.Thread | None = None
+        settings_store.changed.connect(self._carry_out)
+
+    def read(self) -> None:
+        """Show in the settings what really starts: a command or another program may have changed it since."""
+        now = login_start.chosen(self._home)
+        if now != self._chosen:
+            self._chosen = now
+            self._store.set({"window.at_login": now})
+
+    def _carry_out(self) -> None:
+        chosen = self._store.settings.window.at_login
+        if chosen == self._chosen:
+            return
+        self._chosen = chosen
+        self.thread_in_progress = threading.Thread(target=self._choose, args=(chosen, self.thread_in_progress), daemon=True)
+        self.thread_in_progress.start()
+
+    def _choose(self, chosen: LoginStart, before: threading.Thread | None) -> None:
+        if before is not None:
+            before.join()
+        try:
+            trouble = login_start.choose(chosen, self._home)
+        except EngineError as error:
+            self.refused.emit(error.title, error.advice)
+            return
+        if trouble:
+            self.refused.emit("It starts at the next login.", trouble)

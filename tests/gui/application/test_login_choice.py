@@ -1,0 +1,34 @@
+"""The setting of what starts at a login is carried out, and shows what others changed."""
+
+import sys
+
+import pytest
+
+from waggle.core import login_start, paths, settings
+from waggle.gui.application.login_choice import LoginChoice
+from waggle.gui.state.settings_store import SettingsStore
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch) -> paths.Home:
+    """A home of a user without systemd."""
+    for variable, folder in (("HOME", ""), ("XDG_CONFIG_HOME", "config"), ("XDG_DATA_HOME", "data")):
+        monkeypatch.setenv(variable, str(tmp_path / folder))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("WAGGLE_HOME", raising=False)
+    return paths.home_in(None).prepare()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="writes files of Linux")
+def test_the_setting_is_carried_out_and_follows_what_others_changed(home, tmp_path, qapp):
+    store = SettingsStore(home.settings)
+    login = LoginChoice(home, store)
+    store.set({"window.at_login": "window"})
+    login.thread_in_progress.join(30)
+    assert login_start.chosen(home) == "window"
+    login_start.choose("engine", home)
+    login.read()
+    assert settings.read(home.settings).window.at_login == "engine"
+    store.set({"window.at_login": "nothing"})
+    login.thread_in_progress.join(30)
+    assert [path for path in (tmp_path / "config").rglob("*") if path.is_file()] == []

@@ -1,0 +1,73 @@
+"""An engine on another computer, whose clock and time zone differ: ages and days are by its own."""
+
+import datetime
+import os
+import time
+
+import pytest
+
+from waggle.gui.state.daily_totals import day_on, engine_date, totals
+from waggle.gui.state.engine_clock import TRUSTED_S, EngineClock
+from waggle.gui.state.store import StateStore
+from waggle.protocol import events
+from waggle.protocol.events_identity import DailyTotals, Day
+from waggle.protocol.state import State
+
+HERE = 1_795_000_000.0  # Thursday, 19 November 2026, 01:46 UTC
+
+
+@pytest.fixture
+def tokyo(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def at(moment):
+    return events.PhaseChanged(phase="contributing", round=1, at=moment)
+
+
+@pytest.mark.parametrize("ahead", [-5400.0, 1200.0])
+def test_now_is_the_time_of_the_far_engine(ahead, qapp):
+    here = [HERE]
+    store = StateStore(clock=lambda: here[0], far=True)
+    store.take(at(HERE + ahead - 7.0))  # a slow way
+    store.take(at(HERE + ahead))
+    here[0] += 300.0
+    assert store.now() == HERE + ahead + 300.0
+    assert store.now() - store.state.phase_since == 300.0, "an age counts on, and is never negative"
+
+
+def test_an_engine_here_and_small_differences_change_nothing(qapp):
+    near, far = StateStore(clock=lambda: HERE), StateStore(clock=lambda: HERE, far=True)
+    near.take(at(HERE - 5400.0))
+    far.take(at(HERE - 30.0))
+    assert (near.now(), far.now()) == (HERE, HERE)
+
+
+def test_a_clock_that_is_set_there_is_followed_and_the_windows_own_events_say_nothing():
+    passed = [0.0]
+    clock = EngineClock(lambda: HERE, lambda: passed[0])
+    clock.observe(at(HERE - 5400.0))
+    clock.observe(events.EngineGone(code=1, restarts=0, at=HERE))
+    clock.observe(at(0.0))
+    assert clock.ahead == -5400.0
+    passed[0] = TRUSTED_S + 1
+    clock.observe(at(HERE - 7200.0))
+    assert clock.ahead == -7200.0
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="this system has no tzset")
+def test_answers_of_today_are_those_of_the_engines_day(tokyo):
+    """In Tokyo it is Thursday already when the engine's Wednesday, in UTC, is still under way."""
+    evening = datetime.datetime(2026, 11, 18, 16, 0, tzinfo=datetime.UTC).timestamp()
+    day = Day(date="2026-11-18", rounds=4, answers=256)
+    state = State(days=DailyTotals(days=(day,), all=day, utc_offset=0))
+    assert datetime.datetime.fromtimestamp(evening).astimezone().date().isoformat() == "2026-11-19", os.environ["TZ"]
+    assert day_on(totals(state), engine_date(state, evening).isoformat()).answers == 256
+
+
+def test_an_engine_of_an_earlier_version_tells_no_zone():
+    assert engine_date(State(), HERE) == datetime.datetime.fromtimestamp(HERE).astimezone().date()
