@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from protocol.test_status_text import READY
-from waggle.cli import joining
 from waggle.cli.main import main
+from waggle.cli.shared import joining
 from waggle.engine.control import server
 from waggle.protocol import commands, events
 from waggle.protocol.events_swarms import KnownSwarms

@@ -360,7 +360,7 @@ def test_every_command_is_a_module_that_is_imported_when_it_is_chosen_alone():
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "app"})
     imported = {name.rpartition(".")[2] for name in ast.literal_eval(output.stdout)}
-    assert imported == {"main", "window", "options", "outcome", "log"}
+    assert imported == {"main", "window", "shared", "options", "outcome", "log"}
     assert list(main.COMMANDS) == DOORS
 
 
@@ -375,7 +375,8 @@ def test_verbose_may_stand_before_a_command_an_invite_or_nothing():
 def test_verbose_logs_details_of_waggle_alone(tmp_path, level):
     words = ["--verbose"] if level == logging.DEBUG else []
     code = (
-        "import logging, sys; from waggle.cli import main, options; a = main.parse(sys.argv[1:]); options.start_log(a); "
+        "import logging, sys; from waggle.cli import main; from waggle.cli.shared import options; "
+        "a = main.parse(sys.argv[1:]); options.start_log(a); "
         "logging.getLogger('waggle.engine').debug('a detail token=abc'); logging.getLogger('asyncio').debug('of a library')"
     )
     command = [sys.executable, "-c", code, "engine", "--home", str(tmp_path), *words]

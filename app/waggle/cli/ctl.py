@@ -6,7 +6,7 @@ import sys
 import time
 from typing import get_args
 
-from waggle.cli.options import add_home, text
+from waggle.cli.shared.options import add_home, text
 from waggle.core import paths, settings
 from waggle.core.confidence_interval import interval_of
 from waggle.core.errors import EngineError

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import waggle
 from waggle.cli import ctl
-from waggle.cli.options import add_home
+from waggle.cli.shared.options import add_home
 from waggle.core import log, paths, settings
 from waggle.core.errors import WaggleError
 from waggle.core.machine import available_memory, shared_memory_fault, total_memory, usable_cores

@@ -2,7 +2,7 @@
 
 import argparse
 
-from waggle.cli.options import add_home, add_settings, add_verbose, start_log
+from waggle.cli.shared.options import add_home, add_settings, add_verbose, start_log
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

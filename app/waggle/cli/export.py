@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from waggle.cli import ctl
-from waggle.cli.options import add_home, add_settings
+from waggle.cli.shared.options import add_home, add_settings
 from waggle.core import hub_token, paths, settings
 from waggle.core.errors import EngineError, ExportError, TokenError
 from waggle.core.settings import ModelSettings

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from waggle.cli.model_argument import model_of
-from waggle.cli.options import add_home, add_settings
+from waggle.cli.shared.model_argument import model_of
+from waggle.cli.shared.options import add_home, add_settings
 from waggle.core import hub_token, paths, settings
 from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import model_fit, model_source

@@ -4,7 +4,7 @@ import argparse
 import io
 import sys
 
-from waggle.cli.options import add_home
+from waggle.cli.shared.options import add_home
 from waggle.core import paths, settings
 from waggle.core.errors import HistoryError
 from waggle.engine.runtime import model_source

@@ -5,7 +5,7 @@ import getpass
 import sys
 from pathlib import Path
 
-from waggle.cli.options import add_home, text
+from waggle.cli.shared.options import add_home, text
 from waggle.core import paths
 from waggle.core.errors import IdentityError
 from waggle.core.peer_id import text_of, with_fingerprint

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from waggle import __version__
 from waggle.cli import window
-from waggle.cli.outcome import exit_code, open_streams
+from waggle.cli.shared.outcome import exit_code, open_streams
 from waggle.core import pasted_link, paths
 
 COMMANDS = {  # -> what `waggle --help` says about it

@@ -7,8 +7,8 @@ import time
 import msgspec
 
 from waggle.cli import ctl
-from waggle.cli.model_argument import model_of
-from waggle.cli.options import add_home, add_settings, text
+from waggle.cli.shared.model_argument import model_of
+from waggle.cli.shared.options import add_home, add_settings, text
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, ModelError
 from waggle.core.settings import ModelSettings

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import get_args
 
 from waggle.cli.ctl import ask, status
-from waggle.cli.joining import wait_for_swarm
-from waggle.cli.options import add_home, text
+from waggle.cli.shared.joining import wait_for_swarm
+from waggle.cli.shared.options import add_home, text
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, QuestionFileError
 from waggle.core.hide_arguments import hide
