@@ -23,8 +23,8 @@ GUI = APP / "gui"
 SUGGESTED = ROOT / "resources/models.json"  # its sentences are shown in the window
 NOT_TOLD = {
     APP / "practice",
-    APP / "cli/shared",
-    *(APP / f"cli/{name}.py" for name in ("ctl", "main", "model", "race", "swarm", "window")),
+    *(APP / f"cli/{name}" for name in ("control", "models", "preferences", "shared", "swarms", "talk")),
+    *(APP / f"cli/{name}.py" for name in ("ctl", "days", "identity", "main", "race", "window")),
 }  # the texts of these appear only in terminals
 TELLS = re.compile(r"Error$|^(MemoryShort|ModelMissing|ConnectionFault|Warned|EngineFailed|CommandRefused|_tell_failure)$")
 SENTENCE = re.compile(r"(?<=\.)\s+")

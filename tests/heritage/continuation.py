@@ -22,7 +22,7 @@ import numpy as np
 from safetensors import deserialize
 
 from end_to_end.programs import SLOW, Engine, running
-from waggle.cli import ctl
+from waggle.cli.shared import engine as engine_answers
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError
 from waggle.protocol import commands, events, json_lines
@@ -118,7 +118,7 @@ def fields_of(event: AnyEvent) -> dict[str, Any]:
 def has_engine(home: Path) -> bool:
     """Whether an engine has begun to play, or waits to, in this home."""
     with suppress(EngineError, OSError):  # it does not listen yet
-        return ctl.status(paths.Home(home)).phase != "preparing"
+        return engine_answers.status(paths.Home(home)).phase != "preparing"
     return False
 
 

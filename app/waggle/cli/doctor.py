@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import waggle
-from waggle.cli import ctl
+from waggle.cli.control.status import MARKS, describe
+from waggle.cli.shared import engine
 from waggle.cli.shared.options import add_home
 from waggle.core import log, paths, settings
 from waggle.core.errors import WaggleError
@@ -201,13 +202,13 @@ def _of_the_model(home: paths.Home) -> paths.Home:
 def _rules(home: paths.Home) -> Finding:
     rules = settings.read(home.settings).when
     decision = decide(rules, SensorReader()(rules), Wishes(), time.time())
-    ticks = " ".join(f"[{ctl.MARKS[tick.passes]}] {tick.says}" for tick in decision.why)
+    ticks = " ".join(f"[{MARKS[tick.passes]}] {tick.says}" for tick in decision.why)
     return Finding("rules", None, f"{decision.reason or 'nothing holds contribution back.'} {ticks}".strip())
 
 
 def _engine(home: paths.Home) -> Finding:
     if server.is_running(home):
-        return Finding("engine", True, ctl.describe(ctl.status(home), time.time()).replace("\n", " "))
+        return Finding("engine", True, describe(engine.status(home), time.time()).replace("\n", " "))
     return Finding("engine", None, "not running")
 
 

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from waggle.cli import ctl
+from waggle.cli.shared.engine import ask, status
 from waggle.cli.shared.options import add_home, add_settings
 from waggle.core import hub_token, paths, settings
 from waggle.core.errors import EngineError, ExportError, TokenError
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _export(home: paths.Home, chosen: ModelSettings, folder: Path, *, gguf: bool) -> ModelExported:
     """Write the model of now. Raises WaggleError."""
     if _is_trained_now(home, chosen):
-        answers = ctl.ask(home, commands.ExportModel(id=commands.new_id(), path=str(folder), gguf=gguf), EXPORT_SECONDS)
+        answers = ask(home, commands.ExportModel(id=commands.new_id(), path=str(folder), gguf=gguf), EXPORT_SECONDS)
         return next(answer for answer in answers if isinstance(answer, ModelExported))
     trained = newest_trained(home, chosen)
     written = export.write(trained, folder, for_programs=gguf)
@@ -73,7 +73,7 @@ def _export(home: paths.Home, chosen: ModelSettings, folder: Path, *, gguf: bool
 def _is_trained_now(home: paths.Home, chosen: ModelSettings) -> bool:
     """Whether an engine of this home trains this model."""
     try:
-        state = ctl.status(home)
+        state = status(home)
     except EngineError:  # none runs, or none answers
         return False
     trained = state.settings.model if state.settings is not None and state.ready is not None else None
