@@ -56,10 +56,9 @@ def list_peers(peers: Iterable[events.PeerInfo], now: float) -> str:
 
 def _remembered(home: paths.Home) -> list[PeerReputation]:
     """Raises EngineError."""
-    known = reputation_file.read(home.reputation)
-    if known is None:
+    if reputation_file.is_damaged(home.reputation):  # reading would set it aside, and the engine has to report that
         raise EngineError(f"What was known of peers cannot be read: {home.reputation}.", "The engine repairs it when it starts.")
-    return known
+    return reputation_file.read(home.reputation) or []
 
 
 def _choose_here(home: paths.Home, peer: str, choice: events.Choice) -> None:

@@ -12,6 +12,8 @@ from waggle.core.errors import EngineError
 from waggle.protocol import commands
 from waggle.protocol.events_swarms import InviteWritten
 
+LATER = "Try again in a moment."  # the advice of a service that waits for the node
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
@@ -28,7 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     except EngineError as error:
         if runs:
             raise
-        raise EngineError(f"No engine is running. {error.title}", "Start one with `waggle engine`, then ask again.") from error
+        advice = "Start one with `waggle engine`, then ask again." if error.advice == LATER else error.advice
+        raise EngineError(f"No engine is running. {error.title}", advice) from error
     (invite,) = (event for event in answers if isinstance(event, InviteWritten))
     if arguments.json:
         return say_json({"link": invite.link, "charter": invite.charter, "reach": invite.reach})
