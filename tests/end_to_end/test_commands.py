@@ -53,8 +53,8 @@ def test_a_computer_without_a_screen_joins_by_a_link_and_leaves(tmp_path):
         joined = waggle(second, "join", str(tmp_path / "ours.waggle"), "--yes")
         assert (joined.returncode, joined.stdout) == (0, "The engine has joined Ours.\n"), joined.stderr
         assert "Ours (private)" in joined.stderr
-        left = waggle(second, "leave")
-        assert left.stdout.startswith("You have left Ours: it trains on this computer only.")
+        departure = waggle(second, "leave")
+        assert departure.stdout.startswith("You have left Ours: it trains on this computer only.")
         assert status(paths.Home(second)).settings.swarm.solo
         for home in (second, first):
             assert waggle(home, "stop").returncode == 0
@@ -62,7 +62,7 @@ def test_a_computer_without_a_screen_joins_by_a_link_and_leaves(tmp_path):
 
 def test_a_setting_that_needs_a_new_start_gets_one_and_goes_back_if_the_engine_cannot_start_with_it(tmp_path):
     home = tmp_path / "home"
-    with running(service(home)), socket.socket() as taken:
+    with running(service(home)), socket.socket() as occupied:
         wait_until_contributing(home)
         changed = waggle(home, "set", "learning.rule=dapo", "computer.cpu_percent=90")
         assert (changed.returncode, changed.stdout) == (0, "learning.rule = dapo\ncomputer.cpu_percent = 90\n")
@@ -73,9 +73,9 @@ def test_a_setting_that_needs_a_new_start_gets_one_and_goes_back_if_the_engine_c
         waits = waggle(home, "set", "learning.rule=grpo", "--no-restart")
         assert "At the engine's next start: learning.rule." in waits.stderr
         assert waggle(home, "set", "learning.rule=dapo").returncode == 0, "it is the value in force, so nothing waits"
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        undone = waggle(home, "set", f"swarm.port={taken.getsockname()[1]}")
+        occupied.bind(("127.0.0.1", 0))
+        occupied.listen()
+        undone = waggle(home, "set", f"swarm.port={occupied.getsockname()[1]}")
         assert undone.returncode == 1
         assert "All is as it was before." in undone.stderr
         assert settings.read(paths.Home(home).settings).swarm.port == 0

@@ -53,6 +53,7 @@ COMMANDS = {  # -> what `waggle --help` says about it
     "update": "ask whether a newer version exists; installs nothing",
     "cuda": "use an NVIDIA graphics card: say what it takes, download it, or remove it",
     "goodbye": "list what Waggle keeps on this computer, and remove what you choose",
+    "completion": "print a script with which your shell completes commands: bash, zsh or fish",
     "race": "train two small practice swarms on this computer, one alone and one sharing, as JSON lines",
 }
 JOINS = (["join"], ["swarm", "join"])  # behind these, a link that a person typed
@@ -85,7 +86,7 @@ def parse(words: list[str]) -> argparse.Namespace:
 def parser() -> argparse.ArgumentParser:
     """The parser of `waggle`. A command adds its own arguments when it is chosen."""
     root = argparse.ArgumentParser(prog="waggle", description="Let your computer learn with others.")
-    root.set_defaults(home=None, set=[], set_before=[], verbose=False, run=window.run)
+    root.set_defaults(home=None, set=[], set_before=[], verbose=False, run=window.run, whole=root)
     root.add_argument("--version", action="version", version=f"waggle {__version__}")
     window.add_arguments(root)
     commands = root.add_subparsers(title="commands", metavar="COMMAND", parser_class=LazyParser)
@@ -221,6 +222,10 @@ def _import_command(name: str) -> Command:
             from waggle.cli.preferences import set as setting
 
             return setting
+        case "completion":
+            from waggle.cli import completion
+
+            return completion
         case "days":
             from waggle.cli import days
 
