@@ -1,12 +1,20 @@
 """Commands with a real engine: joining by a link, a setting that needs a new start, and a setting that has to be undone."""
 
+import os
+import select
+import signal
 import socket
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from end_to_end.programs import ENVIRONMENT, WAGGLE, Program, running
 from waggle.cli.shared.engine import status
+from waggle.cli.watch.followed import FollowedEngine
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError
 
@@ -27,15 +35,20 @@ def service(home: Path) -> Program:
 
 
 def wait_until_contributing(home: Path) -> None:
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:
+    def contributes() -> bool:
         try:
-            if status(paths.Home(home)).phase == "contributing":
-                return
+            return status(paths.Home(home)).phase == "contributing"
         except EngineError:  # it starts
-            pass
+            return False
+
+    wait_until(contributes, "the engine does not contribute")
+
+
+def wait_until(happens: Callable[[], object], otherwise: str) -> None:
+    deadline = time.monotonic() + 300
+    while not happens():
+        assert time.monotonic() < deadline, otherwise
         time.sleep(0.2)
-    raise AssertionError("the engine does not contribute")
 
 
 def test_a_computer_without_a_screen_joins_by_a_link_and_leaves(tmp_path):
@@ -64,6 +77,8 @@ def test_a_setting_that_needs_a_new_start_gets_one_and_goes_back_if_the_engine_c
     home = tmp_path / "home"
     with running(service(home)), socket.socket() as occupied:
         wait_until_contributing(home)
+        watched = FollowedEngine(paths.Home(home))
+        watched.start()
         changed = waggle(home, "set", "learning.rule=dapo", "computer.cpu_percent=90")
         assert (changed.returncode, changed.stdout) == (0, "learning.rule = dapo\ncomputer.cpu_percent = 90\n")
         assert "A new start is needed for learning.rule: the engine starts again." in changed.stderr
@@ -82,4 +97,30 @@ def test_a_setting_that_needs_a_new_start_gets_one_and_goes_back_if_the_engine_c
         wait_until_contributing(home)
         refused = waggle(home, "set", "model.folder=/nowhere")
         assert (refused.returncode, "There is no model in /nowhere" in refused.stderr) == (1, True)
+        wait_until(lambda: watched.state.rounds and watched.state.settings.computer.cpu_percent == 80, "nothing was followed")
         assert waggle(home, "stop").returncode == 0
+        wait_until(lambda: watched.ended == "The engine has ended.", "its end was not noticed")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of one's own is a pty")
+@pytest.mark.parametrize(("option", "shows"), [([], b"held-out"), (["--json"], b'{"type":"RoundCompleted"')])
+def test_an_engine_on_a_terminal_shows_a_line_a_round_and_json_where_that_is_asked_for(tmp_path, option, shows):
+    ends = b'{"type":"EngineStopped"' if option else b"Stopped. Everything is kept."
+    person, terminal = os.openpty()
+    settings_options = [word for value in ("swarm.solo=true", *SETTINGS) for word in ("--set", value)]
+    command = [*WAGGLE, "engine", *option, "--home", str(tmp_path / "home"), *settings_options]
+    with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=ENVIRONMENT) as engine:
+        raw, deadline = b"", time.monotonic() + 300
+        while engine.poll() is None and time.monotonic() < deadline:
+            raw += os.read(person, 1 << 16) if select.select([person], [], [], 0.2)[0] else b""
+            if shows in raw and shows != ends:
+                engine.send_signal(signal.SIGINT)
+                shows = ends
+        while select.select([person], [], [], 0.2)[0]:
+            raw += os.read(person, 1 << 16)
+        assert engine.wait(30) == 0
+    os.close(person)
+    os.close(terminal)
+    assert shows in raw
+    assert b"Traceback" not in raw
+    assert (b'{"type"' in raw) == bool(option)

@@ -15,10 +15,11 @@ from waggle.cli.shared.outcome import exit_code, open_streams
 from waggle.core import pasted_link, paths
 
 COMMANDS = {  # -> what `waggle --help` says about it
-    "engine": "contribute without a window",
+    "engine": "contribute without a window: a line for each round, or events as JSON lines",
     "seed": "help others find the swarm; trains nothing",
     "status": "say what the engine does, and how well it learns",
     "why": "say why the engine contributes or waits, and why it learns little",
+    "top": "watch the engine in a full-screen view",
     "pause": "pause the engine",
     "resume": "end a pause",
     "stop": "end the engine",
@@ -182,6 +183,10 @@ def _import_command(name: str) -> Command:
             from waggle.cli.control import peers
 
             return peers
+        case "top":
+            from waggle.cli.watch import top
+
+            return top
         case "sent":
             from waggle.cli.control import sent
 

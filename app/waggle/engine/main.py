@@ -74,17 +74,16 @@ class ProcessResources:
     download: ChoiceDownload
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the engine to its end; return the exit code."""
-    events_descriptor = stdio.claim_stdout()
-    writer = stdio.Writer(events_descriptor)
+def run(arguments: argparse.Namespace, make_writer: Callable[[int], stdio.LineWriter] = stdio.Writer) -> int:
+    """Run the engine to its end; return the exit code. `make_writer` takes the descriptor of what was stdout."""
+    writer = make_writer(stdio.claim_stdout())
     try:
         return asyncio.run(_run(arguments, writer))
     finally:
         writer.close()
 
 
-async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
+async def _run(arguments: argparse.Namespace, writer: stdio.LineWriter) -> int:
     queue, undo_log = CommandQueue(), UndoLog()
     _listen(queue, writer if arguments.stdio else None)
     try:
@@ -153,7 +152,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
     return 0
 
 
-def _report_failed_start(writer: stdio.Writer, error: WaggleError) -> int:
+def _report_failed_start(writer: stdio.LineWriter, error: WaggleError) -> int:
     """Report a failure before there is a publisher: to the window, and on stderr for a service."""
     writer(json_lines.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice, at=time.time())))
     log.error("failed: %s", error)
@@ -170,7 +169,7 @@ def _crash_event(error: BaseException, undo_log: UndoLog) -> events.EngineFailed
 
 
 async def _claim_or_follow(
-    home: paths.Home, queue: CommandQueue, writer: stdio.Writer, *, has_overrides: bool
+    home: paths.Home, queue: CommandQueue, writer: stdio.LineWriter, *, has_overrides: bool
 ) -> FileLock | None:
     """Lock the home for the engine of a window, and wait while the engine of a window that has just closed leaves it.
 
@@ -448,7 +447,7 @@ def _training_loop(
     return TrainingLoop(prepared.node, prepared.plan, prepared.progress, history, lifecycle.gate, callbacks)
 
 
-def _listen(queue: CommandQueue, writer: stdio.Writer | None) -> None:
+def _listen(queue: CommandQueue, writer: stdio.LineWriter | None) -> None:
     """Take commands from stdin, where a window writes them, and stop signals."""
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
