@@ -3,9 +3,9 @@
 
     python tests/measured/commands.py
 
-Run it in the development environment, on Linux or a Mac. Two real engines run on this computer: one invites, the other joins by the
-link, is watched and paused, writes its model, and leaves; then it plays ROUNDS rounds alone. Each command and what it printed goes to
-`commands/session.txt`, and the figures to commands.json, beside this file.
+Run it in the development environment, on Linux or a Mac. Two real engines run on this computer: one invites, the other joins by
+the link, is watched and paused, writes its model, and leaves; then it plays ROUNDS rounds alone. The guest's commands go to
+`commands/session.txt`, the figures to commands.json, beside this file.
 """
 
 import contextlib
@@ -33,7 +33,8 @@ from waggle.protocol.state import State  # noqa: E402
 ROUNDS = 1000
 TIMEOUT_S = 1800.0
 SESSION = Path(__file__).with_suffix("") / "session.txt"
-SETTINGS = ("swarm.host=127.0.0.1", "learning.questions=1", "learning.local=1", "learning.group_size=2", "computer.priority=normal",
+SETTINGS = ("swarm.host=127.0.0.1", "learning.questions=1", "learning.local=1", "learning.group_size=2",
+            "computer.priority=normal",
             "learning.held_out_questions=1", "when.below_celsius=0", "when.only_on_power=false")  # fmt: skip
 
 
