@@ -24,7 +24,7 @@ SUGGESTED = ROOT / "resources/models.json"  # its sentences are shown in the win
 NOT_TOLD = {
     APP / "practice",
     *(APP / f"cli/{name}" for name in ("control", "models", "preferences", "shared", "swarms", "talk", "watch")),
-    *(APP / f"cli/{name}.py" for name in ("completion", "ctl", "days", "identity", "main", "race", "window")),
+    *(APP / f"cli/{name}.py" for name in ("completion", "ctl", "days", "history", "identity", "main", "race", "window")),
 }  # the texts of these appear only in terminals
 TELLS = re.compile(r"Error$|^(MemoryShort|ModelMissing|ConnectionFault|Warned|EngineFailed|CommandRefused|_tell_failure)$")
 SENTENCE = re.compile(r"(?<=\.)\s+")

@@ -230,7 +230,7 @@ def test_a_file_elsewhere_that_cannot_be_used_is_no_fault_of_the_home(tmp_path, 
 @pytest.mark.skipif(sys.platform == "win32", reason="there every name has a place, and is long enough")
 @pytest.mark.parametrize(("words", "why"), [
     *((["--home", "~nosuchuser/x", door, *NEEDS.get(door, ())], "~nosuchuser/x cannot be used: nobody here has that name.")
-      for door in DOORS if door not in ("ctl", "race", "cuda", "token", "update", "export")),
+      for door in DOORS if door not in ("ctl", "race", "cuda", "token", "update", "export", "completion")),
     (["fit", "~nosuchuser/x"], "~nosuchuser/x"),
     (["fit", "./" + "x" * 300], "cannot be used: File name too long."),
     (["goodbye", "--home", "/dev/null"], "/dev/null cannot be used: Not a directory."),
@@ -390,3 +390,15 @@ def test_verbose_logs_details_of_waggle_alone(tmp_path, level):
     written = "".join(path.read_text() for path in paths.Home(tmp_path).logs.glob("*"))
     assert ("a detail token=..." in output.stderr, "a detail token=..." in written) == (bool(words), bool(words))
     assert "of a library" not in output.stderr + written
+
+
+WITHOUT_JSON = {  # commands that print no facts, or have a form of their own
+    "seed", "stop", "top", "token", "cuda", "completion", "selftest", "log", "history", "race",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", [door for door in DOORS if door not in WITHOUT_JSON])
+def test_every_command_that_prints_facts_prints_them_as_json(door, capsys):
+    with pytest.raises(SystemExit):
+        main.main([door, "--help"])
+    assert "--json" in capsys.readouterr().out

@@ -9,12 +9,13 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import waggle
 from waggle.cli.control.status import MARKS, describe
 from waggle.cli.shared import engine
 from waggle.cli.shared.options import add_home
+from waggle.cli.shared.printing import add_json, say_json
 from waggle.core import log, paths, settings
 from waggle.core.errors import WaggleError
 from waggle.core.machine import available_memory, shared_memory_fault, total_memory, usable_cores
@@ -50,13 +51,18 @@ class Finding:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the report. Returns 1 if something is wrong."""
     home = paths.home_in(arguments.home)
     findings = [_safely(check, home) for check in CHECKS]
-    sys.stdout.write(report(findings, home))
+    if arguments.json:
+        names = placeholders(home)
+        say_json([replace(finding, says=redact(finding.says, home.root, names=names)) for finding in findings])
+    else:
+        sys.stdout.write(report(findings, home))
     return 1 if any(finding.well is False for finding in findings) else 0
 
 

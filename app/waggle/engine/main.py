@@ -40,6 +40,7 @@ from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedN
 from waggle.engine.storage.history import History
 from waggle.engine.storage.history_recovery import fill_in, open_or_rebuild
 from waggle.engine.storage.pause_request import PauseRequest
+from waggle.engine.storage.tracking.round_tracker import RoundTracker, tools_of
 from waggle.engine.system.energy_meter import EnergyMeter
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.engine.system.opening_note import OpeningNote
@@ -239,6 +240,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         live_settings.call_on_change(partial(_end_question, lifecycle, publisher))
         live_settings.apply(_apply_priority)
         stack.callback(lifecycle.stop)  # also after a failure: its timer must not end the pause of the next lifecycle
+        _track_rounds(chosen.tracking, publisher, stack)
         if restart_reason:
             publisher.publish(StartedAgain(reason=restart_reason))
         preparation = asyncio.ensure_future(
@@ -310,6 +312,14 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         _raise_failures(swarm_watch, computer_watch)
         await _cancel(swarm_watch)
     return _end(process, lifecycle, training_loop.round)
+
+
+def _track_rounds(chosen: settings.TrackingSettings, publisher: EventPublisher, stack: contextlib.AsyncExitStack) -> None:
+    """Hand the figures of rounds to the tools of research that the settings name."""
+    if tools := tools_of(chosen, publisher.publish):
+        tracker = RoundTracker(tools, publisher.publish_soon)
+        stack.callback(tracker.close)
+        stack.callback(publisher.attach(tracker))
 
 
 def _recover_swarms(home: paths.Home, chosen: settings.Settings, publisher: EventPublisher) -> None:

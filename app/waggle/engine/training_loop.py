@@ -46,6 +46,7 @@ class TrainingPlan:
     held_out: HeldOutPlan
     hub: str = ""  # the name of that model on the hub (see checkpoint.CheckpointState)
     recipe: str = ""  # identifies the settings by which rounds are played
+    rule: str = ""  # the update rule
     identity: ModelIdentity | None = None  # of that model
     retry_seconds: float = RETRY_SECONDS
 
@@ -145,7 +146,9 @@ class TrainingLoop:
                     figures = round_events.round_summary(
                         self._clock(), self._gate.worked_seconds - started, own, gathered, stage, titles, self._plan.recipe
                     )
-                    summary = structs.replace(figures, memory=int(memory_used()))
+                    summary = structs.replace(
+                        figures, memory=int(memory_used()), swarm=self._node.charter.name, rule=self._plan.rule
+                    )
         log.debug(
             "round %d: %.1f s, %d tokens, %d local and %d external groups", number, summary.seconds, summary.tokens,
             summary.local, summary.external,

@@ -64,5 +64,7 @@ MEANINGS = {
     "window.notify_problems": "Notify when something goes wrong.",
     "window.notify_discoveries": "Notify when the model solves something for the first time.",
     "window.suggest_swarm": "Suggest a swarm that suits the model better.",
+    "tracking.tensorboard": "The folder to which figures of rounds are written for TensorBoard. Empty: none.",
+    "tracking.wandb": "The folder to which figures of rounds are written as offline runs of Weights & Biases. Empty: none.",
     "window.read_out": "Tell a screen reader every minute what happened.",
 }
