@@ -23,7 +23,8 @@ GUI = APP / "gui"
 SUGGESTED = ROOT / "resources/models.json"  # its sentences are shown in the window
 NOT_TOLD = {
     APP / "practice",
-    *(APP / f"cli/{name}.py" for name in ("ctl", "joining", "main", "model", "options", "outcome", "race", "swarm", "window")),
+    *(APP / f"cli/{name}" for name in ("control", "models", "preferences", "shared", "swarms", "talk", "watch")),
+    *(APP / f"cli/{name}.py" for name in ("completion", "ctl", "days", "history", "identity", "main", "race", "window")),
 }  # the texts of these appear only in terminals
 TELLS = re.compile(
     r"Error$|^(MemoryShort|ModelMissing|ConnectionFault|OsFault|Warned|EngineFailed|CommandRefused|_tell_failure)$"

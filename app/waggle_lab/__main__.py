@@ -5,7 +5,7 @@ import importlib
 import sys
 from types import ModuleType
 
-from waggle.cli.outcome import exit_code, open_streams
+from waggle.cli.shared.outcome import exit_code, open_streams
 from waggle.core.errors import LabError
 
 COMMANDS = {  # name -> the module that has its options and runs it

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import json
 import sqlite3
 import tomllib
 from pathlib import Path
@@ -28,7 +29,7 @@ def saved(round_: int, base: str) -> checkpoint.CheckpointState:
 
 
 def run(home, capsys) -> tuple[int, str]:
-    code = doctor.run(argparse.Namespace(home=home))
+    code = doctor.run(argparse.Namespace(home=home, json=False))
     return code, capsys.readouterr().out
 
 
@@ -203,3 +204,11 @@ def test_the_last_warnings_are_in_the_report(tmp_path):
     (home.logs / "waggle.log").write_text("2026-01-01 10:00:00,000 WARNING waggle.x: too late for 10.0.0.1\n")
     assert "too late for …" in doctor.report([], home)
     assert list(log.lines(home.logs, level="ERROR")) == []
+
+
+def test_the_findings_are_facts_for_programs_too_without_names_or_paths(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    doctor.run(argparse.Namespace(home=tmp_path / "ada", json=True))
+    printed = capsys.readouterr().out
+    assert {"engine", "settings", "model"} <= {finding["what"] for finding in json.loads(printed)}
+    assert "ada" not in printed

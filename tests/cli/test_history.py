@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sys
 from contextlib import closing
 
 import pytest
@@ -59,3 +60,20 @@ def test_an_engine_answers_some_rounds_at_a_time(history):
     assert [each.round for page in pages for each in page.rounds] == list(range(COUNT))
     assert [score.round for page in pages for score in page.held_out] == [500], "once, though two pages touch it"
     assert history.rounds_after(COUNT).rounds == ()
+
+
+def test_a_parquet_file_has_every_round_as_numbers(history, tmp_path, capsys):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="an extra: pip install 'waggle[research]'")
+    words = ["history", "--parquet", str(tmp_path / "rounds.parquet"), "--home", str(tmp_path)]
+    assert main.main(words) == 0
+    table = parquet.read_table(tmp_path / "rounds.parquet")
+    assert table["round"].to_pylist() == list(range(COUNT))
+    assert (table["held_out"].to_pylist()[499], str(table.schema.field("reward").type)) == (7 / 30, "double")
+    assert main.main(words) == 1
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_without_pyarrow_a_parquet_file_is_refused_in_words(history, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main.main(["history", "--parquet", str(tmp_path / "rounds.parquet"), "--home", str(tmp_path)]) == 1
+    assert "A Parquet file needs pyarrow" in capsys.readouterr().err

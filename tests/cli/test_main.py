@@ -18,6 +18,11 @@ from waggle_lab import __main__ as laboratory
 
 DOORS = [door for action in main.parser()._actions if isinstance(action, argparse._SubParsersAction) for door in action.choices]
 
+NEEDS = {  # words without which a command cannot be understood
+    "join": ["First light"], "create": ["--name", "Ours"], "get": ["swarm.port"], "set": ["swarm.port=1"],
+    **{choice: ["12D3"] for choice in ("mute", "block", "welcome")},
+}  # fmt: skip
+
 SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 HEAVY = ("torch", "transformers", "hivemind", "PySide6", "reasoning_gym", "numpy")
 
@@ -146,9 +151,10 @@ def test_a_link_that_stands_by_itself_is_an_invite(words):
     assert main.parse(words).invite == "waggle://join?x"
 
 
-def test_options_may_follow_the_invite_of_the_command_that_joins():
-    arguments = main.parse(["swarm", "join", "waggle://join?x", "--home", "here"])
-    assert (arguments.verb, arguments.swarm, str(arguments.home)) == ("join", "waggle://join?x", "here")
+@pytest.mark.parametrize("words", [["join"], ["swarm", "join"]])
+def test_options_may_follow_the_invite_of_the_command_that_joins(words):
+    arguments = main.parse([*words, "waggle://join?x", "--home", "here"])
+    assert (arguments.command, arguments.swarm, str(arguments.home)) == ("join", "waggle://join?x", "here")
 
 
 @pytest.mark.parametrize("behind", [["goodbye", "--remove", "all", "--json"], ["--home", "elsewhere"]])
@@ -223,8 +229,8 @@ def test_a_file_elsewhere_that_cannot_be_used_is_no_fault_of_the_home(tmp_path, 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there every name has a place, and is long enough")
 @pytest.mark.parametrize(("words", "why"), [
-    *((["--home", "~nosuchuser/x", door], "~nosuchuser/x cannot be used: nobody here has that name.") for door in DOORS
-      if door not in ("ctl", "swarm", "identity", "race", "cuda", "token", "update", "export", "model")),
+    *((["--home", "~nosuchuser/x", door, *NEEDS.get(door, ())], "~nosuchuser/x cannot be used: nobody here has that name.")
+      for door in DOORS if door not in ("ctl", "race", "cuda", "token", "update", "export", "completion")),
     (["fit", "~nosuchuser/x"], "~nosuchuser/x"),
     (["fit", "./" + "x" * 300], "cannot be used: File name too long."),
     (["goodbye", "--home", "/dev/null"], "/dev/null cannot be used: Not a directory."),
@@ -366,7 +372,7 @@ def test_every_command_is_a_module_that_is_imported_when_it_is_chosen_alone():
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "app"})
     imported = {name.rpartition(".")[2] for name in ast.literal_eval(output.stdout)}
-    assert imported == {"main", "window", "options", "outcome", "log"}
+    assert imported == {"main", "window", "shared", "lazy_parser", "options", "outcome", "log"}
     assert list(main.COMMANDS) == DOORS
 
 
@@ -381,7 +387,8 @@ def test_verbose_may_stand_before_a_command_an_invite_or_nothing():
 def test_verbose_logs_details_of_waggle_alone(tmp_path, level):
     words = ["--verbose"] if level == logging.DEBUG else []
     code = (
-        "import logging, sys; from waggle.cli import main, options; a = main.parse(sys.argv[1:]); options.start_log(a); "
+        "import logging, sys; from waggle.cli import main; from waggle.cli.shared import options; "
+        "a = main.parse(sys.argv[1:]); options.start_log(a); "
         "logging.getLogger('waggle.engine').debug('a detail token=abc'); logging.getLogger('asyncio').debug('of a library')"
     )
     command = [sys.executable, "-c", code, "engine", "--home", str(tmp_path), *words]
@@ -389,3 +396,15 @@ def test_verbose_logs_details_of_waggle_alone(tmp_path, level):
     written = "".join(path.read_text() for path in paths.Home(tmp_path).logs.glob("*"))
     assert ("a detail token=..." in output.stderr, "a detail token=..." in written) == (bool(words), bool(words))
     assert "of a library" not in output.stderr + written
+
+
+WITHOUT_JSON = {  # commands that print no facts, or have a form of their own
+    "seed", "stop", "top", "token", "cuda", "completion", "selftest", "log", "history", "race",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", [door for door in DOORS if door not in WITHOUT_JSON])
+def test_every_command_that_prints_facts_prints_them_as_json(door, capsys):
+    with pytest.raises(SystemExit):
+        main.main([door, "--help"])
+    assert "--json" in capsys.readouterr().out

@@ -7,8 +7,9 @@ import pytest
 from huggingface_hub import constants
 
 from models.local_hub import local_hub
-from waggle.cli import main, model
-from waggle.cli.model_argument import model_of
+from waggle.cli import main
+from waggle.cli.models import model
+from waggle.cli.shared.model_argument import model_of
 from waggle.core import paths, settings
 from waggle.core.settings import ModelSettings
 from waggle.models.memory_fit import DeviceCapacity

@@ -73,7 +73,12 @@ def test_a_slip_is_named_in_a_preview_and_where_a_tolerance_is_set(tmp_path, fil
         (["create", "--name", "Ours"], "needs questions"),
         (["create", "--name", "Ours", "--specialty", "bf:simple"], "is no specialty"),
         (["create", "--name", " ", "--specialty", "bf:easy"], "needs a name"),
-        (["join", "waggle:nothing"], "No engine is running"),
+        (["join", "waggle:nothing"], "not an invite link"),
+        (["join", "nobody.waggle"], "is no invite, and no file with one: No such file"),
+        (["join", "few.jsonl"], "There is no invite in that file."),
+        (["join", "ab" * 32], "This swarm is not known here."),
+        (["join", "First steps"], "Add --yes if you want it."),
+        (["forget", "ab" * 32], "This swarm is not known here."),
         (["invite"], "No engine is running"),
     ],
 )

@@ -7,10 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from protocol.test_status_text import READY
-from waggle.cli.ctl import describe
+from waggle.cli.control.status import describe
 from waggle.cli.main import main
 from waggle.core import paths, settings
-from waggle.core.errors import EngineError
 from waggle.core.settings import Settings, WindowSettings
 from waggle.network import joined_swarms
 from waggle.network.joined_swarms import JoinedSwarms
@@ -41,18 +40,10 @@ def test_there_is_no_suggestion_before_a_model_is_open_where_the_swarm_suits_it_
     assert "First steps" not in describe(state, 0.0)
 
 
-def test_the_command_that_it_names_is_read_as_first_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[str] = []
-
-    def send(home: paths.Home, command: object, seconds: float = 0.0) -> None:
-        sent.append(getattr(command, "charter", ""))
-        raise EngineError("What the engine answers is another test's.")
-
-    monkeypatch.setattr("waggle.cli.swarm.ask", send)
-    monkeypatch.setattr("waggle.cli.swarm.status", lambda home: State())
+def test_the_command_that_it_names_chooses_first_steps(tmp_path: Path) -> None:
     words = shlex.split(SENTENCE.split("`")[1])
-    assert main(["--home", str(tmp_path), *words[1:]]) == 1
-    assert sent == [first_steps().digest.hex()]
+    assert main(["--home", str(tmp_path), *words[1:], "--yes"]) == 0
+    assert joined_swarms.read(paths.Home(tmp_path).swarms).active == first_steps().digest.hex()
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,10 @@ def test_the_window_hides_its_link_before_anything_else(words: list[str]) -> Non
 @pytest.mark.skipif(sys.platform != "linux", reason="command lines are read elsewhere there")
 def test_joining_in_a_terminal_hides_the_link_while_it_waits() -> None:
     joins = (
-        "import sys; from waggle.cli import main as cli, swarm; "
-        "swarm._join = lambda *_: print(open('/proc/self/cmdline').read()) or 0; sys.exit(cli.main())"
+        "import sys; from waggle.cli import main as cli; from waggle.cli.swarms import join; "
+        "join.engine_runs = lambda _: sys.exit(print(open('/proc/self/cmdline').read())); sys.exit(cli.main())"
     )
-    arguments = output_of(joins, "swarm", "join", LINK)
-    assert "cli.main" in arguments
-    assert "secret" not in arguments
+    for words in (["swarm", "join", LINK], ["join", LINK]):
+        arguments = output_of(joins, *words)
+        assert "cli.main" in arguments
+        assert "secret" not in arguments

@@ -83,7 +83,7 @@ def test_a_lost_list_is_put_together_again_and_the_engine_asks_until_it_is_answe
     assert asides == ([] if content is None else [content])
     with running(Engine(home.root, *SETTINGS)) as engine:
         engine.wait(SwarmUndecided, 120)
-        assert main.main(["swarm", "join", "--home", str(home.root), DIGEST]) == 0
+        assert main.main(["swarm", "join", "--home", str(home.root), DIGEST, "--yes"]) == 0
         assert "joined Anna's home" in capsys.readouterr().out
         engine.wait(events.RoundCompleted, 120)
         assert engine.end() == 0

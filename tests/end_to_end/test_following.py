@@ -5,7 +5,8 @@ import signal
 import pytest
 
 from end_to_end.programs import ENVIRONMENT, GENTLE, Engine, Program, running
-from waggle.cli import ctl, main
+from waggle.cli import main
+from waggle.cli.shared.engine import status
 from waggle.core.paths import Home
 from waggle.engine.control import server
 from waggle.protocol import commands, events
@@ -40,7 +41,7 @@ def test_windows_come_and_go_and_the_engine_goes_on(service, home):
         assert first.state.rounds
         assert isinstance(window.command(commands.Pause), events.CommandDone)
         window.wait(events.PhaseChanged, fits=lambda event: event.phase == "paused")
-        assert ctl.status(home).phase == "paused"
+        assert status(home).phase == "paused"
         assert isinstance(window.command(commands.CheckBackup, path="/nowhere", passphrase="x"), events.CommandRefused)
         window.command(commands.Resume)
         window.wait(events.RoundCompleted, 60)
@@ -50,7 +51,7 @@ def test_windows_come_and_go_and_the_engine_goes_on(service, home):
         window.wait(Snapshot)
         assert window.end() == 0
     assert service.process.poll() is None
-    assert ctl.status(home).phase == "contributing"
+    assert status(home).phase == "contributing"
 
 
 def test_an_engine_that_is_held_is_waited_for_and_a_window_may_go_meanwhile(service, home):
@@ -81,7 +82,7 @@ def test_a_window_follows_the_next_engine_after_one_that_was_killed_and_hears_of
         with running(Program("engine", "--home", str(home.root), *CHOSEN)) as next_engine:
             window.wait(Snapshot, start=start)
             assert isinstance(window.command(commands.Pause), events.CommandDone)
-            assert ctl.status(home).decision.standing == "paused"
+            assert status(home).decision.standing == "paused"
             with running(Engine(home.root)) as late:
                 assert late.wait(events.Warned, fits=lambda event: "command line" in event.title)
                 assert late.end() == 0

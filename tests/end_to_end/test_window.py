@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from end_to_end.programs import SLOW, child_named, virtual_screen
-from waggle.cli import ctl
+from waggle.cli.shared import engine as engine_answers
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.protocol.state import State
@@ -47,7 +47,7 @@ def until(condition, seconds: float, what: str):
 
 def state_of(home: Path) -> State | None:
     try:
-        return ctl.status(paths.Home(home))
+        return engine_answers.status(paths.Home(home))
     except EngineError:
         return None
 

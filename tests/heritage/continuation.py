@@ -22,7 +22,7 @@ import numpy as np
 from safetensors import deserialize
 
 from end_to_end.programs import SLOW, Engine, running
-from waggle.cli import ctl
+from waggle.cli.shared import engine as engine_answers
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError
 from waggle.protocol import commands, events, json_lines
@@ -123,7 +123,7 @@ def fields_of(event: AnyEvent) -> dict[str, Any]:
 def has_engine(home: Path) -> bool:
     """Whether an engine has begun to play, or waits to, or asks for a choice in this home."""
     with suppress(EngineError, OSError):  # it does not listen yet
-        state = ctl.status(paths.Home(home))
+        state = engine_answers.status(paths.Home(home))
         return state.phase != "preparing" or state.waits_for_choice
     return False
 

@@ -30,7 +30,7 @@ from PySide6.QtGui import QImage
 sys.path[:0] = [str(figures_file.ROOT / "app"), str(figures_file.ROOT / "tests")]
 os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
 from end_to_end.programs import Program, virtual_screen  # noqa: E402
-from waggle.cli import ctl  # noqa: E402
+from waggle.cli.shared import engine as engine_answers  # noqa: E402
 from waggle.core import paths  # noqa: E402
 from waggle.core.errors import EngineError  # noqa: E402
 from waggle.protocol import commands, events, json_lines  # noqa: E402
@@ -77,7 +77,7 @@ class Person:
 
     def state(self) -> State | None:
         try:
-            return ctl.status(self.home)
+            return engine_answers.status(self.home)
         except EngineError:  # the engine is not there yet, or is restarting
             return None
 
@@ -218,7 +218,7 @@ def main() -> int:
             story_figures = play(first, second, options.rounds)
             for person in (first, second):
                 save_events(person, options.rounds)
-                ctl.ask(person.home, commands.Stop(id="stop"))
+                engine_answers.ask(person.home, commands.Stop(id="stop"))
         shutil.rmtree(folder, ignore_errors=True)
     figures_file.write(Path(__file__).resolve(), story_figures)
     return 0

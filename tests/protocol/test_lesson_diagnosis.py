@@ -115,9 +115,9 @@ def test_of_the_starter_that_is_said_to_pass():
     assert diagnosis(starter).remedies
 
 
-def test_in_a_terminal_each_remedy_names_its_setting():
+def test_in_a_terminal_each_remedy_names_its_setting_or_its_command():
     why = diagnosis(state_after(solved=0.0, readable=0, cut=64))
     assert helpful_text(why) == (
         "What helps: Allow longer answers (learning.max_new_tokens), Ask it in another way (model.prompt_form), "
-        "Choose another model (in the window)."
+        "Choose another model (waggle models)."
     )

@@ -8,11 +8,13 @@ import platform
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import waggle
-from waggle.cli import ctl
-from waggle.cli.options import add_home
+from waggle.cli.control.status import MARKS, describe
+from waggle.cli.shared import engine
+from waggle.cli.shared.options import add_home
+from waggle.cli.shared.printing import add_json, say_json
 from waggle.core import log, paths, settings
 from waggle.core.errors import WaggleError
 from waggle.core.machine import (
@@ -56,13 +58,18 @@ class Finding:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the report. Returns 1 if something is wrong."""
     home = paths.home_in(arguments.home)
     findings = [_safely(check, home) for check in CHECKS]
-    sys.stdout.write(report(findings, home))
+    if arguments.json:
+        names = placeholders(home)
+        say_json([replace(finding, says=redact(finding.says, home.root, names=names)) for finding in findings])
+    else:
+        sys.stdout.write(report(findings, home))
     return 1 if any(finding.well is False for finding in findings) else 0
 
 
@@ -215,13 +222,13 @@ def _of_the_model(home: paths.Home) -> paths.Home:
 def _rules(home: paths.Home) -> Finding:
     rules = settings.read(home.settings).when
     decision = decide(rules, SensorReader()(rules), Wishes(), time.time())
-    ticks = " ".join(f"[{ctl.MARKS[tick.passes]}] {tick.says}" for tick in decision.why)
+    ticks = " ".join(f"[{MARKS[tick.passes]}] {tick.says}" for tick in decision.why)
     return Finding("rules", None, f"{decision.reason or 'nothing holds contribution back.'} {ticks}".strip())
 
 
 def _engine(home: paths.Home) -> Finding:
     if server.is_running(home):
-        return Finding("engine", True, ctl.describe(ctl.status(home), time.time()).replace("\n", " "))
+        return Finding("engine", True, describe(engine.status(home), time.time()).replace("\n", " "))
     return Finding("engine", None, "not running")
 
 

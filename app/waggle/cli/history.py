@@ -1,15 +1,19 @@
-"""`waggle history`: print every round of the model that is trained here, as numbers."""
+"""`waggle history`: print every round of the model that is trained here as numbers, or write them to a Parquet file."""
 
 import argparse
 import io
 import sys
+from importlib import import_module
+from pathlib import Path
 
-from waggle.cli.options import add_home
+from waggle.cli.shared.options import add_home, text
+from waggle.cli.shared.printing import say
 from waggle.core import paths, settings
 from waggle.core.errors import HistoryError
 from waggle.engine.runtime import model_source
 from waggle.engine.storage import history
 from waggle.protocol import rounds_csv
+from waggle.protocol.events import HeldOutScore, RoundSummary
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,10 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{form}", dest="form", action="store_const", const=form, default="csv",
             help="a table with a head (default)" if form == "csv" else "one JSON object a line",
         )  # fmt: skip
+    parser.add_argument("--parquet", type=text, metavar="FILE", help="write them to a new Parquet file; needs pyarrow")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the rounds, also beside a running engine. Raises HistoryError."""
+    """Print or write the rounds, also beside a running engine. Raises HistoryError."""
     home = paths.home_in(arguments.home)
     path = model_source.home_of(home, settings.read(home.settings).model).model.history
     if not path.exists():
@@ -31,7 +36,22 @@ def run(arguments: argparse.Namespace) -> int:
         rounds, scores = history.read_all(path)
     except history.DAMAGED as error:
         raise HistoryError(f"The history {path} cannot be read: {error}.", "The engine repairs it when it starts.") from error
+    if arguments.parquet:
+        return _write_parquet(paths.expand_user(Path(arguments.parquet)), rounds, scores)
     if isinstance(sys.stdout, io.TextIOWrapper):  # as other programs read tables and JSON, whatever the terminal's encoding
         sys.stdout.reconfigure(encoding="utf-8", newline="")
     rounds_csv.write(sys.stdout, rounds, scores, arguments.form)
     return 0
+
+
+def _write_parquet(path: Path, rounds: list[RoundSummary], scores: list[HeldOutScore]) -> int:
+    """Write a table with a column for each number. The library is imported by name: the installed app is packed without it."""
+    try:
+        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError as error:
+        advice = "Install it beside Waggle: pip install 'waggle[research]'. `waggle history` prints a table without it."
+        raise HistoryError("A Parquet file needs pyarrow, which is not installed.", advice) from error
+    if path.exists():
+        raise HistoryError(f"{path} is there already.", "Name a new file.")
+    parquet.write_table(pyarrow.Table.from_pylist(rounds_csv.every_row(rounds, scores)), str(path))
+    return say(f"Written to {path}: {len(rounds)} rounds.")

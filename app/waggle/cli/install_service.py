@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from waggle.cli.options import add_home
+from waggle.cli.shared.options import add_home
 from waggle.core import login_start, paths
 
 

@@ -6,43 +6,60 @@ so that the window and other commands start without it.
 
 import argparse
 import sys
-from collections.abc import Sequence
-from typing import Any, Protocol
+from functools import partial
 
 from waggle import __version__
 from waggle.cli import window
-from waggle.cli.outcome import exit_code, open_streams
+from waggle.cli.shared.lazy_parser import Command, LazyParser
+from waggle.cli.shared.outcome import exit_code, open_streams
 from waggle.core import pasted_link, paths
 from waggle.core.machine import name_user
 
 COMMANDS = {  # -> what `waggle --help` says about it
-    "engine": "contribute without a window; prints events as JSON lines",
+    "engine": "contribute without a window: a line for each round, or events as JSON lines",
     "install-service": "contribute without a window from each login on, or no longer",
     "seed": "help others find the swarm; trains nothing",
-    "ctl": "control a running engine",
-    "swarm": "list, create and join swarms, preview your own questions for one, write an invite",
-    "identity": "write, check or restore a backup of who you are, or be somebody new, while no engine runs",
+    "status": "say what the engine does, and how well it learns",
+    "why": "say why the engine contributes or waits, and why it learns little",
+    "top": "watch the engine in a full-screen view",
+    "pause": "pause the engine",
+    "resume": "end a pause",
+    "stop": "end the engine",
+    "peers": "list the peers that this node knows",
+    "mute": "learn nothing from a peer",
+    "block": "learn nothing from a peer, and send it nothing",
+    "welcome": "undo mute and block",
+    "sent": "print the last messages that left this computer",
+    "join": "look at the swarm of an invite, then join it",
+    "invite": "print an invite to your swarm",
+    "create": "create a swarm",
+    "leave": "take part in no swarm any more",
+    "swarms": "list the swarms that you know",
+    "swarm": "all commands about swarms under one name; preview your own questions, forget a swarm",
+    "models": "list models here and suggested ones, search the hub, choose one to train, remove one",
+    "model": "the same",
     "export": "write the trained model as a transformers folder, or push it to the hub",
     "token": "store your token of the model hub in the keychain of this computer",
-    "model": "list models here and suggested ones, search the hub, choose one to train",
     "fit": "say whether a model can be trained on this computer, how, and how fast",
+    "try": "let the model answer a question on which it never trained",
+    "chat": "chat with the model of now and an earlier one",
+    "get": "print settings",
+    "set": "change settings",
+    "settings": "list all settings with their ranges, defaults and meanings",
+    "identity": "say who you are; write, check or restore a backup of that; become somebody new",
+    "history": "print every round as numbers: a table, or JSON lines",
+    "days": "print what this computer contributed, day by day",
+    "ctl": "the commands that control an engine under one name",
     "selftest": "play three rounds alone with the starter, to see whether this computer can take part",
     "doctor": "check everything, and print a report without names of people, keys or addresses",
     "log": "print what was logged, oldest first",
-    "history": "print every round as numbers: a table, or JSON lines",
     "update": "ask whether a newer version exists; installs nothing",
     "cuda": "use an NVIDIA graphics card: say what it takes, download it, or remove it",
     "goodbye": "list what Waggle keeps on this computer, and remove what you choose",
+    "completion": "print a script with which your shell completes commands: bash, zsh or fish",
     "race": "train two small practice swarms on this computer, one alone and one sharing, as JSON lines",
 }
-
-
-class Command(Protocol):
-    """What the module of a command offers."""
-
-    def add_arguments(self, parser: argparse.ArgumentParser, /) -> None: ...
-
-    def run(self, arguments: argparse.Namespace, /) -> int: ...
+JOINS = (["join"], ["swarm", "join"])  # behind these, a link that a person typed
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -61,7 +78,7 @@ def parse(words: list[str]) -> argparse.Namespace:
     """The arguments of one command. A `--set` before the command counts, too, unless one after it has the same name."""
     root = parser()
     # A web page could add options for us to its link. A browser starts us without the command that a person types.
-    if words[:2] != ["swarm", "join"] and any(map(pasted_link.SCHEME.match, words[:-1])):
+    if not any(words[: len(join)] == join for join in JOINS) and any(map(pasted_link.SCHEME.match, words[:-1])):
         root.error("nothing may stand behind a link")
     arguments = root.parse_args(_with_invite(words))
     if arguments.set_before and not arguments.takes_settings:
@@ -73,30 +90,13 @@ def parse(words: list[str]) -> argparse.Namespace:
 def parser() -> argparse.ArgumentParser:
     """The parser of `waggle`. A command adds its own arguments when it is chosen."""
     root = argparse.ArgumentParser(prog="waggle", description="Let your computer learn with others.")
-    root.set_defaults(home=None, set=[], set_before=[], verbose=False, run=window.run)
+    root.set_defaults(home=None, set=[], set_before=[], verbose=False, run=window.run, whole=root)
     root.add_argument("--version", action="version", version=f"waggle {__version__}")
     window.add_arguments(root)
-    commands = root.add_subparsers(title="commands", metavar="COMMAND", parser_class=_CommandParser)
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", parser_class=LazyParser)
     for name, summary in COMMANDS.items():
-        commands.add_parser(name, help=summary, command=name)
+        commands.add_parser(name, help=summary, load=partial(_import_command, name))
     return root
-
-
-class _CommandParser(argparse.ArgumentParser):
-    """The parser of a command, which imports it and adds its arguments at first use, when the command has been chosen."""
-
-    def __init__(self, *, command: str, **options: Any) -> None:
-        super().__init__(**options)
-        self._command: str | None = command
-
-    def parse_known_args(  # type: ignore[override]  # typeshed has overloads that argparse itself does not need
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> tuple[argparse.Namespace, list[str]]:
-        if self._command is not None:
-            command, self._command = _import_command(self._command), None
-            self.set_defaults(run=command.run, takes_settings=False)
-            command.add_arguments(self)
-        return super().parse_known_args(args, namespace)
 
 
 def _import_command(name: str) -> Command:
@@ -118,8 +118,8 @@ def _import_command(name: str) -> Command:
             from waggle.cli import ctl
 
             return ctl
-        case "swarm":
-            from waggle.cli import swarm
+        case "swarm" | "swarms":
+            from waggle.cli.swarms import swarm
 
             return swarm
         case "identity":
@@ -127,19 +127,19 @@ def _import_command(name: str) -> Command:
 
             return identity
         case "export":
-            from waggle.cli import export
+            from waggle.cli.models import export
 
             return export
         case "token":
-            from waggle.cli import token
+            from waggle.cli.models import token
 
             return token
-        case "model":
-            from waggle.cli import model
+        case "model" | "models":
+            from waggle.cli.models import model
 
             return model
         case "fit":
-            from waggle.cli import fit
+            from waggle.cli.models import fit
 
             return fit
         case "selftest":
@@ -174,6 +174,74 @@ def _import_command(name: str) -> Command:
             from waggle.cli import race
 
             return race
+        case "status" | "why":
+            from waggle.cli.control import status
+
+            return status
+        case "pause" | "resume":
+            from waggle.cli.control import pause
+
+            return pause
+        case "stop":
+            from waggle.cli.control import stop
+
+            return stop
+        case "peers" | "mute" | "block" | "welcome":
+            from waggle.cli.control import peers
+
+            return peers
+        case "top":
+            from waggle.cli.watch import top
+
+            return top
+        case "sent":
+            from waggle.cli.control import sent
+
+            return sent
+        case "join":
+            from waggle.cli.swarms import join
+
+            return join
+        case "invite":
+            from waggle.cli.swarms import invite
+
+            return invite
+        case "create":
+            from waggle.cli.swarms import create
+
+            return create
+        case "leave":
+            from waggle.cli.swarms import leave
+
+            return leave
+        case "try":
+            from waggle.cli.talk import try_model
+
+            return try_model
+        case "chat":
+            from waggle.cli.talk import chat
+
+            return chat
+        case "get":
+            from waggle.cli.preferences import get
+
+            return get
+        case "settings":
+            from waggle.cli.preferences import reference
+
+            return reference
+        case "set":
+            from waggle.cli.preferences import set as setting
+
+            return setting
+        case "completion":
+            from waggle.cli import completion
+
+            return completion
+        case "days":
+            from waggle.cli import days
+
+            return days
     raise AssertionError(name)
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import msgspec
 
-from waggle.cli.options import add_home
+from waggle.cli.shared.options import add_home
 from waggle.core import hub_token, login_start, paths, stored_data
 from waggle.core.errors import EngineError, TokenError
 from waggle.core.stored_data import KINDS, DataKind, Removal, StoredFiles

@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 
-from waggle.cli.options import add_home, add_settings, add_verbose, start_log
+from waggle.cli.shared.options import add_home, add_settings, add_verbose, start_log
 from waggle.core import paths, settings
 from waggle.core.errors import SwarmError
 from waggle.core.os_faults import fault_of

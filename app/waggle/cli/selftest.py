@@ -10,7 +10,7 @@ import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 
-from waggle.cli.options import add_home, add_settings
+from waggle.cli.shared.options import add_home, add_settings
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.protocol import events, json_lines

@@ -18,6 +18,7 @@ from typing import Annotated
 import msgspec
 
 from waggle import __version__
+from waggle.cli.shared.printing import add_json, say_json
 from waggle.core import connection_faults, paths
 from waggle.core.errors import UNREADABLE, UpdateError
 
@@ -68,12 +69,15 @@ class UpdateFeed:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No arguments: the feed and its key ship with Waggle."""
+    """Only the form: the feed and its key ship with Waggle."""
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what is newer. Raises UpdateError."""
     newest = ask(shipped_feed(), fetch)
+    if arguments.json:
+        return say_json({"version": __version__, "newest": newest})
     if newest is None:
         return _say(f"Waggle {__version__} is the newest.")
     lines = [f"Waggle {newest.version} of {newest.date} is newer than this one ({__version__}).", "", newest.notes.strip(), ""]

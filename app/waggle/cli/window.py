@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from waggle.cli.options import add_home, add_settings, add_verbose, text
-from waggle.cli.outcome import stderr_is_read
+from waggle.cli.shared.options import add_home, add_settings, add_verbose, text
+from waggle.cli.shared.outcome import stderr_is_read
 from waggle.core import pasted_link, paths, screen
 from waggle.core.errors import WaggleError
 from waggle.core.hide_arguments import hide

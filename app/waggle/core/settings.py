@@ -147,6 +147,13 @@ class WindowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     read_out: bool = False  # every minute, tell a screen reader what happened
 
 
+class TrackingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the figures of rounds are written for tools of research, whose libraries have to be installed: waggle[research]."""
+
+    tensorboard: str = ""  # a folder with a folder for each run
+    wandb: str = ""  # a folder for offline runs of Weights & Biases
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     swarm: SwarmSettings = SwarmSettings()
     web: WebSettings = WebSettings()
@@ -155,6 +162,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     when: ScheduleSettings = ScheduleSettings()
     computer: ComputerSettings = ComputerSettings()
     window: WindowSettings = WindowSettings()
+    tracking: TrackingSettings = TrackingSettings()
 
 
 def profiles(cores: int) -> dict[str, dict[str, Value]]:

@@ -16,7 +16,7 @@ from waggle.core.errors import EngineError
 from waggle.core.paths import Home
 from waggle.engine.control import server
 from waggle.engine.control.command_queue import CommandQueue
-from waggle.engine.control.stdio import Writer
+from waggle.engine.control.stdio import LineWriter
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.startup_parts import PARTS
 from waggle.protocol import events, json_lines
@@ -44,7 +44,7 @@ def follow_handler(publisher: EventPublisher, queue: CommandQueue) -> server.Fol
     return follow
 
 
-async def follow_service(home: Home, queue: CommandQueue, writer: Writer, *, has_overrides: bool) -> bool:
+async def follow_service(home: Home, queue: CommandQueue, writer: LineWriter, *, has_overrides: bool) -> bool:
     """Follow the service of this home until the window closes or the service ends for good; return False if there is none.
 
     With `has_overrides`, warn that the settings of the command line are ignored.
@@ -94,7 +94,7 @@ async def _connect(home: Home) -> _Connection | None:
     return _Connection(reader, stream, first)
 
 
-async def _reconnect(home: Home, queue: CommandQueue, writer: Writer) -> _Connection | None:
+async def _reconnect(home: Home, queue: CommandQueue, writer: LineWriter) -> _Connection | None:
     """Connect to the engine that follows one that ended; return None if none starts in time, or the window closes."""
     part = "Waiting for the engine that runs without a window"
     writer(json_lines.line(events.Preparing(part=part, done=0, parts=len(PARTS), at=time.time())))
@@ -123,7 +123,7 @@ async def _first_snapshot(reader: asyncio.StreamReader, stream: asyncio.StreamWr
     return line if line.endswith(b"\n") and isinstance(json_lines.event(line), Snapshot) else b""
 
 
-async def _forward(connection: _Connection, writer: Writer, queue: CommandQueue) -> AnyEvent | None:
+async def _forward(connection: _Connection, writer: LineWriter, queue: CommandQueue) -> AnyEvent | None:
     """Forward lines until the connection ends or the window closes; return the last event."""
     last, followed = b"", FollowedEngine(connection.stream)
     queue.attach(followed)

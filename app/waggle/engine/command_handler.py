@@ -11,6 +11,7 @@ from waggle.core.errors import EngineError
 from waggle.core.settings import Value
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.live_settings import applies_at_once
 from waggle.engine.services.chat import ChatService
 from waggle.engine.services.identity import IdentityService
 from waggle.engine.services.models import ModelService
@@ -21,7 +22,10 @@ from waggle.engine.storage.history import History
 from waggle.network.limits.reputation import Choice
 from waggle.protocol import commands, events
 from waggle.protocol.events_outbox import SentMessage, SentMessages
+from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import AnyEvent, Snapshot
+
+SETTINGS_CHANGED = "The settings have changed."
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Services:
     models: ModelService
     swarms: SwarmService
     questions: OwnQuestionsService
-    change_settings: Callable[[Mapping[str, Value]], object]
+    change_settings: Callable[[Mapping[str, Value]], Callable[[], object]]  # returns how to undo that
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,11 @@ class EngineHandler:
             case commands.OfferChat() | commands.SendMessage() | commands.StopReplies() | commands.ClearChat():
                 answers += await self._node("The engine is still starting.").chat.obey(command)
             case commands.ChangeSettings():
-                self._services.change_settings(command.values)
+                undo = self._services.change_settings(command.values)
+                waiting = [key for key in self.publisher.state.after_restart if not applies_at_once(key)]
+                if command.restart and waiting:
+                    self.lifecycle.restart(SETTINGS_CHANGED, undo)
+                    answers.append(StartedAgain(reason=SETTINGS_CHANGED))
             case commands.Status():
                 answers.append(Snapshot(state=self.publisher.state))
             case commands.Follow():  # from stdin; the control socket answers this command itself

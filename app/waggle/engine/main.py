@@ -42,6 +42,7 @@ from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedN
 from waggle.engine.storage.history import History
 from waggle.engine.storage.history_recovery import fill_in, open_or_rebuild
 from waggle.engine.storage.pause_request import PauseRequest
+from waggle.engine.storage.tracking.round_tracker import RoundTracker, tools_of
 from waggle.engine.system import energy_meter
 from waggle.engine.system.energy_meter import EnergyMeter
 from waggle.engine.system.load_meter import LoadMeter
@@ -79,17 +80,16 @@ class ProcessResources:
     download: ChoiceDownload
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the engine to its end; return the exit code."""
-    events_descriptor = stdio.claim_stdout()
-    writer = stdio.Writer(events_descriptor)
+def run(arguments: argparse.Namespace, make_writer: Callable[[int], stdio.LineWriter] = stdio.Writer) -> int:
+    """Run the engine to its end; return the exit code. `make_writer` takes the descriptor of what was stdout."""
+    writer = make_writer(stdio.claim_stdout())
     try:
         return asyncio.run(_run(arguments, writer))
     finally:
         writer.close()
 
 
-async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
+async def _run(arguments: argparse.Namespace, writer: stdio.LineWriter) -> int:
     queue, undo_log = CommandQueue(), UndoLog()
     _listen(queue, writer if arguments.stdio else None)
     try:
@@ -159,7 +159,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
     return 0
 
 
-def _report_failed_start(writer: stdio.Writer, error: WaggleError) -> int:
+def _report_failed_start(writer: stdio.LineWriter, error: WaggleError) -> int:
     """Report a failure before there is a publisher: to the window, and on stderr for a service."""
     writer(json_lines.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice, at=time.time())))
     log.error("failed: %s", error)
@@ -176,7 +176,7 @@ def _crash_event(error: BaseException, undo_log: UndoLog) -> events.EngineFailed
 
 
 async def _claim_or_follow(
-    home: paths.Home, queue: CommandQueue, writer: stdio.Writer, *, has_overrides: bool
+    home: paths.Home, queue: CommandQueue, writer: stdio.LineWriter, *, has_overrides: bool
 ) -> FileLock | None:
     """Lock the home for the engine of a window, and wait while the engine of a window that has just closed leaves it.
 
@@ -247,6 +247,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         live_settings.call_on_change(partial(_end_question, lifecycle, publisher))
         live_settings.apply(_apply_priority)
         stack.callback(lifecycle.stop)  # also after a failure: its timer must not end the pause of the next lifecycle
+        _track_rounds(chosen.tracking, publisher, stack)
         if restart_reason:
             publisher.publish(StartedAgain(reason=restart_reason))
         preparation = asyncio.ensure_future(
@@ -326,6 +327,14 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         _raise_failures(swarm_watch, computer_watch)
         await _cancel(swarm_watch)
     return _end(process, lifecycle, training_loop.round)
+
+
+def _track_rounds(chosen: settings.TrackingSettings, publisher: EventPublisher, stack: contextlib.AsyncExitStack) -> None:
+    """Hand the figures of rounds to the tools of research that the settings name."""
+    if tools := tools_of(chosen, publisher.publish):
+        tracker = RoundTracker(tools, publisher.publish_soon)
+        stack.callback(tracker.close)
+        stack.callback(publisher.attach(tracker))
 
 
 def _recover_swarms(home: paths.Home, chosen: settings.Settings, publisher: EventPublisher) -> None:
@@ -474,7 +483,7 @@ def _training_loop(
     return TrainingLoop(prepared.node, prepared.plan, prepared.progress, history, lifecycle.gate, callbacks)
 
 
-def _listen(queue: CommandQueue, writer: stdio.Writer | None) -> None:
+def _listen(queue: CommandQueue, writer: stdio.LineWriter | None) -> None:
     """Take commands from stdin, where a window writes them, and stop signals."""
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):

@@ -217,6 +217,7 @@ async def prepare_node(
             hub=_hub_name(chosen.model, saved),
             identity=who,
             recipe=_recipe(chosen, charter, form, rules),
+            rule=chosen.learning.rule,
         ),
         progress=Progress(saved.round, saved.completions, saved.learned) if saved else Progress(),
         take_exam=_leaderboard_exam(node, rules, swarm, gate),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from waggle.core.errors import CheckpointError, HistoryError, Stopped, VerifierError, WaggleError
@@ -14,6 +15,7 @@ from waggle.engine.runtime import round_events
 from waggle.engine.runtime.held_out_schedule import HeldOutPlan, HeldOutSchedule
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.storage.history import MAX_ROUNDS, THIN_EVERY_ROUNDS, History, held_out_scores, latest_rounds
+from waggle.engine.system.resource_limits import memory_used
 from waggle.models.storage import checkpoint
 from waggle.models.storage.identity import ModelIdentity
 from waggle.protocol import events
@@ -44,6 +46,7 @@ class TrainingPlan:
     held_out: HeldOutPlan
     hub: str = ""  # the name of that model on the hub (see checkpoint.CheckpointState)
     recipe: str = ""  # identifies the settings by which rounds are played
+    rule: str = ""  # the update rule
     identity: ModelIdentity | None = None  # of that model
     retry_seconds: float = RETRY_SECONDS
 
@@ -140,8 +143,11 @@ class TrainingLoop:
                     taught = {} if updated.left_out else self._ahas.record_lessons(stage, self._node.origin)
                     self._call.publish(updated)
                     self._warn_once(updated)
-                    summary = round_events.round_summary(
+                    figures = round_events.round_summary(
                         self._clock(), self._gate.worked_seconds - started, own, gathered, stage, titles, self._plan.recipe
+                    )
+                    summary = structs.replace(
+                        figures, memory=int(memory_used()), swarm=self._node.charter.name, rule=self._plan.rule
                     )
         log.debug(
             "round %d: %.1f s, %d tokens, %d local and %d external groups", number, summary.seconds, summary.tokens,

@@ -74,10 +74,12 @@ class ChoosePeer(Command, frozen=True, kw_only=True, tag=True):
 class ChangeSettings(Command, frozen=True, kw_only=True, tag=True):
     """Change settings by `section.name`; None resets one to its default. They are stored, and apply at once where possible.
 
-    If one value is wrong, all are refused.
+    If one value is wrong, all are refused. With `restart`, the engine restarts if a setting needs that, and answers StartedAgain.
+    If it cannot start with these values, it goes back to those of before.
     """
 
     values: dict[str, Value]
+    restart: bool = False
 
 
 class ListSwarms(Command, frozen=True, kw_only=True, tag=True):

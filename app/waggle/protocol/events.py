@@ -117,6 +117,9 @@ class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
     readable: Count = 0  # local completions with one answer in the answer tags
     cut: Count = 0  # local completions that were cut at the limit of tokens
     recipe: str = ""  # identifies the settings by which it was played
+    memory: Count = 0  # bytes that the engine and its children used at its end; 0: from a version that did not measure it
+    swarm: str = ""  # its name; empty: from a version that did not tell
+    rule: str = ""  # the update rule
 
 
 class HeldOutScore(msgspec.Struct, frozen=True, kw_only=True):

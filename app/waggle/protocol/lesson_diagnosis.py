@@ -102,8 +102,10 @@ def diagnosis(state: State) -> Diagnosis | None:
 
 
 def helpful_text(why: Diagnosis) -> str:
-    """The remedies in one line, each with the setting or the page that changes it."""
-    remedies = (f"{remedy.says} ({remedy.part if remedy.page == 'settings' else 'in the window'})" for remedy in why.remedies)
+    """The remedies in one line, each with the setting or the command that changes it."""
+    remedies = (
+        f"{remedy.says} ({remedy.part if remedy.page == 'settings' else f'waggle {remedy.page}'})" for remedy in why.remedies
+    )
     return f"What helps: {', '.join(remedies)}."
 
 

@@ -19,8 +19,7 @@ def write(file: TextIO, rounds: Sequence[RoundSummary], scores: Iterable[HeldOut
 
     The reward of each specialty has a column of its own, `reward TITLE`.
     """
-    titles = list(dict.fromkeys(title for summary in rounds for title in summary.by_specialty))
-    rows = _rows(rounds, score_places(rounds, scores), titles)
+    rows = every_row(rounds, scores)
     if form == "jsonl":
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         return
@@ -29,6 +28,12 @@ def write(file: TextIO, rounds: Sequence[RoundSummary], scores: Iterable[HeldOut
         if number == 0:
             writer.writerow(row)
         writer.writerow(["" if value is None else _safe(value) for value in row.values()])
+
+
+def every_row(rounds: Sequence[RoundSummary], scores: Iterable[HeldOutScore]) -> list[dict[str, Value]]:
+    """Every round as a row, oldest first, with the columns of all of them: what `write` writes, for other forms of tables."""
+    titles = list(dict.fromkeys(title for summary in rounds for title in summary.by_specialty))
+    return list(_rows(rounds, score_places(rounds, scores), titles))
 
 
 def _rows(
@@ -41,6 +46,7 @@ def _rows(
             "finished": datetime.fromtimestamp(summary.at).astimezone().isoformat(timespec="seconds"),
             "held_out_right": score.right if score else None,
             "held_out_total": score.total if score else None,
+            "held_out": score.right / score.total if score and score.total else None,
             "reward": summary.reward,
             "right": summary.solved,
             "answers": summary.completions,
@@ -56,6 +62,9 @@ def _rows(
             "entropy": summary.metrics.entropy,
             "external_share": summary.metrics.external_share,
             "learning_rate": summary.metrics.learning_rate,
+            "rule": summary.rule or None,
+            "swarm": summary.swarm or None,
+            "memory": summary.memory or None,
             **{f"reward {title}": summary.by_specialty.get(title) for title in titles},
         }
 

@@ -22,9 +22,9 @@ from waggle.tasks.sandbox.verifier import Verifier
 from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab import provenance
 from waggle_lab.argument_types import whole
-from waggle_lab.security.attack_process import ALL_ATTACKS, NAMES, NO_ATTACK, POISON
 from waggle_lab.security.lessons import LESSONS
 from waggle_lab.security.sieges import price_table
+from waggle_lab.security.sieges.attack_process import ALL_ATTACKS, NAMES, NO_ATTACK, POISON
 from waggle_lab.security.sieges.siege import Siege, SiegeKey, run_siege
 from waggle_lab.security.sieges.simulated_siege import run_simulated_siege
 from waggle_lab.study.comparison import DEFAULT

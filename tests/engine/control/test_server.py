@@ -15,6 +15,8 @@ import pytest
 
 from gui.recorded import ready
 from waggle.cli import ctl, main, remove_data
+from waggle.cli.control import pause
+from waggle.cli.control.status import describe
 from waggle.core.errors import EngineError
 from waggle.core.paths import LONGEST_SOCKET, Home
 from waggle.engine import lifecycle
@@ -158,14 +160,14 @@ def test_the_weather_is_that_of_now_not_of_the_last_event():
         reach="connected",
         peers={"p": events.PeerInfo(id="p", name="P", received=1)},
     )
-    assert "Too early for a forecast" in ctl.describe(state, 61.0)
-    assert "hardly anything new arrives" in ctl.describe(state, 6000.0)
+    assert "Too early for a forecast" in describe(state, 61.0)
+    assert "hardly anything new arrives" in describe(state, 6000.0)
 
 
 def test_a_span_of_ages_is_refused_in_words():
-    assert ctl.seconds_of("90m") == 5400.0
+    assert pause.seconds_of("90m") == 5400.0
     with pytest.raises(EngineError, match="too long"):
-        ctl.seconds_of("99999999999999d")
+        pause.seconds_of("99999999999999d")
 
 
 @pytest.mark.parametrize(
@@ -183,11 +185,11 @@ def test_a_span_of_ages_is_refused_in_words():
 )
 def test_a_word_that_would_do_nothing_is_refused_with_what_to_write(words_given, words):
     with pytest.raises(EngineError, match=words):
-        ctl.command_of(main.parse(["ctl", *words_given.split()]))
+        ctl.run(main.parse(["ctl", *words_given.split()]))
 
 
 def test_a_pause_may_end_after_a_while_and_begin_after_the_round():
-    command = ctl.command_of(main.parse(["ctl", "pause", "--for", "1h", "--after-round"]))
+    command = pause.command_of(main.parse(["pause", "--for", "1h", "--after-round"]))
     assert (command.seconds, command.until, command.after_round, command.until_away) == (3600.0, None, True, False)
 
 
@@ -268,6 +270,6 @@ async def test_neither_an_engine_nor_who_asks_it_uses_a_place_where_another_user
 
 def test_status_says_how_sure_a_held_out_score_is():
     state = State(held_out=(events.HeldOutScore(round=3, at=0.0, right=3, total=63, exam="few", early=True),))
-    assert "Held-out score: 3 of a first 63 after round 3, 95% interval: 2% to 13%." in ctl.describe(state, 1.0)
+    assert "Held-out score: 3 of a first 63 after round 3, 95% interval: 2% to 13%." in describe(state, 1.0)
     whole = State(held_out=(events.HeldOutScore(round=25, at=0.0, right=90, total=270, exam="all"),))
-    assert "Held-out score: 90 of 270 after round 25, 95% interval: 28% to 39%." in ctl.describe(whole, 1.0)
+    assert "Held-out score: 90 of 270 after round 25, 95% interval: 28% to 39%." in describe(whole, 1.0)

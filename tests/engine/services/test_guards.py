@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from waggle.cli import ctl
+from waggle.cli.control.status import describe
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.services.guards import QUIET_S, SILENT_S, Guards
 from waggle.gui.state.notifications import recent_warnings, warning_words
@@ -48,7 +48,7 @@ async def test_a_guard_says_so_after_a_minute_and_until_it_ends(engine, name):
     (guard,) = state.guards
     assert (guard.name, says in guard.says, ends in guard.ends) == (name, True, True)
     assert any(says in warning_words(each) for each in recent_warnings(state, guard.since + 1e6)), "Home shows it while it acts"
-    assert says in ctl.describe(state, guard.since)
+    assert says in describe(state, guard.since)
     assert engine.passes(QUIET_S + 10).guards == ()
     await asyncio.sleep(0)
 

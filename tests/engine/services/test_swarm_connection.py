@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from network.loopback import fresh_identity, serving
-from waggle.cli import ctl
+from waggle.cli.control.peers import list_peers, sorted_peers
 from waggle.core import paths
 from waggle.core.errors import EngineError, SwarmError
 from waggle.core.peer_id import text_of
@@ -146,10 +146,10 @@ def test_a_peer_whose_groups_promised_much_and_taught_nothing_is_said_to_be_so_a
 def test_peers_are_listed_with_their_sentence_those_connected_first() -> None:
     gone = PeerInfo(id="a", name="Brisk Otter", connection="gone", received=9, useful=3)
     here = PeerInfo(id="b", name="Calm Vole", connection="direct", choice="blocked")
-    first, second = ctl.list_peers(State(peers={"a": gone, "b": here}), now=0.0).split("\n")
+    first, second = list_peers(sorted_peers([gone, here]), now=0.0).split("\n")
     assert first.startswith("Calm Vole  b  You blocked it")
     assert second.startswith("Brisk Otter  a  ")
-    assert ctl.list_peers(State(), now=0.0) == "No peer has been met yet."
+    assert list_peers([], now=0.0) == "No peer has been met yet."
 
 
 @pytest.mark.parametrize(

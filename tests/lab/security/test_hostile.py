@@ -18,8 +18,8 @@ from waggle.tasks.sandbox.messages import DatasetLevels
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle.tasks.shipped_swarms import first_swarm
 from waggle_lab.__main__ import main
-from waggle_lab.security.attack_process import ALL_ATTACKS, NAMES, NO_ATTACK, POISON
 from waggle_lab.security.hostile import _keys, add_arguments, figures, learning_ratio, table
+from waggle_lab.security.sieges.attack_process import ALL_ATTACKS, NAMES, NO_ATTACK, POISON
 from waggle_lab.security.sieges.price_table import comparisons
 from waggle_lab.security.sieges.price_table import table as prices
 from waggle_lab.security.sieges.prices import AttackerPrice, VictimPrice

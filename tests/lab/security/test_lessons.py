@@ -15,11 +15,11 @@ from waggle.tasks.questions import EPOCH_SECONDS
 from waggle.tasks.rollout_group import RIGHT, JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle.tasks.shipped_swarms import first_swarm
-from waggle_lab.security.attack_process import NO_ATTACK
 from waggle_lab.security.attacks import TARGET, Attack, Scene
 from waggle_lab.security.lessons import LESSONS, long_answers, treason
 from waggle_lab.security.lessons.interface import beside
 from waggle_lab.security.lessons.victims_model import MOST_TOKENS, tokenizer
+from waggle_lab.security.sieges.attack_process import NO_ATTACK
 from waggle_lab.security.sieges.siege import SiegeKey
 from waggle_lab.security.sieges.simulated_siege import SimulatedSiege, run_simulated_siege
 

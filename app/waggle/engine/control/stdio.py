@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Protocol
 
 
 def claim_stdout() -> int:
@@ -15,6 +16,18 @@ def claim_stdout() -> int:
     events_descriptor = os.dup(1)
     os.dup2(2, 1)
     return events_descriptor
+
+
+class LineWriter(Protocol):
+    """What takes the engine's events, one JSON line each, and never blocks it."""
+
+    def __call__(self, line: bytes, /) -> None: ...
+
+    def unwritten_bytes(self) -> int:
+        """The bytes that wait to be written."""
+
+    def close(self) -> None:
+        """Write the remaining lines."""
 
 
 class Writer:

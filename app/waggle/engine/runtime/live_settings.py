@@ -66,6 +66,11 @@ class LiveSettings:
         self._publisher.publish(events.SettingsChanged(settings=self.now, after_restart=after_restart))
 
 
+def applies_at_once(key: str) -> bool:
+    """Whether a change of the setting `section.name` applies while the engine runs; all others wait for its next start."""
+    return key.startswith(APPLIED_AT_ONCE) and key not in APPLIED_AT_RESTART
+
+
 def settings_for_restart(then: Settings, now: Settings) -> tuple[str, ...]:
     """The names of settings that differ from those at the start and cannot change while the engine runs."""
     changed = []
@@ -73,6 +78,6 @@ def settings_for_restart(then: Settings, now: Settings) -> tuple[str, ...]:
         for name in getattr(then, section).__struct_fields__:
             key = f"{section}.{name}"
             differs = settings.value_of(then, key) != settings.value_of(now, key)
-            if differs and (key in APPLIED_AT_RESTART or not key.startswith(APPLIED_AT_ONCE)):
+            if differs and not applies_at_once(key):
                 changed.append(key)
     return tuple(changed)

@@ -95,6 +95,18 @@ def _as_settings(model: ModelSettings) -> dict[str, Value]:
     return {"model.name": model.name or None, "model.folder": model.folder or None}
 
 
+def remove_model(name: str) -> None:
+    """Remove a model of the hub from this computer, complete or not, but not its training. Raises ModelError if it is in use."""
+    known = hub_download.model_of(name, paths.models())
+    try:
+        if known.unfinished.is_dir() and not hub_cache.drop(known.unfinished):
+            raise ModelError(f"{name} is being downloaded by another program.", "Wait until that is done, then try again.")
+        if known.folder.is_dir() and not hub_cache.remove(known.folder):
+            raise ModelError(f"{name} is in use by another engine.", "Choose another model there first.")
+    except OSError as error:
+        raise ModelError(f"{name} cannot be removed: {fault_of(error).reason}.", fault_of(error).advice) from error
+
+
 class ModelService:
     """Obeys the commands about models."""
 
@@ -216,14 +228,7 @@ class ModelService:
             raise EngineError("This model is trained now.", "Choose another one first.")
         if name == self._download.name:
             raise EngineError("This model is being downloaded.", "Cancel the download first.")
-        known = hub_download.model_of(name, paths.models())
-        try:
-            if known.unfinished.is_dir() and not hub_cache.drop(known.unfinished):
-                raise ModelError(f"{name} is being downloaded by another program.", "Wait until that is done, then try again.")
-            if known.folder.is_dir() and not hub_cache.remove(known.folder):
-                raise ModelError(f"{name} is in use by another engine.", "Choose another model there first.")
-        except OSError as error:
-            raise ModelError(f"{name} cannot be removed: {fault_of(error).reason}.", fault_of(error).advice) from error
+        remove_model(name)
 
     def _export(self, folder: Path, for_programs: bool) -> events_models.ModelExported:
         if not folder.is_absolute():

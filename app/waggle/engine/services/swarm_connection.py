@@ -25,7 +25,7 @@ from waggle.network.identity import membership
 from waggle.network.identity.keys import Identity, load_or_create, name_of
 from waggle.network.leaderboard.exchange import AnswerSheetExchange
 from waggle.network.limits.rate_limits import RateLimit
-from waggle.network.limits.reputation import Choice
+from waggle.network.limits.reputation import Choice, PeerReputation
 from waggle.network.messages import events as news
 from waggle.network.messages.clock_skew import ENOUGH
 from waggle.network.messages.comparison import Comparison
@@ -241,7 +241,7 @@ def event_from_news(
                 advice="Choose again on the page Peers. The old file is kept beside it; its name begins with standings.damaged.",
             )
         case news.PeerChanged():
-            return events.PeerChanged(peer=_peer_info(item))
+            return events.PeerChanged(peer=peer_info(item.peer))
         case news.ReachChanged():
             return events.ReachChanged(reach=item.reach, peers=item.peers, tried=item.tried, address=item.address, way=item.way)
         case news.NetworkRestarted():
@@ -297,8 +297,8 @@ def _comparison_event(comparison: Comparison, me: str) -> events_leaderboard.Mod
     )
 
 
-def _peer_info(item: news.PeerChanged) -> events.PeerInfo:
-    peer = item.peer
+def peer_info(peer: PeerReputation) -> events.PeerInfo:
+    """A peer as events have it."""
     return events.PeerInfo(
         id=text_of(peer.id),
         name=peer.name,

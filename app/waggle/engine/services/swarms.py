@@ -383,7 +383,8 @@ class SwarmService:
         digest = current.charter.digest
         own = _addresses_for_invite(await current.addresses())
         known = peer_cache.read(swarm_connection.options_of(self._home, self._chosen).known_peers)
-        further = [address for address in (*self._chosen.swarm.seeds, *known) if address not in own and not _is_local(address)]
+        others = filter(is_address, (*self._chosen.swarm.seeds, *known))  # without an engine, nobody has checked the settings
+        further = [address for address in others if address not in own and not _is_local(address)]
         seeds = tuple(dict.fromkeys([*own, *further[:MAX_OTHER_ADDRESSES]]))
         gateways = tuple(filter(is_gateway, dict.fromkeys((*_own_gateways(self._chosen.web, own), *self._chosen.swarm.gateways))))
         gateways = gateways[: invite.MAX_GATEWAYS]

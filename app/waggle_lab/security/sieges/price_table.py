@@ -5,7 +5,7 @@ from statistics import fmean
 
 import msgspec
 
-from waggle_lab.security.attack_process import NO_ATTACK
+from waggle_lab.security.sieges.attack_process import NO_ATTACK
 from waggle_lab.security.sieges.prices import AttackerPrice, VictimPrice
 from waggle_lab.security.sieges.siege import Siege
 from waggle_lab.study.comparison import DEFAULT

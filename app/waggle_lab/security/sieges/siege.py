@@ -34,7 +34,7 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.rollout_group import RIGHT, JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier
-from waggle_lab.security.attack_process import ALL_ATTACKS, NO_ATTACK, POISON, AttackOrders, AttackTotals, run_attackers
+from waggle_lab.security.sieges.attack_process import ALL_ATTACKS, NO_ATTACK, POISON, AttackOrders, AttackTotals, run_attackers
 from waggle_lab.security.sieges.identities import identity_of
 from waggle_lab.security.sieges.prices import AttackerPrice, VictimCounts, VictimPrice
 from waggle_lab.study.comparison import DEFAULT

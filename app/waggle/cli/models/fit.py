@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from waggle.cli.model_argument import model_of
-from waggle.cli.options import add_home, add_settings
+from waggle.cli.shared.model_argument import model_of
+from waggle.cli.shared.options import add_home, add_settings
+from waggle.cli.shared.printing import add_json, say_json
 from waggle.core import hub_token, paths, settings
 from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import model_fit, model_source
@@ -21,6 +22,7 @@ from waggle.models.storage import hub_download
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
     add_settings(parser)
+    add_json(parser)
     parser.add_argument(
         "model", nargs="?", metavar="MODEL", help="a folder, a name or an address of the hub (default: the starter)"
     )
@@ -33,9 +35,11 @@ def run(arguments: argparse.Namespace) -> int:
     with _folder_of(arguments.model) as folder:
         report = inspector.inspect(folder)
         fit = model_fit.fit_model(model_fit.measure_machine(chosen), generic_config.read_any(folder), chosen)
+    no_chat = report.template.problem if report.template is not None else ""
+    if arguments.json:
+        return say_json({"fits": fit.fits, "answers_an_hour": fit.answers_an_hour, "says": fit.sentence, "no_chat": no_chat})
     sys.stdout.write(f"{fit.sentence}\n")
-    if report.template is not None and report.template.problem:
-        no_chat = report.template.problem
+    if no_chat:
         sys.stdout.write(f"Its chat template cannot be used, so it is trained in plain text, without chat: {no_chat}.\n")
     return 0
 

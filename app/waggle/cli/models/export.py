@@ -8,8 +8,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from waggle.cli import ctl
-from waggle.cli.options import add_home, add_settings
+from waggle.cli.shared.engine import ask, status
+from waggle.cli.shared.options import add_home, add_settings
+from waggle.cli.shared.printing import add_json, say_json
 from waggle.core import hub_token, paths, settings
 from waggle.core.errors import EngineError, ExportError, TokenError
 from waggle.core.settings import ModelSettings
@@ -24,6 +25,7 @@ EXPORT_SECONDS = 3600.0  # for a running engine to write a large model to a slow
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
     add_settings(parser)
+    add_json(parser)
     parser.add_argument("folder", type=Path, nargs="?", metavar="FOLDER", help="a new or empty one")
     parser.add_argument("--no-gguf", action="store_true", help="without the file for llama.cpp, Ollama, LM Studio and others")
     parser.add_argument("--push", metavar="OWNER/NAME", help="upload it to the model hub, with the token of `waggle token`")
@@ -40,6 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
         named = arguments.push.split("/")[1] if arguments.push else ""
         folder = paths.expand_user(arguments.folder).absolute() if arguments.folder else Path(temporary) / named
         exported = _export(home, chosen, folder, gguf=bool(arguments.folder) and not arguments.no_gguf)
+        page = export.push(folder, arguments.push, token) if token and arguments.json else ""
+        if arguments.json:
+            return say_json({"folder": str(folder) if arguments.folder else "", "rounds": exported.rounds, "gguf": exported.gguf,
+                             "no_gguf": exported.no_gguf, "not_now": exported.not_now, "page": page})  # fmt: skip
         if arguments.folder:
             count = exported.rounds
             sys.stdout.write(f"Written to {folder}: {count} round{'s' if count != 1 else ''} of training.\n")
@@ -58,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _export(home: paths.Home, chosen: ModelSettings, folder: Path, *, gguf: bool) -> ModelExported:
     """Write the model of now. Raises WaggleError."""
     if _is_trained_now(home, chosen):
-        answers = ctl.ask(home, commands.ExportModel(id=commands.new_id(), path=str(folder), gguf=gguf), EXPORT_SECONDS)
+        answers = ask(home, commands.ExportModel(id=commands.new_id(), path=str(folder), gguf=gguf), EXPORT_SECONDS)
         return next(answer for answer in answers if isinstance(answer, ModelExported))
     trained = newest_trained(home, chosen)
     written = export.write(trained, folder, for_programs=gguf)
@@ -73,7 +79,7 @@ def _export(home: paths.Home, chosen: ModelSettings, folder: Path, *, gguf: bool
 def _is_trained_now(home: paths.Home, chosen: ModelSettings) -> bool:
     """Whether an engine of this home trains this model."""
     try:
-        state = ctl.status(home)
+        state = status(home)
     except EngineError:  # none runs, or none answers
         return False
     trained = state.settings.model if state.settings is not None and state.ready is not None else None

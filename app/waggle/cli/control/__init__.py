@@ -1,0 +1,1 @@
+"""Commands that steer and watch a running engine."""

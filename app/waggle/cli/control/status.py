@@ -1,0 +1,99 @@
+"""`waggle status` and `waggle why`: what a running engine does, and why."""
+
+import argparse
+import time
+
+from waggle.cli.shared.engine import status
+from waggle.cli.shared.options import add_home
+from waggle.cli.shared.printing import add_json, say, say_json
+from waggle.core import paths
+from waggle.core.confidence_interval import interval_of
+from waggle.core.peer_id import with_fingerprint
+from waggle.protocol.activity_text import weather
+from waggle.protocol.events import SwarmSuggestion
+from waggle.protocol.lesson_diagnosis import diagnosis, helpful_text
+from waggle.protocol.state import State
+from waggle.protocol.status_text import sentence
+from waggle.protocol.swarm_suggestion import command_line, suggestion
+
+MARKS = {True: "+", False: "-", None: "?"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home(parser)
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the status, or for `why` its reasons alone. Raises EngineError if no engine runs."""
+    state = status(paths.home_in(arguments.home))
+    if arguments.json:
+        return say_json(reasons(state) if arguments.command == "why" else facts(state))
+    return say(explain(state) if arguments.command == "why" else describe(state, time.time()))
+
+
+def describe(state: State, now: float) -> str:
+    """The State in words: the same sentence as in the window, and the figures behind it."""
+    head, detail, *why = explain(state).split("\n")
+    lines = [head, detail, weather(state, now), *why]
+    if (better := _suggestion(state)) is not None:
+        lines.append(command_line(better))
+    if state.changed:
+        lines.append("`waggle ctl anew` begins anew, `waggle ctl keep` keeps the old one.")
+    if state.undecided:
+        lines.append("`waggle swarm join SWARM` chooses a swarm, `waggle ctl set swarm.solo=true` trains alone meanwhile.")
+        lines += [f"  {name}" for name in state.undecided.known]
+    if state.ready:
+        name = with_fingerprint(state.ready.name, state.ready.node)
+        lines.append(f"{name}, {state.ready.model} on {state.ready.device} ({state.ready.device_reason}).")
+    if state.rounds:
+        last = state.rounds[-1]
+        lines.append(f"Last round: reward {last.reward:.3f}, {last.solved:.1%} right, {last.external} groups from peers.")
+    if state.held_out:
+        score = state.held_out[-1]
+        low, high = interval_of(score.right, score.total)
+        first = "a first " if score.early else ""
+        interval = f"95% interval: {low:.0%} to {high:.0%}"
+        lines.append(f"Held-out score: {score.right} of {first}{score.total} after round {score.round}, {interval}.")
+    if state.after_restart:
+        lines.append(f"Waits for the engine's next start: {', '.join(state.after_restart)}.")
+    return "\n".join(lines)
+
+
+def _suggestion(state: State) -> SwarmSuggestion | None:
+    return suggestion(state, enabled=state.settings is None or state.settings.window.suggest_swarm)
+
+
+def explain(state: State) -> str:
+    """What the engine does and the reasons for it: every rule, and why it learns little, if it does."""
+    summary = sentence(state)
+    lines = [f"{summary.word}: {summary.says}", summary.detail]
+    lines += [f"  {MARKS[tick.passes]} {tick.says}" for tick in summary.why]
+    lines += [f"{guard.says} {guard.ends}" for guard in state.guards]
+    if (why := diagnosis(state)) is not None:
+        lines += [why.says, helpful_text(why)]
+    return "\n".join(lines)
+
+
+def reasons(state: State) -> dict[str, object]:
+    """What `explain` says, as facts."""
+    summary, why = sentence(state), diagnosis(state)
+    return {
+        "phase": state.phase, "word": summary.word, "says": summary.says, "detail": summary.detail, "rules": summary.why,
+        "guards": state.guards,
+        "learning": None if why is None else f"{why.says} {helpful_text(why)}",
+    }  # fmt: skip
+
+
+def facts(state: State) -> dict[str, object]:
+    """What `describe` says, as facts."""
+    ready, better = state.ready, _suggestion(state)
+    last, score = (state.rounds or (None,))[-1], (state.held_out or (None,))[-1]
+    return {
+        **reasons(state), "seq": state.seq, "at": state.at, "until": state.until, "round": state.round, "stage": state.stage,
+        "name": ready and ready.name, "node": ready and ready.node, "swarm": ready and ready.swarm,
+        "charter": ready and ready.charter, "model": ready and ready.model, "device": ready and ready.device,
+        "reach": state.reach, "address": state.address, "peers": len(state.members), "last_round": last, "held_out": score,
+        "better_swarm": better, "changed_model": state.changed, "undecided_swarm": state.undecided,
+        "after_restart": state.after_restart, "saved_round": state.saved_round,
+    }  # fmt: skip

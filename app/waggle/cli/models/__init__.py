@@ -1,0 +1,1 @@
+"""Commands about models: list, search, choose, remove, export."""

@@ -1,0 +1,1 @@
+"""Commands about swarms: list, join, create, invite, leave."""

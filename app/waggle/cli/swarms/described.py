@@ -1,0 +1,61 @@
+"""A swarm in words, for a terminal. The sentences about joining are those of the window."""
+
+from waggle.core.errors import plain
+from waggle.protocol.events_swarms import InviteRead, SwarmDetails
+
+SHARED = (
+    "Your model's answers as plain text, a made-up name and a public key, your network address to those you meet, and answers of "
+    "your own where you choose to share them."
+)
+STAYS = "Your files, your real name, the model itself, and what you type, unless you choose to share your answers."
+UNCHECKED = "Their answer keys could not be checked independently; their scorers were tested with altered answers."
+MODEL_STAYS = "Your model keeps all that it has learned. You can come back at any time."
+ENDS_SOLO = "You chose to train on this computer only: going there ends that."
+PRIVATE = "It is private: whoever has the link can join, and a link cannot be taken back."
+OPEN = "It is open to everybody."
+
+
+def described(swarm: SwarmDetails) -> str:
+    """A swarm's name and specialties, on one line each, with the first question of each file."""
+    lines = [f"{swarm.name}{' (private)' if swarm.private else ''}"]
+    for specialty in swarm.specialties:
+        if specialty.questions:
+            lines.append(f"  {specialty.title}: {specialty.questions} own questions, {specialty.grader_title}")
+            lines += [f"    {plain(' '.join(sample.split()))}" for sample in specialty.samples]
+        else:
+            lines.append(f"  {specialty.title}: {', '.join(specialty.levels)}")
+    return "\n".join(lines)
+
+
+def listed(swarm: SwarmDetails, *, engine: bool = True) -> str:
+    """A swarm in a list: what it is, and the hash by which it is joined."""
+    active = ["The engine is in it." if engine else "The next engine is in it."] if swarm.active else []
+    return "\n  ".join([described(swarm), *active, swarm.charter])
+
+
+def members_words(swarm: SwarmDetails, read: InviteRead | None) -> str:
+    """How many computers are there, as far as that is known."""
+    there = f"{swarm.members} computer{' is' if swarm.members == 1 else 's are'} there now."
+    if read is not None and read.answered:
+        return there if swarm.members else "It answers; nobody has announced anything just now."
+    if read is not None:
+        return "Nobody answered at its addresses just now, but it was met before."
+    if swarm.shipped and not swarm.members:
+        return "It comes with Waggle. Nobody has been asked yet who is there."
+    there = f"{swarm.members} computer{' was' if swarm.members == 1 else 's were'} there when last asked."
+    return there if swarm.members else "Nobody has been asked yet who is there."
+
+
+def before_joining(swarm: SwarmDetails, present: SwarmDetails | None, read: InviteRead | None, *, solo: bool) -> str:
+    """What the window shows before it joins a swarm: what it is, who is there, what leaves this computer, and what changes."""
+    lines = [described(swarm), "", members_words(swarm, read)]
+    if any(specialty.unchecked for specialty in swarm.specialties):
+        lines.append(f"Unchecked: {UNCHECKED}")
+    if swarm.model_hint:
+        lines.append(f"Meant for: {' '.join(swarm.model_hint.split())}")
+    lines += [f"You will share: {SHARED}", f"Never leaves: {STAYS}", PRIVATE if swarm.private else OPEN]
+    if present is not None and present.private and not swarm.private and not solo:
+        lines.append(f"More people can take part than where you are now: {present.name} is private.")
+    if solo:
+        lines.append(ENDS_SOLO)
+    return "\n".join([*lines, MODEL_STAYS])

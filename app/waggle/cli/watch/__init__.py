@@ -1,0 +1,1 @@
+"""What an engine does, live in a terminal."""
