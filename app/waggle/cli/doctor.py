@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import waggle
 from waggle.cli import ctl
 from waggle.cli.options import add_home
-from waggle.core import log, paths, settings
+from waggle.core import file_moves, log, paths, settings
 from waggle.core.errors import WaggleError
 from waggle.core.machine import available_memory, shared_memory_fault, total_memory, usable_cores
 from waggle.core.redaction import THIS_NODE, redact
@@ -135,7 +135,7 @@ def _folder(home: paths.Home) -> Finding:
         return Finding("folder", None, f"{home.root} does not exist yet: the engine makes it")
     probe = home.root / ".doctor"
     probe.write_bytes(b"")
-    probe.unlink()
+    file_moves.unlink(probe)
     free = shutil.disk_usage(home.root).free
     return Finding("folder", free > LITTLE_ROOM, f"{home.root} is writable, {free / 1e9:.1f} GB are free")
 

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from waggle.core import connection_faults
+from waggle.core import connection_faults, file_moves
 from waggle.core.errors import ExportError
 from waggle.models.shared import generic_config, lora, weight_files
 from waggle.models.shared.configuration import model_config
@@ -53,7 +53,7 @@ def write(trained: ExportSource, folder: Path, *, for_programs: bool = False) ->
     require_free(folder)
     writing = folder.with_name(f".writing-{folder.name}-{os.getpid()}")
     try:
-        shutil.rmtree(writing, ignore_errors=True)
+        file_moves.remove_tree(writing, ignore_errors=True)
         writing.mkdir(parents=True)
         for name in WORDS:
             if (trained.base / name).is_file():
@@ -65,12 +65,12 @@ def write(trained: ExportSource, folder: Path, *, for_programs: bool = False) ->
         (writing / "README.md").write_text(card(trained, folder.name), encoding="utf-8")
         if folder.is_dir():
             folder.rmdir()  # Windows does not rename over an existing folder
-        os.rename(writing, folder)
+        file_moves.rename(writing, folder)
     except (OSError, SafetensorError) as error:
         why = getattr(error, "strerror", None) or error
         raise ExportError(f"{folder} cannot be written: {why}.", "Make room, or choose another.") from error
     finally:
-        shutil.rmtree(writing, ignore_errors=True)
+        file_moves.remove_tree(writing, ignore_errors=True)
     return files
 
 
