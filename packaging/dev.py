@@ -73,21 +73,15 @@ LINT = (
     ("packaging/names.py",),
 )
 
-# The set-up creates an environment, for which Debian's Python needs a package, and compiles pycosat, which has no wheels.
+# The set-up creates an environment, for which Debian's Python needs a package, and compiles pycosat, which has no wheels; on
+# Windows it does without.
 SET_UP = {
     "python3-venv": lambda: importlib.util.find_spec("ensurepip"),
     "gcc": lambda: shutil.which("cc") or shutil.which("gcc"),
     "python3-dev": lambda: (Path(sysconfig.get_path("include")) / "Python.h").exists(),
 }
 
-COMPILERS = {  # for systems without a package manager: the compiler's name, and how to install it
-    "darwin": ("the command line tools", "xcode-select --install"),
-    "win32": (
-        "the Build Tools for Visual Studio with C++",
-        "winget install Microsoft.VisualStudio.2022.BuildTools --override "
-        '"--passive --add Microsoft.VisualStudio.Workload.VCTools --includeRecommended"',
-    ),
-}
+MAC_COMPILER = "xcode-select --install"
 
 CUDA = 7  # exit code of HAS_CUDA
 HAS_CUDA = f"import sys, torch; sys.exit({CUDA} if torch.version.cuda else 0)"
@@ -165,14 +159,15 @@ def setup() -> None:
         return
     began = time.time()
     get(missing_to_set_up(), "The set-up needs packages that are not installed.")
-    if sys.platform in COMPILERS and not has_compiler(sys.platform):
-        what, line = COMPILERS[sys.platform]
-        sys.exit(f"The set-up compiles a package in C and needs {what}. Install them with\n    {line}")
+    if sys.platform == "darwin" and not has_compiler():
+        sys.exit(f"The set-up compiles a package in C and needs the command line tools. Install them with\n    {MAC_COMPILER}")
     if not is_whole(PYTHON):
         print(f"Creating {VENV} ...", flush=True)
         venv.create(VENV, clear=True, with_pip=True, symlinks=not WINDOWS)
     requirements = [*project()["dependencies"], *optional("dev")]
     install(requirements)
+    if WINDOWS:  # by itself, because pip would compile pycosat, without which Waggle judges as well
+        pip("install", "--no-deps", "reasoning-gym")
     mark.write_text(stamp())
     print(f"Set up in {time.time() - began:.0f} s.", flush=True)
 
@@ -315,21 +310,12 @@ def missing_to_set_up() -> list[str]:
     return [package for package, here in SET_UP.items() if not here()] if sys.platform.startswith("linux") else []
 
 
-def has_compiler(system: str) -> bool:
-    """Whether a Mac or Windows can compile a package in C; on a Mac `cc` may exist and only offer its installation."""
-    if system == "darwin":
-        return succeeds("xcode-select", "--print-path")
-    finder = Path(os.environ.get("PROGRAMFILES(X86)", "")) / "Microsoft Visual Studio/Installer/vswhere.exe"
-    tools = ("-products", "*", "-requires", "Microsoft.VisualStudio.Component.VC.Tools.x86.x64", "-property", "installationPath")
-    return bool(shutil.which("cl")) or succeeds(str(finder), *tools, says_something=True)
-
-
-def succeeds(*command: str, says_something: bool = False) -> bool:
+def has_compiler() -> bool:
+    """Whether a Mac can compile a package in C; there, `cc` may exist and only offer its installation."""
     try:
-        done = subprocess.run(command, capture_output=True, check=False)
+        return subprocess.run(["xcode-select", "--print-path"], capture_output=True, check=False).returncode == 0
     except OSError:  # no such program
         return False
-    return done.returncode == 0 and bool(done.stdout.strip() or not says_something)
 
 
 def libraries(*, for_tests: bool) -> None:
@@ -367,8 +353,8 @@ def doctor() -> int:
     print(f"Python {sys.version.split()[0]}: {'fine' if is_supported() else 'not supported, Waggle needs ' + SUPPORTED}")
     print("Installed:", "yes" if (VENV / ".waggle-stamp").exists() else "no (python3 packaging/dev.py setup)")
     print("Set-up:", "missing " + " ".join(unready) if unready else "all here")
-    if sys.platform in COMPILERS and not has_compiler(sys.platform):
-        print("    missing {}: {}".format(*COMPILERS[sys.platform]))
+    if sys.platform == "darwin" and not has_compiler():
+        print(f"    missing the command line tools: {MAC_COMPILER}")
     print("Qt's system libraries:", "missing " + " ".join(missing) if missing else "all here")
     if missing := [*unready, *missing]:
         print("    sudo", *apt_line(missing))

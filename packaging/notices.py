@@ -15,6 +15,7 @@ from importlib.metadata import Distribution
 from pathlib import Path
 
 import app_contents
+import locked
 import version
 from packaging.requirements import Requirement
 
@@ -43,6 +44,7 @@ def write(folder: Path) -> None:
 def shipped() -> Iterator[Distribution]:
     """The installed distributions that the product depends on, directly or indirectly."""
     requirements = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    requirements += locked.BY_ITSELF
     names = set[str]()
     while requirements:
         needed = Requirement(requirements.pop())

@@ -1,5 +1,5 @@
 ; The Windows installer: for one user, without administrator rights, with a menu entry, waggle:// links and an uninstaller.
-; makensis -DVERSION=0.1.0 -DNUMBERS=0.1.0.0 -DPAYLOAD=build/Waggle -DICON=build/waggle.ico -DOUT=dist/Waggle-0.1.0-setup.exe
+; makensis -DVERSION=0.1.0 -DNUMBERS=0.1.0.0 -DPAYLOAD=build/Waggle -DICON=build/waggle.ico -DSIDE=build/side.bmp -DHEADER=build/header.bmp -DOUT=dist/Waggle-0.1.0-setup.exe
 ;   -DPYTHON=python3 -DSIGN=packaging/windows_sign.py waggle.nsi
 Unicode true
 !include MUI2.nsh
@@ -31,9 +31,16 @@ VIAddVersionKey LegalCopyright "Waggle contributors, Apache-2.0"
 
 !define MUI_ICON "${ICON}"
 !define MUI_UNICON "${ICON}"
+!define MUI_WELCOMEFINISHPAGE_BITMAP "${SIDE}"
+!define MUI_UNWELCOMEFINISHPAGE_BITMAP "${SIDE}"
+!define MUI_HEADERIMAGE
+!define MUI_HEADERIMAGE_RIGHT
+!define MUI_HEADERIMAGE_BITMAP "${HEADER}"
+BrandingText "${APP} ${VERSION}"
 !define MUI_FINISHPAGE_RUN "${WAGGLE}"
 !define MUI_WELCOMEPAGE_TEXT "$(About)"
 !insertmacro MUI_PAGE_WELCOME
+!define MUI_PAGE_CUSTOMFUNCTION_LEAVE ChooseFolder
 !insertmacro MUI_PAGE_DIRECTORY
 !insertmacro MUI_PAGE_INSTFILES
 !insertmacro MUI_PAGE_FINISH
@@ -61,13 +68,18 @@ VIAddVersionKey LegalCopyright "Waggle contributors, Apache-2.0"
   "Auch entfernen, was Waggle auf diesem Computer gelernt hat? Der Schlüssel, der dich in deinen Schwärmen zu dir macht, bleibt in jedem Fall."
 !insertmacro Words Invite "Invite to a swarm" "Einladung in einen Schwarm"
 
-Function .onVerifyInstDir
-  ; an upgrade replaces an earlier Waggle; any other folder must be new or empty, because the uninstaller empties it
-  IfFileExists "${WAGGLE}" fine
+; An upgrade replaces an earlier Waggle, and what is left of one does not matter: Waggle removes its own files by name. A folder with
+; other things in it gets a folder ${APP}, because its _internal could be another program's.
+Function ChooseFolder
+  ${GetFileName} "$INSTDIR" $0
+  ${If} $0 == "${APP}"
+  ${OrIf} ${FileExists} "${WAGGLE}"
+    Return
+  ${EndIf}
   ${DirState} "$INSTDIR" $0
-  IntCmp $0 1 0 fine
-  Abort
-fine:
+  ${If} $0 == 1
+    StrCpy $INSTDIR "$INSTDIR\${APP}"
+  ${EndIf}
 FunctionEnd
 
 ; a running program cannot be opened for writing, although it can be renamed; neither can the lock of an open window
@@ -158,6 +170,7 @@ Function WriteCommand
 FunctionEnd
 
 Section "Waggle"
+  Call ChooseFolder
   Call EndProgram
   Call RemoveProgram
   SetOutPath "$INSTDIR"

@@ -2,6 +2,8 @@
 
 import argparse
 import contextlib
+import importlib.metadata
+import importlib.util
 import json
 import sqlite3
 import tomllib
@@ -192,10 +194,20 @@ def test_a_package_is_missed_only_where_the_installation_wants_it(system, machin
         for requirement in requirements
         if requirement.marker is None or requirement.marker.evaluate(places)
     }
+    if system == "win32":
+        installed.add("reasoning_gym")  # by itself: dev.py and docs/releasing.md
     installed |= {name.removesuffix("_Essentials") for name in installed}
     assert set(doctor.required_packages(system, machine, frozen=False)) <= installed
     assert bool(installed & {"torch"}) == ("torch" in doctor.required_packages(system, machine, frozen=False))
     assert doctor.required_packages(system, machine, frozen=True) == ()
+
+
+def test_how_to_install_reasoning_gym_is_said_where_pip_left_it_out(tmp_path, monkeypatch):
+    there = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "reasoning_gym" else there(name))
+    finding = doctor._program(paths.Home(tmp_path))
+    assert finding.well is False
+    assert f"pip install --no-deps reasoning-gym=={importlib.metadata.version('reasoning-gym')})" in finding.says
 
 
 def test_the_last_warnings_are_in_the_report(tmp_path):

@@ -1,6 +1,7 @@
 """The log: one format, rotated, searchable by level and word, without secrets and without floods."""
 
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,22 @@ def test_it_is_rotated_and_read_from_the_oldest_on(tmp_path):
     assert sum(path.stat().st_size for path in files) <= log.FILES * log.FILE_BYTES
     numbers = [int(line.split("line ")[1][:6]) for line in log.lines(tmp_path)]
     assert numbers == list(range(numbers[0], 4_500))
+
+
+def test_a_file_that_cannot_be_renamed_goes_on_and_no_older_one_is_lost(tmp_path, monkeypatch):
+    for number in (1, 2):
+        (tmp_path / f"waggle.log.{number}").write_text(f"older {number}\n", encoding="utf-8")
+    monkeypatch.setattr(log, "FILE_BYTES", 500)
+    log.start("ERROR", tmp_path)
+    in_use = pytest.MonkeyPatch()
+    in_use.setattr(os, "rename", lambda *_: (_ for _ in ()).throw(PermissionError(13, "in use")))
+    for number in range(50):
+        logging.getLogger("waggle.x").info("line %d", number)
+    in_use.undo()
+    assert len((tmp_path / "waggle.log").read_text(encoding="utf-8").splitlines()) == 50
+    assert [(tmp_path / f"waggle.log.{number}").read_text(encoding="utf-8") for number in (1, 2)] == ["older 1\n", "older 2\n"]
+    logging.getLogger("waggle.x").info("the last")
+    assert "line 49" in (tmp_path / "waggle.log.1").read_text(encoding="utf-8")
 
 
 def test_a_folder_that_cannot_be_used_stops_nobody(tmp_path):

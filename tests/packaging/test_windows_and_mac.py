@@ -69,6 +69,25 @@ def test_windows_programs_say_which_version_they_are():
     assert (strings["ProductName"], strings["ProductVersion"]) == ("Waggle", "1.2.3.dev45")
 
 
+def test_the_windows_installer_is_never_blocked_by_what_is_in_the_folder_and_offers_to_start_waggle():
+    script = (HERE / "windows/waggle.nsi").read_text(encoding="utf-8")
+    assert ".onVerifyInstDir" not in script, "it disables a button without a word"
+    assert '!define MUI_FINISHPAGE_RUN "${WAGGLE}"' in script
+    assert script.index("!define MUI_PAGE_CUSTOMFUNCTION_LEAVE ChooseFolder") < script.index("!insertmacro MUI_PAGE_DIRECTORY")
+    section = script.partition('Section "Waggle"')[2].partition("SectionEnd")[0]
+    assert "Call ChooseFolder" in section, "a silent start shows no page"
+
+
+def test_the_pictures_of_the_installer_show_the_icon(icon):
+    drawn = icon.with_name("hexagon.ico")
+    Image.new("RGBA", (64, 64), (200, 100, 0, 255)).save(drawn)
+    for size in make_windows.PICTURES.values():
+        picture = make_windows.picture(drawn, size)
+        assert picture.size == size
+        assert picture.getpixel((size[0] // 2, size[1] // 2)) == (200, 100, 0)
+        assert picture.getpixel((0, 0)) == make_windows.GROUND
+
+
 def test_the_windows_uninstaller_removes_what_was_installed_by_name_and_never_a_whole_folder_it_did_not_make():
     script = (HERE / "windows/waggle.nsi").read_text(encoding="utf-8")
     assert "RequestExecutionLevel user" in script

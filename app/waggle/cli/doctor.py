@@ -35,6 +35,7 @@ from waggle.models.storage import checkpoint, ownership, training_journal
 from waggle.network.identity import keys
 from waggle.protocol.schedule import Wishes, decide
 from waggle.tasks import charter, shipped_swarms
+from waggle.tasks.audit_results import shipped_audit
 from waggle.tasks.sandbox.hardening import Sandbox
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -129,6 +130,8 @@ def _program(_home: paths.Home) -> Finding:
     packages = required_packages(sys.platform, platform.machine(), frozen=getattr(sys, "frozen", False))
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     says += f", {usable_cores()} cores" + (f"; not installed: {', '.join(missing)}" if missing else "")
+    if "reasoning_gym" in missing:  # on Windows, pip leaves it out, because it would compile a package that is not needed
+        says += f" (pip install --no-deps reasoning-gym=={shipped_audit().heading.reasoning_gym})"
     return Finding("program", not missing, says)
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from waggle.core import connection_faults, paths, resumable_download
+from waggle.core import connection_faults, file_moves, paths, resumable_download
 from waggle.core.errors import CudaError
 from waggle.core.os_faults import fault_of
 
@@ -132,7 +132,7 @@ def remove(root: Path) -> None:
     """Remove all packs. Raises CudaError. A process that uses one can continue."""
     try:
         if root.is_dir():
-            shutil.rmtree(root)
+            file_moves.remove_tree(root)
     except OSError as error:
         raise CudaError(f"CUDA cannot be removed: {fault_of(error).reason}.", fault_of(error).advice) from error
 
@@ -155,12 +155,12 @@ def _complete(pack: CudaPack, root: Path, progress: Progress) -> None:
         if hasattr(os, "sync"):
             os.sync()  # the files must be on the disk before the mark says so, even if the power fails
         (place / f"{wheel.name}.done").touch()
-        part.unlink()
+        file_moves.unlink(part)
         done += wheel.size
-    os.replace(place / "site", folder_of(pack, root))
+    file_moves.replace(place / "site", folder_of(pack, root))
     for other in root.iterdir():  # earlier versions, and the rest of this download
         if other.is_dir() and other != folder_of(pack, root):
-            shutil.rmtree(other)
+            file_moves.remove_tree(other)
 
 
 def _add_up(progress: Progress, done: int, total: int, here: int) -> None:
@@ -190,7 +190,7 @@ def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
         with part.open("rb") as content:
             if hashlib.file_digest(content, "sha256").hexdigest() == wheel.sha256:
                 return
-        part.unlink()
+        file_moves.unlink(part)
     raise CudaError(f"{wheel.name} arrived damaged, twice.", "Something on the way changes files. Try another network.")
 
 

@@ -5,6 +5,8 @@ import shutil
 from itertools import chain
 from pathlib import Path
 
+from waggle.core import access_list, file_moves
+
 MOST = 1000  # files set aside under one name
 
 
@@ -13,7 +15,7 @@ def set_aside(path: Path) -> Path:
 
     Raises OSError.
     """
-    return path.rename(free_name(path.with_suffix(".damaged")))
+    return file_moves.rename(path, free_name(path.with_suffix(".damaged")))
 
 
 def keep_copy(path: Path) -> Path:
@@ -21,6 +23,7 @@ def keep_copy(path: Path) -> Path:
     free = free_name(path.with_suffix(".damaged"))
     shutil.copyfile(path, free)
     free.chmod(0o600)
+    access_list.restrict(free)
     return free
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from waggle.core import file_moves
+
 FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 FILE_BYTES, FILES = 1_000_000, 4  # 4 MB in all
@@ -58,6 +60,21 @@ class FloodFilter(logging.Filter):
         return lines < FLOOD_LINES, dropped
 
 
+class RotatedFile(RotatingFileHandler):
+    """A log file that goes on growing where it cannot be renamed: on Windows, while another process of Waggle has it open."""
+
+    def doRollover(self) -> None:
+        if self.stream is not None:
+            self.stream.close()
+            self.stream = None  # the next line opens it
+        path = Path(self.baseFilename)
+        try:  # before older files are moved, which would end with none left
+            file_moves.rename(file_moves.rename(path, path.with_name(f"{path.name}.moving")), path)
+        except OSError:  # the next line tries again
+            return
+        super().doRollover()
+
+
 def start(level: str = "WARNING", folder: Path | None = None) -> None:
     """Log to stderr from this level on, and to a file in this folder from INFO on.
 
@@ -68,7 +85,7 @@ def start(level: str = "WARNING", folder: Path | None = None) -> None:
     if folder is not None:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handlers.append(RotatingFileHandler(folder / "waggle.log", "a", FILE_BYTES, FILES - 1, "utf-8", delay=True))
+            handlers.append(RotatedFile(folder / "waggle.log", "a", FILE_BYTES, FILES - 1, "utf-8", delay=True))
         except OSError:  # the folder cannot be used: the engine reports that in its own words
             pass
     flood = FloodFilter()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import waggle
+from waggle.core import access_list, file_moves
 from waggle.core.os_faults import naming
 
 LONGEST_SOCKET = 100  # bytes of a path: systems allow a socket about 104
@@ -137,6 +138,7 @@ class Home:
         folders = (of_swarm.known_peers.parent, of_swarm.scores.parent, self.charters, self.questions, self.events, self.control)
         for folder in (self.root, self.model.checkpoints, *folders):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        access_list.restrict(self.root)
         return self
 
 
@@ -166,13 +168,21 @@ def write_new(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         except OSError:  # half a file is of no use
-            path.unlink(missing_ok=True)
+            file_moves.unlink(path, missing_ok=True)
             raise
 
 
 def owner_only(name: str, flags: int) -> int:
     """An opener for `open`: a new file can be read by this user only."""
-    return os.open(name, flags, 0o600)
+    return _open_new(name, flags, 0o600)
+
+
+def _open_new(name: str, flags: int, mode: int) -> int:
+    """Open a new file with this mode, and on Windows with an access list that says as much, before anything is in it."""
+    descriptor = os.open(name, flags, mode)
+    if not mode & 0o077:
+        access_list.restrict(Path(name))
+    return descriptor
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int = 0o666) -> None:
@@ -183,15 +193,15 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o666) -> None:
     beside = path.with_name(f"{path.name}.new")
     try:
         with naming(path):
-            beside.unlink(missing_ok=True)
-            with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            file_moves.unlink(beside, missing_ok=True)
+            with open(beside, "xb", opener=lambda name, flags: _open_new(name, flags, mode)) as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, path)
+            file_moves.replace(beside, path)
     except OSError:  # an unfinished file must not use up a full disk
         with suppress(OSError):
-            beside.unlink()
+            file_moves.unlink(beside)
         raise
 
 

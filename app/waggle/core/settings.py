@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, 
 
 import msgspec
 
-from waggle.core import damaged_file, paths
+from waggle.core import damaged_file, file_moves, paths
 from waggle.core.errors import SettingsError
 from waggle.core.module_names import module_names
 from waggle.core.os_faults import fault_of
@@ -304,7 +304,7 @@ def _table(path: Path) -> dict[str, Any]:
 def set_aside(path: Path) -> Path:
     """Rename a file that cannot be used to a free name, and return it. Raises SettingsError."""
     try:
-        return path.rename(damaged_file.free_name(path.with_name(f"{path.name}.broken")))
+        return file_moves.rename(path, damaged_file.free_name(path.with_name(f"{path.name}.broken")))
     except OSError as error:
         fault = fault_of(error)
         raise SettingsError(f"The settings file {path} cannot be set aside: {fault.reason}.", fault.advice) from error

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from waggle.core import paths
+from waggle.core import file_moves, paths
 from waggle.core.os_faults import fault_of
 
 DataKind = Literal["identity", "settings", "checkpoints", "history", "record", "swarms", "log", "models", "cuda", "cache"]
@@ -232,7 +232,7 @@ def _unlink(path: Path) -> None:
     """Remove a file. Windows refuses to remove read-only files, and key files are read-only."""
     if os.name == "nt" and not _is_link(path):
         path.chmod(stat.S_IWRITE)
-    path.unlink()
+    file_moves.unlink(path)
 
 
 def _remove_empty(folder: Path) -> None:

@@ -43,7 +43,7 @@ from waggle.engine.storage.history import History
 from waggle.engine.storage.history_recovery import fill_in, open_or_rebuild
 from waggle.engine.storage.pause_request import PauseRequest
 from waggle.engine.storage.tracking.round_tracker import RoundTracker, tools_of
-from waggle.engine.system import energy_meter
+from waggle.engine.system import energy_meter, session_end
 from waggle.engine.system.energy_meter import EnergyMeter
 from waggle.engine.system.load_meter import LoadMeter
 from waggle.engine.system.memory_backoff import MemoryBackoff
@@ -56,6 +56,7 @@ from waggle.models.backend import release_memory
 from waggle.protocol import events, json_lines
 from waggle.protocol.events_identity import Day
 from waggle.protocol.events_swarms import StartedAgain
+from waggle.tasks.sandbox import windows_job
 
 SENSOR_SECONDS = 2.0
 MEASURE_SECONDS = 20.0  # to wait for the policy thread, which a pause may hold
@@ -82,6 +83,7 @@ class ProcessResources:
 
 def run(arguments: argparse.Namespace, make_writer: Callable[[int], stdio.LineWriter] = stdio.Writer) -> int:
     """Run the engine to its end; return the exit code. `make_writer` takes the descriptor of what was stdout."""
+    windows_job.end_children_with_this_process()
     writer = make_writer(stdio.claim_stdout())
     try:
         return asyncio.run(_run(arguments, writer))
@@ -92,6 +94,19 @@ def run(arguments: argparse.Namespace, make_writer: Callable[[int], stdio.LineWr
 async def _run(arguments: argparse.Namespace, writer: stdio.LineWriter) -> int:
     queue, undo_log = CommandQueue(), UndoLog()
     _listen(queue, writer if arguments.stdio else None)
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(queue.stop)
+
+    with session_end.stop_at_session_end(stop):
+        return await _run_until_stopped(arguments, writer, queue, undo_log)
+
+
+async def _run_until_stopped(
+    arguments: argparse.Namespace, writer: stdio.LineWriter, queue: CommandQueue, undo_log: UndoLog
+) -> int:
     try:
         home = _home(arguments.home)
         if arguments.stdio:
@@ -487,7 +502,7 @@ def _listen(queue: CommandQueue, writer: stdio.LineWriter | None) -> None:
     """Take commands from stdin, where a window writes them, and stop signals."""
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):  # Windows has no signals on the loop: stdin's end and ctl remain
+        with contextlib.suppress(NotImplementedError):  # Windows has no signals on the loop, see session_end.py
             loop.add_signal_handler(name, queue.stop)
     if writer is None:
         return

@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 import waggle
-from waggle.core import paths
+from waggle.core import file_moves, paths
 from waggle.core.errors import ModelError, ModelMissing, Stopped, plain
 from waggle.core.machine import usable_cores
 from waggle.core.peer_id import text_of
@@ -273,7 +273,7 @@ def _report_other_speech(
         return
     if was.template != now.template:
         with suppress(OSError):  # then it is asked as before, if that is possible
-            home.model.prompt_form.unlink(missing_ok=True)
+            file_moves.unlink(home.model.prompt_form, missing_ok=True)
     publisher.publish(
         events.Warned(
             title="The chat template of this model changed since it was trained last."

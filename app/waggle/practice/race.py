@@ -27,6 +27,7 @@ from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.sapo.sharing.plain import Plain
 from waggle.sapo.stages import RoundSettings
 from waggle.tasks.questions import Question
+from waggle.tasks.sandbox import windows_job
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle.tasks.shipped_swarms import first_swarm
 
@@ -41,6 +42,7 @@ def run(rounds: int | None = None, nodes: int | None = None, *, seed: int | None
     rounds, nodes = ROUNDS if rounds is None else rounds, NODES if nodes is None else nodes
     if min(nodes, rounds) < 1:
         raise LabError("A race has at least one node and one round.", "Raise --nodes or --rounds.")
+    windows_job.end_children_with_this_process()
     write = _claim_stdout()
     if stdio:
         threading.Thread(target=_leave_with_stdin, daemon=True).start()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.core import paths
+from waggle.core import file_moves, paths
 from waggle.core.errors import SwarmError
 from waggle.core.os_faults import fault_of
 from waggle.tasks.charter import Charter
@@ -66,7 +66,7 @@ class PieceStore:
         needed = {digest for charter in others for digest in PieceStore(None, charter)._sizes}
         for digest in self._sizes.keys() - needed:
             with suppress(OSError):  # it stays until Waggle's data are removed
-                (self._folder / f"{digest}{SUFFIX}").unlink(missing_ok=True)
+                file_moves.unlink(self._folder / f"{digest}{SUFFIX}", missing_ok=True)
 
     def _read(self, digest: str) -> bytes:
         if self._folder is None:

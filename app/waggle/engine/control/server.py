@@ -11,7 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from waggle.core import paths
+from waggle.core import file_moves, paths
 from waggle.core.errors import EngineError, WaggleError
 from waggle.core.os_faults import fault_of
 from waggle.core.paths import Home, is_private
@@ -53,7 +53,7 @@ def remove_socket(home: Home) -> None:
     if UNIX and socket_path(home).parent != home.control:
         with contextlib.suppress(OSError, EngineError):  # nothing there, or not this user's
             path = _private(home)
-            path.unlink(missing_ok=True)
+            file_moves.unlink(path, missing_ok=True)
             path.parent.rmdir()
 
 
@@ -123,7 +123,7 @@ async def _listen(home: Home, handle: windows_loopback.HandleConnection) -> asyn
         socket_path(home).parent.mkdir(mode=0o700, parents=True)
     path = _private(home)
     path.parent.chmod(0o700)
-    path.unlink(missing_ok=True)
+    file_moves.unlink(path, missing_ok=True)
     return await asyncio.start_unix_server(handle, path=path, limit=json_lines.MAX_LINE)
 
 

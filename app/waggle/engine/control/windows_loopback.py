@@ -35,7 +35,7 @@ async def listen(folder: Path, handle: HandleConnection, *, limit: int) -> async
 
     server = await asyncio.start_server(check_secret, HOST, 0, limit=limit)
     port = server.sockets[0].getsockname()[1]
-    paths.write_atomically(_port_file(folder), b"%d %s" % (port, secret))
+    paths.write_atomically(_port_file(folder), b"%d %s" % (port, secret), mode=0o600)
     return server
 
 

@@ -13,6 +13,7 @@ from typing import IO
 
 from msgspec.structs import replace
 
+from waggle.core import file_moves
 from waggle.core.stored_data import RECORD
 from waggle.protocol import events, events_swarms, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State, apply
@@ -142,7 +143,7 @@ class EventPublisher:
             total += _file_size(old)
             if total > MAX_OLD_BYTES or number >= MAX_OLD_FILES:
                 with suppress(OSError):  # Windows, while another program has it open: next time
-                    old.unlink(missing_ok=True)
+                    file_moves.unlink(old, missing_ok=True)
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(self._clock()))
         path = self._folder / f"{stamp}-{time.monotonic_ns() % 1_000_000:06d}.jsonl"
         opened = path.open("ab", buffering=0)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from waggle.core import file_moves
 from waggle.core.errors import EngineError, Stopped
 from waggle.core.machine import available_memory
 from waggle.core.os_faults import fault_of
@@ -74,7 +75,7 @@ class CurrentWeights:
         try:
             yield folder, self._hand_out(lambda saved, weights: _write(saved, weights, folder))
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            file_moves.remove_tree(folder, ignore_errors=True)
 
     def _hand_out(self, receive: Callable[[CheckpointState, Arrays], Result]) -> Result:
         def hand_out() -> Result:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from waggle.core import paths
+from waggle.core import file_moves, paths
 from waggle.core.errors import CharterError, EngineError, ModelError, SwarmError
 from waggle.core.os_faults import fault_of
 from waggle.core.settings import Settings, WebSettings
@@ -347,7 +347,7 @@ class SwarmService:
             forgotten = known_charter(home, digest)
         of_swarm = home.swarm(digest)
         for path in (of_swarm.charter_file, of_swarm.known_peers, of_swarm.key, of_swarm.scores):
-            path.unlink(missing_ok=True)
+            file_moves.unlink(path, missing_ok=True)
         if forgotten is not None:
             PieceStore(home.questions, forgotten).remove(self._stored_charters())
         self._invites_read.pop(digest, None)

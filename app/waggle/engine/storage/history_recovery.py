@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from waggle.core import damaged_file
+from waggle.core import damaged_file, file_moves
 from waggle.core.errors import HistoryDamaged, HistoryError
 from waggle.core.settings import ModelSettings, Settings
 from waggle.engine.runtime.event_publisher import oldest_first
@@ -81,22 +81,22 @@ def _set_aside(path: Path, aside: Path) -> None:
             earlier = damaged_file.set_aside(aside)
             for end in SIDE_FILES:
                 if (beside := Path(f"{aside}{end}")).exists():
-                    beside.replace(f"{earlier}{end}")
-        path.replace(aside)
+                    file_moves.replace(beside, Path(f"{earlier}{end}"))
+        file_moves.replace(path, aside)
     for end in SIDE_FILES:
         if (beside := Path(f"{path}{end}")).exists():
-            beside.replace(f"{aside}{end}")
+            file_moves.replace(beside, Path(f"{aside}{end}"))
 
 
 def _remove(path: Path) -> None:
     for end in ("", *SIDE_FILES):
-        Path(f"{path}{end}").unlink(missing_ok=True)
+        file_moves.unlink(Path(f"{path}{end}"), missing_ok=True)
 
 
 def _rebuild(path: Path, record: Path, model: ModelSettings) -> int:
     """Rebuild the history under another name, then move it into place; return the number of rounds."""
     rebuilding, rounds = _rebuild_beside(path, record, model)
-    rebuilding.replace(path)
+    file_moves.replace(rebuilding, path)
     return rounds
 
 

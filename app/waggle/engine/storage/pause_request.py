@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.core import damaged_file, paths
+from waggle.core import damaged_file, file_moves, paths
 from waggle.core.errors import UNREADABLE
 from waggle.protocol.schedule import Wishes
 
@@ -31,7 +31,7 @@ class PauseRequest:
             return
         try:
             if wishes == Wishes():
-                self._file.unlink(missing_ok=True)
+                file_moves.unlink(self._file, missing_ok=True)
             else:
                 paths.write_atomically(self._file, msgspec.json.encode(wishes))
         except OSError as error:  # a full disk: others report it, and the wishes hold as long as this process lives

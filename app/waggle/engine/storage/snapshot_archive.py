@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from waggle.core import paths
+from waggle.core import file_moves, paths
 from waggle.models.shared.weight_files import WEIGHTS
 from waggle.models.storage import checkpoint
 
@@ -33,7 +33,7 @@ def set_aside_after(album: Path, number: int) -> None:
     for later_round in [archived_round for archived_round in rounds(album) if archived_round > number]:
         archived = album / NAME.format(later_round)
         with suppress(OSError):  # Windows, while another program has it open: the next start does it
-            archived.replace(archived.with_name(f"earlier-{archived.name}"))
+            file_moves.replace(archived, archived.with_name(f"earlier-{archived.name}"))
 
 
 def rounds(album: Path) -> list[int]:

@@ -16,7 +16,7 @@ import msgspec
 import psutil
 from msgspec.structs import replace
 
-from waggle.core import paths
+from waggle.core import file_moves, paths
 from waggle.core.errors import UNREADABLE, ModelMissing
 from waggle.core.settings import ModelSettings
 from waggle.models.inspection import inspector
@@ -110,7 +110,7 @@ class OpeningNote:
         """Write the file, or remove it if it would say nothing. A full disk is no reason not to open a model."""
         with suppress(OSError):
             if stored == StoredOpening():
-                self._path.unlink(missing_ok=True)
+                file_moves.unlink(self._path, missing_ok=True)
             elif stored != self._read():
                 paths.write_atomically(self._path, msgspec.json.encode(stored))
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from waggle.core import paths
+from waggle.core import file_moves, paths
 from waggle.core.process_memory import resident_bytes
 from waggle.core.settings import ComputerSettings
 from waggle.engine.runtime.pause_gate import PauseGate
@@ -125,10 +124,10 @@ def _remove(path: Path) -> bool:
         if path.is_relative_to(paths.models()):
             return hub_cache.drop(path) if hub_cache.is_unfinished(path) else hub_cache.remove(path)
         if path.is_file():
-            path.unlink()
+            file_moves.unlink(path)
     except OSError:
         return False
-    shutil.rmtree(path, ignore_errors=True)
+    file_moves.remove_tree(path, ignore_errors=True)
     return not path.exists()
 
 

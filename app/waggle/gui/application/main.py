@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 from waggle.core import paths, stored_data
 from waggle.core.errors import EngineError, WaggleError
-from waggle.gui.application import unix_signals
+from waggle.gui.application import taskbar, unix_signals
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.garbage_collection import GarbageCollector, freeze_long_lived
 from waggle.gui.application.main_window import MainWindow
@@ -82,6 +82,7 @@ def application() -> Application:
     """The QApplication of this process, created if necessary, in a style that looks the same on every system."""
     app = QApplication.instance()
     if app is None:
+        taskbar.name_application()  # before the first window
         app = Application(sys.argv[:1])
         GarbageCollector(app)
     assert isinstance(app, Application)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.core import paths
+from waggle.core import file_moves, paths
 from waggle.core.errors import ModelError
 from waggle.core.os_faults import fault_of
 from waggle.models.gguf import header
@@ -79,7 +79,7 @@ def convert(
         with FileLock(unfinished.with_name(f"{unfinished.name}.lock")):
             if folder.is_dir():  # another program has just finished
                 return folder
-            shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
+            file_moves.remove_tree(unfinished, ignore_errors=True)  # of a process that was killed
             unfinished.mkdir()
             try:
                 with _described(path) as (child, described):
@@ -87,9 +87,9 @@ def convert(
                     _write_texts(unfinished, described)
                     examine(unfinished)
                     _write_weights(child, path, unfinished, described.weights, progress)
-                os.replace(unfinished, folder)
+                file_moves.replace(unfinished, folder)
             finally:
-                shutil.rmtree(unfinished, ignore_errors=True)
+                file_moves.remove_tree(unfinished, ignore_errors=True)
             return folder
     except OSError as error:  # short of disk, memory or processes
         raise _interrupted(path, fault_of(error).reason) from error

@@ -28,6 +28,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
+from waggle.core import file_moves
 from waggle.core.errors import UNREADABLE, CheckpointError, MemoryShort, WaggleError
 from waggle.core.os_faults import fault_of
 from waggle.core.paths import flush
@@ -146,11 +147,11 @@ def save(root: Path, policy: SavablePolicy, saved: CheckpointState) -> int:
             f"Round {saved.round - 1} could not be saved: {error}.", "The checkpoints before are kept. Make room on the disk."
         ) from error
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        file_moves.remove_tree(temporary, ignore_errors=True)
 
 
 def _save(root: Path, temporary: Path, policy: SavablePolicy, saved: CheckpointState) -> int:
-    shutil.rmtree(temporary, ignore_errors=True)
+    file_moves.remove_tree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     saved = replace(saved, method=policy.training.method, optimizer=policy.training.optimizer)
     weights, moments = policy.state()
@@ -166,11 +167,11 @@ def _save(root: Path, temporary: Path, policy: SavablePolicy, saved: CheckpointS
         flush(temporary / name)
     flush(temporary)
     final = root / f"r{saved.round:08d}"
-    shutil.rmtree(final, ignore_errors=True)  # can only be a checkpoint of the same round
-    os.rename(temporary, final)
+    file_moves.remove_tree(final, ignore_errors=True)  # can only be a checkpoint of the same round
+    file_moves.rename(temporary, final)
     flush(root)
     for old in folders(root)[CHECKPOINTS_KEPT:]:
-        shutil.rmtree(old, ignore_errors=True)
+        file_moves.remove_tree(old, ignore_errors=True)
     return _bytes(final)
 
 
@@ -184,7 +185,7 @@ def _make_room(root: Path, size: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     while missing > 0:
         missing -= _bytes(older[-1])
-        shutil.rmtree(older.pop(), ignore_errors=True)
+        file_moves.remove_tree(older.pop(), ignore_errors=True)
 
 
 def _bytes(folder: Path) -> int:
@@ -224,7 +225,7 @@ def load_newest(
     unsound = False
     for unfinished in root.glob(".writing-[0-9]*"):
         if not unfinished.name.startswith(f".writing-{os.getpid()}-"):  # those of this process may be in the making
-            shutil.rmtree(unfinished, ignore_errors=True)
+            file_moves.remove_tree(unfinished, ignore_errors=True)
     for folder in folders(root):
         _require_understood(folder)
         try:
@@ -383,9 +384,9 @@ def folders(root: Path) -> list[Path]:
 
 def _set_aside(folder: Path) -> Path:
     place = folder.with_name(f"damaged-{folder.name}")
-    shutil.rmtree(place, ignore_errors=True)
+    file_moves.remove_tree(place, ignore_errors=True)
     try:
-        os.rename(folder, place)
+        file_moves.rename(folder, place)
     except OSError as error:
         raise CheckpointError(
             f"{folder.name} is damaged and cannot be set aside: {fault_of(error).reason}.", fault_of(error).advice

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from waggle.core import connection_faults
+from waggle.core import connection_faults, file_moves
 from waggle.core.errors import ExportError
 from waggle.core.os_faults import fault_of
 from waggle.models.shared import generic_config, lora, weight_files
@@ -54,7 +54,7 @@ def write(trained: ExportSource, folder: Path, *, for_programs: bool = False) ->
     require_free(folder)
     writing = folder.with_name(f".writing-{folder.name}-{os.getpid()}")
     try:
-        shutil.rmtree(writing, ignore_errors=True)
+        file_moves.remove_tree(writing, ignore_errors=True)
         writing.mkdir(parents=True)
         for name in WORDS:
             if (trained.base / name).is_file():
@@ -66,13 +66,13 @@ def write(trained: ExportSource, folder: Path, *, for_programs: bool = False) ->
         (writing / "README.md").write_text(card(trained, folder.name), encoding="utf-8")
         if folder.is_dir():
             folder.rmdir()  # Windows does not rename over an existing folder
-        os.rename(writing, folder)
+        file_moves.rename(writing, folder)
     except (OSError, SafetensorError) as error:
         why = fault_of(error).reason if isinstance(error, OSError) else error
         advice = fault_of(error).advice if isinstance(error, OSError) else "Choose another folder."
         raise ExportError(f"{folder} cannot be written: {why}.", advice) from error
     finally:
-        shutil.rmtree(writing, ignore_errors=True)
+        file_moves.remove_tree(writing, ignore_errors=True)
     return files
 
 

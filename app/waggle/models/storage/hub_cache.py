@@ -1,12 +1,11 @@
 """Downloaded models: locked while in use, removed completely or not at all. hub_download.py describes their folders."""
 
-import os
-import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from waggle.core import file_moves
 from waggle.models.gguf.conversion import CONVERTING
 
 MARK = "config.json"  # locked by every process that uses the model
@@ -36,11 +35,11 @@ def remove(folder: Path) -> bool:
     False if it is in use. Raises OSError.
     """
     going = folder.with_name(f".removing-{folder.name}")
-    shutil.rmtree(going, ignore_errors=True)
+    file_moves.remove_tree(going, ignore_errors=True)
     if _is_held(folder):
         return False
-    os.rename(folder, going)
-    shutil.rmtree(going, ignore_errors=True)
+    file_moves.rename(folder, going)
+    file_moves.remove_tree(going, ignore_errors=True)
     return True
 
 
@@ -66,7 +65,7 @@ def drop(unfinished: Path) -> bool:
 
     try:
         with FileLock(lock_of(unfinished), timeout=0):
-            shutil.rmtree(unfinished, ignore_errors=True)
+            file_moves.remove_tree(unfinished, ignore_errors=True)
     except Timeout:
         return False
     return not unfinished.exists()
@@ -75,7 +74,7 @@ def drop(unfinished: Path) -> bool:
 def sweep(cache: Path) -> None:
     """Finish removals that were interrupted."""
     for going in cache.glob("*/.removing-*"):
-        shutil.rmtree(going, ignore_errors=True)
+        file_moves.remove_tree(going, ignore_errors=True)
 
 
 def _is_held(folder: Path) -> bool:

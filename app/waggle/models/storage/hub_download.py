@@ -9,7 +9,6 @@ Xet, the hub's faster protocol, which is not used.
 """
 
 import hashlib
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
-from waggle.core import connection_faults, paths, resumable_download
+from waggle.core import connection_faults, file_moves, paths, resumable_download
 from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
 from waggle.core.model_reference import NAME
 from waggle.core.os_faults import fault_of
@@ -213,7 +212,7 @@ class _Download:
             if file.name == "config.json":
                 self._require(partial(inspector.inspect, parts=inspector.CONFIGURATION))
                 self._require(self._examine)
-        os.replace(unfinished, self._model.folder)
+        file_moves.replace(unfinished, self._model.folder)
         return self._model.folder
 
     def _plan(self, token: str | None) -> DownloadPlan:
@@ -253,7 +252,7 @@ class _Download:
             check(self._model.unfinished)
         except ModelError:
             if not any(self._model.unfinished.glob("*.safetensors*")):  # with weights it fitted before, and may fit again
-                shutil.rmtree(self._model.unfinished, ignore_errors=True)
+                file_moves.remove_tree(self._model.unfinished, ignore_errors=True)
             raise
 
     def _get(self, file: HubFile, commit: str) -> None:
@@ -264,9 +263,9 @@ class _Download:
             resumable_download.fetch(part, file.size, partial(self._request, file, commit), partial(self._tell, others))
             if _is_whole(part, file):
                 self._here = others + file.size
-                os.replace(part, part.with_name(file.name))
+                file_moves.replace(part, part.with_name(file.name))
                 return
-            part.unlink()
+            file_moves.unlink(part)
             self._warn(f"{file.name} of {self._model.repository} arrived damaged and was thrown away.")
         raise ModelError(
             f"{file.name} of {self._model.repository} arrived damaged, twice.",
@@ -368,7 +367,7 @@ def _read_plan(unfinished: Path) -> DownloadPlan | None:
         return msgspec.json.decode((unfinished / PLAN).read_bytes(), type=DownloadPlan)
     except (FileNotFoundError, *UNREADABLE):
         if unfinished.is_dir():
-            shutil.rmtree(unfinished)
+            file_moves.remove_tree(unfinished)
         unfinished.mkdir()
         return None
 
@@ -380,7 +379,7 @@ def _size(unfinished: Path, file: HubFile) -> int:
     part = unfinished / f"{file.name}.part"
     size = part.stat().st_size if part.is_file() else 0
     if size > file.size:
-        part.unlink()
+        file_moves.unlink(part)
         return 0
     return size
 

@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 import zstandard
 
+from waggle.core import file_moves
 from waggle.core.errors import UNREADABLE
 from waggle.core.paths import flush
 from waggle.models.storage.checkpoint import CheckpointState, is_of
@@ -161,7 +162,7 @@ def mend(root: Path, after: int) -> Path | None:
 def set_aside(root: Path, above: int = -1) -> list[Path]:
     """Rename all journals of checkpoints after round `above`; return their new paths. Raises OSError."""
     lost = [path for path in _files(root) if _round_of(path) > above]
-    return [path.replace(path.with_name(f"damaged-{path.name}")) for path in lost]
+    return [file_moves.replace(path, path.with_name(f"damaged-{path.name}")) for path in lost]
 
 
 def newest(root: Path) -> int:
@@ -174,7 +175,7 @@ def forget(root: Path, before: int) -> None:
     for path, follower in pairwise(_files(root)):
         if _round_of(follower) <= before:
             with suppress(OSError):  # open in another program, on Windows: the next call removes it
-                path.unlink(missing_ok=True)
+                file_moves.unlink(path, missing_ok=True)
 
 
 def _files(root: Path) -> list[Path]:

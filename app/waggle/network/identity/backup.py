@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from waggle.core import paths
+from waggle.core import access_list, file_moves, paths
 from waggle.core.errors import IdentityError
 from waggle.core.os_faults import fault_of
 from waggle.core.peer_id import peer_id_of, text_of
@@ -107,8 +107,9 @@ def restore_key_file(path: Path, content: bytes | None) -> Path | None:
     aside = path.with_name(f"{path.stem}.{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}.{os.urandom(2).hex()}.key")
     try:
         if content is not None:
-            beside.unlink(missing_ok=True)
+            file_moves.unlink(beside, missing_ok=True)
             with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400), "wb") as file:
+                access_list.restrict(beside)
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -116,12 +117,12 @@ def restore_key_file(path: Path, content: bytes | None) -> Path | None:
         if had:
             _give_name(path, aside, as_well=content is not None)
         if content is not None:
-            os.replace(beside, path)
+            file_moves.replace(beside, path)
     except OSError as error:
         if path.exists():
-            aside.unlink(missing_ok=True)
+            file_moves.unlink(aside, missing_ok=True)
         elif aside.exists():
-            os.rename(aside, path)
+            file_moves.rename(aside, path)
         raise IdentityError(
             f"The key file cannot be replaced: {fault_of(error).reason}.", f"Nothing was changed. {fault_of(error).advice}"
         ) from error
@@ -134,7 +135,7 @@ def _give_name(path: Path, other: Path, *, as_well: bool) -> None:
         with suppress(OSError):  # a file system without hard links
             os.link(path, other)
             return
-    os.rename(path, other)
+    file_moves.rename(path, other)
 
 
 def _head(name: str, peer: str) -> str:

@@ -11,6 +11,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from waggle.core import access_list, file_moves
 from waggle.core.errors import IdentityError
 from waggle.core.os_faults import fault_of
 from waggle.core.peer_id import PEER_ID_PREFIX, is_peer_id
@@ -80,13 +81,14 @@ def _create(path: Path) -> Identity:
         descriptor, name = tempfile.mkstemp(".new", f"{path.stem}.", path.parent)
         beside = Path(name)
         try:
+            access_list.restrict(beside)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             _name(beside, path)
         finally:
-            beside.unlink(missing_ok=True)
+            file_moves.unlink(beside, missing_ok=True)
         with contextlib.suppress(OSError):  # a file system without permissions
             path.chmod(0o400)
         return identity_of(path, path.read_bytes())
@@ -103,7 +105,7 @@ def _name(beside: Path, path: Path) -> None:
         return
     except OSError:  # a file system without hard links
         if not path.exists():
-            beside.rename(path)
+            file_moves.rename(beside, path)
 
 
 def identity_of(path: Path, content: bytes) -> Identity:

@@ -168,6 +168,7 @@ def main() -> None:
     os.dup2(1, 2)  # output of datasets would disturb the progress bar
     warnings.simplefilter("ignore")
     reasoning_gym_patches.stub_matplotlib()
+    reasoning_gym_patches.stub_pycosat()
     decoder: msgspec.msgpack.Decoder[messages.AuditRequest] = msgspec.msgpack.Decoder(messages.AuditRequest)
     examination: Examination | None = None
     with contextlib.suppress(BrokenPipeError):

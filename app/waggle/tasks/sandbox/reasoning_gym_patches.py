@@ -7,11 +7,12 @@ any words follow. What Waggle changes on purpose, because keys are false or wron
 
 import functools
 import importlib.resources
+import importlib.util
 import json
 import re
 import sys
 import types
-from typing import Any
+from typing import Any, NoReturn
 
 MOST_VARIABLES = 10  # of a truth table: 1024 rows; reasoning-gym's own curriculum ends there
 MOST_SYMBOLS = 100  # connectives and opening brackets of a formula: parsing takes time in the square of their number
@@ -37,6 +38,22 @@ def stub_matplotlib() -> None:
         module = types.ModuleType(name)
         vars(module).update(dict.fromkeys(has))
         sys.modules.setdefault(name, module)
+
+
+def stub_pycosat() -> None:
+    """Where pycosat is not installed, put a module in its place. Call it before reasoning-gym is imported.
+
+    pycosat is in C and has no wheels, so that an installation on Windows would need a compiler. reasoning-gym always imports it,
+    but only zebra_puzzles solves with it, which no charter may name (see audit.jsonl).
+    """
+    if sys.modules.get("pycosat") is None and importlib.util.find_spec("pycosat") is None:
+        module = types.ModuleType("pycosat")
+        vars(module).update(solve=_no_solver, itersolve=_no_solver)
+        sys.modules["pycosat"] = module
+
+
+def _no_solver(*_: object, **__: object) -> NoReturn:
+    raise NotImplementedError("pycosat is not installed")
 
 
 def replace_scorers() -> None:

@@ -215,6 +215,7 @@ def ready(datasets: tuple[messages.DatasetLevels, ...], files: tuple[messages.Da
     """These datasets, with everything that they import or read in memory. Raises what a generator raises."""
     bench = CharterDatasets(datasets, files)
     reasoning_gym_patches.stub_matplotlib()
+    reasoning_gym_patches.stub_pycosat()
     reasoning_gym_patches.replace_scorers()
     mended_datasets.mend_datasets()
     reasoning_gym_patches.cache_data_files()

@@ -1,4 +1,4 @@
-"""A Windows job object around this process: the kernel bounds its memory and prevents new processes.
+"""A Windows job object around this process: the kernel bounds its memory, prevents new processes, or ends them with this one.
 
 See Microsoft's documentation of `SetInformationJobObject`. A process cannot leave a job. Not tested on Windows yet: if the system
 refuses a job, `enter` returns False and nothing else changes.
@@ -8,7 +8,7 @@ import ctypes
 import sys
 
 EXTENDED_LIMITS = 9  # JobObjectExtendedLimitInformation
-ACTIVE_PROCESSES, PROCESS_MEMORY = 0x8, 0x100  # JOB_OBJECT_LIMIT_...
+ACTIVE_PROCESSES, PROCESS_MEMORY, KILL_ON_CLOSE = 0x8, 0x100, 0x2000  # JOB_OBJECT_LIMIT_...
 
 
 class BasicLimits(ctypes.Structure):
@@ -40,11 +40,23 @@ class ExtendedLimits(ctypes.Structure):
     )
 
 
-def limits(*, memory_bytes: int = 0, alone: bool = False) -> ExtendedLimits:
-    """The limits of a job: the memory that a process may commit, and whether the job may have only one process."""
+def end_children_with_this_process() -> bool:
+    """On Windows, have the kernel end what this process starts when it ends, however that is; False if the system refuses.
+
+    On other systems children notice that their pipe has closed, or are told by the kernel. Do not call it in a process that
+    starts one which is to outlive it, as the window starts an engine.
+    """
+    return enter(limits(kill_on_close=True))
+
+
+def limits(*, memory_bytes: int = 0, alone: bool = False, kill_on_close: bool = False) -> ExtendedLimits:
+    """The limits of a job: the memory that a process may commit, whether the job may have only one process, and whether all end
+    when the process ends that made the job.
+    """
     limit = ExtendedLimits(ProcessMemoryLimit=memory_bytes)
     basic = limit.BasicLimitInformation
-    basic.LimitFlags = (PROCESS_MEMORY if memory_bytes else 0) | (ACTIVE_PROCESSES if alone else 0)
+    flags = ((PROCESS_MEMORY, memory_bytes), (ACTIVE_PROCESSES, alone), (KILL_ON_CLOSE, kill_on_close))
+    basic.LimitFlags = sum(flag for flag, is_set in flags if is_set)
     basic.ActiveProcessLimit = int(alone)
     return limit
 
