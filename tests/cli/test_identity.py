@@ -68,7 +68,7 @@ def test_nothing_is_restored_while_an_engine_has_the_home(tmp_path, identity):
 def test_a_copy_becomes_somebody_new_and_the_old_key_file_stays(tmp_path, capsys):
     home = paths.Home(tmp_path / "home").prepare()
     before = keys.load_or_create(home.identity)
-    assert main.main(["identity", "--home", str(home.root), "renew"]) == 0
+    assert main.main(["identity", "--home", str(home.root), "renew", "--yes"]) == 0
     after = keys.load_or_create(home.identity)
     assert after.peer_id != before.peer_id
     assert keys.name_of(after.peer_id) in capsys.readouterr().out

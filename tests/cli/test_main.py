@@ -399,7 +399,7 @@ def test_verbose_logs_details_of_waggle_alone(tmp_path, level):
 
 
 WITHOUT_JSON = {  # commands that print no facts, or have a form of their own
-    "seed", "stop", "top", "token", "cuda", "completion", "selftest", "log", "history", "race",
+    "seed", "stop", "top", "token", "cuda", "completion", "selftest", "log", "history", "race", "install-service",
 }  # fmt: skip
 
 

@@ -130,3 +130,12 @@ def test_systemd_itself_accepts_the_service(tmp_path, user, home):
         ["/usr/bin/systemd-analyze", "--user", "verify", str(file)], capture_output=True, text=True, check=False
     )
     assert "waggle-engine" not in done.stderr
+
+
+@pytest.mark.parametrize(("value", "files"), [("engine", ["systemd/user/waggle-engine.service"]), ("window", ["autostart"])])
+def test_the_setting_is_carried_out_by_command_too(user, home, value, files):
+    assert main.main(["set", f"window.at_login={value}"]) == 0
+    assert login_start.chosen(home) == value
+    assert [path.startswith(file) for path, file in zip(files_below(user / "config"), files, strict=True)] == [True]
+    assert main.main(["set", "window.at_login="]) == 0
+    assert files_below(user / "config") == []

@@ -60,6 +60,7 @@ MEANINGS = {
     "window.language": "The language of the window.",
     "window.text_percent": "The size of words in the window.",
     "window.less_motion": "Show counters and highlights instead of animation.",
+    "window.at_login": "What starts when you log in on this computer: nothing, the window, or the engine alone.",
     "window.close_to_tray": "A closed window goes to the tray.",
     "window.notify_problems": "Notify when something goes wrong.",
     "window.notify_discoveries": "Notify when the model solves something for the first time.",

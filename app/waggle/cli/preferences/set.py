@@ -11,10 +11,11 @@ from waggle.cli.shared.engine import engine_runs, status
 from waggle.cli.shared.model_argument import model_of
 from waggle.cli.shared.options import add_home, text
 from waggle.cli.shared.printing import add_json, say, say_json
-from waggle.core import paths, settings
+from waggle.core import login_start, paths, settings
 from waggle.core.errors import SettingsError
 from waggle.core.settings import ModelSettings, Value
 
+AT_LOGIN = "window.at_login"  # which the system has to be told, too
 MODEL = ("model.name", "model.folder")  # the engine checks a model before it trains it
 
 
@@ -38,6 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise SettingsError("model.folder and model.name are both set.", "Remove the one that should not be used.")
     if others:
         change_settings(home, others, runs=runs, restart=not (arguments.no_restart or model))
+    if AT_LOGIN in others and (trouble := login_start.choose(current_settings(home).window.at_login, home)):
+        report(f"It starts at the next login: {trouble}")
     if model:
         chosen = next((model_of(str(value)) for value in model.values() if value), ModelSettings())
         choose(home, chosen, report=report)
