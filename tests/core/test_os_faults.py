@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import waggle
-from waggle.cli import main, outcome
+from waggle.cli import main
+from waggle.cli.shared import outcome
 from waggle.core import paths
 from waggle.core.errors import ModelError
 from waggle.core.os_faults import FAULTS, fault_of, place_of

@@ -69,7 +69,9 @@ def test_ulimit_bounds_the_memory_that_is_counted_on():
 
 def test_a_working_directory_that_was_removed_stops_nothing_and_is_said(tmp_path):
     (tmp_path / "gone").mkdir()
-    done = run(["identity", "renew", "--home", str(tmp_path / "home")], tmp_path / "gone", f"rmdir {tmp_path / 'gone'}; ")
+    done = run(
+        ["identity", "renew", "--yes", "--home", str(tmp_path / "home")], tmp_path / "gone", f"rmdir {tmp_path / 'gone'}; "
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "home/identity.key").is_file()
     (tmp_path / "gone").mkdir()
@@ -103,12 +105,12 @@ def test_a_user_without_home_and_name_is_told_and_works_with_a_chosen_home(open_
         command = [sys.executable, "-c", code, *words]
         return subprocess.run(command, capture_output=True, text=True, env=variables, cwd=open_folder, check=False)
 
-    refused = as_nobody("identity", "renew")
+    refused = as_nobody("identity", "renew", "--yes")
     assert refused.returncode == 1
     assert "no home folder" in refused.stderr
     assert "--home" in refused.stderr
     assert not (open_folder / "~").exists(), "no folder with the name ~"
-    accepted = as_nobody("identity", "renew", "--home", str(open_folder / "home"))
+    accepted = as_nobody("identity", "renew", "--yes", "--home", str(open_folder / "home"))
     assert (accepted.returncode, accepted.stderr) == (0, "")
 
 
@@ -116,11 +118,11 @@ def test_a_home_that_is_a_link_is_used_and_one_that_leads_nowhere_is_said(tmp_pa
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "disk")
     (tmp_path / "lost").symlink_to(tmp_path / "unmounted")
-    assert main.main(["identity", "--home", str(tmp_path / "link"), "renew"]) == 0
+    assert main.main(["identity", "--home", str(tmp_path / "link"), "renew", "--yes"]) == 0
     assert (tmp_path / "disk/identity.key").is_file()
     assert "a link to" in doctor._folder(paths.Home(tmp_path / "link")).says
     capsys.readouterr()
-    assert main.main(["identity", "--home", str(tmp_path / "lost"), "renew"]) == 1
+    assert main.main(["identity", "--home", str(tmp_path / "lost"), "renew", "--yes"]) == 1
     assert f"a link to {tmp_path / 'unmounted'}, which is not there" in capsys.readouterr().err
     assert not (tmp_path / "unmounted").exists()
 

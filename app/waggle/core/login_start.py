@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 from xml.sax.saxutils import escape
 
-from waggle.core import paths
+from waggle.core import file_moves, paths
 from waggle.core.errors import EngineError
 from waggle.core.os_faults import fault_of
 
@@ -138,7 +138,7 @@ def remove(home: paths.Home, but: LoginStart = "nothing") -> list[Path]:
             for command in each.end:
                 _run(command)
             try:
-                each.file.unlink(missing_ok=True)
+                file_moves.unlink(each.file, missing_ok=True)
             except OSError as error:
                 raise EngineError(f"{each.file} cannot be removed: {fault_of(error).reason}.", fault_of(error).advice) from error
             gone.append(each.file)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 
+from waggle.core import file_moves
 from waggle.core.os_faults import fault_of
 
 PROBE = ".doctor"  # of a home
@@ -75,7 +76,7 @@ def disk_faults(folder: Path) -> list[str]:
                     ask(file.fileno())
                 except (OSError, NotImplementedError) as error:
                     faults.append(f"{what}: {error}")
-        probe.unlink()
+        file_moves.unlink(probe)
     except OSError as error:
         faults.append(f"cannot be written: {fault_of(error).reason}")
     return faults

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from waggle.core import paths
+from waggle.core import file_moves, paths
 from waggle.core.errors import UNREADABLE
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ def salt_of(home: paths.Home) -> bytes:
 def forget(home: paths.Home) -> None:
     """Draw another salt at the next start: another computer has this identity, and perhaps this salt."""
     with suppress(OSError):  # then both go on as before
-        (home.root / NAME).unlink(missing_ok=True)
+        file_moves.unlink(home.root / NAME, missing_ok=True)
 
 
 def _place(home: paths.Home) -> str:
