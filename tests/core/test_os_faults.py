@@ -70,7 +70,7 @@ def test_the_identity_says_why_it_cannot_be_written(tmp_path, monkeypatch, capsy
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", refuse)
-    assert main.main(["identity", "--home", str(tmp_path), "renew"]) == 1
+    assert main.main(["identity", "--home", str(tmp_path), "renew", "--yes"]) == 1
     printed = capsys.readouterr().err
     assert "identity.key cannot be written: No space left on device" in printed
     assert "Make room on the disk." in printed

@@ -12,6 +12,7 @@ from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.cli.shared.waiting import wait_for_start
 from waggle.core import paths
 from waggle.core.errors import IdentityError
+from waggle.core.os_faults import fault_of
 from waggle.core.peer_id import text_of, with_fingerprint
 from waggle.engine.control import server
 from waggle.engine.storage import noise_salt
@@ -110,7 +111,7 @@ def _key_file(home: paths.Home) -> bytes:
         return home.identity.read_bytes()
     except OSError as error:
         raise IdentityError(
-            f"There is no identity here: {error.strerror}.", "The engine creates one at its first start: `waggle engine`."
+            f"There is no identity here: {fault_of(error).reason}.", "The engine creates one at its first start: `waggle engine`."
         ) from error
 
 

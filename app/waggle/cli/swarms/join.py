@@ -16,6 +16,7 @@ from waggle.cli.swarms.obeying import Obey, swarm_commands
 from waggle.core import pasted_link, paths
 from waggle.core.errors import EngineError, SwarmError
 from waggle.core.hide_arguments import hide
+from waggle.core.os_faults import fault_of
 from waggle.protocol import commands
 from waggle.protocol.events_swarms import InviteRead, KnownSwarms, SwarmDetails
 from waggle.tasks.shipped_swarms import shipped_swarm_called, shipped_swarms
@@ -86,7 +87,7 @@ def _link_of(words: str) -> str:
         with path.open("rb") as file:
             content = file.read(MOST_OF_A_FILE).decode("utf-8-sig", "replace")
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = (error.strerror if isinstance(error, OSError) else "") or "no such file"
+        reason = fault_of(error).reason if isinstance(error, OSError) else "no such file"
         names = " or ".join(SHIPPED)
         raise SwarmError(
             f"{words[:80]!r} is no invite, and no file with one: {reason}.", f"Write a link, a file, a hash, or {names}."

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from waggle.core.os_faults import fault_of
 from waggle.core.paths import expand_user
 from waggle.core.settings import TrackingSettings
 from waggle.engine.storage.tracking.figures import round_figures, run_name, score_figures
@@ -84,7 +85,7 @@ class RoundTracker:
             except Exception as error:
                 log.info("a tool of research failed", exc_info=True)
                 self._tools.remove(tool)
-                reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+                reason = fault_of(error).reason if isinstance(error, OSError) else type(error).__name__
                 title = f"The figures of rounds cannot be written any more: {reason}."
                 self._warn(
                     events.Warned(title=title, advice="Training goes on. They are tried again at the engine's next start.")
