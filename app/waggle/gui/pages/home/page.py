@@ -53,7 +53,8 @@ class HomePage(Page):
         self.next.page_wanted.connect(requests.page)
         self._shares = QuestionShareBars(theme)
         self._shares_card = card(text(theme, tr("What your model is asked now"), "heading"), self._shares, gap=10)
-        self._main = column((self.score, 1), self.skills)
+        self._main = column((self.score, 1000), self.skills)
+        self._main.addStretch(1)  # below the card of the start, which is as high as its content
         self._side = column((self.sharing, 1), self.cost, self.next)
         self._far = column(self.good, self._shares_card, None)
         self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight)

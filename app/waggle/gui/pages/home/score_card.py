@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame
+from PySide6.QtWidgets import QFrame, QSizePolicy
 
 from waggle.gui.charts.score_curve import ScoreCurve
 from waggle.gui.i18n.formatting import tr
@@ -65,4 +65,6 @@ class ScoreCard(QFrame):
         self.curve.setVisible(has_curve)
         self.first_round.setVisible(not has_curve and not starting)
         self.start.setVisible(starting)
+        policies = QSizePolicy.Policy
+        self.setSizePolicy(policies.Preferred, policies.Maximum if starting else policies.Preferred)
         self._link.setVisible(has_curve)
