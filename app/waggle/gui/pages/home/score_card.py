@@ -18,6 +18,7 @@ from waggle.gui.widgets.text import text
 from waggle.protocol.state import State
 
 PAD, ABOVE = 20, 18  # pixels around the card's content
+UNLIMITED = (1 << 24) - 1  # Qt's greatest height of a widget
 FEW = 2  # scores that make a curve
 
 
@@ -47,7 +48,9 @@ class ScoreCard(QFrame):
         self._box.setContentsMargins(PAD, ABOVE - (6 if compact else 2), PAD, ABOVE - 8)
 
     def limit_height(self, width: int) -> int:
-        """The greatest height of the card at this width: its chart is no higher than 16:9."""
+        """The greatest height of the card at this width: its chart is no higher than 16:9. Words have no limit."""
+        if self.curve.isHidden():
+            return UNLIMITED
         words = self.says.heightForWidth(width - 2 * PAD) + self.detail.heightForWidth(width - 2 * PAD)
         return (width - 2 * PAD) * 9 // 16 + words + 2 * ABOVE
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from waggle.gui.i18n.formatting import tr, tr_sentence
 from waggle.gui.pages.home.first_round import TryRow
@@ -16,6 +16,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
 from waggle.gui.widgets.painted_widgets import Icon
+from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.text import ElidedLabel, announce, text
 from waggle.protocol.events import Preparing
 from waggle.protocol.state import State
@@ -32,6 +33,7 @@ class StartStep(QWidget):
         super().__init__()
         self._part = part
         self._sign, self._name = Icon(theme, "off", "text_faint", 18), ElidedLabel(theme, role="body")
+        self._name.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # else the question moves below
         self.setLayout(row(self._sign, (self._name, 1), gap=10))
 
     def show_progress(self, place: int, preparing: Preparing | None) -> None:
@@ -73,7 +75,8 @@ class StartView(QWidget):
         self.ask.setProperty("kind", "well")
         self.ask.hide()
         self._steps = [StartStep(theme, part) for part in REASONS]
-        self.setLayout(column(4, self.why, 4, *self._steps, 4, self.ask, 4, gap=8))
+        self._list = as_widget(column(*self._steps, None, gap=10, margins=(0, 8, 0, 8)))
+        self.setLayout(column(4, self.why, 4, StretchRow((self._list, 2), (self.ask, 5), gap=24), 4, gap=8))
         self._timer = QTimer(self)
         self._timer.setInterval(TICK_MS)
         self._timer.timeout.connect(self._tick)
@@ -102,8 +105,8 @@ class StartView(QWidget):
 
     def _show(self) -> None:
         starting = self._state.phase == "preparing"
+        self._list.setVisible(starting)
         for place, step in enumerate(self._steps):
-            step.setVisible(starting)
             step.show_progress(place, self._state.preparing)
         words = slow_words(self._state.preparing, self._clock()) if starting else ""
         self.why.setText(words or (tr("This takes a few seconds.") if starting else tr("Your model is ready, and trains.")))
