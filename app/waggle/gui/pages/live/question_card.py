@@ -62,8 +62,6 @@ def answer_chip(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]
 
 
 EqualAnswers = tuple[ShownCompletion, int | None, int]  # an answer, the effect of learning on it, and how many are the same
-    ShownCompletion, int | None, int
-]  # an answer, the effect of learning on it, and how many answers are the same
 
 
 def merged_answers(card: Card) -> list[EqualAnswers]:
