@@ -389,7 +389,7 @@ def no_process(*_, **__):
 
 @pytest.mark.parametrize(
     ("module", "name", "broken", "says"),
-    [(verifying, "START_SECONDS", 0.001, "does not start"), (child_process.subprocess, "Popen", no_process, "cannot be started")],
+    [(verifying, "START_SECONDS", 0.001, "couldn't start"), (child_process.subprocess, "Popen", no_process, "cannot be started")],
 )
 def test_after_a_restart_that_failed_each_reply_belongs_to_its_request_and_nobody_is_blamed(
     module, name, broken, says, monkeypatch

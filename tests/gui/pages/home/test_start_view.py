@@ -86,19 +86,21 @@ def test_home_at_the_first_start_shows_its_progress_and_nothing_that_is_empty(wi
     page = window.pages.of(HomePage)
     cards = (page.score, page.sharing, page.cost, page.next, page.skills)
     assert [card.isVisible() for card in cards] == [True, False, False, False, False]
-    assert page.score.start.isVisible()
+    start = page.score.start
+    assert start is not None
+    assert start.isVisible()
     assert page.hero._stage.words() == "Step 2 of 5"
     begun: Sequence[AnyEvent] = [ready(round=0, completions=0), events.PhaseChanged(phase="contributing", round=0)]
-    page.score.start.pose()
-    page.score.start.field.setText("9")
+    start.pose()
+    start.field.setText("9")
     for event in begun:
         window._store.take(event)
     window._store.flush()
-    assert page.score.start.isVisible(), "the person is at the question"
-    page.score.start.field.clear()
-    page.score.start.clearFocus()
+    assert start.isVisible(), "the person is at the question"
+    start.field.clear()
+    start.clearFocus()
     window.redraw()
-    assert [card.isVisible() for card in (*cards[:3], page.score.start)] == [True, True, True, False]
+    assert [card.isVisible() for card in (*cards[:3], start)] == [True, True, True, False]
     assert page.score.first_round.isVisible()
 
 

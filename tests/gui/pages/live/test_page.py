@@ -225,12 +225,12 @@ def test_equal_answers_stand_as_one_once_they_are_judged(theme: Theme, qtbot: Qt
     assert [count for *_, count in merged_answers(replace(group, effects=(1, 0, 1, 0)))] == [2, 1, 1], "learned from differently"
     writing = replace(group, completions=(replace(answer, judged=False),) * 4)
     assert [count for *_, count in merged_answers(writing)] == [1] * 4, "while they are written, none jumps"
-    shown = QuestionCard(theme, set())
-    qtbot.addWidget(shown)
-    shown.show_card(group, State(round=2), 2.0)
-    names = [tile.accessibleName() for tile in shown._tiles if not tile.isHidden()]
+    question_card = QuestionCard(theme, set())
+    qtbot.addWidget(question_card)
+    question_card.show_card(group, State(round=2), 2.0)
+    names = [tile.accessibleName() for tile in question_card._tiles if not tile.isHidden()]
     assert names == ["1.0  right  ×3: <answer>1/1</answer>", "right, no answer tag yet: 9"]
-    assert shown.as_text(group).count("<answer>1/1</answer>") == 3, "a copy has all of them"
+    assert question_card.as_text(group).count("<answer>1/1</answer>") == 3, "a copy has all of them"
 
 
 def test_what_a_card_says_is_copied_as_plain_text(swift: Swift) -> None:

@@ -9,7 +9,7 @@ from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.cost_card import CostCard
 from waggle.gui.pages.home.good_answer_card import GoodAnswerCard
 from waggle.gui.pages.home.next_card import NextCard
-from waggle.gui.pages.home.score_card import ScoreCard
+from waggle.gui.pages.home.score_card import UNLIMITED, ScoreCard
 from waggle.gui.pages.home.sharing_card import SharingCard
 from waggle.gui.pages.home.skill_card import SkillCard
 from waggle.gui.pages.home.status_card import StatusCard
@@ -25,7 +25,6 @@ from waggle.protocol.state import ROUNDS, State
 # Pixels at a text size of 100%
 LOW = 700  # a page lower than this is tight
 FOLDED = 640  # in a page narrower than this, all cards stand in one column
-UNLIMITED = (1 << 24) - 1  # Qt's greatest height of a widget
 
 
 class HomePage(Page):
@@ -53,7 +52,8 @@ class HomePage(Page):
         self.next.page_wanted.connect(requests.page)
         self._shares = QuestionShareBars(theme)
         self._shares_card = card(text(theme, tr("What your model is asked now"), "heading"), self._shares, gap=10)
-        self._main = column((self.score, 1), self.skills)
+        self._main = column((self.score, 1000), self.skills)
+        self._main.addStretch(1)  # below the card of the start, which is as high as its content
         self._side = column((self.sharing, 1), self.cost, self.next)
         self._far = column(self.good, self._shares_card, None)
         self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight)
@@ -112,7 +112,7 @@ class HomePage(Page):
         highest = self.score.limit_height(width)
         self.score.setMaximumHeight(highest)
         below = self.skills.sizeHint().height() + gap if not self.skills.isHidden() else 0
-        self._cards.setMaximumHeight(highest + below if self.width() >= self.theme.px(FOLDED) else UNLIMITED)
+        self._cards.setMaximumHeight(min(UNLIMITED, highest + below) if self.width() >= self.theme.px(FOLDED) else UNLIMITED)
 
     def act(self) -> None:
         """Do what the main button says now."""
@@ -137,6 +137,7 @@ class HomePage(Page):
             self.commanded.emit(QueryDays(id=new_id()))
         if _lacks_history(state) and self._history.now(state):
             self.commanded.emit(QueryHistory(id=new_id()))
+        had_curve = not self.score.curve.isHidden()
         self.score.show_state(state)
         self.skills.show_state(state)
         self.sharing.show_state(state, now)
@@ -144,6 +145,8 @@ class HomePage(Page):
         self.next.show_state(state, now)
         self._show_begun(state)
         self._show_far(state, now)
+        if had_curve == self.score.curve.isHidden():
+            self._limit_heights()
 
     def _show_begun(self, state: State) -> None:
         """Before the first start has succeeded there is nothing to show but its progress, or what went wrong."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame
+from PySide6.QtWidgets import QFrame, QSizePolicy
 
 from waggle.gui.charts.score_curve import ScoreCurve
 from waggle.gui.i18n.formatting import tr
@@ -18,6 +18,7 @@ from waggle.gui.widgets.text import text
 from waggle.protocol.state import State
 
 PAD, ABOVE = 20, 18  # pixels around the card's content
+UNLIMITED = (1 << 24) - 1  # Qt's greatest height of a widget
 FEW = 2  # scores that make a curve
 
 
@@ -32,11 +33,13 @@ class ScoreCard(QFrame):
         self._theme = theme
         self.says = LeadSentence(theme, "display")
         self.detail = text(theme, "", "small", "soft", wrap=True)
-        self.curve, self.first_round, self.start = ScoreCurve(theme), FirstRound(theme), StartView(theme, clock)
+        self.curve, self.first_round = ScoreCurve(theme), FirstRound(theme)
+        self._clock = clock
+        self.start: StartView | None = None  # until an engine starts without a score
         self._link = Button(theme, tr("See progress"), "link")
         self._link.clicked.connect(self.see_progress)
         below = row((self.detail, 1), self._link, gap=12)
-        self._box = column(self.says, below, (self.curve, 1), (self.first_round, 1), (self.start, 1), gap=2)
+        self._box = column(self.says, below, (self.curve, 1), (self.first_round, 1), gap=2)
         self._box.setContentsMargins(PAD, ABOVE - 2, PAD, ABOVE - 6)
         self.setLayout(self._box)
 
@@ -47,7 +50,9 @@ class ScoreCard(QFrame):
         self._box.setContentsMargins(PAD, ABOVE - (6 if compact else 2), PAD, ABOVE - 8)
 
     def limit_height(self, width: int) -> int:
-        """The greatest height of the card at this width: its chart is no higher than 16:9."""
+        """The greatest height of the card at this width: its chart is no higher than 16:9. Words have no limit."""
+        if self.curve.isHidden():
+            return UNLIMITED
         words = self.says.heightForWidth(width - 2 * PAD) + self.detail.heightForWidth(width - 2 * PAD)
         return (width - 2 * PAD) * 9 // 16 + words + 2 * ABOVE
 
@@ -60,9 +65,21 @@ class ScoreCard(QFrame):
         has_curve = sum(map(len, groups)) >= FEW
         self.curve.show_state(state)
         self.first_round.show_state(state)
-        self.start.show_state(state)
-        starting = not groups and (state.phase == "preparing" or (self.start.engaged and not has_curve))
+        starting = not has_curve and self._is_starting(state, has_score=bool(groups))
         self.curve.setVisible(has_curve)
         self.first_round.setVisible(not has_curve and not starting)
-        self.start.setVisible(starting)
+        if self.start is not None:
+            self.start.setVisible(starting)
+        policies = QSizePolicy.Policy
+        self.setSizePolicy(policies.Preferred, policies.Maximum if starting else policies.Preferred)
         self._link.setVisible(has_curve)
+
+    def _is_starting(self, state: State, *, has_score: bool) -> bool:
+        """Whether the engine starts for the first time, or the person is still at the question that was asked meanwhile."""
+        if state.preparing is not None and not has_score and self.start is None:
+            self.start = StartView(self._theme, self._clock)
+            self._box.addWidget(self.start, 1)
+        if self.start is None:
+            return state.phase == "preparing" and not has_score
+        self.start.show_state(state)
+        return (state.phase == "preparing" and not has_score) or self.start.engaged

@@ -44,7 +44,7 @@ class SharingCard(QFrame):
         self.setLayout(self._box)
 
     def set_compact(self, compact: bool) -> None:
-        """In the compact form, without the picture of the swarm and the faces."""
+        """In the compact form, without the picture of the swarm."""
         self._compact = compact
         self._box.setSpacing(2 if compact else 6)
         self._box.setContentsMargins(20, 10 if compact else 14, 20, 6 if compact else 12)
@@ -68,7 +68,7 @@ class SharingCard(QFrame):
         self._picture.setVisible(somebody and not resting and not self._compact)
         if not self._picture.isHidden():
             self._picture.show_state(state, now)
-        words = "" if resting or self._compact else company_text(state)
+        words = "" if resting else company_text(state)
         self._here.setText(words)
         self._here.setVisible(bool(words))
 

@@ -4,23 +4,47 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from waggle.gui.i18n.formatting import tr
+from waggle.gui.i18n.formatting import tr, tr_sentence
 from waggle.gui.pages.home.first_round import TryRow
-from waggle.gui.state.slow_start import slow_words
+from waggle.gui.state.slow_start import REASONS, slow_words
 from waggle.gui.state.tries import Try
 from waggle.gui.state.warm_up import WarmUp, is_right, warm_up
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import TextField
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
-from waggle.gui.widgets.text import announce, text
+from waggle.gui.widgets.painted_widgets import Icon
+from waggle.gui.widgets.responsive_row import StretchRow
+from waggle.gui.widgets.text import ElidedLabel, announce, text
+from waggle.protocol.events import Preparing
 from waggle.protocol.state import State
 
 TICK_MS = 1000
 PATIENCE = 4.0  # seconds from which the start is worth a question
 MOST = 3  # different tries that are shown
+
+
+class StartStep(QWidget):
+    """One part of the start: done, under way, or still to come."""
+
+    def __init__(self, theme: Theme, part: str) -> None:
+        super().__init__()
+        self._part = part
+        self._sign, self._name = Icon(theme, "off", "text_faint", 18), ElidedLabel(theme, role="body")
+        self._name.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # else the question moves below
+        self.setLayout(row(self._sign, (self._name, 1), gap=10))
+
+    def show_progress(self, place: int, preparing: Preparing | None) -> None:
+        """Show the step at this place; a part that the engine names in other words stands in its own."""
+        done = preparing.done if preparing is not None else -1
+        name = preparing.part if preparing is not None and place == done else self._part
+        sign, ink = ("check", "good") if place < done else ("on", "accent_line") if place == done else ("off", "text_faint")
+        self._sign.show_icon(sign, ink)
+        self._name.say(tr_sentence(f"{name}.").removesuffix("."), "text" if place == done else "text_soft")
+        state = tr("done") if place < done else tr("under way") if place == done else tr("to come")
+        self.setAccessibleName(f"{self._name.words()}: {state}")
 
 
 class StartView(QWidget):
@@ -50,7 +74,9 @@ class StartView(QWidget):
         )  # fmt: skip
         self.ask.setProperty("kind", "well")
         self.ask.hide()
-        self.setLayout(column(4, self.why, 4, self.ask, None, gap=8))
+        self._steps = [StartStep(theme, part) for part in REASONS]
+        self._list = as_widget(column(*self._steps, None, gap=10, margins=(0, 8, 0, 8)))
+        self.setLayout(column(4, self.why, 4, StretchRow((self._list, 2), (self.ask, 5), gap=24), 4, gap=8))
         self._timer = QTimer(self)
         self._timer.setInterval(TICK_MS)
         self._timer.timeout.connect(self._tick)
@@ -79,6 +105,9 @@ class StartView(QWidget):
 
     def _show(self) -> None:
         starting = self._state.phase == "preparing"
+        self._list.setVisible(starting)
+        for place, step in enumerate(self._steps):
+            step.show_progress(place, self._state.preparing)
         words = slow_words(self._state.preparing, self._clock()) if starting else ""
         self.why.setText(words or (tr("This takes a few seconds.") if starting else tr("Your model is ready, and trains.")))
         if starting and self.ask.isHidden() and self._begun is not None and self._clock() - self._begun >= PATIENCE:

@@ -61,10 +61,10 @@ def answer_chip(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]
     return (tr("writing"), "bare", "pen") if going else (tr("not finished"), "bare", "cut")
 
 
-Shown = tuple[ShownCompletion, int | None, int]  # an answer, the effect of learning on it, and how many answers are the same
+EqualAnswers = tuple[ShownCompletion, int | None, int]  # an answer, the effect of learning on it, and how many are the same
 
 
-def merged_answers(card: Card) -> list[Shown]:
+def merged_answers(card: Card) -> list[EqualAnswers]:
     """The answers; once all are judged, equal ones with the same effect stand as one."""
     effects: tuple[int | None, ...] = (*card.effects, *(None for _ in card.completions))
     answers = list(zip(card.completions, effects, strict=False))
@@ -91,8 +91,8 @@ class AnswerTile(PaintedWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
-    def show_answer(self, shown: Shown, *, mine: bool, going: bool) -> None:
-        answer, effect, count = shown
+    def show_answer(self, answers: EqualAnswers, *, mine: bool, going: bool) -> None:
+        answer, effect, count = answers
         if (effect, mine, going, count) == (self._effect, self._mine, self._going, self._count) and answer == self._answer:
             return
         self._answer, self._effect, self._mine, self._going, self._count = answer, effect, mine, going, count
