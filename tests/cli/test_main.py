@@ -43,11 +43,11 @@ def test_without_a_screen_the_way_without_a_window_is_named(monkeypatch, capsys)
 @pytest.mark.parametrize(
     ("variables", "names"),
     [
-        ({"DISPLAY": ":77"}, "DISPLAY=:77"),
-        ({"DISPLAY": ":77", "QT_QPA_PLATFORM": "xcb"}, "DISPLAY=:77"),
+        ({"DISPLAY": ":9077"}, "DISPLAY=:9077"),
+        ({"DISPLAY": ":9077", "QT_QPA_PLATFORM": "xcb"}, "DISPLAY=:9077"),
         ({"DISPLAY": "nowhere.invalid:0"}, "DISPLAY=nowhere.invalid:0"),
         ({"WAYLAND_DISPLAY": "wayland-7"}, "WAYLAND_DISPLAY=wayland-7"),
-        ({"WAYLAND_DISPLAY": "/nowhere/wayland-0", "DISPLAY": ":77"}, "WAYLAND_DISPLAY=/nowhere/wayland-0 and DISPLAY=:77"),
+        ({"WAYLAND_DISPLAY": "/nowhere/wayland-0", "DISPLAY": ":9077"}, "WAYLAND_DISPLAY=/nowhere/wayland-0 and DISPLAY=:9077"),
     ],
 )
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="always has a screen")
