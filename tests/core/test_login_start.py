@@ -116,7 +116,8 @@ def test_the_files_for_mac_and_windows_are_well_formed(user, home, what):
     assert task.end[0][:2] == ("schtasks", "/Delete")
 
 
-def test_goodbye_removes_what_starts_at_a_login(user, home):
+def test_goodbye_removes_what_starts_at_a_login(user, home, monkeypatch):
+    monkeypatch.setattr("waggle.core.hub_token.stored_token", lambda: None)  # the keychain of whoever runs the tests
     home.prepare()
     login_start.choose("engine", home)
     assert main.main(["goodbye", "--remove", "all"]) == 0
