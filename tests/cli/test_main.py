@@ -48,11 +48,11 @@ def test_without_a_screen_the_way_without_a_window_is_named(monkeypatch, capsys)
 @pytest.mark.parametrize(
     ("variables", "names"),
     [
-        ({"DISPLAY": ":77"}, "DISPLAY=:77"),
-        ({"DISPLAY": ":77", "QT_QPA_PLATFORM": "xcb"}, "DISPLAY=:77"),
+        ({"DISPLAY": ":9077"}, "DISPLAY=:9077"),
+        ({"DISPLAY": ":9077", "QT_QPA_PLATFORM": "xcb"}, "DISPLAY=:9077"),
         ({"DISPLAY": "nowhere.invalid:0"}, "DISPLAY=nowhere.invalid:0"),
         ({"WAYLAND_DISPLAY": "wayland-7"}, "WAYLAND_DISPLAY=wayland-7"),
-        ({"WAYLAND_DISPLAY": "/nowhere/wayland-0", "DISPLAY": ":77"}, "WAYLAND_DISPLAY=/nowhere/wayland-0 and DISPLAY=:77"),
+        ({"WAYLAND_DISPLAY": "/nowhere/wayland-0", "DISPLAY": ":9077"}, "WAYLAND_DISPLAY=/nowhere/wayland-0 and DISPLAY=:9077"),
     ],
 )
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="always has a screen")
@@ -338,6 +338,7 @@ def test_a_goodbye_to_a_folder_that_was_never_a_home_leaves_it_as_it_is(tmp_path
     ("beside", "all", True), ("beside", "all,models", False), ("usual", "all", False),
 ])  # fmt: skip
 def test_all_of_one_home_leaves_what_other_homes_use_unless_it_is_named(tmp_path, monkeypatch, home, words, remaining):
+    monkeypatch.setattr("waggle.core.hub_token.stored_token", lambda: None)  # the keychain of whoever runs the tests
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("WAGGLE_HOME", str(tmp_path / "usual"))
     shared = tmp_path / "cache/waggle/models/owner/x/model.safetensors"
@@ -408,3 +409,16 @@ def test_every_command_that_prints_facts_prints_them_as_json(door, capsys):
     with pytest.raises(SystemExit):
         main.main([door, "--help"])
     assert "--json" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("home", "forgotten"), [("usual", True), ("beside", False)])
+def test_goodbye_to_all_forgets_the_token_of_the_hub_with_the_usual_home(tmp_path, monkeypatch, capsys, home, forgotten):
+    """The keychain is one for all homes."""
+    for variable, folder in (("XDG_CACHE_HOME", "cache"), ("XDG_CONFIG_HOME", "config"), ("WAGGLE_HOME", "usual")):
+        monkeypatch.setenv(variable, str(tmp_path / folder))
+    tokens = ["hf_secret"]
+    monkeypatch.setattr("waggle.core.hub_token.stored_token", lambda: tokens[0] if tokens else None)
+    monkeypatch.setattr("waggle.core.hub_token.forget", tokens.clear)
+    paths.Home(tmp_path / home).prepare()
+    assert main.main(["goodbye", "--home", str(tmp_path / home), "--remove", "all"]) == 0
+    assert (not tokens, "token of the model hub from" in capsys.readouterr().out) == (forgotten, forgotten)

@@ -23,6 +23,7 @@ def user(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("WAGGLE_HOME", raising=False)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin/systemctl"
     program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n')
@@ -72,6 +73,12 @@ def test_a_desktop_opens_the_window_and_does_not_once_the_program_is_gone(user, 
     assert Path(lines["TryExec"]).exists(), "desktops pass an entry over whose TryExec is not there"
 
 
+def test_a_service_from_the_source_finds_the_source_again(user, home, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/where the source/is")
+    content = login_start.registration("engine", home).content.decode()
+    assert '/usr/bin/env "PYTHONPATH=/where the source/is" ' in content
+
+
 def test_one_choice_replaces_the_other(user, home):
     for what in ("window", "engine", "window"):
         login_start.choose(what, home)
@@ -109,7 +116,8 @@ def test_the_files_for_mac_and_windows_are_well_formed(user, home, what):
     assert task.end[0][:2] == ("schtasks", "/Delete")
 
 
-def test_goodbye_removes_what_starts_at_a_login(user, home):
+def test_goodbye_removes_what_starts_at_a_login(user, home, monkeypatch):
+    monkeypatch.setattr("waggle.core.hub_token.stored_token", lambda: None)  # the keychain of whoever runs the tests
     home.prepare()
     login_start.choose("engine", home)
     assert main.main(["goodbye", "--remove", "all"]) == 0

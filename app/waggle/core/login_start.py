@@ -84,6 +84,8 @@ def command_of(what: LoginStart, home: paths.Home) -> list[str]:
     """The command that is started. It names the home if that is not the usual one."""
     named = [] if _is_usual(home) else ["--home", str(home.root.absolute())]
     program = paths.window_command() if what == "window" or sys.platform == "win32" else paths.module_command("waggle")
+    if (path := os.environ.get("PYTHONPATH")) and not getattr(sys, "frozen", False) and sys.platform != "win32":
+        program = ["/usr/bin/env", f"PYTHONPATH={path}", *program]  # from the source: a login does not know where that is
     return [*program, *([BACKGROUND, *named] if what == "window" else ["engine", *named])]
 
 
@@ -97,11 +99,11 @@ def registration(what: LoginStart, home: paths.Home, system: str = sys.platform)
     if what == "engine" and shutil.which("systemctl"):
         file = _config() / "systemd/user" / UNIT
         user = ("systemctl", "--user")
-        content = SERVICE.format(program=command[0].replace("%", "%%"), command=" ".join(map(_systemd_word, command)))
+        content = SERVICE.format(program=sys.executable.replace("%", "%%"), command=" ".join(map(_systemd_word, command)))
         end = ((*user, "disable", "--now", UNIT),)
         return Registration(file, content.encode(), ((*user, "daemon-reload"), (*user, "enable", "--now", UNIT)), end)
     name = "Waggle" if what == "window" else "Waggle engine"
-    content = DESKTOP.format(name=name, program=command[0], command=" ".join(map(_desktop_word, command)))
+    content = DESKTOP.format(name=name, program=sys.executable, command=" ".join(map(_desktop_word, command)))
     return Registration(_config() / "autostart" / f"{NAMES[what]}.desktop", content.encode())
 
 

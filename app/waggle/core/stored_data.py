@@ -93,7 +93,10 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_usual(home: paths.Home) -> bool:
     """Whether this is the home that Waggle has without --home."""
-    return _real(home.root) == _real(paths.home_in(None).root)
+    try:
+        return _real(home.root) == _real(paths.home_in(None).root)
+    except OSError:  # this user has no home folder, so there is no usual one
+        return False
 
 
 def kept_by_default(home: paths.Home) -> tuple[DataKind, ...]:

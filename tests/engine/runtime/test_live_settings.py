@@ -54,7 +54,7 @@ async def test_the_latest_word_wins_over_the_command_line(tmp_path, publisher):
     assert read(tmp_path / "settings.toml").swarm.port == 0
 
 
-@pytest.mark.parametrize("path_content", ["", "[swarm]\nsolo = true\nseeds = []\n"])
+@pytest.mark.parametrize("path_content", ["# nothing yet\n", "[swarm]\nsolo = true\nseeds = []\n"])
 async def test_a_change_that_is_taken_back_leaves_the_file_and_the_command_line_as_they_were(tmp_path, publisher, path_content):
     path = tmp_path / "settings.toml"
     path.write_text(path_content)

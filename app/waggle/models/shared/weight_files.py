@@ -20,6 +20,7 @@ from waggle.models.shared.model_files import unread
 Array = NDArray[np.float32]
 STORED: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
 PACKED: dict[str, np.dtype[Any]] = {"U32": np.dtype("<u4"), "U8": np.dtype("u1")}  # numbers of quantised weights
+BASE = "model."  # of the names of weights below the head
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"  # one file, or the index of several
 File = Annotated[str, msgspec.Meta(pattern=r"^[\w-][\w.-]*\.safetensors\Z")]  # no path: strangers wrote the index
 LARGEST_HEADER = 1 << 25  # bytes; the header of a file with a hundred thousand arrays is a third of that
@@ -90,20 +91,40 @@ def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, S
 
 def places(folder: Path, shapes: Mapping[str, tuple[int, ...]], arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
     """The place of each weight of a model among these arrays, of which only the headers were read. Raises ModelError."""
-    there = dict(arrays)
+    there = _with_base_names(arrays, shapes)
     if HEAD in there and HEAD not in shapes:
         there.setdefault(EMBEDDING, there[HEAD])  # tied weights may be saved under either name
         if there[HEAD].shape != there[EMBEDDING].shape:
             raise _untied_error(folder)
     for name, shape in shapes.items():
         if name not in there:
-            raise _missing_error(folder, name)
+            raise _other_names_error(folder, name, there) or _missing_error(folder, name)
         if there[name].shape != shape:
             problem = f"{name} is {list(there[name].shape)}, and its config.json says {list(shape)}"
             raise ModelError(f"The model in {folder} cannot be read: {problem}.", "Copy or download it again.")
         if (precision := there[name].precision) not in STORED:
             raise ModelError(f"Waggle does not know weights in {precision}.", f"It knows {', '.join(STORED)}.")
     return {name: there[name] for name in shapes}
+
+
+def _with_base_names(arrays: Mapping[str, StoredArray], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, StoredArray]:
+    """The arrays, under the names of a causal language model also if the model below its head was saved, as AutoModel does."""
+    there = dict(arrays)
+    missing = [name for name in shapes if name not in there and name.startswith(BASE)]
+    if missing and all(name.removeprefix(BASE) in there for name in missing):
+        there |= {name: there[name.removeprefix(BASE)] for name in missing}
+    return there
+
+
+def _other_names_error(folder: Path, name: str, there: Mapping[str, StoredArray]) -> ModelError | None:
+    """The error if a weight has a prefix that a wrapper gave it, such as `module.` or `_orig_mod.`; None if it is missing."""
+    other = next((each for each in there if each.endswith(f".{name}")), "")
+    if not other:
+        return None
+    return ModelError(
+        f"The weights of the model in {folder} are named otherwise: {other}, not {name}.",
+        "Save the model itself, not what wraps it: model.module.save_pretrained, for example.",
+    )
 
 
 def _untied_error(folder: Path) -> ModelError:
