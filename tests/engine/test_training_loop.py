@@ -147,7 +147,7 @@ def contribute(
             gate.stop()
 
     TrainingLoop(
-        me, TrainingPlan(rules=rules, base="b", held_out=plan or HeldOutPlan(questions, 2)),
+        me, TrainingPlan(rules=rules, base="b", rule="grpo", held_out=plan or HeldOutPlan(questions, 2)),
         Progress(round=first, completions=completions), recording.history, gate,
         LoopCallbacks(
             publish=recording.events.append, save=save, flush=nothing, report_blocker=lambda error: None,
@@ -517,3 +517,9 @@ def test_answers_may_be_longer_from_the_round_on_after_a_review_said_so(verifier
     lengths = [event.summary.metrics.completion_tokens for event in recording.of(events.RoundCompleted)]
     assert lengths == [RULES.max_new, RULES.max_new, RULES.max_new + 20]
     assert [event.length for event in recording.of(events.AnswersLengthened)] == [longer]
+
+
+def test_a_round_says_in_which_swarm_and_by_which_rule_it_was_played_and_what_memory_it_took(verifier, questions, tmp_path):
+    (completed,) = contribute(tmp_path, node(verifier), questions, rounds=1).of(events.RoundCompleted)
+    assert (completed.summary.swarm, completed.summary.rule) == (CHARTER.name, "grpo")
+    assert completed.summary.memory > 10_000_000
