@@ -43,7 +43,10 @@ def is_program(path: Path) -> bool:
 
 
 def sign(path: Path) -> None:
+    """Sign a file or a bundle; with the hardened runtime only where there is an identity.
+
+    Under that runtime, libraries must have the team of their program, and an ad hoc signature has no team.
+    """
     identity = os.environ.get("CODESIGN_IDENTITY") or "-"
-    stamped = ["--timestamp"] if identity != "-" else []
-    hardened = ["--options", "runtime", "--entitlements", str(HERE / "mac/entitlements.plist")]
-    subprocess.run(["codesign", "--force", "--sign", identity, *stamped, *hardened, str(path)], check=True)
+    hardened = ["--timestamp", "--options", "runtime", "--entitlements", str(HERE / "mac/entitlements.plist")]
+    subprocess.run(["codesign", "--force", "--sign", identity, *(hardened if identity != "-" else ()), str(path)], check=True)

@@ -136,12 +136,26 @@ def test_the_mac_opens_links_and_says_why_it_wants_the_local_network():
     assert kind["UTTypeTagSpecification"] == {"public.filename-extension": ["waggle"]}
     assert properties["NSLocalNetworkUsageDescription"].endswith(".")
     assert properties["LSMinimumSystemVersion"] == "15.0"
+    assert properties["NSAppSleepDisabled"], "App Nap would slow the engine of a hidden window down"
     assert properties["CFBundleIdentifier"] == "io.waggle.Waggle"
 
 
 def test_the_mac_programs_are_given_no_more_than_they_need():
     entitlements = plistlib.loads((HERE / "mac/entitlements.plist").read_bytes())
     assert entitlements == {"com.apple.security.cs.allow-jit": True, "com.apple.security.cs.disable-library-validation": True}
+
+
+@pytest.mark.parametrize("identity", ["", "Developer ID Application: Waggle"])
+def test_the_hardened_runtime_needs_an_identity(tmp_path, monkeypatch, identity):
+    record = tmp_path / "record"
+    (tmp_path / "codesign").write_text(f'#!/bin/sh\necho "$@" > {record}\n', encoding="utf-8")
+    (tmp_path / "codesign").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("CODESIGN_IDENTITY", identity)
+    make_mac.sign(tmp_path / "program")
+    words = record.read_text(encoding="utf-8")
+    assert ("--options runtime" in words) == ("--timestamp" in words) == ("entitlements.plist" in words) == bool(identity)
+    assert f"--sign {identity or '-'} " in words
 
 
 def test_a_bundle_is_signed_from_the_inside_out_and_p2pd_is_not_forgotten(tmp_path):

@@ -4,13 +4,12 @@ stdout belongs to events.
 """
 
 import logging
+import os
 import re
 import sys
 from collections.abc import Iterator
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-
-from waggle.core import file_moves
 
 FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -68,8 +67,10 @@ class RotatedFile(RotatingFileHandler):
             self.stream.close()
             self.stream = None  # the next line opens it
         path = Path(self.baseFilename)
-        try:  # before older files are moved, which would end with none left
-            file_moves.rename(file_moves.rename(path, path.with_name(f"{path.name}.moving")), path)
+        moving = path.with_name(f"{path.name}.moving")
+        try:  # before older files are moved, which would end with none left; at once, because a line waits for it
+            os.rename(path, moving)
+            os.rename(moving, path)
         except OSError:  # the next line tries again
             return
         super().doRollover()

@@ -502,7 +502,7 @@ def _listen(queue: CommandQueue, writer: stdio.LineWriter | None) -> None:
     """Take commands from stdin, where a window writes them, and stop signals."""
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):  # Windows has no signals on the loop, see system/session_end.py
+        with contextlib.suppress(NotImplementedError):  # Windows has no signals on the loop: see engine/system/session_end.py
             loop.add_signal_handler(name, queue.stop)
     if writer is None:
         return

@@ -63,6 +63,8 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 First = TypeVar("First")
 Second = TypeVar("Second")
+SLOW_SECONDS = 20.0  # of the judging process, which starts in two here
+SLOW_PART = "Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow"
 FORM_PAY = 0.25  # a little above the span of rewards that counts as crumbs
 STARTER_NOTE = "The starter knows many answers but hardly ever writes them in the answer tag. It learns that first."
 
@@ -146,7 +148,7 @@ async def prepare_node(
 
     _publish_part(publisher, 1)
     (verifier, held_out), (machine, fit, opened) = await _run_both(
-        _start_verifier(charter, home, chosen, publisher, stack),
+        _start_verifier(charter, home, chosen, host, stack),
         _fit_and_open(home, folder, chosen, publisher, policy_thread, opening.parts_for),
     )
 
@@ -313,15 +315,30 @@ async def _download_questions(
         await asyncio.wait((download, stopping))
 
 
+class _SlowStart:
+    """Says once that the judging process starts slowly, and ends its start when the engine stops."""
+
+    def __init__(self, host: NodeHost) -> None:
+        self._host, self._is_said = host, False
+
+    def __call__(self, seconds: float) -> None:
+        """Called in another thread. Raises Stopped."""
+        if self._host.stopped.is_set():
+            raise Stopped
+        if seconds >= SLOW_SECONDS and not self._is_said:
+            self._is_said = True
+            self._host.publisher.publish_soon(events.Preparing(part=SLOW_PART, done=1, parts=len(PARTS)))
+
+
 async def _start_verifier(
-    charter: Charter, home: paths.Home, chosen: Settings, publisher: EventPublisher, stack: AsyncExitStack
+    charter: Charter, home: paths.Home, chosen: Settings, host: NodeHost, stack: AsyncExitStack
 ) -> tuple[Verifier, tuple[Question, ...]]:
     files = await asyncio.to_thread(PieceStore(home.questions, charter).files)
-    restarted = partial(_report_verifier_restart, publisher)
-    verifier = await asyncio.to_thread(Verifier, charter, files=files, restarted=restarted)
+    restarted = partial(_report_verifier_restart, host.publisher)
+    verifier = await asyncio.to_thread(Verifier, charter, files=files, restarted=restarted, waiting=_SlowStart(host))
     stack.callback(verifier.close)
     held_out = await asyncio.to_thread(_check_and_reserve, verifier, charter, chosen.learning.held_out_questions)
-    _publish_part(publisher, 2)  # what startup waits for now, if the model is not open yet
+    _publish_part(host.publisher, 2)  # what startup waits for now, if the model is not open yet
     return verifier, held_out
 
 

@@ -14,7 +14,7 @@ import pytest
 import reasoning_gym
 
 import waggle
-from waggle.core.errors import CharterError, VerifierGone
+from waggle.core.errors import CharterError, VerifierError, VerifierGone
 from waggle.protocol import events
 from waggle.tasks.charter import Specialty
 from waggle.tasks.questions import QuestionKey, split_of
@@ -412,6 +412,68 @@ def test_after_a_restart_that_failed_each_reply_belongs_to_its_request_and_nobod
         assert [own.answers([key]) for key in keys] == truths
     finally:
         own.close()
+
+
+SLOW = """
+import time
+from waggle.tasks.sandbox import verifier_process
+ready = verifier_process.ready
+def slowly(*given):
+    until = time.monotonic() + {seconds}
+    while time.monotonic() < until:
+        time.sleep(0.01) or sum(range(60_000))
+    return ready(*given)
+verifier_process.ready = slowly
+verifier_process.main()
+"""
+
+
+@pytest.fixture
+def slow_start(monkeypatch):
+    """Make the child's start take this long, in which it gets on little by little, or not at all."""
+
+    popen = subprocess.Popen
+
+    def start_slowly(code):
+        monkeypatch.setattr(
+            child_process.subprocess, "Popen", lambda _command, **named: popen([sys.executable, "-c", code], **named)
+        )
+
+    return start_slowly
+
+
+def test_a_slow_start_is_waited_for_as_long_as_it_gets_on(slow_start, monkeypatch):
+    monkeypatch.setattr(verifying, "START_SECONDS", 2.0)
+    slow_start(SLOW.format(seconds=5))
+    waited = []
+    own = Verifier(first_swarm(), waiting=waited.append)
+    own.close()
+    assert waited[-1] > 4.0, "longer than it may take without getting on"
+    assert waited == sorted(waited)
+
+
+def test_a_start_that_gets_nowhere_or_never_ends_is_an_error(slow_start, monkeypatch):
+    monkeypatch.setattr(verifying, "START_SECONDS", 1.0)
+    slow_start("import time; time.sleep(600)")
+    with pytest.raises(VerifierError, match="no answer within 1 s"):
+        Verifier(first_swarm())
+    monkeypatch.setattr(verifying, "START_WORK_SECONDS", 1.0)
+    slow_start("while True: pass")
+    with pytest.raises(VerifierError, match="no answer within 1 s of work"):
+        Verifier(first_swarm())
+
+
+def test_a_start_that_nobody_wants_any_more_is_ended(slow_start):
+    class Unwanted(Exception):
+        pass
+
+    def refuse(seconds):
+        raise Unwanted
+
+    slow_start("import time; time.sleep(600)")
+    with pytest.raises(Unwanted):
+        Verifier(first_swarm(), waiting=refuse)
+    assert not [child for child in psutil.Process().children() if "time.sleep(600)" in child.cmdline()]
 
 
 def test_a_closed_verifier_starts_nothing_again(monkeypatch):

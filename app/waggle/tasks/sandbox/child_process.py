@@ -22,6 +22,7 @@ from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.hardening import MEMORY_BYTES, TRIPPED
 
 LOOK_SECONDS = 0.1  # between two checks of a child's CPU time and memory; ordinary text is judged before the first
+PROGRESS_SECONDS = 0.02  # CPU time, two of Linux's ticks; Windows counts in 0.016 s
 STARVED = 0.1  # share of the time limit: a child that got less CPU time was not slow, others had the processor
 ROOM = 4096  # bytes that the pipe of every system buffers while nobody reads
 GONE_SECONDS = 5.0  # for a child that closed its pipe to exit
@@ -66,8 +67,14 @@ class ChildProcess(Generic[Reply]):
             if frame is None:
                 return
 
-    def ask(self, request: msgspec.Struct, seconds: float, work: float = math.inf) -> Reply:
+    def ask(
+        self, request: msgspec.Struct, seconds: float, work: float = math.inf, waiting: Callable[[float], None] | None = None
+    ) -> Reply:
         """Return the reply. `seconds` bounds wall-clock time, `work` CPU time.
+
+        With `waiting`, `seconds` bounds the time in which the child gets nowhere, by its CPU time: on a slow disk, or beside a
+        virus scanner, a start takes long. `waiting` is called several times a second with the seconds since the request; what it
+        raises ends the child.
 
         Raises EOFError if the child died, sent nonsense or took too much memory (not every kernel enforces the limit), and
         TimeoutError if it took too long. Then the child is killed, so that no late reply is taken for that to another request.
@@ -76,7 +83,7 @@ class ChildProcess(Generic[Reply]):
         if self.process.stdin.closed:
             raise ChildKilled("it is not running")
         self._send(messages.frame_of(request))
-        frame = self._wait_for_reply(seconds, work)
+        frame = self._wait_for_reply(seconds, work, waiting)
         if frame is None:
             raise self.ending()
         return self._decode(frame)
@@ -94,17 +101,29 @@ class ChildProcess(Generic[Reply]):
             self.process.stdin.write(frame)
             self.process.stdin.flush()
 
-    def _wait_for_reply(self, seconds: float, work: float) -> bytes | None:
-        deadline = time.monotonic() + seconds
+    def _wait_for_reply(self, seconds: float, work: float, waiting: Callable[[float], None] | None) -> bytes | None:
+        began = progressed = time.monotonic()
         before: float | None = None  # CPU time at the first check: one before each request would cost too much
+        furthest = 0.0  # CPU time when the child last got on
         while True:
             with suppress(queue.Empty):
-                return self._replies.get(timeout=max(0.0, min(LOOK_SECONDS, deadline - time.monotonic())))
+                return self._replies.get(timeout=max(0.0, min(LOOK_SECONDS, progressed + seconds - time.monotonic())))
             now = _cpu_seconds(self.process.pid)
             before = now if before is None else before
-            if error := self._beyond(now - before, work, seconds, late=time.monotonic() >= deadline):
+            if waiting is not None:
+                self._report(waiting, time.monotonic() - began)
+                if now - furthest >= PROGRESS_SECONDS:
+                    progressed, furthest = time.monotonic(), now
+            if error := self._beyond(now - before, work, seconds, late=time.monotonic() >= progressed + seconds):
                 self.end()
                 raise error
+
+    def _report(self, waiting: Callable[[float], None], waited: float) -> None:
+        try:
+            waiting(waited)
+        except BaseException:
+            self.end()  # or a late reply would be taken for that to another request
+            raise
 
     def _beyond(self, worked: float, work: float, seconds: float, *, late: bool) -> TimeoutError | EOFError | None:
         """The error if the child exceeded a limit."""

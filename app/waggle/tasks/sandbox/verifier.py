@@ -25,7 +25,8 @@ from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildS
 from waggle.tasks.sandbox.hardening import Sandbox
 from waggle.tasks.specialties.interface import Difficulty, Setting
 
-START_SECONDS = 120.0  # importing reasoning-gym on a slow disk
+START_SECONDS = 120.0  # without progress; importing reasoning-gym takes seconds, or minutes beside a virus scanner
+START_WORK_SECONDS = 600.0  # CPU time, a hundred times what it takes here: a charter's settings may make a generator run for ever
 BATCH_SECONDS = 20.0  # wall-clock limit of one request
 DIGEST_QUESTIONS = 64
 AT_ONCE = 64  # questions or completions in one request: some take tens of milliseconds each, or more on a busy computer
@@ -43,7 +44,8 @@ class Verifier:
     """Questions and verdicts under one charter. Starts its child at once. Raises VerifierError or CharterError.
 
     `files` holds the pieces of each file of questions in the charter, by its dataset. `datasets` replaces those of the charter,
-    to try settings that no level has.
+    to try settings that no level has. While the first child starts, `waiting` is called several times a second with the seconds
+    that it has taken; what it raises ends the start.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Verifier:
         files: Mapping[str, Pieces] = NO_FILES,
         restarted: Callable[[str], None] = lambda reason: None,
         datasets: Sequence[messages.DatasetLevels] = (),
+        waiting: Callable[[float], None] = lambda seconds: None,
     ) -> None:
         self._charter = charter
         self._datasets = tuple(datasets) or datasets_of(charter)
@@ -65,20 +68,21 @@ class Verifier:
         self.worked = 0.0  # CPU seconds of all replies, as the child counts them
         self._lock = threading.RLock()
         self._closed = False
-        self._open()
+        self._open(waiting)
 
-    def _open(self) -> None:
+    def _open(self, waiting: Callable[[float], None] = lambda seconds: None) -> None:
         """Start a child and prepare it. If that fails, no child is left running."""
         self._child = _start()
         try:
-            self._sandbox = self._warm()
+            self._sandbox = self._warm(waiting)
         except (CharterError, VerifierError):
             self._child.end()
             raise
 
-    def _warm(self) -> Sandbox:
+    def _warm(self, waiting: Callable[[float], None]) -> Sandbox:
+        prepare = messages.Prepare(self._datasets, self._files)
         try:
-            reply = self._request(messages.Prepare(self._datasets, self._files), START_SECONDS)
+            reply = self._request(prepare, START_SECONDS, START_WORK_SECONDS, waiting)
         except (EOFError, TimeoutError) as error:
             raise VerifierError(
                 "Waggle couldn't start its answer checker.",
@@ -224,8 +228,11 @@ class Verifier:
             f"The judging process was started again: {ended}.", "If this goes on, look at the page Help, or run `waggle doctor`."
         ) from ended
 
-    def _request(self, request: messages.Prepare | messages.Request, seconds: float, work: float = math.inf) -> messages.Reply:
-        reply = self._child.ask(request, seconds, work)
+    def _request(
+        self, request: messages.Prepare | messages.Request, seconds: float, work: float = math.inf,
+        waiting: Callable[[float], None] | None = None,
+    ) -> messages.Reply:  # fmt: skip
+        reply = self._child.ask(request, seconds, work, waiting)
         if isinstance(reply, (messages.Texts, messages.Verdicts)):
             self.worked += reply.seconds
             messages.require_all(request, reply)

@@ -1,0 +1,191 @@
+"""Waggle on Windows' own Python, with the locked wheels for Windows, under Wine. Run it as root, as docs/releasing.md says."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import make_windows
+import pytest
+from PIL import Image
+
+from end_to_end.programs import Engine, running
+from waggle.cli.selftest import AT_ANY_TIME
+from waggle.protocol import commands, events
+from windows.rig import PYTHON_PROGRAM, REPOSITORY
+
+pytestmark = [pytest.mark.windows, pytest.mark.timeout(1800)]
+
+START_SECONDS = 200.0  # of a program of Windows on a busy computer
+SUITES = ("rl", "protocol", "core", "network/identity", "cli")
+SUITE_SECONDS = 100.0  # most of a suite; what is not finished is said
+# What Wine lacks, by the test that shows it; everything else that fails is ours.
+OF_WINE = {
+    r"test_windows_job.py::test_a_process_in_a_job": "Wine does not enforce the limits of job objects",
+}
+
+
+@pytest.fixture
+def home(rig):
+    """A home outside the profile, which is on the same disk there."""
+    name = f"home{time.monotonic_ns()}"
+    yield rf"C:\{name}"
+    shutil.rmtree(rig.drive / name, ignore_errors=True)
+
+
+def test_the_doctor_has_no_complaint(rig, waggle, home):
+    report = rig.run(PYTHON_PROGRAM, "-m", "waggle", "doctor", "--home", home, seconds=START_SECONDS)
+    assert report.returncode == 0, report.stdout + report.stderr
+    assert "Windows AMD64" in report.stdout
+    assert "BAD" not in report.stdout
+
+
+def test_three_rounds_are_played(rig, home, figures):
+    tried = rig.run(PYTHON_PROGRAM, "-m", "waggle", "selftest", "--home", home, seconds=2 * START_SECONDS)
+    figures["selftest_rc"] = tried.returncode
+    figures["rounds"] = len(re.findall(r"^round \d+:", tried.stdout, re.MULTILINE))
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    assert figures["rounds"] == 3
+
+
+def test_an_engine_is_asked_paused_and_stopped_through_its_port(rig, waggle, home):
+    def ctl(word):
+        return rig.run(PYTHON_PROGRAM, "-m", "waggle", "ctl", word, "--home", home, seconds=START_SECONDS)
+
+    with running(Engine(home, "swarm.solo=true", *AT_ANY_TIME, command=waggle)) as engine:
+        engine.wait_round(1, START_SECONDS)
+        status = ctl("status")
+        assert status.returncode == 0, status.stdout + status.stderr
+        assert "First light" in status.stdout
+        assert ctl("pause").returncode == 0
+        engine.wait(events.PhaseChanged, 60.0, lambda event: event.phase == "paused")
+        assert isinstance(engine.command(commands.Stop), events.CommandDone)
+        assert engine.end() == 0
+    assert list((rig.drive / home.rpartition("\\")[2] / "checkpoints").glob("r*"))
+
+
+def test_a_window_opens_and_a_second_start_raises_it(rig, home, figures, tmp_path):
+    options = [part for value in ("swarm.solo=true", *AT_ANY_TIME) for part in ("--set", value)]
+    window = rig.start(PYTHON_PROGRAM, "-m", "waggle", "--home", home, *options)
+    try:
+        until_shown(rig, window, tmp_path / "window.png", 200)
+        figures["window_shown"] = 1
+        second = rig.run(PYTHON_PROGRAM, "-m", "waggle", "--home", home, seconds=START_SECONDS)
+        assert second.returncode == 0, second.stderr
+        rig.picture(tmp_path / "second.png")
+        keep_picture(tmp_path / "second.png", "window")
+        assert window.poll() is None, "the first window stays"
+    finally:
+        window.kill()
+        rig.end_programs()
+
+
+def test_it_trains_with_a_linux_node_through_a_gateway(waggle, home, figures, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    lent = ("web.gateway=true", f"web.port={port}", "swarm.host=127.0.0.1", *AT_ANY_TIME)
+    with running(Engine(tmp_path, *lent)) as linux:
+        linux.wait_round(0, START_SECONDS)
+        gateways = f'swarm.gateways=["ws://127.0.0.1:{port}/gateway"]'
+        with running(Engine(home, gateways, *AT_ANY_TIME, command=waggle)) as windows:
+            windows.wait(events.Ready, START_SECONDS)
+            ready = time.monotonic()
+            windows.wait(events.PeerGroupsArrived, START_SECONDS)
+            figures["joined_linux_node_s"] = round(time.monotonic() - ready, 1)
+            linux.wait(events.PeerGroupsArrived, START_SECONDS)
+            assert windows.end() == 0
+
+
+def test_the_installer_installs_beside_a_left_over_file_upgrades_and_removes(rig, tmp_path, figures):
+    payload = tmp_path / "Waggle"
+    (payload / "_internal").mkdir(parents=True)
+    source = tmp_path / "program.c"
+    source.write_text("int main(void) { return 0; }\n", encoding="ascii")
+    for name in ("Waggle", "waggle-console", "waggle-verifier"):
+        subprocess.run(["x86_64-w64-mingw32-gcc", "-mwindows", "-o", payload / f"{name}.exe", source], check=True)
+    icon = tmp_path / "waggle.ico"
+    drawing = [sys.executable, str(REPOSITORY / "packaging/icon.py"), str(icon)]
+    subprocess.run(drawing, check=True, env={**os.environ, "QT_QPA_PLATFORM": "offscreen"})
+    installer = make_windows.installer(payload, icon, "1.2.3", tmp_path)
+    shutil.copyfile(installer, rig.drive / "setup.exe")
+    users = rig.drive / "users/root/AppData/Local/Programs"
+    (users / "Waggle").mkdir(parents=True, exist_ok=True)
+    (users / "Waggle/notes.txt").write_text("mine", encoding="ascii")
+
+    installing = rig.start(r"C:\setup.exe")
+    until_shown(rig, installing, tmp_path / "installer.png", 30)
+    keep_picture(tmp_path / "installer.png", "installer")
+    installing.kill()
+    rig.end_programs()
+    for _ in range(2):  # the second is an upgrade
+        assert rig.run(r"C:\setup.exe", "/S", seconds=START_SECONDS).returncode == 0
+        assert (users / "Waggle/Waggle.exe").exists()
+    other = rig.drive / "other"
+    (other / "_internal").mkdir(parents=True, exist_ok=True)
+    assert rig.run(r"C:\setup.exe", "/S", r"/D=C:\other", seconds=START_SECONDS).returncode == 0
+    assert (other / "Waggle/Waggle.exe").exists()
+    assert (other / "_internal").exists(), "another program's"
+    for folder in (r"C:\other\Waggle", r"C:\users\root\AppData\Local\Programs\Waggle"):
+        place = folder.replace("\\", "/").replace("C:", str(rig.drive))
+        assert rig.run(rf"{folder}\uninstall.exe", "/S", f"_?={folder}", seconds=START_SECONDS).returncode == 0
+        assert not Path(place, "Waggle.exe").exists()
+    assert (users / "Waggle/notes.txt").read_text(encoding="ascii") == "mine"
+    shutil.rmtree(users / "Waggle")
+    shutil.rmtree(other)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_what_applies_of_a_suite_passes_there(rig, figures, suite):
+    command = [PYTHON_PROGRAM, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "--tb", "short", "--timeout", "120"]
+    places = ["--rootdir", r"C:\waggle", "-c", r"C:\waggle\pyproject.toml", "--basetemp", r"C:\temporary"]
+    with (rig.root / f"{suite.replace('/', '-')}.txt").open("w+", encoding="utf-8", errors="replace") as output:
+        testing = rig.start(*command, *places, rf"C:\waggle\tests\{suite}", output=output)
+        try:
+            testing.wait(SUITE_SECONDS)
+        except subprocess.TimeoutExpired:
+            figures[f"not finished {suite}"] = f"after {SUITE_SECONDS:.0f} s"
+            rig.end_programs()
+        output.seek(0)
+        results = re.findall(r"^(\S+::.*?) (PASSED|FAILED|ERROR)\b", output.read(), re.MULTILINE)
+    passed = [name for name, result in results if result == "PASSED"]
+    failed = sorted({short(name) for name, result in results if result != "PASSED"})
+    figures["tests_passed"] = figures.get("tests_passed", 0) + len(passed)
+    figures["tests_failed"] = figures.get("tests_failed", 0) + len(failed)
+    for failure in failed:
+        figures[f"failed {failure}"] = reason(failure) or "ours"
+    assert passed
+    assert not [failure for failure in failed if reason(failure) is None]
+
+
+def reason(failure: str) -> str | None:
+    """What Wine, or this way of testing, lacks for a test; None if the failure is ours."""
+    return next((why for word, why in OF_WINE.items() if re.search(word, failure)), None)
+
+
+def short(name: str) -> str:
+    return name.replace("\\", "/").rpartition("tests/")[2]
+
+
+def until_shown(rig, program, picture: Path, colours: int) -> None:
+    """Take pictures of the screen until one has so many colours, while the program runs."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and program.poll() is None:
+        rig.picture(picture)
+        with Image.open(picture) as screen:
+            present = screen.convert("RGB").getcolors(1 << 20)
+        if present is None or len(present) >= colours:
+            return
+        time.sleep(0.5)
+    pytest.fail(f"nothing on the screen within {START_SECONDS} s")
+
+
+def keep_picture(picture: Path, name: str) -> None:
+    """Copy it to where the measuring command wants pictures."""
+    folder = REPOSITORY / "build/windows"
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(picture, folder / f"{name}.png")
