@@ -119,7 +119,7 @@ def test_a_connection_that_breaks_off_is_gone_on_with_where_it_was(index, planne
 def test_a_set_up_that_was_ended_goes_on_with_what_is_here(index, planned, tmp_path, monkeypatch):
     index.breaks = [1_200_000]
     monkeypatch.setattr(downloads, "TRIES", 1)
-    with pytest.raises(OSError, match="What has come is kept"):
+    with pytest.raises(OSError, match="What was downloaded is kept"):
         downloads.fetch(planned, tmp_path / "here", lambda words: None)
     second_try = downloads.planned(Path(sys.executable), ["waggletestsmall"], index.options)
     assert "1 MB of it are here" in downloads.summary(second_try, tmp_path / "here")

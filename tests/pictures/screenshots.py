@@ -59,7 +59,7 @@ def _asking(story: Story) -> Story:
 
 def _undecided(story: Story) -> Story:
     lost = events.Warned(
-        title="The list of swarms could not be read, and was put together again from what is still here.",
+        title="The list of swarms could not be read, so Waggle rebuilt it from other files.",
         advice="The old one is kept as /home/anna/.local/share/waggle/swarms.damaged.",
         page="swarms",
         at=story[-1].at,

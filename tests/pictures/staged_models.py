@@ -67,7 +67,7 @@ def _failed(name: str, title: str, advice: str) -> ModelChoice:
 AWAY = _failed(
     SMOLLM,
     f"The hub cannot be reached, and {SMOLLM} is not complete on this computer.",
-    "What has come is kept. Start again when there is a connection.",
+    "What was downloaded is kept. Start again when there is a connection.",
 )
 GATED = _failed(
     GEMMA,

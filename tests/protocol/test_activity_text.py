@@ -31,7 +31,7 @@ TABLE = [
     (connected(phase="problem"), "No forecast: the engine is not running."),
     (connected(reach="solo"), "No weather: this swarm is this computer only."),
     (connected(reach="connecting"), "No forecast yet: still looking for peers."),
-    (connected(reach="alone"), "Calm: no one else is here."),
+    (connected(reach="alone"), "You are the only one here."),
     (connected(peers={}), "Calm: you are connected, but nobody has shared anything yet."),
     (connected(ready=ready(at=NOW - 90)), "Too early for a forecast: 3 peers so far."),
     (connected(), "Calm: 3 peers, hardly anything new arrives."),

@@ -20,7 +20,7 @@ NOW = 1000.0
         ),
         (
             {"received": 1200, "useful": 900, "rejected": 2, "trusted": True},
-            "It is trusted, so it is asked first: 900 of its 1,200 groups were of use, 2 broke a rule.",
+            "Trusted: 900 of its 1,200 groups were of use, 2 broke a rule.",
         ),
         ({"reason": "too long", "doubted_until": NOW + 45}, "It broke a rule (too long): it is asked again in 45 s."),
         ({"reason": "malformed", "doubted_until": NOW + 600}, "It broke a rule (malformed): it is asked again in 10 min."),

@@ -1,6 +1,6 @@
 """What is wrong with a web connection where this computer's own settings, or something on the way, are the cause.
 
-Only what is none of these is told as "no connection".
+Everything else is reported as no connection.
 """
 
 import os
@@ -83,7 +83,7 @@ def cause_of(error: BaseException) -> ConnectionFault | None:
                 f"The proxy {_proxy()} refused the connection: {refusal}.",
                 "It asks for a name and a password: write them into its address, as in http://name:password@host:port."
                 if refusal.startswith(str(PROXY_LOGIN))
-                else "Ask who runs this network, or choose another proxy, or none.",
+                else "Ask this network's operator, or choose another proxy, or none.",
             )
         if isinstance(each, ssl.SSLCertVerificationError):
             return ConnectionFault(

@@ -123,7 +123,7 @@ def fetch(pack: CudaPack, root: Path, progress: Progress) -> Path:
     except OSError as error:
         fault = fault_of(error)
         raise CudaError(
-            f"CUDA cannot be written to the disk: {fault.reason}.", f"What has come is kept. {fault.advice}"
+            f"CUDA cannot be written to the disk: {fault.reason}.", f"What was downloaded is kept. {fault.advice}"
         ) from error
     return folder_of(pack, root)
 
@@ -198,15 +198,15 @@ def _in_words(error: "httpx2.HTTPError", wheel: Wheel) -> CudaError:
     import httpx2
 
     if cause := connection_faults.cause_of(error):
-        return CudaError(cause.title, f"{cause.advice} What has come is kept.")
+        return CudaError(cause.title, f"{cause.advice} What was downloaded is kept.")
     if isinstance(error, httpx2.HTTPStatusError):
         title = f"The package index answered {error.response.status_code} when asked for {wheel.name}."
-        return CudaError(title, "Try again later; what has come is kept.")
+        return CudaError(title, "Try again later; what was downloaded is kept.")
     if isinstance(error, httpx2.TransportError):
-        return CudaError("The package index cannot be reached.", "What has come is kept. Go on when there is a connection.")
+        return CudaError("The package index cannot be reached.", "What was downloaded is kept. Go on when there is a connection.")
     return CudaError(
         f"The package index sends {wheel.name} in a form that cannot be read, or in circles.",
-        "Something on the way changes files. Try another network. What has come is kept.",
+        "Something on the way changes files. Try another network. What was downloaded is kept.",
     )
 
 

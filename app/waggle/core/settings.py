@@ -337,7 +337,7 @@ def _usable(table: dict[str, Any], source: str, *, keep: Iterable[str] = ()) -> 
                 return usable, tuple(reasons)
             reasons.append(
                 SettingsError(
-                    f"The setting {key} cannot be used, so its default holds for now.",
+                    f"The setting {key} cannot be used, so Waggle uses the default.",
                     f"In {source}: {_plain(str(error))}. {_nearest(str(error))}".strip(),
                 )
             )

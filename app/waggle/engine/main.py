@@ -393,7 +393,7 @@ async def _fill_history(
     if added:
         publisher.publish(
             events.Warned(
-                title=f"The history was older than the model. Rounds that the record of events still had: {added}.",
+                title=f"The history was older than the model. Restored rounds: {added}.",
             )
         )
 

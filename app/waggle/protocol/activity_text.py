@@ -21,7 +21,7 @@ def weather(state: State, now: float) -> str:
         case "connecting":
             return "No forecast yet: still looking for peers."
         case "alone":
-            return "Calm: no one else is here."
+            return "You are the only one here."
         case "connected":
             return _rate_sentence(state, now)
 
@@ -34,7 +34,7 @@ def _rate_sentence(state: State, now: float) -> str:
     assert state.ready is not None
     minutes = int((now - state.ready.at) // 60)
     if minutes < EARLY:
-        return f"Too early for a forecast: {here} so far."
+        return f"{here} online."
     span = min(SPAN, minutes)
     rate = _groups_between(state, now, span, 0) / span
     if rate < 0.1:

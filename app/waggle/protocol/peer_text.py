@@ -30,7 +30,7 @@ def standing_text(peer: PeerInfo, now: float) -> str:
         case "doubted":
             return f"It broke a rule ({peer.reason}): it is asked again in {_duration(peer.doubted_until - now)}."
         case "trusted":
-            return f"It is trusted, so it is asked first: {_usefulness_text(peer)}, {_rejected_text(peer)}."
+            return f"Trusted: {_usefulness_text(peer)}, {_rejected_text(peer)}."
         case "plain":
             return _plain_text(peer)
 

@@ -164,11 +164,11 @@ def _changed_model_sentence(event: ModelChanged) -> Sentence:
 def undecided_swarm_sentence(event: SwarmUndecided) -> Sentence:
     """The question in which swarm to train."""
     says = {
-        "unknown": "It is not known any more in which swarm you take part.",
+        "unknown": "Waggle no longer knows which swarm you are in.",
         "unusable": event.reason,
         "failed": f"{event.name or 'The swarm that you chose'} cannot be joined now.",
     }[event.why]
-    rest = "Nothing is trained until you choose a swarm, or train alone meanwhile."
+    rest = "Training is on hold. Choose a swarm, or train alone for now."
     detail = f"{event.advice} {rest}" if event.why == "unusable" else rest
     return Sentence(
         word="Waiting for you", says=says, detail=detail.strip(), tone="plain", sign="warn", action="choose_swarm",

@@ -212,7 +212,7 @@ def test_names_inside_a_sentence_stay_as_they_are() -> None:
     words = tr_sentence("Your model is answering, with 3 peers.")
     assert words == "Dein Modell antwortet, mit 3 Peers."
     assert tr_sentence("A sentence nobody translated.") == "A sentence nobody translated."
-    assert tr_sentence("The engine speaks protocol 9, this window 8.") == "Der Motor spricht Protokoll 9, dieses Fenster 8."
+    assert tr_sentence("The engine speaks protocol 9, this window 8.") == "Die Engine spricht Protokoll 9, dieses Fenster 8."
 
 
 @pytest.mark.parametrize(("title", "width"), list(zip(COLUMNS[1:], WIDTHS[1:], strict=True)))
@@ -224,7 +224,7 @@ def test_the_heads_of_the_table_of_peers_are_not_cut_in_german(theme: Theme, tit
 def test_what_was_used_and_taken_and_peers_who_use_in_german() -> None:
     translator.use("de")
     assert (tr("You used"), tr("They took")) == ("Genutzt", "Geholt")
-    assert plural(6, "", "; %n peers took groups of yours") == "; 6 Peers holten Gruppen von dir"
+    assert plural(6, "", "; %n peers use your answers") == "; 6 Peers holten Gruppen von dir"
     assert {tr("Standing"), tr("Preview it")} == {"Ruf", "Ansehen"}, "which is what one does with an invite"
 
 
@@ -291,7 +291,7 @@ def test_figures_are_written_as_is_the_custom() -> None:
     assert decimal(0.256, 2) == "0,26"
     assert size(1_200_000) == "1,2 MB"
     assert tr_sentence("The engine used more than the 1.5 GB of memory that you allow.").startswith(
-        "Der Motor brauchte mehr als die 1,5 GB"
+        "Die Engine brauchte mehr als die 1,5 GB"
     )
     assert reward(ShownCompletion(text="", judged=True, reward=0.25, reason="")) == "0,25"
     assert plural(1, "%n peer", "%n peers") == "1 Peer"

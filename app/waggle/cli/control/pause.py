@@ -66,7 +66,7 @@ def seconds_of(span: str) -> float:
         raise EngineError(f"{span or 'Nothing'} is no span of time.", "Write it as 90m, 1h or 2d.")
     seconds = float(match.group(1)) * SECONDS[match.group(2)]
     if not seconds:
-        raise EngineError("A pause of no time is none.", "Write it as 90m, 1h or 2d.")
+        raise EngineError("A pause must be longer than zero.", "Write it as 90m, 1h or 2d.")
     if seconds > LONGEST:
         raise EngineError(f"{span} is too long.", "Pause without a span: it ends when you resume.")
     return seconds

@@ -32,7 +32,7 @@ def recover(home: paths.Home) -> events.Warned | None:
     reputation_file.write(home.reputation, chosen[-MAX_PEERS:])
     return events.Warned(
         title="What was known of peers could not be read.",
-        advice=f"Mutes and blocks that come back from the record of events: {len(chosen)}. The old file is kept as {aside}.",
+        advice=f"Restored mutes and blocks: {len(chosen)}. The old file is kept as {aside}.",
     )
 
 

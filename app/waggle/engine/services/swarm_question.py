@@ -57,7 +57,7 @@ async def swarm_or_question(
         stand_in = await asyncio.to_thread(_to_train_alone, home, known.active)
         publisher.publish(
             events.Warned(
-                title=f"Your model trains alone, on questions of {stand_in.name}, as your swarm is not certain.",
+                title=f"Your model trains alone, on questions of {stand_in.name}, until you choose your swarm.",
                 advice="Choose a swarm, and switch training alone off, to train with others.",
                 page="swarms",
             )

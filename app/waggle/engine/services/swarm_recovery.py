@@ -43,9 +43,9 @@ def recover(home: paths.Home) -> events.Warned | None:
         aside = _set_aside(home)
     joined_swarms.write(home.swarms, rebuilt)
     return events.Warned(
-        title="The list of swarms could not be read, and was put together again from what is still here."
+        title="The list of swarms could not be read, so Waggle rebuilt it from other files."
         if aside
-        else "The list of swarms is gone, and was put together again from what is still here.",
+        else "The list of swarms is gone, so Waggle rebuilt it from other files.",
         advice=f"The old one is kept as {aside}." if aside else "",
         page="swarms",
     )

@@ -47,7 +47,7 @@ from waggle.tasks.sandbox.verifier import Pieces, Verifier
 from waggle.tasks.specialties.interface import Difficulty
 
 NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_SWARM, *NOT_CAUSED_BY_EITHER, ModelError)  # of a choice before this start
-BACK_MESSAGE = "It goes on in the swarm of before."
+BACK_MESSAGE = "It goes on in the previous swarm."
 ASK_MESSAGE = "Nothing is trained until you choose a swarm."  # the one of before is open to more people than the chosen one
 MAX_OWN_ADDRESSES, MAX_OTHER_ADDRESSES = 4, 4  # in an invite; others' are for times when this computer is off
 ANY_ADDRESS = ("0.0.0.0", "::")

@@ -38,9 +38,9 @@ _TRANSLATED_VALUES = frozenset({
     "Busy: %1, %2.", "Calm: %1, hardly anything new arrives.", "Downloading the model: %1 of %2 MB, %3.",
     "It broke a rule (%1): it is asked again in %2.", "It is asked like any stranger: %1 so far, %2.",
     "It is asked like any stranger: most of its groups that were tried here taught nothing, %1.",
-    "It is trusted, so it is asked first: %1, %2.", "Lively: %1, %2.", "Nothing was lost; %1.", "Paused until %1.",
+    "Trusted: %1, %2.", "Lively: %1, %2.", "Nothing was lost; %1.", "Paused until %1.",
     "Quiet: %1, %2.", "This computer's clock is %1 fast.", "This computer's clock is %1 slow.",
-    "Too early for a forecast: %1 so far.", "Your model is %1, on this computer only.", "Your model is %1, with %2.",
+    "%1 online.", "Your model is %1, on this computer only.", "Your model is %1, with %2.",
     "Your rules wait until %1.",
 })  # fmt: skip
 

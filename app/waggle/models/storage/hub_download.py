@@ -432,7 +432,7 @@ def _in_words(repository: str) -> Iterator[None]:
         status = error.response.status_code
         kind = HubUnavailable if status >= 500 or status == 429 else ModelError
         if cause := connection_faults.cause_of(error):
-            raise kind(cause.title, f"{cause.advice} What has come is kept.") from error
+            raise kind(cause.title, f"{cause.advice} What was downloaded is kept.") from error
         if status in (401, 403):
             raise ModelError(
                 f"The hub refuses {repository} to your token.", "Store one that may read it with `waggle token`."
@@ -441,17 +441,17 @@ def _in_words(repository: str) -> Iterator[None]:
     except (httpx2.TransportError, errors.OfflineModeIsEnabled) as error:
         kind = HubUnavailable if isinstance(error, httpx2.TransportError) else ModelError
         if cause := connection_faults.cause_of(error):
-            raise kind(cause.title, f"{cause.advice} What has come is kept.") from error
+            raise kind(cause.title, f"{cause.advice} What was downloaded is kept.") from error
         raise kind(
             f"The hub cannot be reached, and {repository} is not complete on this computer.",
-            "What has come is kept. Start again when there is a connection.",
+            "What was downloaded is kept. Start again when there is a connection.",
         ) from error
     except httpx2.RequestError as error:
         raise ModelError(
             f"The hub sends {repository} in a form that cannot be read, or in circles.",
-            "Something on the way changes files. Try another network. What has come is kept.",
+            "Something on the way changes files. Try another network. What was downloaded is kept.",
         ) from error
     except OSError as error:
         fault = fault_of(error)
-        advice = f"What has come is kept. {fault.advice}"
+        advice = f"What was downloaded is kept. {fault.advice}"
         raise ModelError(f"{repository} cannot be written to the disk: {fault.reason}.", advice) from error

@@ -92,7 +92,7 @@ def test_a_swarm_that_is_not_known_any_more_is_asked_for_with_the_list_and_alone
     card = window.pages.of(HomePage).hero
     assert card._says.text() == "It is not known any more in which swarm you take part"
     assert progress_words(window._store.state) == ("", 0, 0), "nothing moves"
-    assert buttons(card) == ["Train alone meanwhile", "Choose a swarm"]
+    assert buttons(card) == ["Train alone for now", "Choose a swarm"]
     card._second.click()
     card._second.click()
     assert [command.values for command in sent if isinstance(command, ChangeSettings)] == [{"swarm.solo": True}]

@@ -262,7 +262,7 @@ class StatusCard(QFrame):
         decides = status.action in ("choose_training", "choose_swarm")
         otherwise = (tr("Contribute anyway"), "play") if anyway else copies
         if decides:
-            otherwise = self._training_choice()[1] if status.action == "choose_training" else (tr("Train alone meanwhile"), "")
+            otherwise = self._training_choice()[1] if status.action == "choose_training" else (tr("Train alone for now"), "")
         self._second.say(*otherwise)
         visibility = {self._main: status.action != "none" or stopped, self._more: splits,
                  self._second: anyway or decides or (failed and stopped), self._why_button: bool(status.why)}  # fmt: skip

@@ -62,7 +62,7 @@ def headline(state: State) -> str:
     if len(here) > training:
         words += plural(len(here) - training, ", %n more is connected", ", %n more are connected")
     took = sum(peer.groups_pulled > 0 for peer in here)
-    return words + (plural(took, "; one of them took groups of yours", "; %n of them took groups of yours") if took else "")
+    return words + (plural(took, "; one of them uses your answers", "; %n of them use your answers") if took else "")
 
 
 def reach_words(state: State) -> str:
@@ -87,9 +87,9 @@ def reach_words(state: State) -> str:
             if state.way == "relay":
                 return tr("Through a relay: your router blocks calls. Your part counts all the same.")
             if state.address and state.way == "direct":
-                return tr("Others can reach this computer: one of them has tried.")
+                return tr("Others can connect to you (confirmed).")
             if state.address:
-                return tr("Others can reach this computer.")
+                return tr("Others can connect to you.")
             return tr("You reach others; no address is known at which they could reach this computer.")
 
 

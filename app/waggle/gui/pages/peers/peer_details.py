@@ -26,7 +26,7 @@ CHOICES: dict[Choice, tuple[str, str, str, str, tuple[str, ...]]] = {  # verb, v
     "blocked": ("Block", "Blocking…", "blocked", "Learn nothing from it, and give it nothing.", (BLOCK,)),
     "": ("Welcome back", "Welcoming…", "undo", "Treat it as if you had never muted or blocked it.", (MUTE, BLOCK)),
 }
-HINT = "Choose a peer to read how it is treated, and to mute or block it."
+HINT = "Select a peer for details, or to mute or block it."
 
 
 def available_choices(choice: Choice) -> tuple[Choice, ...]:

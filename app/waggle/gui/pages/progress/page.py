@@ -82,9 +82,9 @@ def _score_text(exams: list[list[HeldOutScore]]) -> str:
 
 def _early_text(score: HeldOutScore) -> str:
     """A score on few questions, and what it can mean."""
-    words = tr("After %1 your model gets %2 of %3 new questions right, so %4 to %5 of 100")
+    words = tr("After %1 your model gets %2 of %3 new questions right, which suggests %4 to %5 of 100")
     if not score.round:
-        words = tr("Before its first round your model gets %2 of %3 new questions right, so %4 to %5 of 100")
+        words = tr("Before its first round your model gets %2 of %3 new questions right, which suggests %4 to %5 of 100")
     low, high = (decimal(100 * share, 0) for share in interval_of(score.right, score.total))
     words = words.replace("%1", plural(score.round, "%n round", "%n rounds")).replace("%2", figure(score.right))
     return words.replace("%3", figure(score.total)).replace("%4", low).replace("%5", high)
@@ -387,7 +387,9 @@ class ProgressPage(Page):
             return True
 
     def _say_saved(self, path: Path, *, whole: bool) -> None:
-        words = tr("Saved to %1") if whole else tr("Saved to %1, without rounds that only a running engine has")
+        words = (
+            tr("Saved to %1") if whole else tr("Saved to %1. Some older rounds are missing because the engine did not answer.")
+        )
         self.notice_posted.emit(words.replace("%1", str(path)), "check" if whole else "warn")
 
     def _say_not_saved(self, error: OSError) -> None:

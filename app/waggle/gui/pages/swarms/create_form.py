@@ -63,8 +63,8 @@ class CreateSwarmForm(QFrame):
     def _new_layout(self, no: Button) -> QBoxLayout:
         theme = self._theme
         left_column = column(
-            text(theme, tr("Name"), "label"), self._name, 4, text(theme, tr("Meant for (optional)"), "label"), self._hint, 8,
-            self._private,
+            text(theme, tr("Name"), "label"), self._name, 4,
+            text(theme, tr("Recommended model (optional)"), "label"), self._hint, 8, self._private,
             text(theme, tr("It is joined by its link only, and a link cannot be taken back."), "caption", "faint", wrap=True),
             None, gap=6,
         )  # fmt: skip

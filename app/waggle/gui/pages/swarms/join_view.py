@@ -141,7 +141,7 @@ class JoinView(QStackedWidget):
         if not self._awaited or command != self._awaited:
             return False
         self._is_deferred, self._awaited = True, ""
-        self._say(tr("The engine is not there yet; it is asked about the link once it is."), "soft")
+        self._say(tr("Starting up. The link is checked in a moment."), "soft")
         return True
 
     def handle_refusal(self, words: str, command: str) -> bool:

@@ -59,7 +59,7 @@ class SwarmPreviewCard(QFrame):
         if has_unchecked(swarm):
             parts.append(Fact(theme, tr("Unchecked"), tr(UNCHECKED)))
         if swarm.model_hint:
-            parts.append(Fact(theme, tr("Meant for"), tr_sentence(one_line(swarm.model_hint))))
+            parts.append(Fact(theme, tr("Recommended model"), tr_sentence(one_line(swarm.model_hint))))
         shared, questions = tr("You will share"), tr("Questions of this kind will be asked")
         if swarm.active:
             shared, questions = tr("Shared"), tr("Questions of this kind are asked")
@@ -89,7 +89,7 @@ class SwarmPreviewCard(QFrame):
 
     @staticmethod
     def _what_happens(swarm: SwarmDetails, leaving: str, round_: int) -> str:
-        words = tr("Going there takes a few seconds: this step is finished and saved, %1 is left, and round %2 goes on there.")
+        words = tr("Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.")
         consequence = tr("Your model keeps all that it has learned. You can come back at any time.")
         alone = tr("You chose to train on this computer only: going there ends that.") if swarm.ends_solo else ""
         private = tr("It is private: whoever has the link can join, and a link cannot be taken back.") if swarm.private else ""

@@ -85,7 +85,7 @@ class DataRemovalView(QFrame):
         self._theme, self._stored, self._keeps = theme, tuple[StoredFiles, ...](), list[DataKindRow]()
         about = text(theme, tr("This is all that Waggle keeps on this computer. What you choose is removed, and nothing else; "
                               "the program itself is uninstalled like any other."), "body", "soft", wrap=True)  # fmt: skip
-        self._backup = Button(theme, tr("Back up who you are"), icon="save")
+        self._backup = Button(theme, tr("Back up your identity"), icon="save")
         self._backup.clicked.connect(self.backup_wanted)
         first = text(theme, tr("First: a backup lets you come back as who you are, here or elsewhere."), "small", wrap=True)
         self._first = frame("well", row((first, 1), self._backup, margins=(14, 8, 10, 8)))

@@ -20,7 +20,7 @@ from waggle.protocol.events_identity import BackupRead, BackupWritten
 IdentityAction = Literal["backup", "check", "restore", "renew"]
 SHORTEST = 8  # characters of a passphrase
 TITLES: dict[IdentityAction, str] = {
-    "backup": "Back up who you are", "check": "Check a backup", "restore": "Become who a backup says", "renew": "Begin anew here",
+    "backup": "Back up your identity", "check": "Check a backup", "restore": "Restore an identity", "renew": "New identity",
 }  # fmt: skip
 VERBS: dict[IdentityAction, str] = {"backup": "Back up", "check": "Check", "restore": "Look into it", "renew": "Begin anew"}
 ABOUT: dict[IdentityAction, str] = {
@@ -115,9 +115,9 @@ class IdentityBackupView(QFrame):
         if self._act == "check":
             self._back.say(tr("Done"))
         if event.mine:
-            self.say(tr("This backup opens. It holds %1, who you are now.").replace("%1", name), "good")
+            self.say(tr("Valid backup of %1, your current identity.").replace("%1", name), "good")
         elif self._act == "check":
-            self.say(tr("This backup opens. It holds %1, somebody other than you now.").replace("%1", name))
+            self.say(tr("Valid backup of %1. This is not your current identity.").replace("%1", name))
         else:
             self._backup_owner = one_line(event.name)
             words = tr("It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.")

@@ -31,7 +31,7 @@ def answer_label(place: int) -> str:
 
 def hide_names_box(theme: Theme) -> QCheckBox:
     """The checkbox for a blind comparison."""
-    box = QCheckBox(tr("Without names: guess which is which"))
+    box = QCheckBox(tr("Blind test: guess which is which"))
     box.setFont(theme.font("small"))
     box.setAccessibleName(box.text())
     return box
