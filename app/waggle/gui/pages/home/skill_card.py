@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy
 
 from waggle.gui.charts.skill_comb import CellSize, SkillComb
 from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
+from waggle.gui.state import chart_series
 from waggle.gui.state.learning_story import skills
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import as_widget, column, row
@@ -17,7 +18,7 @@ BESIDE = 170  # pixels that they need, before text scaling
 
 
 class SkillCard(QFrame):
-    """Hidden until the model has solved something."""
+    """Hidden until there is a curve, and the model has solved something."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -46,7 +47,8 @@ class SkillCard(QFrame):
 
     def show_state(self, state: State) -> None:
         known = skills(state)
-        self.setVisible(any(skill.right or skill.teacher is not None for skill in known))
+        has_curve = len(chart_series.scores(state)) > 1
+        self.setVisible(has_curve and any(skill.right or skill.teacher is not None for skill in known))
         self.comb.show_skills(known)
         tested = any(skill.total for skill in known)
         taught = [skill for skill in known if skill.teacher]
