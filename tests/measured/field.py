@@ -192,6 +192,7 @@ def main() -> int:
     os.chdir(figures_file.ROOT)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     os.environ["PYTHONPATH"] = str(figures_file.ROOT / "app")
+    sys.path.remove(str(Path(__file__).resolve().parent))  # its modules have the names of packages of tests
     results = Results()
     tests = {test for named in (*CASES.values(), *NEIGHBOURS.values()) for test in named}
     pytest.main(["-q", "-p", "no:cacheprovider", *sorted(tests)], plugins=[results])
