@@ -16,6 +16,7 @@ from PIL import Image
 from end_to_end.programs import Engine, running
 from waggle.cli.selftest import AT_ANY_TIME
 from waggle.protocol import commands, events
+from windows.reasons import OURS, reason
 from windows.rig import PYTHON_PROGRAM, REPOSITORY
 
 pytestmark = [pytest.mark.windows, pytest.mark.timeout(1800)]
@@ -23,10 +24,6 @@ pytestmark = [pytest.mark.windows, pytest.mark.timeout(1800)]
 START_SECONDS = 200.0  # of a program of Windows on a busy computer
 SUITES = ("rl", "protocol", "core", "network/identity", "cli")
 SUITE_SECONDS = 100.0  # most of a suite; what is not finished is said
-# What Wine lacks, by the test that shows it; everything else that fails is ours.
-OF_WINE = {
-    r"test_windows_job.py::test_a_process_in_a_job": "Wine does not enforce the limits of job objects",
-}
 
 
 @pytest.fixture
@@ -157,14 +154,9 @@ def test_what_applies_of_a_suite_passes_there(rig, figures, suite):
     figures["tests_passed"] = figures.get("tests_passed", 0) + len(passed)
     figures["tests_failed"] = figures.get("tests_failed", 0) + len(failed)
     for failure in failed:
-        figures[f"failed {failure}"] = reason(failure) or "ours"
+        figures[f"failed {failure}"] = reason(failure) or OURS
     assert passed
     assert not [failure for failure in failed if reason(failure) is None]
-
-
-def reason(failure: str) -> str | None:
-    """What Wine, or this way of testing, lacks for a test; None if the failure is ours."""
-    return next((why for word, why in OF_WINE.items() if re.search(word, failure)), None)
 
 
 def short(name: str) -> str:
