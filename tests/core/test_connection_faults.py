@@ -99,7 +99,7 @@ def test_a_file_without_certificates_is_named(monkeypatch, tmp_path):
         connection_faults.require_usable_settings(ModelError)
 
 
-@pytest.mark.parametrize(("code", "advice"), [(407, "name and a password"), (404, "who runs this network"), (403, "who runs")])
+@pytest.mark.parametrize(("code", "advice"), [(407, "name and a password"), (404, "this network's operator"), (403, "operator")])
 def test_a_proxy_that_refuses_is_named_without_its_password(monkeypatch, code, advice):
     with server(code) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://ann:secret@{proxy}")

@@ -33,7 +33,7 @@ TABLE = [
     (connected(reach="connecting"), "No forecast yet: still looking for peers."),
     (connected(reach="alone"), "You are the only one here."),
     (connected(peers={}), "Calm: you are connected, but nobody has shared anything yet."),
-    (connected(ready=ready(at=NOW - 90)), "Too early for a forecast: 3 peers so far."),
+    (connected(ready=ready(at=NOW - 90)), "3 peers online."),
     (connected(), "Calm: 3 peers, hardly anything new arrives."),
     (connected(*((i, 40) for i in range(10, 0, -1))), "Busy: 3 peers, about 40 groups a minute, steady."),
     (connected(*((i, 2) for i in range(10, 5, -1)), *((i, 8) for i in range(5, 0, -1))),

@@ -160,7 +160,7 @@ def test_the_weather_is_that_of_now_not_of_the_last_event():
         reach="connected",
         peers={"p": events.PeerInfo(id="p", name="P", received=1)},
     )
-    assert "Too early for a forecast" in describe(state, 61.0)
+    assert "online." in describe(state, 61.0)
     assert "hardly anything new arrives" in describe(state, 6000.0)
 
 

@@ -42,7 +42,7 @@ def choices(home):
 def test_the_choices_of_the_record_come_back_and_it_is_said_once(home):
     warned = reputation_recovery.recover(home)
     assert warned is not None
-    assert "come back from the record of events: 2." in warned.advice
+    assert "Restored mutes and blocks: 2." in warned.advice
     assert str(home.root / "standings.damaged") in warned.advice
     assert choices(home) == {BLOCKED: "blocked", MUTED: "muted"}
     assert reputation_recovery.recover(home) is None

@@ -224,7 +224,7 @@ def test_the_heads_of_the_table_of_peers_are_not_cut_in_german(theme: Theme, tit
 def test_what_was_used_and_taken_and_peers_who_use_in_german() -> None:
     translator.use("de")
     assert (tr("You used"), tr("They took")) == ("Genutzt", "Geholt")
-    assert plural(6, "", "; %n peers use your answers") == "; 6 Peers holten Gruppen von dir"
+    assert plural(6, "", "; %n peers fetched your answers") == "; 6 Peers holten deine Antworten"
     assert {tr("Standing"), tr("Preview it")} == {"Ruf", "Ansehen"}, "which is what one does with an invite"
 
 
@@ -440,7 +440,7 @@ def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(theme: Th
             "Diese Einladung nennt keinen Seed, einen doppelt oder mehr als 16. Bitte noch einmal um den Link, und kopiere ihn "
             "vollständig.",
         ),
-        ("Another engine is running for this folder.", "Für diesen Ordner läuft schon ein Motor."),
+        ("Another engine is running for this folder.", "Für diesen Ordner läuft schon eine Engine."),
         (
             "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory.",
             "Passt: etwa 40 Antworten je Stunde, 3,1 von 8,0 GB Arbeitsspeicher.",

@@ -139,7 +139,7 @@ def test_a_link_that_came_before_the_engine_is_asked_about_when_it_is_there(page
     tell(window, events.Warned(title="The last thing that the engine before said.", seq=1000))
     window.show_invite(LINK)
     window.report_unsent(sent[-1])
-    assert swarms.join_view._message.text().startswith("The engine is not there yet")
+    assert swarms.join_view._message.text().startswith("Starting up.")
     sent_before = len(sent)
     tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=1))
     assert [type(command) for command in sent[sent_before:]] == [commands.ReadInvite]

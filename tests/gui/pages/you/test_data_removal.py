@@ -112,7 +112,7 @@ def test_a_goodbye_that_is_refused_says_so_in_the_persons_language(
     finally:
         translator.use("en")
     assert last._title.words() == "Nichts wurde entfernt"
-    assert last.words().startswith("Für diesen Ordner läuft schon ein Motor oder ein Seed.")
+    assert last.words().startswith("Für diesen Ordner läuft schon eine Engine oder ein Seed.")
 
 
 def test_help_and_you_lead_there_and_a_replay_offers_none(theme: Theme, tmp_path: Path, qtbot: QtBot,

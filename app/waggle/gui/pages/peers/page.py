@@ -62,7 +62,7 @@ def headline(state: State) -> str:
     if len(here) > training:
         words += plural(len(here) - training, ", %n more is connected", ", %n more are connected")
     took = sum(peer.groups_pulled > 0 for peer in here)
-    return words + (plural(took, "; one of them uses your answers", "; %n of them use your answers") if took else "")
+    return words + (plural(took, "; one of them fetched your answers", "; %n of them fetched your answers") if took else "")
 
 
 def reach_words(state: State) -> str:

@@ -195,7 +195,7 @@ class YouPage(Page):
             return
         days = len(days_told.days)
         words = plural(days, "You contributed on %n day", "You contributed on %n days")
-        took = plural(used_by, "; %n peer uses your answers", "; %n peers use your answers")
+        took = plural(used_by, "; %n peer fetched your answers", "; %n peers fetched your answers")
         self._line.say(words + (took if used_by else ""))
 
     def _me_card(self) -> QWidget:
