@@ -343,15 +343,13 @@ def test_the_window_as_it_opens_has_room_for_every_column(
 
 @pytest.mark.parametrize(("percent", "scrolls"), [(100, False), (130, True), (200, True)])
 def test_in_the_smallest_window_too_larger_words_are_whole_and_all_is_reached(
-    window_told: TellWindow, story: list[AnyEvent], theme: Theme, qapp: QApplication, percent: int, scrolls: bool
+    window_told: TellWindow, story: list[AnyEvent], theme: Theme, qtbot: QtBot, percent: int, scrolls: bool
 ) -> None:
     theme.set_text(percent)
     window = window_told(with_peers(story), 1024, 640)
     window.show_page("peers")
-    for _ in range(3):
-        qapp.processEvents()
     page = window.pages.of(PeersPage)
-    assert (page._area.verticalScrollBar().maximum() > 0) == scrolls
+    qtbot.waitUntil(lambda: (page._area.verticalScrollBar().maximum() > 0) == scrolls)
     assert page._area.widget().width() == page._area.viewport().width(), "nothing stands beyond its side"
     assert page._view.viewport().height() >= 2 * theme.size["row"]
     for line in (page._reach._head, *page._reach._lines.values()):
