@@ -16,6 +16,7 @@ python3 packaging/dev.py clean       remove .venv and .venv-bench
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import importlib.util
 import os
@@ -25,6 +26,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+import urllib.request
 import venv
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,7 @@ MAC_COMPILER = "xcode-select --install"
 CUDA = 7  # exit code of HAS_CUDA
 HAS_CUDA = f"import sys, torch; sys.exit({CUDA} if torch.version.cuda else 0)"
 CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
+ANSWER_S = 15.0
 PCI = Path("/sys/bus/pci/devices")
 LEAN = ("python3 packaging/dev.py clean && "
         "PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu python3 packaging/dev.py package")  # fmt: skip
@@ -185,12 +188,15 @@ def install(requirements: list[str]) -> None:
         if missing := downloads.lacking_room(needed, folder):
             sys.exit(f"The disk of {VENV} lacks {missing / 1e9:.1f} GB. Make room, then start again.")
         files = downloads.fetch(needed, folder, lambda words: print(f"    {words}", flush=True))
-    except (subprocess.CalledProcessError, KeyError, ValueError) as error:  # of an index that pip cannot describe
-        print(f"What is needed cannot be told before ({error}): pip shows what it downloads.", flush=True)
+    except (
+        subprocess.CalledProcessError,
+        KeyError,
+        ValueError,
+        OSError,
+    ) as error:
+        print(f"The downloads cannot be shown here ({error}). pip makes them by itself.", flush=True)
         subprocess.check_call([str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", *options, *requirements])
         return
-    except OSError as error:
-        sys.exit(str(error))
     if files:
         print(f"Installing {len(files)} packages ...", flush=True)
         pip("install", *wheels_for_this_computer(), *map(str, files))
@@ -199,9 +205,19 @@ def install(requirements: list[str]) -> None:
 
 def wheels_for_this_computer() -> list[str]:
     """Options of pip: without an NVIDIA card, torch without CUDA, which is 4 GB less. PIP_EXTRA_INDEX_URL goes first."""
-    if sys.platform != "linux" or has_nvidia_card() or os.environ.get("PIP_EXTRA_INDEX_URL"):
+    if sys.platform != "linux" or has_nvidia_card() or os.environ.get("PIP_EXTRA_INDEX_URL") or not has_cpu_wheels():
         return []
     return ["--extra-index-url", CPU_WHEELS]
+
+
+@functools.cache
+def has_cpu_wheels() -> bool:
+    """Whether the index with torch for processors answers. Where it does not, pip would ask it in vain for every package."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(f"{CPU_WHEELS}/torch/", method="HEAD"), timeout=ANSWER_S):
+            return True
+    except OSError:
+        return False
 
 
 def has_nvidia_card() -> bool:

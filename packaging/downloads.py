@@ -145,7 +145,9 @@ def _fetched(download: Download, folder: Path, progress: _Progress) -> Path:
             break
         except (OSError, urllib.error.HTTPError) as error:
             if attempt == TRIES - 1:
-                raise OSError(f"{download.url} cannot be downloaded: {error}. What has come is kept: start again.") from error
+                raise OSError(
+                    f"{download.url} cannot be downloaded: {error}. What was downloaded is kept: start again."
+                ) from error
             time.sleep(2**attempt if attempt else 0.1)
     if download.sha256 and _sha256(part) != download.sha256:
         part.unlink()

@@ -136,14 +136,23 @@ def test_a_file_that_came_damaged_is_removed_and_said(planned, tmp_path, index):
     assert list((tmp_path / "here").iterdir()) == []
 
 
-@pytest.mark.parametrize(("system", "card", "variable", "cpu"), [
-    ("linux", False, "", True), ("linux", True, "", False), ("linux", False, "https://mine", False), ("darwin", False, "", False),
+@pytest.mark.parametrize(("system", "card", "variable", "answers", "cpu"), [
+    ("linux", False, "", True, True), ("linux", True, "", True, False), ("linux", False, "https://mine", True, False),
+    ("darwin", False, "", True, False), ("linux", False, "", False, False),
 ])  # fmt: skip
-def test_wheels_without_cuda_are_picked_where_there_is_no_card(monkeypatch, system, card, variable, cpu):
+def test_wheels_without_cuda_are_picked_where_there_is_no_card(monkeypatch, system, card, variable, answers, cpu):
     monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(dev, "has_cpu_wheels", lambda: answers)
     monkeypatch.setattr(dev, "has_nvidia_card", lambda: card)
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", variable)
     assert (dev.CPU_WHEELS in dev.wheels_for_this_computer()) == cpu
+
+
+def test_an_index_that_does_not_answer_is_left_out(monkeypatch):
+    monkeypatch.setattr(dev, "CPU_WHEELS", "http://127.0.0.1:9/whl/cpu")
+    dev.has_cpu_wheels.cache_clear()
+    assert not dev.has_cpu_wheels()
+    dev.has_cpu_wheels.cache_clear()
 
 
 @pytest.mark.parametrize(("vendor", "kind", "is_card"), [
