@@ -34,8 +34,8 @@ def install(folder: Path, extras: Iterable[str] = ()) -> None:
         listed.write_text("\n".join([*locked.requirements(extras), *locked.BY_ITSELF]), encoding="utf-8")
         of_windows = ["--python-platform", locked.WINDOWS.target, "--python-version", PYTHON, "--python", sys.executable]
         subprocess.run(
-            [*locked.uv(), "pip", "install", "-q", *of_windows, "--target", str(folder), "-c", str(locked.LOCK),
-             "--override", str(without), "-r", str(listed)], check=True,
+            [*locked.uv(), "pip", "install", "-q", "--link-mode", "copy", *of_windows, "--target", str(folder),
+             "-c", str(locked.LOCK), "--override", str(without), "-r", str(listed)], check=True,
         )  # fmt: skip
 
 

@@ -56,7 +56,7 @@ def test_of_a_model_of_the_hub_only_the_headers_of_the_weights_are_downloaded(tm
 
 
 def test_a_model_of_the_hub_that_lacks_a_weight_or_whose_words_cannot_be_read_does_not_fit(tmp_path, folder, hub):
-    words = json.loads((folder / "tokenizer.json").read_text())
+    words = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
     doubling = {"type": "Replace", "pattern": {"String": "e"}, "content": "ee"}
     bomb = words | {"normalizer": {"type": "Sequence", "normalizers": [doubling] * 600}}
     hub.add("bees/bomb", folder, tokenizer__json=json.dumps(bomb).encode())

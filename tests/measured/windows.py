@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Run Waggle on Windows' own Python under Wine, and write windows.json beside this file and pictures into windows/.
 
-    sudo WAGGLE_WINDOWS_RIG=FOLDER .venv/bin/python tests/measured/windows.py [FIGURES]
+    sudo WAGGLE_WINDOWS_RIG=FOLDER .venv/bin/python tests/measured/windows.py [FIGURES COMMIT]
 
-FIGURES is what an earlier run of these tests measured (pytest's --figures), for which the reasons of failures are written anew.
+FIGURES is what an earlier run measured at COMMIT (pytest's --figures): the reasons of its failures are written anew.
 It builds the Windows in FOLDER if there is none (5 GB, from Debian's and Python's packages) and runs tests/windows. Each failure
 of a test there is laid to Wine, with the reason, or to Waggle. What Wine cannot show is said in tests/windows/rig.py.
 """
@@ -33,7 +33,10 @@ def main() -> int:
     PICTURES.mkdir(exist_ok=True)
     for picture in (figures_file.ROOT / "build/windows").glob("*.png"):
         shutil.copyfile(picture, PICTURES / picture.name)
-    figures_file.write(Path(__file__), figures | failures | {"failures_of_waggle": list(failures.values()).count(OURS)})
+    commit = sys.argv[2] if sys.argv[2:] else ""
+    figures_file.write(
+        Path(__file__), figures | failures | {"failures_of_waggle": list(failures.values()).count(OURS)}, commit=commit
+    )
     return 0
 
 

@@ -8,6 +8,7 @@ What it cannot show: the limits of job objects, which Wine does not enforce, Sma
 
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
@@ -92,9 +93,14 @@ class Rig:
                 (self.source / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(repository / name, self.source / name)
 
+    def name_hosts(self) -> None:
+        """Without names, the root has no localhost."""
+        (self.root / "etc/hosts").write_text(f"127.0.0.1 localhost {socket.gethostname()}\n", encoding="ascii")
+
     @contextmanager
     def running(self) -> Iterator[None]:
         """Within the context, programs can run in the root, on a screen of their own. Ends all that run in the end."""
+        self.name_hosts()
         with ExitStack() as stack:
             for name in ("proc", "dev", "sys"):
                 (self.root / name).mkdir(exist_ok=True)
@@ -107,8 +113,8 @@ class Rig:
             )
             stack.callback(screen.wait)
             stack.callback(screen.terminate)
-            socket = self.root / f"tmp/.X11-unix/X{DISPLAY[1:]}"
-            while not socket.exists() and screen.poll() is None:
+            screen_socket = self.root / f"tmp/.X11-unix/X{DISPLAY[1:]}"
+            while not screen_socket.exists() and screen.poll() is None:
                 time.sleep(0.1)
             stack.callback(self.end_programs)
             yield

@@ -54,7 +54,7 @@ class DesignTokens(msgspec.Struct, frozen=True):
 @cache
 def tokens() -> DesignTokens:
     """The tokens of resources/look/tokens.toml, read once; raises msgspec.ValidationError if the file lacks any."""
-    return msgspec.convert(tomllib.loads((paths.resources() / "look" / "tokens.toml").read_text()), DesignTokens)
+    return msgspec.convert(tomllib.loads((paths.resources() / "look" / "tokens.toml").read_text(encoding="utf-8")), DesignTokens)
 
 
 @cache
@@ -68,7 +68,7 @@ def load_fonts() -> tuple[str, ...]:
 
 @cache
 def _svg_text(name: str) -> str:
-    return (paths.resources() / "look" / "icons" / f"{name}.svg").read_text()
+    return (paths.resources() / "look" / "icons" / f"{name}.svg").read_text(encoding="utf-8")
 
 
 @cache
@@ -195,7 +195,7 @@ class Theme(QObject):
         values = {role: self.colour(role).name() for role in tokens().colour[self.mode]}
         values |= {f"radius_{name}": str(value) for name, value in tokens().radius.items()}
         values["icon_check"] = (paths.resources() / "look" / "icons" / "tick.svg").as_posix()
-        return Template((paths.resources() / "look" / "waggle.qss").read_text()).substitute(values)
+        return Template((paths.resources() / "look" / "waggle.qss").read_text(encoding="utf-8")).substitute(values)
 
     def _follow_system(self) -> None:
         if self.name == "system" and self.mode != _system_mode(QGuiApplication.styleHints()):
