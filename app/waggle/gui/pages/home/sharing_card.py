@@ -80,6 +80,6 @@ def company_text(state: State) -> str:
     if not here:
         return ""
     if len(here) == 1:
-        return tr("1 computer trains with you and learns from your answers") if taking else tr("1 computer trains with you")
-    words = tr("%1 computers train with you; %2 learn from your answers") if taking else tr("%1 computers train with you")
+        return tr("1 computer trains with you and fetched your answers") if taking else tr("1 computer trains with you")
+    words = tr("%1 computers train with you; %2 fetched your answers") if taking else tr("%1 computers train with you")
     return words.replace("%1", figure(len(here))).replace("%2", figure(taking))
