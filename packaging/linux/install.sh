@@ -28,6 +28,7 @@ if [ -d "$place" ]; then
     done
 fi
 if [ "${1:-}" = "--uninstall" ]; then
+    "$place/waggle" install-service --remove >/dev/null 2>&1 || true # else a login would start what is gone
     rm -rf "$place" "$place.new" "$place.old"
     rm -f "$entry" "$icon" "$kind"
     if [ "$(readlink "$link")" = "$place/waggle" ]; then rm -f "$link"; fi # pipx may have put its own there

@@ -211,6 +211,8 @@ Section "Uninstall"
     nsExec::ExecToLog '"$INSTDIR\waggle-console.exe" goodbye --remove all'
     Pop $0
   ${EndIf}
+  nsExec::Exec /TIMEOUT=60000 '"$INSTDIR\waggle-console.exe" install-service --remove' ; else a login would start what is gone
+  Pop $0
   Call un.RemoveProgram
   RMDir "$INSTDIR"
   Delete "${COMMAND}"

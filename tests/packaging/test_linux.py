@@ -155,6 +155,21 @@ def test_the_archive_installs_for_one_person_and_leaves_without_a_trace(tmp_path
     assert not [path for path in leftovers if "waggle" in path.name.lower() or b"waggle" in path.read_bytes()]
 
 
+def test_an_uninstalled_waggle_no_longer_starts_at_a_login(tmp_path):
+    program = tmp_path / "Waggle/waggle"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$@" >> "$HOME/asked"\nexit 1\n', encoding="utf-8")  # a failure keeps nobody from leaving
+    program.chmod(0o755)
+    shutil.unpack_archive(make_linux.archive(tmp_path / "Waggle", "1.2.3", tmp_path), tmp_path / "unpacked")
+    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    script = ["sh", str(tmp_path / "unpacked/Waggle-1.2.3/install.sh")]
+    subprocess.run(script, env=environment, check=True, capture_output=True)
+    assert not (tmp_path / "asked").exists()
+    subprocess.run([*script, "--uninstall"], env=environment, check=True, capture_output=True)
+    assert (tmp_path / "asked").read_text() == "install-service --remove\n"
+    assert not (tmp_path / ".local/opt/waggle").exists()
+
+
 def test_the_command_of_another_installation_is_left_alone(tmp_path):
     (tmp_path / "Waggle").mkdir()
     shutil.copy("/bin/true", tmp_path / "Waggle/waggle")

@@ -110,6 +110,11 @@ def test_waggle_is_a_command_on_windows_until_it_is_uninstalled():
     assert 'Delete "${COMMAND}"' in script.partition('Section "Uninstall"')[2]
 
 
+def test_an_uninstalled_waggle_no_longer_starts_at_a_login_on_windows():
+    steps = (HERE / "windows/waggle.nsi").read_text(encoding="utf-8").partition('Section "Uninstall"')[2]
+    assert steps.index("install-service --remove") < steps.index("Call un.RemoveProgram")
+
+
 def test_windows_programs_are_ended_before_any_of_them_is_touched():
     script = (HERE / "windows/waggle.nsi").read_text(encoding="utf-8")
     for section, un in (("Waggle", ""), ("Uninstall", "un.")):
