@@ -216,11 +216,13 @@ def test_the_verdict_is_a_sentence() -> None:
 def test_the_verdict_on_few_questions_says_how_sure_it_is() -> None:
     first = HeldOutScore(round=0, at=0, right=3, total=63, exam="few", early=True)
     begun = State(ready=ready(round=0), held_out=(first,))
-    assert score_headline(begun) == ("Before its first round your model gets 3 of 63 new questions right, so 2 to 13 of 100")
+    assert score_headline(begun) == (
+        "Before its first round your model gets 3 of 63 new questions right, which suggests 2 to 13 of 100"
+    )
     played = events.RoundSummary(round=5, at=0.0, reward=0.4, solved=0.3, seconds=2.0)
     later = HeldOutScore(round=4, at=0, right=21, total=63, exam="few", early=True)
     assert score_headline(State(rounds=(played,), held_out=(first, later))) == (
-        "After 4 rounds your model gets 21 of 63 new questions right, so 23 to 46 of 100"
+        "After 4 rounds your model gets 21 of 63 new questions right, which suggests 23 to 46 of 100"
     )
     whole = HeldOutScore(round=24, at=0, right=90, total=270, exam="all")
     assert score_headline(State(rounds=(played,), held_out=(first, later, whole))) == (
@@ -274,7 +276,7 @@ def test_progress_is_saved(window_told: TellWindow, written: list[AnyEvent], tmp
     page.save(tmp_path / name)
     page.handle_refusal("No engine is running.", "")
     window.redraw()
-    remark = ", without rounds that only a running engine has" if name.endswith("csv") else ""
+    remark = ". Some older rounds are missing because the engine did not answer." if name.endswith("csv") else ""
     assert window.status._notice.accessibleName() == f"Saved to {tmp_path / name}{remark}"
     if name.endswith("csv"):
         rows = list(csv.reader((tmp_path / name).open()))

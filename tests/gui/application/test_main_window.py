@@ -60,6 +60,7 @@ def test_what_was_now_is_in_the_past_some_time_later_though_nothing_is_told(
     monkeypatch.setattr("waggle.gui.state.store.AGE_MS", 20)
     moment = [START]
     current = StateStore(clock=lambda: moment[0])
+    current.keep_ages_current()
     window = MainWindow(PageContext(theme, store=current))
     qtbot.addWidget(window)
     current.take(events.PhaseChanged(at=START, phase="paused", round=3))

@@ -145,7 +145,9 @@ def _run_home_window(
             return 0
         raise EngineError("Waggle is open already, but its window does not answer.", "End that process, then start again.")
 
-    controller = Controller(theme, StateStore(far=bool(arguments.on)), engine, settings, home, host=arguments.on)
+    store = StateStore(far=bool(arguments.on))
+    store.keep_ages_current()
+    controller = Controller(theme, store, engine, settings, home, host=arguments.on)
     instance.start_requested.connect(controller.open_invite)
     code = _run_event_loop(controller, arguments, first=not arguments.on and needs_welcome(home, settings, arguments.overrides))
     instance.release()

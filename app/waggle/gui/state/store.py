@@ -1,4 +1,4 @@
-"""The State that the window shows; it signals a redraw at most ten times a second, and every ten seconds as time passes."""
+"""The State that the window shows; it signals a redraw at most ten times a second."""
 
 import time
 from collections.abc import Callable
@@ -13,10 +13,7 @@ AGE_MS = 10_000
 
 
 class StateStore(QObject):
-    """Applies every event at once, and emits `changed` once for all events of a tick, and every ten seconds.
-
-    Without events, "20 s ago" would stand still, and "today" become outdated. With `far`, the engine runs elsewhere.
-    """
+    """Applies every event at once, and emits `changed` once for all events of a tick. `far`: the engine runs elsewhere."""
 
     changed = Signal()
 
@@ -29,9 +26,12 @@ class StateStore(QObject):
         self._tick.setSingleShot(True)
         self._tick.setInterval(TICK_MS)
         self._tick.timeout.connect(self.changed)
-        ages = QTimer(self)
-        ages.timeout.connect(self._pass_time)
-        ages.start(AGE_MS)
+        self._ages = QTimer(self)
+        self._ages.timeout.connect(self._pass_time)
+
+    def keep_ages_current(self) -> None:
+        """Emit `changed` every ten seconds from now on, also without events: "20 s ago" would stand still."""
+        self._ages.start(AGE_MS)
 
     def take(self, event: AnyEvent) -> None:
         if self._engine_clock is not None:

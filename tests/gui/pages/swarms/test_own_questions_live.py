@@ -111,7 +111,7 @@ def test_a_thousand_questions_go_from_a_drop_to_a_second_node_and_both_share(
     with running(Engine(tmp_path / "b", LOOPBACK)) as second:
         hands.until(lambda: _has(second, events.Ready))
         join = subprocess.Popen(
-            [*WAGGLE, "swarm", "join", "--home", str(tmp_path / "b"), link],
+            [*WAGGLE, "swarm", "join", "--yes", "--home", str(tmp_path / "b"), link],
             env=ENVIRONMENT, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         hands.until(lambda: join.poll() is not None)
