@@ -52,7 +52,7 @@ def before_joining(swarm: SwarmDetails, present: SwarmDetails | None, read: Invi
     if any(specialty.unchecked for specialty in swarm.specialties):
         lines.append(f"Unchecked: {UNCHECKED}")
     if swarm.model_hint:
-        lines.append(f"Meant for: {' '.join(swarm.model_hint.split())}")
+        lines.append(f"Recommended model: {' '.join(swarm.model_hint.split())}")
     lines += [f"You will share: {SHARED}", f"Never leaves: {STAYS}", PRIVATE if swarm.private else OPEN]
     if present is not None and present.private and not swarm.private and not solo:
         lines.append(f"More people can take part than where you are now: {present.name} is private.")
