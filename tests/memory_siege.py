@@ -20,7 +20,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.frames import Frame, Opcode
 
-from waggle.core.process_memory import resident_bytes
+from waggle.core.system.process_memory import resident_bytes
 from waggle.network.identity.keys import Identity, load_or_create
 from waggle.network.messages import gateway_frames
 from waggle.network.messages.gateway_frames import DirectoryRequest, PullRequest, UploadRequest

@@ -129,11 +129,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
         f"{CONTROL}::test_a_port_that_anybody_can_reach_answers_nobody_without_the_secret",
         "tests/network/identity/test_keys.py::test_the_key_file_is_made_once_and_read_again",
         "tests/network/identity/test_membership.py::test_a_key_is_kept_for_its_owner_only_and_shown_nowhere",
-        "tests/core/test_hide_arguments.py::test_an_invite_is_written_over_wherever_it_stands_and_nothing_else_is",
-        "tests/core/test_hide_arguments.py::test_joining_in_a_terminal_hides_the_link_while_it_waits",
+        "tests/core/system/test_hide_arguments.py::test_an_invite_is_written_over_wherever_it_stands_and_nothing_else_is",
+        "tests/core/system/test_hide_arguments.py::test_joining_in_a_terminal_hides_the_link_while_it_waits",
     ),
     "Reports and logs name nobody": (
-        "tests/core/test_redaction.py::test_who_and_where_is_left_out",
+        "tests/core/text/test_redaction.py::test_who_and_where_is_left_out",
         "tests/core/test_log.py::test_secrets_are_taken_out",
     ),
     "What `waggle doctor` and the page Help show": (

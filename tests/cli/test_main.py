@@ -11,8 +11,9 @@ import sys
 import pytest
 
 from waggle.cli import log, main
-from waggle.core import paths, screen
+from waggle.core import paths
 from waggle.core.errors import EngineError
+from waggle.core.system import screen
 from waggle.gui.application import main as app
 from waggle_lab import __main__ as laboratory
 

@@ -62,12 +62,12 @@ CASES = {  # a public report, made small -> the tests of its right value
         "tests/engine/storage/test_noise_salt.py::test_a_copy_of_a_home_draws_differently_and_a_restart_draws_as_before",
     ),
     "models-and-network/07 container memory": (
-        "tests/core/test_machine.py::test_the_narrowest_group_decides",
-        "tests/core/test_surroundings.py::test_within_a_container_the_limit_stands_at_the_root_of_what_is_mounted_there",
+        "tests/core/system/test_machine.py::test_the_narrowest_group_decides",
+        "tests/core/system/test_surroundings.py::test_within_a_container_the_limit_stands_at_the_root_of_what_is_mounted_there",
     ),
     "models-and-network/08 nameless file": (
-        "tests/core/test_os_faults.py::test_an_error_without_a_file_gets_the_path_that_was_worked_with",
-        "tests/core/test_machine.py::test_shared_memory_that_cannot_be_written_is_said",
+        "tests/core/system/test_os_faults.py::test_an_error_without_a_file_gets_the_path_that_was_worked_with",
+        "tests/core/system/test_machine.py::test_shared_memory_that_cannot_be_written_is_said",
         "tests/core/test_connection_faults.py::test_a_setting_of_this_computer_that_rules_out_connections_is_named",
     ),
     "models-and-network/09 clock accuses the right one": (
@@ -97,12 +97,12 @@ NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
         "tests/engine/system/test_sensors.py::test_what_waggle_starts_is_no_other_program",
     ),
     "4 mine, not the host's": (
-        "tests/core/test_surroundings.py::test_a_quota_of_control_groups_of_version_1_counts",
-        "tests/core/test_surroundings.py::test_ulimit_bounds_the_memory_that_is_counted_on",
-        "tests/core/test_surroundings.py::test_a_working_directory_that_was_removed_stops_nothing_and_is_said",
-        "tests/core/test_surroundings.py::test_a_home_that_is_a_link_is_used_and_one_that_leads_nowhere_is_said",
-        "tests/core/test_surroundings.py::test_doctor_says_what_a_disk_lacks",
-        "tests/core/test_surroundings.py::test_an_engine_on_a_disk_without_locks_says_so",
+        "tests/core/system/test_surroundings.py::test_a_quota_of_control_groups_of_version_1_counts",
+        "tests/core/system/test_surroundings.py::test_ulimit_bounds_the_memory_that_is_counted_on",
+        "tests/core/system/test_surroundings.py::test_a_working_directory_that_was_removed_stops_nothing_and_is_said",
+        "tests/core/system/test_surroundings.py::test_a_home_that_is_a_link_is_used_and_one_that_leads_nowhere_is_said",
+        "tests/core/system/test_surroundings.py::test_doctor_says_what_a_disk_lacks",
+        "tests/core/system/test_surroundings.py::test_an_engine_on_a_disk_without_locks_says_so",
     ),
     "5 identity once": (
         "tests/network/transport/hivemind/test_presence_exchange.py::test_a_copy_that_knows_its_twin_alone_says_so",
@@ -116,11 +116,11 @@ NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
         "tests/core/test_connection_faults.py::test_the_login_page_of_a_network_is_told_as_one",
     ),
     "7 advice follows from the cause": (
-        "tests/core/test_os_faults.py::test_a_flush_that_fails_names_the_file",
-        "tests/core/test_os_faults.py::test_the_identity_says_why_it_cannot_be_written",
-        "tests/core/test_os_faults.py::test_every_file_of_a_person_is_read_with_the_marks_of_editors",
-        "tests/core/test_os_faults.py::test_downloading_again_is_advised_only_where_the_content_is_to_blame",
-        "tests/core/test_os_faults.py::test_nothing_but_the_table_says_what_the_system_met",
+        "tests/core/system/test_os_faults.py::test_a_flush_that_fails_names_the_file",
+        "tests/core/system/test_os_faults.py::test_the_identity_says_why_it_cannot_be_written",
+        "tests/core/system/test_os_faults.py::test_every_file_of_a_person_is_read_with_the_marks_of_editors",
+        "tests/core/system/test_os_faults.py::test_downloading_again_is_advised_only_where_the_content_is_to_blame",
+        "tests/core/system/test_os_faults.py::test_nothing_but_the_table_says_what_the_system_met",
     ),
     "8 checked, not assumed": (
         "tests/cli/test_main.py::test_without_a_screen_the_way_without_a_window_is_named",

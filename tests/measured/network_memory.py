@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from memory_siege import ATTACKS, MIB, besieged_seed
 from waggle.core.peer_id import BASE58, FINGERPRINT
-from waggle.core.process_memory import resident_bytes
+from waggle.core.system.process_memory import resident_bytes
 from waggle.network.identity.friendly_names import ADJECTIVES, CREATURES
 
 SOURCE = Path(__file__).with_suffix("") / "grind.c"

@@ -12,8 +12,8 @@ from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.cli.shared.waiting import wait_for_start
 from waggle.core import paths
 from waggle.core.errors import IdentityError
-from waggle.core.os_faults import fault_of
 from waggle.core.peer_id import text_of, with_fingerprint
+from waggle.core.system.os_faults import fault_of
 from waggle.engine.control import server
 from waggle.engine.storage import noise_salt
 from waggle.network.identity import backup, keys

@@ -12,8 +12,9 @@ from waggle import __version__
 from waggle.cli import window
 from waggle.cli.shared.lazy_parser import Command, LazyParser
 from waggle.cli.shared.outcome import exit_code, open_streams
-from waggle.core import pasted_link, paths
-from waggle.core.machine import name_user
+from waggle.core import paths
+from waggle.core.system.machine import name_user
+from waggle.core.text import pasted_link
 
 COMMANDS = {  # -> what `waggle --help` says about it
     "engine": "contribute without a window: a line for each round, or events as JSON lines",

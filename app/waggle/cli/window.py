@@ -5,9 +5,11 @@ from pathlib import Path
 
 from waggle.cli.shared.options import add_home, add_settings, add_verbose, text
 from waggle.cli.shared.outcome import stderr_is_read
-from waggle.core import pasted_link, paths, screen
+from waggle.core import paths
 from waggle.core.errors import WaggleError
-from waggle.core.hide_arguments import hide
+from waggle.core.system import screen
+from waggle.core.system.hide_arguments import hide
+from waggle.core.text import pasted_link
 from waggle.gui.pages import PAGES
 
 

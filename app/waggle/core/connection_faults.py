@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from waggle.core.os_faults import fault_of
+from waggle.core.system.os_faults import fault_of
 
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # environment variables that the client reads
 HUB = "HF_ENDPOINT"  # the address of another model hub

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from waggle.core import connection_faults, file_moves, paths, resumable_download
+from waggle.core import connection_faults, paths, resumable_download
 from waggle.core.errors import CudaError
-from waggle.core.os_faults import fault_of
+from waggle.core.system import file_moves
+from waggle.core.system.os_faults import fault_of
 
 if TYPE_CHECKING:
     import httpx2

@@ -5,7 +5,7 @@ import shutil
 from itertools import chain
 from pathlib import Path
 
-from waggle.core import access_list, file_moves
+from waggle.core.system import access_list, file_moves
 
 MOST = 1000  # files set aside under one name
 

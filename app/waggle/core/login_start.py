@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 from xml.sax.saxutils import escape
 
-from waggle.core import file_moves, paths
+from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.core.os_faults import fault_of
+from waggle.core.system import file_moves
+from waggle.core.system.os_faults import fault_of
 
 LoginStart = Literal["nothing", "window", "engine"]
 NAMES = {"window": "io.waggle.Waggle", "engine": "io.waggle.engine"}

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import waggle
-from waggle.core import access_list, file_moves
-from waggle.core.os_faults import naming
+from waggle.core.system import access_list, file_moves
+from waggle.core.system.os_faults import naming
 
 LONGEST_SOCKET = 100  # bytes of a path: systems allow a socket about 104
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, 
 
 import msgspec
 
-from waggle.core import damaged_file, file_moves, paths
+from waggle.core import damaged_file, paths
 from waggle.core.errors import SettingsError
 from waggle.core.module_names import module_names
-from waggle.core.os_faults import fault_of
+from waggle.core.system import file_moves
+from waggle.core.system.os_faults import fault_of
 
 MAX_CHARACTERS = 10_000  # of a settings file: the time to parse one grows with the square of its length
 NO_TOML = (ValueError, RecursionError)  # TOMLDecodeError, and what tomllib raises for huge numbers and deep nesting

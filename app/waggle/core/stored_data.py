@@ -13,8 +13,9 @@ from typing import Literal, get_args
 
 import msgspec
 
-from waggle.core import file_moves, paths
-from waggle.core.os_faults import fault_of
+from waggle.core import paths
+from waggle.core.system import file_moves
+from waggle.core.system.os_faults import fault_of
 
 DataKind = Literal["identity", "settings", "checkpoints", "history", "record", "swarms", "log", "models", "cuda", "cache"]
 KINDS: tuple[DataKind, ...] = get_args(DataKind)

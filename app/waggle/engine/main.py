@@ -22,7 +22,7 @@ from msgspec import structs
 
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, MemoryShort, ModelMissing, SettingsError, Stopped, WaggleError
-from waggle.core.os_faults import fault_of
+from waggle.core.system.os_faults import fault_of
 from waggle.engine import attached_windows
 from waggle.engine.command_handler import EngineHandler, Services
 from waggle.engine.control import server, stdio

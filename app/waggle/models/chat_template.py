@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from waggle.core.errors import ModelError, plain
-from waggle.core.os_faults import fault_of
+from waggle.core.system.os_faults import fault_of
 from waggle.models.shared.configuration.model_config import table_in
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildStarved

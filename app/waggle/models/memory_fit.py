@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from waggle.core.errors import ModelError
-from waggle.core.machine import available_memory
+from waggle.core.system.machine import available_memory
 from waggle.models.shared.adaptive_batch import pass_bytes
 from waggle.models.shared.configuration import quantised
 from waggle.models.shared.configuration.counted_config import CountedConfig

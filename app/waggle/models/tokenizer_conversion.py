@@ -10,7 +10,7 @@ from pathlib import Path
 
 from waggle.core import paths
 from waggle.core.errors import ModelError
-from waggle.core.os_faults import fault_of
+from waggle.core.system.os_faults import fault_of
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildStarved
 

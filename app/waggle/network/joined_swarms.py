@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE, SwarmError
-from waggle.core.os_faults import fault_of
+from waggle.core.system.os_faults import fault_of
 from waggle.network.messages.addresses import is_address, is_gateway
 from waggle.network.messages.invite import MAX_GATEWAYS, MAX_SEEDS
 

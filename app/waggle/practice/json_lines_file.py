@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from waggle.core.errors import UNREADABLE, LabError
-from waggle.core.os_faults import fault_of
+from waggle.core.system.os_faults import fault_of
 
 Line = TypeVar("Line")
 

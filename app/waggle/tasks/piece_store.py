@@ -6,9 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.core import file_moves, paths
+from waggle.core import paths
 from waggle.core.errors import SwarmError
-from waggle.core.os_faults import fault_of
+from waggle.core.system import file_moves
+from waggle.core.system.os_faults import fault_of
 from waggle.tasks.charter import Charter
 from waggle.tasks.question_file.description import PIECE_BYTES
 from waggle.tasks.question_file.packed import piece_hash

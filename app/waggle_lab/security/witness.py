@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from waggle.core.process_memory import resident_bytes
+from waggle.core.system.process_memory import resident_bytes
 from waggle.network.identity import keys
 from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.options import SwarmOptions

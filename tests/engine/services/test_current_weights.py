@@ -16,8 +16,8 @@ import pytest
 from models.tiny_kinds import make_kind
 from waggle.core import paths
 from waggle.core.errors import EngineError, Stopped
-from waggle.core.process_memory import resident_bytes
 from waggle.core.settings import ComputerSettings
+from waggle.core.system.process_memory import resident_bytes
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.services import current_weights
 from waggle.engine.services.current_weights import CurrentWeights, CurrentWeightsError

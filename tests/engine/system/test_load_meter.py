@@ -2,7 +2,7 @@
 
 import time
 
-from waggle.core.machine import usable_cores
+from waggle.core.system.machine import usable_cores
 from waggle.engine.system.load_meter import EVERY_SECONDS, LoadMeter
 
 

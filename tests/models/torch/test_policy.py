@@ -275,7 +275,7 @@ def test_a_fault_is_not_taken_for_want_of_memory(error):
 
 FREED_BYTES = """
 import ctypes, psutil, torch
-from waggle.core.process_memory import return_free_memory
+from waggle.core.system.process_memory import return_free_memory
 ctypes.CDLL(None).mallopt(-3, 32 << 20)  # what is smaller comes from the heap
 blocks = [torch.ones(1 << 18) for _ in range(200)]
 last = torch.ones(1 << 18)  # at the end of the heap: what lies before it stays there

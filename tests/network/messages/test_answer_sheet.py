@@ -8,7 +8,7 @@ import zstandard
 
 from network.loopback import fresh_identity
 from waggle.core.errors import BadRecord
-from waggle.core.unsound_text import BROKEN
+from waggle.core.text.unsound_text import BROKEN
 from waggle.network.identity.keys import Identity
 from waggle.network.messages import answer_sheet, rollout_record
 from waggle.network.messages.answer_sheet import AnswerSheet

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waggle.core.errors import BadRecord
-from waggle.core.unsound_text import UNSOUND
+from waggle.core.text.unsound_text import UNSOUND
 from waggle.network.messages import rollout_record
 from waggle.network.messages.faults import Fault
 from waggle.network.messages.rollout_record import RolloutRecord

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tasks.question_file.questions import packed_sums, sums
 from waggle.core.errors import QuestionFileError
-from waggle.core.unsound_text import UNSOUND
+from waggle.core.text.unsound_text import UNSOUND
 from waggle.tasks.question_file import packed, rules
 from waggle.tasks.question_file.preview import packed_file, preview_of
 from waggle.tasks.question_file.reader import read_questions

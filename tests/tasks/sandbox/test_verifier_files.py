@@ -9,7 +9,7 @@ import zstandard
 
 from tasks.question_file.questions import packed_sums
 from waggle.core.errors import CharterError
-from waggle.core.process_memory import resident_bytes
+from waggle.core.system.process_memory import resident_bytes
 from waggle.tasks.charter import MOST_FILES
 from waggle.tasks.new_charter import new_charter
 from waggle.tasks.question_file import packed, rules

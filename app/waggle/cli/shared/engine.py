@@ -2,7 +2,7 @@
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.core.os_faults import fault_of
+from waggle.core.system.os_faults import fault_of
 from waggle.engine.control import server
 from waggle.protocol import commands, events
 from waggle.protocol.state import AnyEvent, Snapshot, State

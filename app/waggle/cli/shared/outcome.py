@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from waggle.core.errors import WaggleError
-from waggle.core.os_faults import fault_of, place_of
+from waggle.core.system.os_faults import fault_of, place_of
 
 INTERRUPTED = 130  # the shell's code for Ctrl+C
 

@@ -13,10 +13,11 @@ from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.cli.shared.waiting import wait_for_swarm
 from waggle.cli.swarms.described import before_joining
 from waggle.cli.swarms.obeying import Obey, swarm_commands
-from waggle.core import pasted_link, paths
+from waggle.core import paths
 from waggle.core.errors import EngineError, SwarmError
-from waggle.core.hide_arguments import hide
-from waggle.core.os_faults import fault_of
+from waggle.core.system.hide_arguments import hide
+from waggle.core.system.os_faults import fault_of
+from waggle.core.text import pasted_link
 from waggle.protocol import commands
 from waggle.protocol.events_swarms import InviteRead, KnownSwarms, SwarmDetails
 from waggle.tasks.shipped_swarms import shipped_swarm_called, shipped_swarms

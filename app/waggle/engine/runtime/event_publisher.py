@@ -13,8 +13,8 @@ from typing import IO
 
 from msgspec.structs import replace
 
-from waggle.core import file_moves
 from waggle.core.stored_data import RECORD
+from waggle.core.system import file_moves
 from waggle.protocol import events, events_swarms, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State, apply
 from waggle.protocol.status_text import undecided_swarm_sentence

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from waggle.core import file_moves
 from waggle.core.errors import EngineError, Stopped
-from waggle.core.machine import available_memory
-from waggle.core.os_faults import fault_of
+from waggle.core.system import file_moves
+from waggle.core.system.machine import available_memory
+from waggle.core.system.os_faults import fault_of
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.shared import weight_files
 from waggle.models.storage import checkpoint

@@ -16,8 +16,8 @@ from msgspec import structs
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, ExportError, ModelError, VerifierError
-from waggle.core.os_faults import fault_of
 from waggle.core.settings import ModelSettings, Settings, Value
+from waggle.core.system.os_faults import fault_of
 from waggle.engine.runtime import model_check, model_offers, model_source
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
 from waggle.engine.services import export as exporting

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, ModelError
-from waggle.core.os_faults import fault_of
 from waggle.core.settings import ModelSettings
+from waggle.core.system.os_faults import fault_of
 from waggle.engine.runtime import model_source, trainings
 from waggle.models.storage import ownership
 from waggle.protocol.commands import TrainingChoice

@@ -7,9 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from waggle.core import damaged_file, file_moves
+from waggle.core import damaged_file
 from waggle.core.errors import HistoryDamaged, HistoryError
 from waggle.core.settings import ModelSettings, Settings
+from waggle.core.system import file_moves
 from waggle.engine.runtime.event_publisher import oldest_first
 from waggle.engine.storage.history import DAMAGED, History, latest_rounds, merge_side_files, read_all
 from waggle.protocol import events, json_lines

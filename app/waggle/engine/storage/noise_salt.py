@@ -16,8 +16,9 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from waggle.core import file_moves, paths
+from waggle.core import paths
 from waggle.core.errors import UNREADABLE
+from waggle.core.system import file_moves
 
 log = logging.getLogger(__name__)
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.core import damaged_file, file_moves, paths
+from waggle.core import damaged_file, paths
 from waggle.core.errors import UNREADABLE
+from waggle.core.system import file_moves
 from waggle.protocol.schedule import Wishes
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from waggle.core.errors import CheckpointError, Stopped
-from waggle.core.os_faults import fault_of
+from waggle.core.system.os_faults import fault_of
 from waggle.models.storage import checkpoint, training_journal
 from waggle.models.storage.checkpoint import CheckpointState, SavablePolicy
 from waggle.rl.batch import (

@@ -4,7 +4,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from waggle.core import file_moves, paths
+from waggle.core import paths
+from waggle.core.system import file_moves
 from waggle.models.shared.weight_files import WEIGHTS
 from waggle.models.storage import checkpoint
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from waggle.core.machine import usable_cores
+from waggle.core.system.machine import usable_cores
 from waggle.engine.system import sensors
 from waggle.protocol.events import LoadMeasured
 

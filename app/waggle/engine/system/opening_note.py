@@ -16,9 +16,10 @@ import msgspec
 import psutil
 from msgspec.structs import replace
 
-from waggle.core import file_moves, paths
+from waggle.core import paths
 from waggle.core.errors import UNREADABLE, ModelMissing
 from waggle.core.settings import ModelSettings
+from waggle.core.system import file_moves
 from waggle.models.inspection import inspector
 
 log = logging.getLogger(__name__)

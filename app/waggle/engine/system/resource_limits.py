@@ -9,9 +9,10 @@ from pathlib import Path
 
 import psutil
 
-from waggle.core import file_moves, paths
-from waggle.core.process_memory import resident_bytes
+from waggle.core import paths
 from waggle.core.settings import ComputerSettings
+from waggle.core.system import file_moves
+from waggle.core.system.process_memory import resident_bytes
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.backend import OpenedPolicy, threads_for, use_threads
 from waggle.models.storage import checkpoint, hub_cache

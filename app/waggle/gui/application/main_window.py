@@ -7,7 +7,7 @@ from PySide6.QtCore import QEvent, QSize, Qt, QUrl, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from waggle.core import pasted_link
+from waggle.core.text import pasted_link
 from waggle.gui.application.build_ahead import BuildAhead
 from waggle.gui.application.file_drop import FileDrop
 from waggle.gui.application.focus_memory import FocusMemory

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from waggle.core import pasted_link
-from waggle.core.person_text import decoded
+from waggle.core.text import pasted_link
+from waggle.core.text.person_text import decoded
 
 MOST_OF_A_FILE = 16_384  # bytes: a link has at most a quarter of that
 LONGEST_TEXT = 8000  # characters that are sent to the engine

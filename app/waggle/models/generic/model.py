@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from waggle.core.errors import ModelError
-from waggle.core.process_memory import return_free_memory
+from waggle.core.system.process_memory import return_free_memory
 from waggle.models.generic import adapters, four_bits
 from waggle.models.shared import generic_config, transformers_model
 from waggle.models.shared.configuration.model_config import ANOTHER

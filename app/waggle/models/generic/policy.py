@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from waggle.core.process_memory import return_large_blocks
+from waggle.core.system.process_memory import return_large_blocks
 from waggle.models.generic import head
 from waggle.models.generic.decoding import GenericDecodingBatch
 from waggle.models.generic.layout import CompletionTargets, hidden_states, targets_of

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.core import file_moves, paths
+from waggle.core import paths
 from waggle.core.errors import ModelError
-from waggle.core.os_faults import fault_of
+from waggle.core.system import file_moves
+from waggle.core.system.os_faults import fault_of
 from waggle.models.gguf import header
 from waggle.models.gguf.messages import DescribeModel, ModelDescription, Piece, ReadPiece, Refused, Reply, StoredWeight, reply_of
 from waggle.models.shared import model_files, weight_files

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from waggle.core.errors import ModelError
-from waggle.core.os_faults import fault_of
+from waggle.core.system.os_faults import fault_of
 from waggle.models import tokenizer_conversion
 from waggle.models.inspection.report import (
     ConfigurationReport,

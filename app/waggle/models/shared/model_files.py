@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from waggle.core.errors import ModelError
-from waggle.core.os_faults import fault_of
+from waggle.core.system.os_faults import fault_of
 
 COPY_AGAIN = "Copy or download the model again."
 

@@ -10,9 +10,10 @@ from typing import Any
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from waggle.core import connection_faults, file_moves
+from waggle.core import connection_faults
 from waggle.core.errors import ExportError
-from waggle.core.os_faults import fault_of
+from waggle.core.system import file_moves
+from waggle.core.system.os_faults import fault_of
 from waggle.models.shared import generic_config, lora, weight_files
 from waggle.models.shared.configuration import model_config
 from waggle.models.shared.generic_config import GenericConfig

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from waggle.core import file_moves
+from waggle.core.system import file_moves
 from waggle.models.gguf.conversion import CONVERTING
 
 MARK = "config.json"  # locked by every process that uses the model

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
-from waggle.core import connection_faults, file_moves, paths, resumable_download
+from waggle.core import connection_faults, paths, resumable_download
 from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
 from waggle.core.model_reference import NAME
-from waggle.core.os_faults import fault_of
+from waggle.core.system import file_moves
+from waggle.core.system.os_faults import fault_of
 from waggle.models import tokenizer_conversion
 from waggle.models.inspection import inspector
 from waggle.models.shared.configuration import quantised

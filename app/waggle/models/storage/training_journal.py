@@ -22,9 +22,9 @@ import msgspec
 import numpy as np
 import zstandard
 
-from waggle.core import file_moves
 from waggle.core.errors import UNREADABLE
 from waggle.core.paths import flush
+from waggle.core.system import file_moves
 from waggle.models.storage.checkpoint import CheckpointState, is_of
 from waggle.rl.batch import Floats, StepMetrics, StepParams, TrainingGroup, nothing
 from waggle.rl.objective import Clip, Ratio

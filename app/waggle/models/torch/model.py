@@ -17,7 +17,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from waggle.core.process_memory import return_free_memory
+from waggle.core.system.process_memory import return_free_memory
 from waggle.models.shared import lora
 from waggle.models.shared.configuration import model_config
 from waggle.models.shared.configuration.model_config import EMBEDDING, HEAD, NORM, ModelConfig

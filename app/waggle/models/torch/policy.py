@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from waggle.core.process_memory import return_large_blocks
+from waggle.core.system.process_memory import return_large_blocks
 from waggle.models.shared.decoding import DecodingBatch
 from waggle.models.shared.packing import group_row
 from waggle.models.shared.training_mode import TrainingMode

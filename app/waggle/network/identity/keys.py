@@ -11,10 +11,10 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from waggle.core import access_list, file_moves
 from waggle.core.errors import IdentityError
-from waggle.core.os_faults import fault_of
 from waggle.core.peer_id import PEER_ID_PREFIX, is_peer_id
+from waggle.core.system import access_list, file_moves
+from waggle.core.system.os_faults import fault_of
 from waggle.network.identity.friendly_names import ADJECTIVES, CREATURES
 
 SIGNATURE_BYTES = 64

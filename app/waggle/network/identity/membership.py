@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from waggle.core import paths
 from waggle.core.ed25519 import is_public_key
 from waggle.core.errors import SwarmError
-from waggle.core.os_faults import fault_of
+from waggle.core.system.os_faults import fault_of
 from waggle.tasks.charter import Charter
 
 DOMAIN = b"waggle/admission/1\0"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.core.legible_name import legible
 from waggle.core.peer_id import is_peer_id
+from waggle.core.text.legible_name import legible
 from waggle.network.leaderboard.scores import MAX_SCORES, SheetScore
 from waggle.network.limits import bounded_file
 from waggle.tasks.questions import epoch_at

@@ -11,7 +11,7 @@ import msgspec
 import zstandard
 
 from waggle.core.errors import UNREADABLE, BadRecord
-from waggle.core.unsound_text import BROKEN
+from waggle.core.text.unsound_text import BROKEN
 from waggle.network.identity.keys import SIGNATURE_BYTES, Identity, verify
 from waggle.network.identity.membership import CERTIFICATE_BYTES
 from waggle.network.messages import rollout_record

@@ -2,8 +2,8 @@
 
 from itertools import islice
 
-from waggle.core import pasted_link
 from waggle.core.errors import SwarmError
+from waggle.core.text import pasted_link
 from waggle.network.messages import invite
 from waggle.network.messages.invite import Invite
 

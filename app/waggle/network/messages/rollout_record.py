@@ -10,8 +10,8 @@ import msgspec
 import zstandard
 
 from waggle.core.errors import UNREADABLE, BadRecord
-from waggle.core.legible_name import legible
-from waggle.core.unsound_text import BROKEN, UNSOUND
+from waggle.core.text.legible_name import legible
+from waggle.core.text.unsound_text import BROKEN, UNSOUND
 from waggle.network.messages.faults import Fault
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at

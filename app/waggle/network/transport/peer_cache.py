@@ -12,8 +12,8 @@ import msgspec
 
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE
-from waggle.core.os_faults import fault_of
 from waggle.core.peer_id import text_of
+from waggle.core.system.os_faults import fault_of
 from waggle.network.limits.address_ranges import source_of
 
 MAX_KEPT = 64

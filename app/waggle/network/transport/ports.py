@@ -4,7 +4,7 @@ import errno
 import socket
 
 from waggle.core.errors import SwarmError
-from waggle.core.os_faults import fault_of
+from waggle.core.system.os_faults import fault_of
 
 
 def require_port(host: str, port: int) -> None:

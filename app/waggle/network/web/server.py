@@ -18,7 +18,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
 from waggle.core.errors import SwarmError
-from waggle.core.os_faults import fault_of
+from waggle.core.system.os_faults import fault_of
 from waggle.network.limits.address_ranges import source_of
 from waggle.network.messages.gateway_paths import CHARTER, GATEWAY, WAITING
 from waggle.network.transport.gateway.metered_connection import MeteredConnection, greediest

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from waggle.core.unsound_text import UNSOUND
+from waggle.core.text.unsound_text import UNSOUND
 from waggle.tasks.graders import grader_names
 from waggle.tasks.question_file.rules import FEWEST_TRAINABLE, MOST_QUESTIONS
 from waggle.tasks.questions import FILE_PREFIX

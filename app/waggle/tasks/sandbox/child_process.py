@@ -17,7 +17,7 @@ import psutil
 
 import waggle
 from waggle.core import paths
-from waggle.core.process_memory import resident_bytes
+from waggle.core.system.process_memory import resident_bytes
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.hardening import MEMORY_BYTES, TRIPPED
 

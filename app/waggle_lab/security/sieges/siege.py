@@ -17,7 +17,7 @@ import msgspec
 import psutil
 
 from waggle.core import paths
-from waggle.core.process_memory import resident_bytes
+from waggle.core.system.process_memory import resident_bytes
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.models.torch.policy import TorchPolicy
 from waggle.network import seed as seed_node

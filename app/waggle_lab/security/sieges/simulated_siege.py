@@ -16,7 +16,7 @@ from pathlib import Path
 
 from waggle.core import paths
 from waggle.core.errors import BadRecord
-from waggle.core.process_memory import resident_bytes
+from waggle.core.system.process_memory import resident_bytes
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.models.torch.policy import TorchPolicy
 from waggle.network.exchange.verification import VerifiedRecord, verify_record

@@ -33,7 +33,7 @@ from transport_gates.iroh_transport.frames import (
 )
 from waggle.core import paths
 from waggle.core.errors import SwarmError
-from waggle.core.process_memory import resident_bytes
+from waggle.core.system.process_memory import resident_bytes
 from waggle.network.identity.keys import Identity
 from waggle.network.transport.interface import PeerAway
 

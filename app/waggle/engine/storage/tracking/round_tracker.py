@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from waggle.core.os_faults import fault_of
 from waggle.core.paths import expand_user
 from waggle.core.settings import TrackingSettings
+from waggle.core.system.os_faults import fault_of
 from waggle.engine.storage.tracking.figures import round_figures, run_name, score_figures
 from waggle.engine.storage.tracking.interface import TrackingTool
 from waggle.engine.storage.tracking.tensorboard_files import TensorboardFiles

@@ -8,7 +8,7 @@ from PySide6.QtGui import QGuiApplication, QHideEvent, QTextCursor
 from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QStyledItemDelegate, QStyleOptionViewItem
 
 from waggle.core import paths
-from waggle.core.redaction import redact
+from waggle.core.text.redaction import redact
 from waggle.gui.engine_client.line_process import LineProcess
 from waggle.gui.i18n.formatting import later, tr, tr_sentence, visible
 from waggle.gui.pages import PAGES

@@ -5,8 +5,8 @@ from pathlib import Path
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QLabel
 
-from waggle.core.os_faults import fault_of
 from waggle.core.paths import owner_only
+from waggle.core.system.os_faults import fault_of
 from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.swarms.link_field import link_field

@@ -7,8 +7,8 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QWidget
 
-from waggle.core.machine import usable_cores
 from waggle.core.settings import Value, profiles
+from waggle.core.system.machine import usable_cores
 from waggle.gui.i18n.formatting import later, one_line, size, tr, tr_sentence
 from waggle.gui.pages.welcome.waggle_dance import WaggleDance
 from waggle.gui.state import shortcuts

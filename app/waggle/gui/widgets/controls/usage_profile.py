@@ -3,8 +3,8 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from waggle.core.machine import usable_cores
 from waggle.core.settings import Settings, profile_of, profiles
+from waggle.core.system.machine import usable_cores
 from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import SegmentedControl

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import ModelError
-from waggle.core.person_text import decoded
+from waggle.core.text.person_text import decoded
 from waggle.models.shared import model_files
 from waggle.models.shared.configuration import quantised, sliding_windows
 from waggle.models.shared.configuration.model_kinds import FEED_FORWARD, KINDS, PLAIN, ModelKind

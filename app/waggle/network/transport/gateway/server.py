@@ -21,7 +21,7 @@ from websockets.protocol import State
 
 from waggle.core.errors import UNREADABLE, BadRecord
 from waggle.core.peer_id import short_id
-from waggle.core.process_memory import return_free_memory
+from waggle.core.system.process_memory import return_free_memory
 from waggle.network.identity.keys import Identity, verify
 from waggle.network.identity.membership import Membership
 from waggle.network.limits.address_ranges import HIDDEN, source_of

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from waggle.core.errors import SwarmError
-from waggle.core.os_faults import fault_of
 from waggle.core.peer_id import text_of
+from waggle.core.system.os_faults import fault_of
 from waggle.network.messages.addresses import is_address
 from waggle.network.transport.hivemind.daemon import EVERYWHERE
 from waggle.network.transport.peer_cache import MAX_KEPT

@@ -22,8 +22,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from waggle.core.errors import SwarmError
-from waggle.core.machine import shared_memory_fault
 from waggle.core.peer_id import is_peer_id
+from waggle.core.system.machine import shared_memory_fault
 from waggle.network.messages import announcement
 from waggle.network.transport.hivemind import dht_validator
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from waggle.core import access_list, paths
+from waggle.core import paths
+from waggle.core.system import access_list
 from waggle.engine.control import windows_loopback
 
 USER = "S-1-5-21-1-2-3-1001"

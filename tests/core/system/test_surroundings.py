@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from waggle.cli import doctor, main
-from waggle.core import machine, paths
+from waggle.core import paths
+from waggle.core.system import machine
 from waggle.engine.control import server
 from waggle.engine.control.server import EngineError
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 GB = 1 << 30
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containers, control groups and /proc are of Linux")
 
@@ -58,7 +59,7 @@ def run(words: list[str], cwd: Path | None = None, prefix: str = "", **environme
 
 
 def test_ulimit_bounds_the_memory_that_is_counted_on():
-    code = "from waggle.core.machine import available_memory, total_memory; print(available_memory(), total_memory())"
+    code = "from waggle.core.system.machine import available_memory, total_memory; print(available_memory(), total_memory())"
     shell = f"ulimit -v 2000000; exec {sys.executable} -c '{code}'"
     done = subprocess.run(
         ["sh", "-c", shell], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(ROOT / "app")}
@@ -75,7 +76,7 @@ def test_a_working_directory_that_was_removed_stops_nothing_and_is_said(tmp_path
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "home/identity.key").is_file()
     (tmp_path / "gone").mkdir()
-    words = [f"{sys.executable} -c 'from waggle.core.machine import user_faults; print(user_faults())'"]
+    words = [f"{sys.executable} -c 'from waggle.core.system.machine import user_faults; print(user_faults())'"]
     code = f"rmdir {tmp_path / 'gone'}; exec {words[0]}"
     faults = subprocess.run(
         ["sh", "-c", code], cwd=tmp_path / "gone", capture_output=True, text=True, check=True,

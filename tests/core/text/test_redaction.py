@@ -5,7 +5,7 @@ from pathlib import Path, PureWindowsPath
 
 import pytest
 
-from waggle.core.redaction import redact, without_names
+from waggle.core.text.redaction import redact, without_names
 
 PEER = "12D3KooWF2YgxuQMZ6KgAhjag8CSYehxGyyAapPi4tHGbJfSvfg1"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from waggle.core import machine
+from waggle.core.system import machine
 
 GB = 1 << 30
 
@@ -77,14 +77,14 @@ def test_what_cannot_be_read_sets_no_limit(groups, tmp_path, content):
 
 
 def test_an_affinity_mask_counts():
-    ask = "import os; os.sched_setaffinity(0, {0}); from waggle.core import machine; print(machine.usable_cores())"
+    ask = "import os; os.sched_setaffinity(0, {0}); from waggle.core.system import machine; print(machine.usable_cores())"
     assert subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout == "1\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="locks are files on Linux only")
 @pytest.mark.parametrize(("options", "fault"), [("ro", "Read-only file system"), ("rw", "")])
 def test_shared_memory_that_cannot_be_written_is_said(options, fault):
-    code = "from waggle.core.machine import shared_memory_fault; print(shared_memory_fault())"
+    code = "from waggle.core.system.machine import shared_memory_fault; print(shared_memory_fault())"
     words = f'mount -t tmpfs -o {options} tmpfs /dev/shm && exec "$0" -c "$1"'
     ran = subprocess.run(
         ["unshare", "--map-root-user", "--mount", "sh", "-c", words, sys.executable, code],

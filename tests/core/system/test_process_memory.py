@@ -2,7 +2,7 @@ import os
 import subprocess
 import sys
 
-from waggle.core.process_memory import resident_bytes
+from waggle.core.system.process_memory import resident_bytes
 
 
 def test_a_process_holds_memory_until_it_has_ended():

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import psutil
 
-from waggle.core import file_moves
-from waggle.core.os_faults import fault_of
+from waggle.core.system import file_moves
+from waggle.core.system.os_faults import fault_of
 
 PROBE = ".doctor"  # of a home
 CGROUPS, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")

@@ -12,8 +12,8 @@ from waggle.cli import main
 from waggle.cli.shared import outcome
 from waggle.core import paths
 from waggle.core.errors import ModelError
-from waggle.core.os_faults import FAULTS, fault_of, place_of
-from waggle.core.person_text import decoded
+from waggle.core.system.os_faults import FAULTS, fault_of, place_of
+from waggle.core.text.person_text import decoded
 from waggle.gui.state.invite_link import invite_in_file
 from waggle.models.shared.configuration.model_config import table_in
 from waggle.network.identity import backup, keys

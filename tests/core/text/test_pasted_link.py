@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from waggle.core import pasted_link
+from waggle.core.text import pasted_link
 
 
 @pytest.mark.parametrize("text", ["", "waggle", "https://example.org/?charter=1", "the waggle dance: it says where", "waggle:"])

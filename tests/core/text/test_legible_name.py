@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waggle.core.legible_name import legible
+from waggle.core.text.legible_name import legible
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ import pytest
 import waggle
 
 LINK = "waggle:join?key=secretäöü"
-READ = "import sys; from waggle.core.hide_arguments import hide; hide(sys.argv[-1]); print(open('/proc/self/cmdline').read())"
+READ = (
+    "import sys; from waggle.core.system.hide_arguments import hide; hide(sys.argv[-1]); print(open('/proc/self/cmdline').read())"
+)
 OPENS = (
     "import sys; from waggle.cli import main as cli, window; "
     "window.screen.fault = lambda: print(open('/proc/self/cmdline').read()) or 'No'; sys.exit(cli.main())"

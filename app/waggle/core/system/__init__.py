@@ -1,0 +1,1 @@
+"""What the operating system lets a process do, and how it says that it does not."""
