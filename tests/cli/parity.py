@@ -12,7 +12,7 @@ from unittest import mock
 
 from msgspec.structs import replace
 
-from protocol.test_status_text import READY
+from protocol.text.test_status_text import READY
 from waggle.cli.main import main
 from waggle.cli.models import choosing
 from waggle.cli.shared import waiting

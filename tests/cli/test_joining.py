@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from protocol.test_status_text import READY
+from protocol.text.test_status_text import READY
 from waggle.cli.main import main
 from waggle.cli.shared import waiting
 from waggle.cli.swarms.described import ENDS_SOLO, MODEL_STAYS, PRIVATE, SHARED, STAYS, UNCHECKED, before_joining

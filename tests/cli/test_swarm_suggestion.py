@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from protocol.test_status_text import READY
+from protocol.text.test_status_text import READY
 from waggle.cli.control.status import describe
 from waggle.cli.main import main
 from waggle.core import paths, settings
@@ -15,7 +15,7 @@ from waggle.network import joined_swarms
 from waggle.network.joined_swarms import JoinedSwarms
 from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.state import State
-from waggle.protocol.swarm_suggestion import suggestion
+from waggle.protocol.text.swarm_suggestion import suggestion
 from waggle.tasks.shipped_swarms import first_steps, first_swarm
 
 BETTER = SwarmSuggestion(charter=first_steps().digest.hex(), name="First steps")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from cli import parity
-from protocol.test_status_text import READY
+from protocol.text.test_status_text import READY
 from waggle.cli.main import main
 from waggle.cli.watch import followed, terminal_writer
 from waggle.cli.watch.plot import plot

@@ -9,8 +9,8 @@ from waggle.cli import main
 from waggle.core import paths
 from waggle.models.shared import weight_files
 from waggle.protocol import events
-from waggle.protocol.lesson_diagnosis import diagnosis
 from waggle.protocol.state import RECALLED
+from waggle.protocol.text.lesson_diagnosis import diagnosis
 
 ALONE = ("swarm.solo=true", "learning.questions=1", "learning.local=1", "learning.group_size=2")
 TOO_SHORT = "learning.max_new_tokens=2"

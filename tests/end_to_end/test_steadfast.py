@@ -12,7 +12,7 @@ import pytest
 from end_to_end.programs import Engine, running
 from waggle.core import settings
 from waggle.protocol import commands, events
-from waggle.protocol.status_text import sentence
+from waggle.protocol.text.status_text import sentence
 
 SOON = 60.0
 SMALL = 24 << 20  # bytes: a few checkpoints of the starter model

@@ -19,7 +19,7 @@ import pytest
 from end_to_end.programs import WAGGLE, Engine, Seed, running
 from hostile.partition import HOST_A, HOST_B, network, why_not
 from waggle.protocol import events
-from waggle.protocol.status_text import sentence
+from waggle.protocol.text.status_text import sentence
 
 pytestmark = [
     pytest.mark.slow,

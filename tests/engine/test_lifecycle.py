@@ -22,7 +22,7 @@ from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.protocol import commands, events, json_lines
 from waggle.protocol.schedule import Readings
 from waggle.protocol.state import Snapshot
-from waggle.protocol.status_text import sentence
+from waggle.protocol.text.status_text import sentence
 
 BATTERY, PLUGGED = Readings(on_power=False, idle_seconds=0.0), Readings(on_power=True, idle_seconds=0.0)
 

@@ -17,8 +17,8 @@ from pictures.matrix import SIZE
 from pictures.staged_models import show_models
 from waggle.core.settings import Settings
 from waggle.gui.application.main_window import SMALLEST, MainWindow
-from waggle.gui.application.navigation import RailButton
 from waggle.gui.application.screenshot import screenshot_when_still
+from waggle.gui.application.window.navigation import RailButton
 from waggle.gui.charts import score_curve
 from waggle.gui.charts.chart import LineChart
 from waggle.gui.charts.heat_map import NAMED, HeatMap, first_day

@@ -29,7 +29,8 @@ from waggle.engine.control import windows_loopback
 from waggle.engine.runtime.model_source import ModelRecord
 from waggle.engine.storage.history import SCHEMA_SQL
 from waggle.engine.system import memory_backoff
-from waggle.gui.application import single_instance, window_state
+from waggle.gui.application import single_instance
+from waggle.gui.application.window import window_state
 from waggle.models.storage import checkpoint, hub_download, training_journal
 from waggle.network.identity import backup, keys, membership
 from waggle.network.joined_swarms import JoinedSwarms

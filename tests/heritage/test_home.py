@@ -36,7 +36,7 @@ from heritage.continuation import (
 from waggle.core.errors import CharterError, IdentityError
 from waggle.core.paths import Home
 from waggle.core.peer_id import text_of
-from waggle.gui.application import window_state
+from waggle.gui.application.window import window_state
 from waggle.network import joined_swarms
 from waggle.network.identity import backup, keys, membership
 from waggle.network.leaderboard import scores_file

@@ -21,7 +21,7 @@ CASES = {  # a public report, made small -> the tests of its right value
         "tests/engine/system/test_sensors.py::test_only_a_window_of_another_program_fills_the_screen",
     ),
     "desktop/02 screen shorter than 600": (
-        "tests/gui/application/test_screen_fit.py::test_the_window_fits_a_screen_with_its_status_bar_and_every_name_of_the_rail",
+        "tests/gui/application/window/test_screen_fit.py::test_the_window_fits_a_screen_with_its_status_bar_and_every_name_of_the_rail",
     ),
     "desktop/03 invite as people send it": (
         "tests/network/messages/test_pasted_invite.py::test_an_invite_is_read_in_every_shape",

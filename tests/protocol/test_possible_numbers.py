@@ -11,7 +11,7 @@ from waggle.models.backend import threads_for
 from waggle.protocol.events import Downloading
 from waggle.protocol.events_models import ModelChoice
 from waggle.protocol.state import State, apply
-from waggle.protocol.status_text import sentence
+from waggle.protocol.text.status_text import sentence
 
 
 def test_nothing_missing_takes_no_time():

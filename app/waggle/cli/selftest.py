@@ -16,7 +16,7 @@ from waggle.core.errors import EngineError
 from waggle.protocol import events, json_lines
 from waggle.protocol.commands import Stop
 from waggle.protocol.state import State, apply
-from waggle.protocol.status_text import Sentence, sentence
+from waggle.protocol.text.status_text import Sentence, sentence
 
 ROUNDS = 3
 AT_ANY_TIME = (

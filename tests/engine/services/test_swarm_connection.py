@@ -33,8 +33,8 @@ from waggle.protocol import json_lines
 from waggle.protocol.events import PeerChanged, PeerInfo
 from waggle.protocol.events_leaderboard import ModelsCompared, ScoreCurve, ScorePoint
 from waggle.protocol.events_outbox import SentMessages
-from waggle.protocol.peer_text import standing_text
 from waggle.protocol.state import CARDS, Snapshot, State, apply
+from waggle.protocol.text.peer_text import standing_text
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import LONGEST_COMPLETION
 from waggle.tasks.questions import EPOCH_SECONDS, Question, QuestionId

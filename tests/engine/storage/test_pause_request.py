@@ -10,7 +10,7 @@ from waggle.engine.storage.pause_request import PauseRequest
 from waggle.protocol import commands
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.schedule import Readings, Wishes
-from waggle.protocol.status_text import sentence
+from waggle.protocol.text.status_text import sentence
 
 HERE, AWAY = Readings(idle_seconds=0.0), Readings(idle_seconds=181.0)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from protocol.test_status_text import READY
+from protocol.text.test_status_text import READY
 from waggle.core.settings import TrackingSettings
 from waggle.engine.storage.tracking import round_tracker
 from waggle.engine.storage.tracking.figures import round_figures, run_name, score_figures

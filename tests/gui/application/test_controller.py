@@ -22,11 +22,12 @@ from waggle.cli import main
 from waggle.core import cuda_download, paths, settings
 from waggle.core.paths import Home
 from waggle.gui.application import main as app
-from waggle.gui.application import single_instance, tray, window_state
+from waggle.gui.application import single_instance, tray
 from waggle.gui.application.controller import FRAME, Controller
 from waggle.gui.application.qt_application import Application
 from waggle.gui.application.single_instance import SingleInstance
 from waggle.gui.application.tray import TrayIcon
+from waggle.gui.application.window import window_state
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.pages.help.page import HelpPage

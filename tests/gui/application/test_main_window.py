@@ -16,8 +16,8 @@ from pictures.screenshots import failed
 from waggle.core.paths import Home
 from waggle.core.settings import ScheduleSettings, Settings
 from waggle.gui.application.main_window import SMALLEST, MainWindow
-from waggle.gui.application.navigation import NavigationRail, RailButton
 from waggle.gui.application.screenshot import screenshot_when_still
+from waggle.gui.application.window.navigation import NavigationRail, RailButton
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import date_of
 from waggle.gui.i18n.translator import Language

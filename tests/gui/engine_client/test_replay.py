@@ -28,7 +28,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events, json_lines
 from waggle.protocol.commands import Pause, QueryHistory, Resume
 from waggle.protocol.state import AnyEvent
-from waggle.protocol.status_text import sentence
+from waggle.protocol.text.status_text import sentence
 
 
 def collect(replay: Replay) -> list[AnyEvent]:

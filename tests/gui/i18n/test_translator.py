@@ -18,8 +18,8 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import Run
-from protocol.test_activity_text import TABLE as WEATHER
-from protocol.test_status_text import TABLE
+from protocol.text.test_activity_text import TABLE as WEATHER
+from protocol.text.test_status_text import TABLE
 from waggle.core.errors import CharterError
 from waggle.core.settings import ScheduleSettings
 from waggle.gui.application.controller import Controller
@@ -60,10 +60,10 @@ from waggle.network.messages import handshake
 from waggle.network.messages.faults import Fault
 from waggle.network.messages.handshake import Handshake
 from waggle.protocol.events import CheckpointSetAside, Downloading, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
-from waggle.protocol.peer_text import standing_text
 from waggle.protocol.schedule import Readings, Wishes, decide
 from waggle.protocol.state import AnyEvent, Card, State, apply
-from waggle.protocol.status_text import sentence
+from waggle.protocol.text.peer_text import standing_text
+from waggle.protocol.text.status_text import sentence
 from waggle.tasks import charter as charters
 from waggle.tasks import shipped_swarms
 from waggle.tasks.catalogue import catalogue_entries

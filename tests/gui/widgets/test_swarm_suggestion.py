@@ -18,7 +18,7 @@ from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChooseSwarm
 from waggle.protocol.events_swarms import KnownSwarms, SwarmDetails
 from waggle.protocol.state import AnyEvent
-from waggle.protocol.swarm_suggestion import suggestion_text
+from waggle.protocol.text.swarm_suggestion import suggestion_text
 from waggle.tasks.shipped_swarms import first_steps
 
 TellWindow = Callable[[Sequence[AnyEvent]], MainWindow]

@@ -18,7 +18,7 @@ from waggle.network.identity.keys import name_of
 from waggle.network.limits import reputation_file
 from waggle.network.limits.reputation import PeerReputation
 from waggle.protocol import commands, events
-from waggle.protocol.peer_text import standing_text
+from waggle.protocol.text.peer_text import standing_text
 
 CHOICES: dict[str, events.Choice] = {"mute": "muted", "block": "blocked", "welcome": ""}
 

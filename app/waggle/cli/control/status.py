@@ -9,12 +9,12 @@ from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.core import paths
 from waggle.core.confidence_interval import interval_of
 from waggle.core.peer_id import with_fingerprint
-from waggle.protocol.activity_text import weather
 from waggle.protocol.events import SwarmSuggestion
-from waggle.protocol.lesson_diagnosis import diagnosis, helpful_text
 from waggle.protocol.state import State
-from waggle.protocol.status_text import sentence
-from waggle.protocol.swarm_suggestion import command_line, suggestion
+from waggle.protocol.text.activity_text import weather
+from waggle.protocol.text.lesson_diagnosis import diagnosis, helpful_text
+from waggle.protocol.text.status_text import sentence
+from waggle.protocol.text.swarm_suggestion import command_line, suggestion
 
 MARKS = {True: "+", False: "-", None: "?"}
 

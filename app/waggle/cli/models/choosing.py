@@ -13,7 +13,7 @@ from waggle.engine.system.opening_note import OpeningNote
 from waggle.protocol import commands
 from waggle.protocol.events_models import ModelChoice
 from waggle.protocol.state import State
-from waggle.protocol.swarm_suggestion import command_line
+from waggle.protocol.text.swarm_suggestion import command_line
 
 POLL_SECONDS = 1.0
 

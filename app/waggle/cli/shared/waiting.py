@@ -12,7 +12,7 @@ from waggle.engine.services.swarms import ASK_MESSAGE, BACK_MESSAGE
 from waggle.protocol import commands
 from waggle.protocol.events import Warned
 from waggle.protocol.state import Snapshot, State
-from waggle.protocol.status_text import sentence
+from waggle.protocol.text.status_text import sentence
 
 START_SECONDS = 1800.0  # the engine leaves its swarm, downloads the questions and opens the model again
 POLL_SECONDS = 1.0

@@ -13,9 +13,9 @@ from waggle.cli.watch.words import live_line, rate, round_line
 from waggle.core.errors import plain
 from waggle.core.peer_id import with_fingerprint
 from waggle.protocol.events import HeldOutScore, RoundSummary
-from waggle.protocol.peer_text import standing_text
 from waggle.protocol.state import STAGES, State
-from waggle.protocol.status_text import DOING, sentence
+from waggle.protocol.text.peer_text import standing_text
+from waggle.protocol.text.status_text import DOING, sentence
 
 KEYS = "q: leave   p: pause   r: resume"
 TONES = {"accent": "green", "plain": "default", "peer": "cyan", "bad": "red"}

@@ -3,7 +3,7 @@
 from waggle.core.errors import plain
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.state import HALTED_PHASES, State
-from waggle.protocol.status_text import DOING, sentence
+from waggle.protocol.text.status_text import DOING, sentence
 
 
 def round_line(summary: RoundSummary, score: HeldOutScore | None, peers: int) -> str:

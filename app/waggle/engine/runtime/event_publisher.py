@@ -17,7 +17,7 @@ from waggle.core.stored_data import RECORD
 from waggle.core.system import file_moves
 from waggle.protocol import events, events_swarms, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State, apply
-from waggle.protocol.status_text import undecided_swarm_sentence
+from waggle.protocol.text.status_text import undecided_swarm_sentence
 
 FILE_BYTES = 64 * 1024 * 1024
 MAX_OLD_BYTES, MAX_OLD_FILES = 5 * FILE_BYTES, 1000  # of the records before the current one

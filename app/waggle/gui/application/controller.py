@@ -10,11 +10,11 @@ from waggle.core import paths
 from waggle.core.errors import SettingsError
 from waggle.core.settings import Settings, Value
 from waggle.core.stored_data import DataKind
-from waggle.gui.application import window_state
 from waggle.gui.application.login_choice import LoginChoice
 from waggle.gui.application.main_window import MainWindow
-from waggle.gui.application.notices import is_on_screen
 from waggle.gui.application.tray import TrayIcon
+from waggle.gui.application.window import window_state
+from waggle.gui.application.window.notices import is_on_screen
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.first_model_process import FirstModelProcess
 from waggle.gui.engine_client.replay import Replay

@@ -8,15 +8,15 @@ from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from waggle.core.text import pasted_link
-from waggle.gui.application.build_ahead import BuildAhead
-from waggle.gui.application.file_drop import FileDrop
-from waggle.gui.application.focus_memory import FocusMemory
-from waggle.gui.application.navigation import NavigationRail, StatusBar
-from waggle.gui.application.notices import Notices, is_on_screen
-from waggle.gui.application.page_area import PageArea
-from waggle.gui.application.page_stack import PageStack
-from waggle.gui.application.screen_fit import ScreenFit
-from waggle.gui.application.settled_layout import settle
+from waggle.gui.application.window.build_ahead import BuildAhead
+from waggle.gui.application.window.file_drop import FileDrop
+from waggle.gui.application.window.focus_memory import FocusMemory
+from waggle.gui.application.window.navigation import NavigationRail, StatusBar
+from waggle.gui.application.window.notices import Notices, is_on_screen
+from waggle.gui.application.window.page_area import PageArea
+from waggle.gui.application.window.page_stack import PageStack
+from waggle.gui.application.window.screen_fit import ScreenFit
+from waggle.gui.application.window.settled_layout import settle
 from waggle.gui.i18n.formatting import duration, tr, tr_sentence, visible
 from waggle.gui.pages import PAGES
 from waggle.gui.pages.context import PageContext
@@ -28,7 +28,7 @@ from waggle.gui.theme.theme import suspend_style_sheet
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import announce
 from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferChat, PoseQuestion, QueryDays, QueryHistory
-from waggle.protocol.status_text import sentence
+from waggle.protocol.text.status_text import sentence
 
 SMALLEST = (900, 600)  # logical pixels; smaller where the free screen is smaller: pages and rail scroll there
 BAR = 16  # pixels: a scroll bar beside the pages

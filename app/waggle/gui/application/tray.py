@@ -12,7 +12,7 @@ from waggle.gui.widgets.controls import pause_menu
 from waggle.gui.widgets.system_tray import logo_icon
 from waggle.protocol.commands import Resume, new_id
 from waggle.protocol.state import State
-from waggle.protocol.status_text import sentence
+from waggle.protocol.text.status_text import sentence
 
 LONGEST_TIP = 120  # characters: Windows cuts at 127
 Trigger = QSystemTrayIcon.ActivationReason

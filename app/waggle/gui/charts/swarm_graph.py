@@ -31,8 +31,8 @@ from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import draw_avatar, draw_cell, hexagon
 from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.peer_text import standing_text
 from waggle.protocol.state import State
+from waggle.protocol.text.peer_text import standing_text
 
 MOST_CELLS, MOST_OF_ONE = 120, 12  # moving at once, and of one flow: a peer may take hundreds of groups at once
 FRAME_MS = 16

@@ -7,7 +7,7 @@ import msgspec
 from waggle.gui.i18n.formatting import one_line, peer_name, tr, tr_sentence
 from waggle.protocol.events import Aha, Warned
 from waggle.protocol.state import State
-from waggle.protocol.status_text import sentence
+from waggle.protocol.text.status_text import sentence
 
 RECENT = 900.0  # seconds for which a warning is shown
 Kind = Literal["problems", "discoveries"]

@@ -9,7 +9,7 @@ from waggle import __version__
 from waggle.core.text.redaction import THIS_NODE, redact
 from waggle.gui.i18n.formatting import visible
 from waggle.protocol.state import State
-from waggle.protocol.status_text import sentence
+from waggle.protocol.text.status_text import sentence
 
 LINES = 200  # of the log
 

@@ -13,7 +13,7 @@ from waggle.gui.widgets.responsive_row import ResponsiveRow
 from waggle.gui.widgets.text import text
 from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.state import State
-from waggle.protocol.swarm_suggestion import suggestion, suggestion_text
+from waggle.protocol.text.swarm_suggestion import suggestion, suggestion_text
 
 
 class SwarmSuggestionLine(QWidget):

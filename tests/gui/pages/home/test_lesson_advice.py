@@ -16,8 +16,8 @@ from waggle.gui.pages.settings.rows import SECTIONS
 from waggle.gui.pages.swarms.page import TABS
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events
-from waggle.protocol.lesson_diagnosis import DIAGNOSES, PAY_FORM, STARTER_WITHOUT_TAG
 from waggle.protocol.state import RECALLED, AnyEvent
+from waggle.protocol.text.lesson_diagnosis import DIAGNOSES, PAY_FORM, STARTER_WITHOUT_TAG
 
 TellWindow = Callable[[Sequence[AnyEvent]], MainWindow]
 REMEDIES = (PAY_FORM, *(remedy for why in DIAGNOSES.values() for remedy in why.remedies))

@@ -37,7 +37,7 @@ from waggle.protocol.commands import AnyCommand, ChangeSettings, QuerySent, Resu
 from waggle.protocol.events_outbox import SentMessage
 from waggle.protocol.schedule import Rule, ScheduleDecision, Tick
 from waggle.protocol.state import State
-from waggle.protocol.status_text import sentence
+from waggle.protocol.text.status_text import sentence
 
 ROWS = {row.key: row for part in SECTIONS for row in part.rows}
 

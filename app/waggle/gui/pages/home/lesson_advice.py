@@ -10,7 +10,7 @@ from waggle.gui.widgets.layout import FLUSH, column, row
 from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.responsive_row import ResponsiveRow
 from waggle.gui.widgets.text import text
-from waggle.protocol.lesson_diagnosis import Diagnosis
+from waggle.protocol.text.lesson_diagnosis import Diagnosis
 
 
 class LessonAdvice(QWidget):

@@ -19,7 +19,7 @@ from waggle.gui.widgets.text import text
 from waggle.protocol.commands import ChangeSettings, Resume, new_id
 from waggle.protocol.schedule import Rule, Tick
 from waggle.protocol.state import State
-from waggle.protocol.status_text import Sentence
+from waggle.protocol.text.status_text import Sentence
 
 OFF: dict[Rule, tuple[str, Value]] = {
     "idle": ("when.idle_minutes", 0), "power": ("when.only_on_power", False), "full_screen": ("when.not_full_screen", False),

@@ -24,10 +24,10 @@ from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import ChangeSettings, DecideTraining, Pause, Resume, new_id
 from waggle.protocol.events import Phase
-from waggle.protocol.lesson_diagnosis import diagnosis
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import HALTED_PHASES, STAGES, State
-from waggle.protocol.status_text import Sentence, sentence
+from waggle.protocol.text.lesson_diagnosis import diagnosis
+from waggle.protocol.text.status_text import Sentence, sentence
 
 ROOM = 980  # pixels of width at a text size of 100%, below which the label of the profile is left out
 SLIM = 640  # pixels of width, from which the sentence and its detail fit on one line

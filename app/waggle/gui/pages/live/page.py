@@ -22,7 +22,7 @@ from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import SPECIALTIES, Card, State
-from waggle.protocol.status_text import DOING, sentence
+from waggle.protocol.text.status_text import DOING, sentence
 
 MOST = 12  # cards on screen
 OWNER_FILTERS: tuple[Callable[[Card], bool], ...] = (lambda card: True, lambda card: card.mine, lambda card: not card.mine)

@@ -18,8 +18,8 @@ from waggle.gui.widgets.painted_widgets import Avatar, Chip
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChoosePeer, new_id
 from waggle.protocol.events import Choice, PeerInfo
-from waggle.protocol.peer_text import standing, standing_text
 from waggle.protocol.state import State
+from waggle.protocol.text.peer_text import standing, standing_text
 
 CHOICES: dict[Choice, tuple[str, str, str, str, tuple[str, ...]]] = {  # verb, verb while it is awaited, icon, effect, keys
     "muted": ("Mute", "Muting…", "muted", "Learn nothing from it; it still gets your groups.", (MUTE,)),

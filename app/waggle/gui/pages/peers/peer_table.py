@@ -12,7 +12,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, mirror_box
 from waggle.gui.widgets.table import style_table
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.peer_text import Standing, standing, standing_text
+from waggle.protocol.text.peer_text import Standing, standing, standing_text
 
 COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "They took", "Mean reward", "Standing", "Delay", "Seen")
 WIDTHS = (0, 128, 116, 62, 115, 82, 99, 110, 72, 66)

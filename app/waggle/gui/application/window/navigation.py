@@ -17,7 +17,7 @@ from waggle.gui.widgets.painted_widgets import Chip, Icon, Logo
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.state import HALTED_PHASES, State
-from waggle.protocol.status_text import sentence
+from waggle.protocol.text.status_text import sentence
 
 MARK, BESIDE = 30, 6  # pixels: side of the logo, and margin beside a page's button in the compact form
 NAMED = 43  # pixels at a text size of 100%: the least height of a compact button with its name

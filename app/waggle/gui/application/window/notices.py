@@ -3,7 +3,7 @@
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
-from waggle.gui.application.navigation import StatusBar
+from waggle.gui.application.window.navigation import StatusBar
 from waggle.gui.widgets.text import announce
 
 NOTICE_MS, LETTER_MS = 8000, 70  # the least time that a notice stays, and the time to read each of its letters

@@ -19,7 +19,7 @@ import json
 from PySide6.QtWidgets import QApplication
 from waggle.gui.application.main import application
 from waggle.gui.application.main_window import MainWindow
-from waggle.gui.application.screen_fit import FRAME
+from waggle.gui.application.window.screen_fit import FRAME
 from waggle.gui.pages.context import PageContext
 from waggle.gui.theme.theme import Theme
 

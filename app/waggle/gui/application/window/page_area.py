@@ -4,7 +4,7 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea
 
-from waggle.gui.application.page_stack import PageStack
+from waggle.gui.application.window.page_stack import PageStack
 
 
 class PageArea(QScrollArea):

@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from protocol.test_status_text import READY
+from protocol.text.test_status_text import READY
 from waggle.core.settings import LearningSettings, Settings
 from waggle.protocol import events
-from waggle.protocol.lesson_diagnosis import DIAGNOSES, diagnosis, helpful_text
 from waggle.protocol.state import RECALLED, State, apply
+from waggle.protocol.text.lesson_diagnosis import DIAGNOSES, diagnosis, helpful_text
 
 ANSWERS = 64  # a round
 RECIPE = "a recipe"

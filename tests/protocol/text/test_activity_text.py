@@ -4,9 +4,9 @@ import pytest
 
 from gui.recorded import ready
 from waggle.protocol import events
-from waggle.protocol.activity_text import weather
 from waggle.protocol.events_swarms import SwarmUndecided
 from waggle.protocol.state import MINUTES, State, apply
+from waggle.protocol.text.activity_text import weather
 
 NOW = 6000.0 * 60
 READY = ready(at=NOW - 3600)

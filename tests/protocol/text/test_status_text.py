@@ -8,7 +8,7 @@ from waggle.protocol import events
 from waggle.protocol.events_models import ModelChanged
 from waggle.protocol.schedule import Readings, Wishes, decide, moment
 from waggle.protocol.state import State
-from waggle.protocol.status_text import sentence
+from waggle.protocol.text.status_text import sentence
 
 READY = events.Ready(
     protocol=1,

@@ -3,7 +3,7 @@
 import pytest
 
 from waggle.protocol.events import PeerInfo
-from waggle.protocol.peer_text import standing, standing_text
+from waggle.protocol.text.peer_text import standing, standing_text
 
 NOW = 1000.0
 

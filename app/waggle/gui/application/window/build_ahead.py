@@ -6,7 +6,7 @@ import threading
 from PySide6.QtCore import QElapsedTimer, QEvent, QObject, QTimer
 from PySide6.QtWidgets import QWidget
 
-from waggle.gui.application.page_stack import PageStack
+from waggle.gui.application.window.page_stack import PageStack
 from waggle.gui.pages import PAGES
 
 CHARTS = "waggle.gui.charts.progress_charts"  # with pyqtgraph and numpy

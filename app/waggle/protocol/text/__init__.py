@@ -1,0 +1,1 @@
+"""What the state of an engine is called in words, for the window and for terminals."""
