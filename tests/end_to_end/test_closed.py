@@ -78,7 +78,7 @@ def test_a_lost_list_is_put_together_again_and_the_engine_asks_until_it_is_answe
             ends(engine)
             assert not trains(engine)
     what = "is gone" if content is None else "could not be read"
-    assert titles == [f"The list of swarms {what}, and was put together again from what is still here."], "it is said once"
+    assert titles == [f"The list of swarms {what}, so Waggle rebuilt it from other files."], "it is said once"
     asides = [path.read_bytes() for path in home.root.glob("swarms.damaged*")]
     assert asides == ([] if content is None else [content])
     with running(Engine(home.root, *SETTINGS)) as engine:
@@ -187,7 +187,7 @@ def test_a_service_that_nobody_answers_says_so_and_can_be_stopped(home):
             assert service.process.poll() is None
         service.process.send_signal(signal.SIGTERM)
         assert service.end() == 0, "else its manager starts it again"
-    assert b"in which swarm you take part" in service.errors
+    assert b"which swarm you are in" in service.errors
     assert DIGEST.encode() in service.errors
 
 

@@ -41,6 +41,7 @@ class Fault(StrEnum):
     INVALID_SHEET_HASH = "invalid hash of an answer sheet"
     WRONG_HANDSHAKE_SIZE = "greeting of the wrong size"
     MALFORMED_HANDSHAKE = "malformed greeting"
+    FORGED_PRESENCE = "forged statement of presence"
 
     # answer sheets
     WRONG_SHEET_SIZE = "answer sheet of the wrong size"

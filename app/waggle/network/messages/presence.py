@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from waggle.core.errors import BadRecord
 from waggle.network.identity import keys
 from waggle.network.identity.keys import SIGNATURE_BYTES, Identity
+from waggle.network.messages.faults import Fault
 
 DOMAIN = b"waggle/presence/1\0"
 PROCESS_BYTES, TIME_BYTES = 8, 8
@@ -39,5 +40,5 @@ def read(blob: bytes, peer_id: bytes) -> Presence:
     """A statement that this peer signed. Raises BadRecord."""
     stated, signature = blob[:-SIGNATURE_BYTES], blob[-SIGNATURE_BYTES:]
     if len(blob) != BYTES or not keys.verify(peer_id, DOMAIN, stated, signature):
-        raise BadRecord("a statement of presence that its peer did not sign")
+        raise BadRecord(Fault.FORGED_PRESENCE)
     return Presence(process=stated[:PROCESS_BYTES], at=int.from_bytes(stated[PROCESS_BYTES:], "big"))
