@@ -6,6 +6,10 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
+from network.loopback import judged
+from waggle.core.peer_id import short_id
+from waggle.network.identity.keys import name_of
+from waggle.network.messages.events import GroupsArrived
 from waggle.network.web import status_page, training_metrics
 from waggle.network.web.prometheus import metric
 from waggle.network.web.statistics import SwarmStatistics, SwarmStatus
@@ -80,6 +84,18 @@ def test_titles_and_names_are_shown_as_words_and_the_page_loads_nothing() -> Non
     assert {value for name, value in reader.attributes if name == "href"} == {"/metrics", "/status.json"}
 
 
+def test_where_others_share_they_follow_after_the_node_with_the_fingerprints_of_their_keys() -> None:
+    board, other = SwarmStatistics(first_swarm()), bytes(37) + b"\x07"
+    board.add(GroupsArrived(origin=other, round=3, model="!! UPDATE: evil.example", groups=(judged(1, 0),)))
+    together = msgspec.structs.replace(ALONE, company="together", members=1)
+    words = read(board.status((), together)).words
+    assert "One other computer shares what was tried there" in words
+    assert words.index("The last round") < words.index("One other computer")
+    assert f"{name_of(other)} {short_id(other)}not named here" in words
+    assert "evil.example" not in words
+    assert "peer trains with ittogether, 1 connected" in words
+
+
 def test_the_chart_is_numbers_within_its_frame() -> None:
     page = status_page.html(status(ALONE))
     _, _, width, height = map(float, re.findall(r'viewBox="(\S+) (\S+) (\S+) (\S+)" role="img" aria-label="Rewards', page)[0])
@@ -100,6 +116,7 @@ def test_a_first_round_and_a_negative_reward_have_a_page(rewards: tuple[tuple[in
     )  # fmt: skip
     reader = read(status(young))
     assert "not measured yet" in reader.words
+    assert reader.tags.count("circle") == min(1, len(rewards))
     assert "None" not in reader.words
     assert "nan" not in reader.words
     metrics = status_page.metrics(status(young))

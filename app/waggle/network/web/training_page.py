@@ -69,20 +69,25 @@ def _chart(training: TrainingStatus) -> str:
         for tick in (step * position for position in range(round(ceiling / step) + 1))
     )
     rewards = " ".join(place(number, value) for number, value in training.rewards)
-    scores = [place(number, value) for number, value in training.scores]
-    marks = "".join(
-        f'<circle class="held-out" cx="{where.partition(",")[0]}" cy="{where.partition(",")[2]}" r="3">'
-        f"<title>before round {number}: {value:.1%} of the reserved questions</title></circle>"
-        for where, (number, value) in zip(scores, training.scores, strict=True)
-    )
+    scores = " ".join(place(number, value) for number, value in training.scores)
+    words = [  # of every score, and of the newest reward, as a line of one point is not seen
+        *(("held-out", each, f"before round {each[0]}: {each[1]:.1%} of the reserved questions") for each in training.scores),
+        *(("reward", each, f"round {each[0]}: mean reward {each[1]:.2f}") for each in training.rewards[-1:]),
+    ]
+    marks = "".join(_mark(kind, place(*each), says) for kind, each, says in words)
     return (
         '<section><h2>How it learns</h2><p class="note"><span class="held-out">●</span> share of reserved questions solved, '
         '<span class="reward">●</span> mean reward of a round, both from 0 to 1, in this swarm.</p>'
         f'<svg viewBox="0 0 {WIDTH} {TOP + HEIGHT + 22}" role="img" aria-label="Rewards and held-out scores by round">{grid}'
-        f'<polyline class="reward" points="{rewards}"/><polyline class="held-out" points="{" ".join(scores)}"/>{marks}'
+        f'<polyline class="reward" points="{rewards}"/><polyline class="held-out" points="{scores}"/>{marks}'
         f'<text x="{MARGIN}" y="{TOP + HEIGHT + 18}">round {first}</text>'
         f'<text x="{WIDTH}" y="{TOP + HEIGHT + 18}" text-anchor="end">round {last}</text></svg></section>'
     )
+
+
+def _mark(kind: str, place: str, words: str) -> str:
+    across, _, up = place.partition(",")
+    return f'<circle class="{kind}" cx="{across}" cy="{up}" r="3"><title>{words}</title></circle>'
 
 
 def _up(value: float, ceiling: float) -> float:
