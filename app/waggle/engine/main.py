@@ -38,6 +38,7 @@ from waggle.engine.services.choice_download import ChoiceDownload
 from waggle.engine.services.guards import Guards
 from waggle.engine.services.identity import IdentityService
 from waggle.engine.services.own_questions import OwnQuestionsService
+from waggle.engine.services.training_figures import TrainingFigures
 from waggle.engine.startup import LiveChoices, ModelOpening, NodeHost, PreparedNode, prepare_node
 from waggle.engine.storage.history import History
 from waggle.engine.storage.history_recovery import fill_in, open_or_rebuild
@@ -267,7 +268,10 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
             publisher.publish(StartedAgain(reason=restart_reason))
         preparation = asyncio.ensure_future(
             prepare_node(
-                home, chosen, NodeHost(publisher, policy_thread, lifecycle.gate, lifecycle.stopped),
+                home, chosen, NodeHost(
+                    publisher, policy_thread, lifecycle.gate, lifecycle.stopped,
+                    TrainingFigures(lambda: publisher.state, history),
+                ),
                 LiveChoices(lambda: live_settings.now.computer, live_settings.may_share),
                 ModelOpening(
                     backoff.parts_for, lifecycle.restart,

@@ -49,6 +49,7 @@ from waggle.models.storage import checkpoint, hub_cache, hub_download, ownership
 from waggle.models.storage import identity as identity_of_model
 from waggle.models.storage.identity import ModelIdentity
 from waggle.network.identity import keys
+from waggle.network.web.training_status import TrainingStatus
 from waggle.protocol import PROTOCOL, events
 from waggle.protocol.events_models import ModelChanged
 from waggle.rl import update_rules
@@ -72,12 +73,13 @@ STARTER_NOTE = "The starter knows many answers but hardly ever writes them in th
 
 @dataclass(frozen=True)
 class NodeHost:
-    """What the engine offers its node: where it publishes, computes, waits and stops."""
+    """What the engine offers its node: where it publishes, computes, waits and stops, and what its status page shows of it."""
 
     publisher: EventPublisher
     policy_thread: ThreadPoolExecutor
     gate: PauseGate
     stopped: asyncio.Event
+    training: Callable[[], TrainingStatus | None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ async def prepare_node(
 
     _publish_part(publisher, 4)
     swarm = await swarm_connection.join(
-        home, chosen, charter, identity, verifier, publisher, stack, is_paused=lambda: gate.is_closed
+        home, chosen, charter, identity, verifier, publisher, stack, is_paused=lambda: gate.is_closed, training=host.training
     )
     recording_policy = round_saver.RecordingPolicy(opened.policy, lambda: gate.worked_seconds)
     node = Node(

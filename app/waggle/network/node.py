@@ -231,7 +231,7 @@ class SwarmNode:
         self._pass_on(event)
 
     def _status(self) -> SwarmStatus:
-        return self._statistics.status(self._addresses)
+        return self._statistics.status(self._addresses, self._context.training())
 
     def _renew_announcement(self) -> None:
         self._publisher.renew()

@@ -12,6 +12,7 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.transport.choice import transport_for
 from waggle.network.transport.gateway.server import GatewayServer
+from waggle.network.web.training_status import TrainingStatus
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -24,12 +25,13 @@ def open_node(
     report: Callable[[NetworkEvent], None],
     clock: Callable[[], float] = time.time,
     is_paused: Callable[[], bool] = lambda: False,
+    training: Callable[[], TrainingStatus | None] = lambda: None,
 ) -> SwarmNode:
     """A node that is not started yet; see NodeContext for the parameters."""
     membership = Membership(charter, identity.peer_id, options.key)
     context = NodeContext(
         options=options, charter=charter, identity=identity, membership=membership,
-        verifier=verifier, report=report, clock=clock, is_paused=is_paused,
+        verifier=verifier, report=report, clock=clock, is_paused=is_paused, training=training,
     )  # fmt: skip
     open_gateway = partial(GatewayServer, charter.digest, identity, membership)
     return SwarmNode(context, transport_for(options, identity), open_gateway)

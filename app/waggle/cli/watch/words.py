@@ -3,6 +3,7 @@
 from waggle.core.errors import plain
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.state import HALTED_PHASES, State
+from waggle.protocol.text.company import with_whom
 from waggle.protocol.text.status_text import DOING, sentence
 
 
@@ -32,20 +33,6 @@ def live_line(state: State) -> str:
     if state.phase in HALTED_PHASES or state.waits_for_choice:
         return plain(f"{summary.word}: {summary.says} {summary.detail}".strip())
     return plain(f"{summary.word}: {summary.says}")
-
-
-def with_whom(state: State) -> str:
-    """With whom this node trains, in a few words."""
-    members = len(state.members)
-    match state.reach:
-        case "solo":
-            return "on this computer only"
-        case "connecting":
-            return "looking for peers"
-        case "connected" if members:
-            return f"with {members} peer{'s' if members != 1 else ''}"
-        case _:
-            return "alone: nobody else is here"
 
 
 def rate(summaries: tuple[RoundSummary, ...]) -> float:

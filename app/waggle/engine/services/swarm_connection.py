@@ -34,6 +34,9 @@ from waggle.network.open_node import open_node
 from waggle.network.questions_download import download_questions
 from waggle.network.solo_node import SoloNode
 from waggle.network.transport.choice import fetch_charter, kind_of
+from waggle.network.web.server import WebServer
+from waggle.network.web.statistics import SwarmStatistics
+from waggle.network.web.training_status import TrainingStatus
 from waggle.protocol import events, events_leaderboard
 from waggle.protocol.events_outbox import SentMessage
 from waggle.sapo.interfaces import Swarm
@@ -169,10 +172,19 @@ async def join(
     publisher: EventPublisher,
     stack: AsyncExitStack,
     is_paused: Callable[[], bool] = lambda: False,
+    training: Callable[[], TrainingStatus | None] = lambda: None,
 ) -> SwarmConnection:
-    """Join the swarm; `stack` leaves it. Raises SwarmError if the network cannot start at all."""
+    """Join the swarm; `stack` leaves it. Raises SwarmError if the network cannot start at all.
+
+    `training` returns what the status page shows of this node's own model. Who trains alone has that page, too.
+    """
     if chosen.swarm.solo:
         publisher.publish(events.ReachChanged(reach="solo", peers=0))
+        if chosen.web.port:
+            statistics = SwarmStatistics(charter)
+            page = WebServer(lambda: statistics.status((), training()))
+            stack.push_async_callback(page.close)
+            await page.start(chosen.web.host, chosen.web.port)
         return SoloNode()
     titles = round_events.Titles(charter)
     digest = charter.digest.hex()
@@ -185,7 +197,7 @@ async def join(
             noise_salt.forget(home)
         publisher.publish_soon(event_from_news(item, titles, me, lambda: read.allows(b"")))
 
-    node = open_node(options, charter, identity, verifier, report, is_paused=is_paused)
+    node = open_node(options, charter, identity, verifier, report, is_paused=is_paused, training=training)
     stack.push_async_callback(node.close)
     await node.start()
     if kind_of(options).joins_through == "gateways" and not options.gateways:

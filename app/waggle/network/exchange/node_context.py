@@ -15,6 +15,7 @@ from waggle.network.limits.rate_limits import PeerRateLimits, RateLimit
 from waggle.network.limits.reputation import ReputationTable
 from waggle.network.messages.events import NetworkEvent
 from waggle.network.messages.options import SwarmOptions
+from waggle.network.web.training_status import TrainingStatus
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -30,7 +31,7 @@ class NodeContext:
     """One participant of one swarm.
 
     `report` is called on the loop's thread. `clock` gives unix seconds and counts epochs. While `is_paused` is true, nothing is
-    pulled from peers or judged.
+    pulled from peers or judged. `training` returns what the status page shows of this node's own model; None: it trains nothing.
     """
 
     options: SwarmOptions
@@ -41,6 +42,7 @@ class NodeContext:
     report: Callable[[NetworkEvent], None]
     clock: Callable[[], float] = time.time
     is_paused: Callable[[], bool] = lambda: False
+    training: Callable[[], TrainingStatus | None] = lambda: None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from waggle.network.limits.rate_limits import Party, of_largest_holder
 from waggle.network.messages.comparison import Comparison
 from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, NetworkEvent, PeerChanged, RecordRejected
 from waggle.network.web.model_names import vouched
+from waggle.network.web.training_status import TrainingStatus
 from waggle.tasks.charter import Charter
 
 MINUTES = 60  # in the chart
@@ -47,7 +48,10 @@ class ModelStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SwarmStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of the status page. `minutes` counts the groups of the last 60 minutes; the last minute has just begun."""
+    """The content of the status page. `minutes` counts the groups of the last 60 minutes; the last minute has just begun.
+
+    `training` is about the node itself; None: it trains nothing, as a seed.
+    """
 
     swarm: str
     charter: str
@@ -62,6 +66,7 @@ class SwarmStatus(msgspec.Struct, frozen=True, kw_only=True):
     groups: int
     dropped: int
     comparison: Comparison = Comparison()
+    training: TrainingStatus | None = None
 
     @property
     def groups_per_minute(self) -> float:
@@ -99,8 +104,8 @@ class SwarmStatistics:
             case _:
                 pass  # not about the swarm
 
-    def status(self, addresses: tuple[str, ...]) -> SwarmStatus:
-        """The current figures."""
+    def status(self, addresses: tuple[str, ...], training: TrainingStatus | None = None) -> SwarmStatus:
+        """The current figures, with those of the node itself if it trains."""
         now = self._clock()
         by_trusted = {self._members[peer_id].model for peer_id in self._trusted}
         members = tuple(
@@ -130,6 +135,7 @@ class SwarmStatistics:
             groups=self._groups,
             dropped=self._dropped,
             comparison=_compared(self._comparison, by_trusted),
+            training=training,
         )
 
     def _count(self, news: GroupsArrived) -> None:

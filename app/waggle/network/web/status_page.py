@@ -1,6 +1,7 @@
 """The status page: a SwarmStatus as one HTML page without scripts and external files, and as Prometheus metrics.
 
-Names of swarms, models and specialties come from strangers, so every one of them is escaped.
+The page of a node that trains begins with how its own model learns; that of a seed is about the others only. Names of swarms,
+models and specialties come from strangers, so every one of them is escaped.
 """
 
 import functools
@@ -9,8 +10,10 @@ from html import escape
 
 from waggle import __version__
 from waggle.core import paths
-from waggle.network.web import leaderboard_page
+from waggle.network.web import leaderboard_page, training_metrics, training_page
+from waggle.network.web.prometheus import metric
 from waggle.network.web.statistics import MemberStatus, ModelStatus, SpecialtyStatus, SwarmStatus
+from waggle.network.web.training_page import bar
 
 MAX_ROWS = 50  # members in the table
 UNNAMED = "not named here"
@@ -35,53 +38,61 @@ def html(status: SwarmStatus) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f'<meta http-equiv="refresh" content="15"><title>{name} - Waggle</title><style>{_style()}</style></head><body><main>'
-        f"<h1>{name}{chip}</h1><p>{_sentence(status)}</p>"
+        f"<h1>{name}{chip}</h1>{training_page.html(status.training) if status.training is not None else ''}"
+        f"{_swarm(status)}{_join(status)}"
+        f'<footer>Waggle {escape(__version__)} · up {_span(status.at - status.since)} · <a href="/metrics">metrics</a> · '
+        '<a href="/status.json">the same as JSON</a></footer></main></body></html>'
+    )
+
+
+def _swarm(status: SwarmStatus) -> str:
+    """What came from others. Where a node trains and nothing came, one sentence says so."""
+    sentence = _sentence(status)
+    if status.training is not None:
+        if not (status.members or any(status.minutes) or status.comparison.entrants):
+            return f'<section class="below"><h2>The others</h2><p class="note">{sentence}</p></section>'
+        sentence = f'<span class="others">The others.</span> {sentence}'
+    return (
+        f"<p>{sentence}</p>"
         f'<div class="figures">{"".join(_figures(status))}</div>'
         f"{_minutes(status)}"
         f'<div class="two">{_specialties(status.specialties)}{_models(status.models)}</div>'
-        f"{_members(status)}{leaderboard_page.html(status.comparison)}{_join(status)}"
-        f'<footer>Waggle {escape(__version__)} · up {_span(status.at - status.since)} · <a href="/metrics">metrics</a> · '
-        '<a href="/status.json">the same as JSON</a></footer></main></body></html>'
+        f"{_members(status)}{leaderboard_page.html(status.comparison)}"
     )
 
 
 def metrics(status: SwarmStatus) -> str:
     """The figures in Prometheus' text format, version 0.0.4."""
     lines = [
-        *_metric("waggle_info", "gauge", "This node's version", [({"version": __version__, "charter": status.charter}, 1)]),
-        *_metric("waggle_members", "gauge", "Nodes whose groups came here lately", [({}, len(status.members))]),
-        *_metric(
+        *metric("waggle_info", "gauge", "This node's version", [({"version": __version__, "charter": status.charter}, 1)]),
+        *metric("waggle_members", "gauge", "Nodes whose groups came here lately", [({}, len(status.members))]),
+        *metric(
             "waggle_members_by_model", "gauge", "The same, by what they say they train",
             [({"model": model.name}, model.members) for model in status.models],
         ),
-        *_metric("waggle_groups_total", "counter", "Groups judged here since the start", [({}, status.groups)]),
-        *_metric("waggle_groups_per_minute", "gauge", "Groups judged here lately", [({}, status.groups_per_minute)]),
-        *_metric("waggle_dropped_total", "counter", "Records that broke a rule since the start", [({}, status.dropped)]),
-        *_metric(
+        *metric("waggle_groups_total", "counter", "Groups judged here since the start", [({}, status.groups)]),
+        *metric("waggle_groups_per_minute", "gauge", "Groups judged here lately", [({}, status.groups_per_minute)]),
+        *metric("waggle_dropped_total", "counter", "Records that broke a rule since the start", [({}, status.dropped)]),
+        *metric(
             "waggle_reward_mean", "gauge", "Mean reward of the last hour, as judged here",
             [({"specialty": kind.dataset}, kind.reward) for kind in status.specialties if kind.reward is not None],
         ),
-        *_metric("waggle_uptime_seconds", "gauge", "Since the start", [({}, round(status.at - status.since))]),
+        *metric("waggle_uptime_seconds", "gauge", "Since the start", [({}, round(status.at - status.since))]),
+        *(training_metrics.lines(status.training) if status.training is not None else ()),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
-def _metric(name: str, kind: str, words: str, values: list[tuple[dict[str, str], float]]) -> list[str]:
-    rows = []
-    for labels, value in values:
-        inside = ",".join(f'{key}="{_label(text)}"' for key, text in labels.items())
-        rows.append(f"{name}{{{inside}}} {value:.6g}" if inside else f"{name} {value:.6g}")
-    return [f"# HELP {name} {words}", f"# TYPE {name} {kind}", *rows]
-
-
-def _label(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
 def _sentence(status: SwarmStatus) -> str:
+    if not status.members and status.training is not None:
+        here = "This node trains alone by choice." if status.training.company == "solo" else "This node trains all the same."
+        return f"Nobody else has shared anything lately. {here}"
     if not status.members:
         return "Nobody has shared anything lately. Members appear here as soon as their first groups have been judged."
     count = len(status.members)
+    if status.training is not None:
+        who = "One other computer shares" if count == 1 else f"{count} other computers share"
+        return f"{who} what was tried there, as text, and every answer is judged again here."
     who = "One computer trains" if count == 1 else f"{count} computers train"
     return f"{who} together: each shares what its model tried, as text, and every answer is judged again here."
 
@@ -119,7 +130,7 @@ def _minutes(status: SwarmStatus) -> str:
 
 def _specialties(specialties: tuple[SpecialtyStatus, ...]) -> str:
     rows = "".join(
-        f"<tr><td>{escape(kind.title)}</td><td>{_bar(kind.reward)}</td>"
+        f"<tr><td>{escape(kind.title)}</td><td>{bar(kind.reward)}</td>"
         f'<td class="number">{"-" if kind.reward is None else f"{kind.reward:.2f}"}</td>'
         f'<td class="number">{kind.groups}</td></tr>'
         for kind in specialties
@@ -129,11 +140,6 @@ def _specialties(specialties: tuple[SpecialtyStatus, ...]) -> str:
         '<tr><th>Specialty</th><th></th><th class="number">Reward</th><th class="number">Groups</th></tr>'
         f"{rows}</table></section>"
     )
-
-
-def _bar(share: float | None) -> str:
-    width = 100 * min(1.0, max(0.0, share or 0.0))
-    return f'<span class="track"><span class="fill" style="width:{width:.0f}%"></span></span>'
 
 
 def _models(models: tuple[ModelStatus, ...]) -> str:
@@ -173,6 +179,8 @@ def _member(member: MemberStatus, now: float) -> str:
 def _join(status: SwarmStatus) -> str:
     addresses = "".join(f"<code>{escape(address)}</code>" for address in status.addresses)
     note = "Only whoever has an invite can take part." if status.private else "Put one of these addresses into Waggle."
+    if status.training is not None and not addresses:
+        note = "Nobody can call this node."
     return (
         f'<section class="below"><h2>Where to find this swarm</h2><p class="note">{note}</p>{addresses}'
         f"<code>charter {escape(status.charter)}</code></section>"
