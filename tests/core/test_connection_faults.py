@@ -133,6 +133,19 @@ def test_a_proxy_that_refuses_what_is_not_encrypted_is_named_too(monkeypatch):
     assert "name and a password" in cause.advice
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_does_not_answer_is_named_and_only_where_it_is_used(monkeypatch, scheme):
+    with server(200) as address:
+        pass  # its port is free now
+    for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper()):
+        monkeypatch.setenv(name, f"http://ann:secret@{address}")
+    cause = connection_faults.cause_of(failure(f"{scheme}://example.org/"))
+    assert cause is not None
+    assert cause.title == f"The proxy {address} does not answer."
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    assert connection_faults.cause_of(failure(f"{scheme}://{address}/")) is None, "a server that is away is no fault of a proxy"
+
+
 def test_the_login_page_of_a_network_is_told_as_one():
     with server(511) as address:
         cause = connection_faults.cause_of(failure(f"http://{address}/"))

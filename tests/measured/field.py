@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Run a test for each case from the field, and for neighbours of each kind; write field.json beside this file.
 
+It also counts the reports that docs/field-log.md lists, and those whose result begins with "right".
+
     .venv/bin/python tests/measured/field.py [--list]
 
 A case or neighbour is right if all tests named here for it pass. Of a test with parameters some may be skipped, such as those for
@@ -114,6 +116,8 @@ NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
     "6 a verdict from one witness": (
         "tests/network/transport/hivemind/test_transport.py::test_a_clock_that_is_off_is_told_once_by_the_median_of_its_peers",
         "tests/core/test_connection_faults.py::test_the_login_page_of_a_network_is_told_as_one",
+        "tests/core/test_connection_faults.py::test_a_proxy_that_does_not_answer_is_named_and_only_where_it_is_used",
+        "tests/protocol/text/test_status_text.py::test_whoever_is_alone_is_promised_nobody",
     ),
     "7 advice follows from the cause": (
         "tests/core/system/test_os_faults.py::test_a_flush_that_fails_names_the_file",
@@ -138,6 +142,8 @@ NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
     "11 a guard that acts in silence": (
         "tests/engine/services/test_guards.py::test_a_guard_says_so_after_a_minute_and_until_it_ends",
         "tests/engine/services/test_guards.py::test_answers_of_which_none_may_travel_are_said",
+        "tests/engine/services/test_guards.py::test_a_network_process_that_ends_after_each_rest_is_one_guard",
+        "tests/engine/services/test_guards.py::test_a_limit_of_the_disk_that_was_raised_or_removed_ends_at_once",
     ),
     "12 numbers that cannot be": (
         "tests/engine/system/test_energy_meter.py::test_what_was_counted_before_a_crash_counts_after_it_and_fewer_watts_take_none_of_it_back",
@@ -161,6 +167,16 @@ NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
         "tests/packaging/test_downloads.py::test_wheels_without_cuda_are_picked_where_there_is_no_card",
     ),
 }  # fmt: skip
+
+
+def reports() -> dict[str, str]:
+    """The result of each report in docs/field-log.md, by project and number."""
+    lines = (figures_file.ROOT / "docs" / "field-log.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| ")][2:]
+    results = {row[0]: row[-1] for row in rows}
+    if len(results) < len(rows) or any(len(row) != 4 or not row[3].startswith(("right", "wrong")) for row in rows):
+        sys.exit("docs/field-log.md: each report once, in four cells, the last of which begins with right or wrong.")
+    return results
 
 
 class Results:
@@ -199,12 +215,17 @@ def main() -> int:
     pytest.main(["-q", "-p", "no:cacheprovider", *sorted(tests)], plugins=[results])
     wrong = [name for name, named in CASES.items() if not results.are_right(named)]
     wrong += [f"{kind}: {test}" for kind, test in neighbours if not results.are_right([test])]
+    tried = reports()
     figures: dict[str, object] = {
         "cases": len(CASES),
         "cases_right": sum(map(results.are_right, CASES.values())),
         "neighbours": len(neighbours),
         "neighbours_right": sum(results.are_right([test]) for _, test in neighbours),
         "kinds_with_two_neighbours": sum(len(named) >= 2 for named in NEIGHBOURS.values()),
+        "reports_tried": len(tried),
+        "reports_right": sum(result.startswith("right") for result in tried.values()),
+        "reports_mended": sum(result.startswith("right, mended") for result in tried.values()),
+        "reports_wrong": [name for name, result in tried.items() if result.startswith("wrong")],
         "wrong": wrong,
     }
     figures_file.write(Path(__file__).resolve(), figures)

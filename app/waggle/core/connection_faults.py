@@ -8,10 +8,13 @@ import ssl
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from waggle.core.system.os_faults import fault_of
+
+if TYPE_CHECKING:
+    import httpx2
 
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # environment variables that the client reads
 HUB = "HF_ENDPOINT"  # the address of another model hub
@@ -85,6 +88,8 @@ def cause_of(error: BaseException) -> ConnectionFault | None:
                 if refusal.startswith(str(PROXY_LOGIN))
                 else "Ask this network's operator, or choose another proxy, or none.",
             )
+        if isinstance(each, httpx2.ConnectError | httpx2.ConnectTimeout) and _passes_proxy(each):
+            return ConnectionFault(f"The proxy {_proxy()} does not answer.", "Start it, correct its address, or use none.")
         if isinstance(each, ssl.SSLCertVerificationError):
             return ConnectionFault(
                 f"The connection is not safe: {each.verify_message}.",
@@ -104,6 +109,16 @@ def _proxy_refusal(error: BaseException) -> str:
     if isinstance(error, httpx2.HTTPStatusError) and error.response.status_code == PROXY_LOGIN:
         return f"{PROXY_LOGIN} {error.response.reason_phrase}".strip()
     return str(error) if isinstance(error, httpx2.ProxyError) else ""
+
+
+def _passes_proxy(error: "httpx2.RequestError") -> bool:
+    """Whether the connection went to a proxy in place of the server."""
+    try:
+        url = error.request.url
+    except RuntimeError:  # the error of no request
+        return False
+    proxies = urllib.request.getproxies()
+    return bool(proxies.get(url.scheme) or proxies.get("all")) and not urllib.request.proxy_bypass(url.host)
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

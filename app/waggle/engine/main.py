@@ -314,7 +314,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
                 backoff,
                 services.identity.days,
                 home.root / energy_meter.NAME,
-                lambda: (prepared := node()) is not None and prepared.is_limited(),
+                node,
             )
         )
         computer_watch.add_done_callback(lambda done: lifecycle.stop() if _has_failed(done) else None)
@@ -431,7 +431,8 @@ def _use_less_memory(lifecycle: Lifecycle, publisher: EventPublisher, backoff: M
 
 async def _watch_computer(
     lifecycle: Lifecycle, live_settings: LiveSettings, publisher: EventPublisher, backoff: MemoryBackoff,
-    days: Callable[[], Iterable[Day]] = tuple, energy: Path | None = None, is_limited: Callable[[], bool] = lambda: False,
+    days: Callable[[], Iterable[Day]] = tuple, energy: Path | None = None,
+    node: Callable[[], PreparedNode | None] = lambda: None,
 ) -> None:  # fmt: skip
     """Read the sensors that the rules need every two seconds, let the lifecycle decide again, and enforce the memory limit."""
     settled, above_cap, guards = SettledReadings(), Dwell(), Guards(publisher)
@@ -454,10 +455,14 @@ async def _watch_computer(
             lifecycle.report_blocker(None)
         elif publisher.state.phase == "contributing":
             backoff.record_success(SENSOR_SECONDS)
+        prepared = node()
         guards.observe(
             parts=backoff.parts if backoff.is_backed_off else 1,
-            limit_kb=live_settings.now.computer.traffic_kb if is_limited() else 0,
+            limit_kb=live_settings.now.computer.traffic_kb if prepared and prepared.is_limited() else 0,
             has_gap=publisher.record_has_gap,
+            disk_gb=live_settings.now.computer.disk_gb,
+            unmet_bytes=prepared.disk.unmet if prepared else 0,
+            is_away=bool(prepared and prepared.is_away()),
         )
         await asyncio.sleep(SENSOR_SECONDS)
 

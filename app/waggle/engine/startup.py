@@ -118,6 +118,8 @@ class PreparedNode:
     limits: ResourceLimits
     machine: DeviceCapacity
     is_limited: Callable[[], bool]  # something had to wait for the limit of traffic just now
+    is_away: Callable[[], bool]  # the network process ended and has not started again
+    disk: "DiskLimit"
 
 
 async def prepare_node(
@@ -173,9 +175,8 @@ async def prepare_node(
         sharing=sharing.strategy(chosen.learning.sharing).make(), specialties=specialties,
         mix=QuestionMix(saved.mix if saved and saved.charter == charter.digest.hex() else None),
     )  # fmt: skip
-    saver = _round_saver(
-        home, opened, recording_policy, (saved, checkpoint_round), partial(_make_room, home, computer, folder), publisher
-    )
+    disk = DiskLimit(home, computer, folder)
+    saver = _round_saver(home, opened, recording_policy, (saved, checkpoint_round), disk.make_room, publisher)
     is_starter, model = starters.is_starter(folder), generic_config.read_any(folder)
     rules = _round_settings(chosen, charter, model, fit.training.method, is_starter=is_starter)
     form = form_choice.settled_form(chosen.model.prompt_form, is_starter, node, home.model.prompt_form)
@@ -209,6 +210,8 @@ async def prepare_node(
         watch_swarm=swarm.run,
         current_swarm=swarms.CurrentSwarm(charter, swarm.addresses),
         is_limited=lambda: swarm.is_limited,
+        is_away=lambda: swarm.is_away,
+        disk=disk,
         services=NodeServices(
             choose_peer=partial(swarm_connection.choose_peer, swarm),
             sent=partial(swarm_connection.sent_messages, swarm),
@@ -475,16 +478,26 @@ async def _restore(
     return saved, checkpoint_round
 
 
-def _make_room(home: paths.Home, computer: Callable[[], ComputerSettings], folder: Path, publisher: EventPublisher) -> None:
-    cap_gb = computer().disk_gb
-    snapshot_archive.archive_newest(home.model.checkpoints, home.model.snapshots)
-    try:
-        removed = make_room(home, cap_gb, folder)
-    except OSError:  # another program moves or removes files meanwhile: try again after the next checkpoint
-        return
-    if removed:
-        warning = events.Warned(title=f"Removed to keep to {cap_gb:g} GB: {', '.join(removed)}.", advice="See computer.disk_gb.")
-        publisher.publish_soon(warning)
+@dataclass
+class DiskLimit:
+    """Keeps to the limit of the disk after each checkpoint. `unmet`: the bytes that stayed, if more than the limit allows."""
+
+    home: paths.Home
+    computer: Callable[[], ComputerSettings]
+    model: Path  # in use
+    unmet: int = 0
+
+    def make_room(self, publisher: EventPublisher) -> None:
+        cap_gb = self.computer().disk_gb
+        snapshot_archive.archive_newest(self.home.model.checkpoints, self.home.model.snapshots)
+        try:
+            room = make_room(self.home, cap_gb, self.model)
+        except OSError:  # another program moves or removes files meanwhile: try again after the next checkpoint
+            return
+        self.unmet = room.unmet
+        if room.removed:
+            title = f"Removed to keep to {cap_gb:g} GB: {', '.join(room.removed)}."
+            publisher.publish_soon(events.Warned(title=title, advice="See computer.disk_gb."))
 
 
 def _check_and_reserve(verifier: Verifier, charter: Charter, count: int) -> tuple[Question, ...]:

@@ -173,6 +173,11 @@ class SwarmNode:
         """Whether something had to wait for the limit of payloads just now."""
         return self._bandwidth.is_short
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the network process ended and has not started again."""
+        return self._transport.is_away
+
     def choose(self, peer_id: bytes, choice: Choice) -> None:
         """Mute or block a peer, or neither (""): from now on, and after a restart. From any thread."""
         self._reputations.set_choice(peer_id, choice)

@@ -34,6 +34,11 @@ class SoloNode:
         """Never: there is no traffic."""
         return False
 
+    @property
+    def is_away(self) -> bool:
+        """There is no network process that could be away."""
+        return False
+
     def choose(self, peer_id: bytes, choice: Choice) -> None:
         """Raise EngineError: there is no peer to mute or block."""
         raise EngineError("There are no peers in a swarm of one computer.")

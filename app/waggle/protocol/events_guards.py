@@ -7,7 +7,7 @@ import msgspec
 from waggle.protocol.events import Event
 from waggle.protocol.schedule import Moment
 
-GuardName = Literal["memory", "traffic", "record", "sharing"]
+GuardName = Literal["memory", "traffic", "record", "sharing", "disk", "network"]
 
 
 class Guard(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,12 @@ ACTS = {
     "memory": ({"parts": 4}, "in 4 parts", "larger parts"),
     "traffic": ({"limit_kb": 5}, "5 kB/s", "computer.traffic_kb"),
     "record": ({"has_gap": True}, "record of events", "Make room"),
+    "disk": (
+        {"disk_gb": 2.5, "unmet_bytes": 3_400_000_000},
+        "take 3.4 GB, above the limit of 2.5 GB",
+        "disk_gb",
+    ),
+    "network": ({"is_away": True}, "does not keep running", "waggle log"),
 }
 
 
@@ -65,6 +71,19 @@ async def test_a_limit_that_is_reached_again_and_again_is_one_guard(engine):
         state = engine.passes(20)
     engine.passes(2, limit_kb=5)
     assert [guard.name for guard in state.guards] == ["traffic"]
+
+
+async def test_a_network_process_that_ends_after_each_rest_is_one_guard(engine):
+    for _ in range(3):
+        engine.passes(50, is_away=True)
+        state = engine.passes(8)
+    assert [guard.name for guard in state.guards] == ["network"]
+
+
+@pytest.mark.parametrize("disk_gb", [0.0, 3.5])
+async def test_a_limit_of_the_disk_that_was_raised_or_removed_ends_at_once(engine, disk_gb):
+    assert engine.passes(SILENT_S + 4, disk_gb=2.5, unmet_bytes=3_400_000_000).guards
+    assert engine.passes(2, disk_gb=disk_gb, unmet_bytes=3_400_000_000).guards == ()
 
 
 @pytest.mark.parametrize(("reach", "shared", "is_said"), [("connected", 0, True), ("connected", 3, False), ("alone", 0, False)])

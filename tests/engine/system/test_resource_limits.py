@@ -204,7 +204,9 @@ def fill(folder: Path) -> None:
     ],
 )
 def test_what_is_missed_least_goes_first_and_the_last_good_state_and_the_model_in_use_never(home, cap, removed):
-    assert resource_limits.make_room(home, cap, paths.models() / "owner" / "newer") == removed
+    room = resource_limits.make_room(home, cap, paths.models() / "owner" / "newer")
+    assert room.removed == removed
+    assert (room.unmet > cap * 1e9) if cap == 0.00001 else room.unmet == 0, "what stays is said where it is above the limit"
     assert (home.model.checkpoints / "r00000003").exists()
     assert (paths.models() / "owner" / "newer").exists()
 
@@ -212,7 +214,7 @@ def test_what_is_missed_least_goes_first_and_the_last_good_state_and_the_model_i
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
 def test_a_journal_that_was_set_aside_goes_like_a_state(home):
     (home.model.checkpoints / "damaged-journal-r00000001").write_bytes(b"x" * 100_000)
-    removed = resource_limits.make_room(home, 0.00055, paths.models() / "owner" / "newer")
+    removed = resource_limits.make_room(home, 0.00055, paths.models() / "owner" / "newer").removed
     assert removed == ["damaged-journal-r00000001", "damaged-r00000000"]
     assert not (home.model.checkpoints / "damaged-journal-r00000001").exists()
 
@@ -224,9 +226,12 @@ def test_what_came_of_a_model_that_nobody_completes_any_more_goes_before_what_is
     for folder in (stale, coming):
         fill(folder)
     with FileLock(hub_cache.lock_of(coming)):
-        assert resource_limits.make_room(home, 0.0006, paths.models() / "owner" / "newer") == ["damaged-r00000000", "left"]
+        assert resource_limits.make_room(home, 0.0006, paths.models() / "owner" / "newer").removed == [
+            "damaged-r00000000",
+            "left",
+        ]
         assert not stale.exists()
-        assert "coming" not in resource_limits.make_room(home, 0.0005, paths.models() / "owner" / "newer")
+        assert "coming" not in resource_limits.make_room(home, 0.0005, paths.models() / "owner" / "newer").removed
     assert coming.exists()
 
 
@@ -234,9 +239,9 @@ def test_what_came_of_a_model_that_nobody_completes_any_more_goes_before_what_is
 def test_a_model_that_an_engine_of_another_home_uses_stays_however_little_is_allowed(home):
     (paths.models() / "owner" / ".removing-half").mkdir()
     with hub_cache.hold(paths.models() / "owner" / "older"), hub_cache.hold(paths.models() / "owner" / "newer"):
-        assert "older" not in resource_limits.make_room(home, 0.00001, paths.models() / "owner" / "newer")
+        assert "older" not in resource_limits.make_room(home, 0.00001, paths.models() / "owner" / "newer").removed
     assert sorted(path.name for path in paths.models().glob("*/*")) == ["newer", "older"]
-    assert resource_limits.make_room(home, 0.00001, paths.models() / "owner" / "newer") == ["older"]
+    assert resource_limits.make_room(home, 0.00001, paths.models() / "owner" / "newer").removed == ["older"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is moved as on Linux")
@@ -244,12 +249,12 @@ def test_states_of_other_models_count_and_their_newest_stays_too(home):
     other = replace(home, model_root=home.root / "models" / "other")
     for name in ("r00000007", "r00000008"):
         fill(other.model.checkpoints / name)
-    assert resource_limits.make_room(home, 0.0005, paths.models() / "owner" / "newer") == [
+    assert resource_limits.make_room(home, 0.0005, paths.models() / "owner" / "newer").removed == [
         "damaged-r00000000",
         "older",
         "r00000007",
     ]
-    assert resource_limits.make_room(other, 0.00001, paths.models() / "owner" / "newer") == ["r00000001", "r00000002"]
+    assert resource_limits.make_room(other, 0.00001, paths.models() / "owner" / "newer").removed == ["r00000001", "r00000002"]
     assert {path.name for path in home.root.rglob("r0*")} == {"r00000003", "r00000008"}
 
 
@@ -258,8 +263,8 @@ def test_what_a_person_keeps_beside_saved_states_stays_counts_for_nothing_and_is
     theirs = ["r18_imagenet", "r50_imagenet", "r00000002.bak", "damaged-fence"]
     for name in theirs:
         fill(home.model.checkpoints / name)
-    assert resource_limits.make_room(home, 0.0006, paths.models() / "owner" / "newer") == []
-    removed = resource_limits.make_room(home, 0.00001, paths.models() / "owner" / "newer")
+    assert resource_limits.make_room(home, 0.0006, paths.models() / "owner" / "newer").removed == []
+    removed = resource_limits.make_room(home, 0.00001, paths.models() / "owner" / "newer").removed
     assert removed == ["damaged-r00000000", "older", "r00000001", "r00000002"]
     assert sorted(path.name for path in home.model.checkpoints.iterdir()) == sorted([*theirs, "r00000003"])
 

@@ -32,6 +32,7 @@ TABLE = [
     (connected(reach="solo"), "No weather: this swarm is this computer only."),
     (connected(reach="connecting"), "No forecast yet: still looking for peers."),
     (connected(reach="alone"), "You are the only one here."),
+    (connected(reach="alone", seeds_tried=1), "Nobody answers."),
     (connected(peers={}), "Calm: you are connected, but nobody has shared anything yet."),
     (connected(ready=ready(at=NOW - 90)), "3 peers online."),
     (connected(), "Calm: 3 peers, hardly anything new arrives."),

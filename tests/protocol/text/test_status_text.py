@@ -187,6 +187,8 @@ def test_when_a_pause_ends_is_told_by_the_clock_of_who_looks_and_not_by_that_of_
 def test_whoever_is_alone_is_promised_nobody():
     alone = sentence(State(phase="contributing", reach="alone")).detail
     assert alone == "You're the only one here. Invite someone to learn together."
+    unanswered = sentence(State(phase="contributing", reach="alone", seeds_tried=2)).detail
+    assert unanswered == "Nobody answers (tried 2 addresses): the others may be off, or a firewall is in the way."
     silent = sentence(State(phase="contributing", reach="connected", peers={"s": SEED})).detail
     assert silent == "Nobody else is sharing right now, so you train alone."
 

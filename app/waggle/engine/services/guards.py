@@ -8,6 +8,7 @@ from waggle.protocol.events_guards import Guard, GuardName, GuardsChanged
 from waggle.protocol.state import State
 
 SILENT_S = 60.0  # what is over sooner needs no words
+GB = 1e9
 QUIET_S = 60.0  # after which a guard that acts now and then counts as ended
 
 
@@ -21,11 +22,15 @@ class Guards:
         self._acting: dict[GuardName, Guard] = {}
         self._shared = True
 
-    def observe(self, *, parts: int, limit_kb: int, has_gap: bool) -> None:
+    def observe(
+        self, *, parts: int, limit_kb: int, has_gap: bool, disk_gb: float = 0.0, unmet_bytes: int = 0, is_away: bool = False
+    ) -> None:
         """Look at what may hold something back. Call it every few seconds.
 
         `parts`: into how many the work is divided because memory ran short (1: it is not). `limit_kb`: the limit of traffic, if
-        something had to wait for it just now, else 0. `has_gap`: the disk does not take the record of events.
+        something had to wait for it just now, else 0. `has_gap`: the disk does not take the record of events. `disk_gb`: the
+        limit of the disk (0: none). `unmet_bytes`: what stayed on it when nothing more could go, if that was above the limit.
+        `is_away`: the network process ended and has not started again.
         """
         before = dict(self._acting)
         self._note(
@@ -46,6 +51,18 @@ class Guards:
             "The disk does not take the record of events.",
             "Make room on the disk: what happens until then is missing in the record.",
         )
+        self._note(
+            "disk",
+            0 < disk_gb * GB < unmet_bytes,
+            f"Models and saved states take {unmet_bytes / GB:.1f} GB, above the limit of {disk_gb:g} GB: what is left is needed.",
+            "Raise computer.disk_gb in Settings, or choose a smaller model.",
+        )
+        self._note(
+            "network",
+            is_away,
+            "The network process does not keep running: its next start waits for up to a minute. Training goes on alone.",
+            "This ends by itself once it keeps running. The log says why it ended: waggle log.",
+        )
         self._note("sharing", self._nothing_shared(self._publisher.state),
                    "None of your last answers could be shared: their size or a character in them may not travel.",
                    "Shorter answers can travel: learning.max_new_tokens in Settings.")  # fmt: skip
@@ -62,7 +79,7 @@ class Guards:
         if acts:
             self._first.setdefault(name, now)
             self._last[name] = now
-        elif name in self._last and now - self._last[name] >= (0.0 if name != "traffic" else QUIET_S):
+        elif name in self._last and now - self._last[name] >= (QUIET_S if name in ("traffic", "network") else 0.0):
             del self._first[name], self._last[name]
         if name not in self._first:
             self._acting.pop(name, None)

@@ -82,6 +82,11 @@ class SwarmConnection(Swarm, Protocol):
         """Whether something had to wait for the limit just now."""
         ...
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the network process ended and has not started again."""
+        ...
+
     def choose(self, peer_id: bytes, choice: Choice) -> None:
         """Mute or block a peer, or neither (""). Raises EngineError if there are no peers."""
         ...

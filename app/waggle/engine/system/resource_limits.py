@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -97,8 +98,16 @@ def memory_used() -> float:
     return float(sum(resident_bytes(process.pid) for process in (me, *me.children(recursive=True))))
 
 
-def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
-    """Remove the oldest saved states and models until the rest fits into `cap_gb` (0: no limit); return their names.
+@dataclass(frozen=True)
+class Room:
+    """What `make_room` did: the names of what it removed, and the bytes that stay if those are above the limit, else 0."""
+
+    removed: list[str]
+    unmet: int = 0
+
+
+def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> Room:
+    """Remove the oldest saved states and models until the rest fits into `cap_gb` (0: no limit).
 
     The newest saved state and the model in use stay.
     """
@@ -106,7 +115,7 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
     if in_use.is_relative_to(paths.models()):
         os.utime(in_use)  # `_dispensable` sorts models by their last use
     if not cap_gb:
-        return removed
+        return Room(removed)
     hub_cache.sweep(paths.models())
     used = sum(map(_size, (*(path for folder in _states(home) for path in _own_entries(folder)), paths.models())))
     for path in _removable_files(home, in_use):
@@ -116,7 +125,7 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
         if _remove(path):
             used -= size
             removed.append(hub_cache.name_of(path))
-    return removed
+    return Room(removed, used if used > cap_gb * GB else 0)
 
 
 def _remove(path: Path) -> bool:

@@ -140,6 +140,11 @@ class Transport(Protocol):
         """The network process. Raises PeerAway if there is none."""
         ...
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the network process ended and has not started again."""
+        ...
+
     async def start(self) -> None: ...
 
     async def refresh_peers(self) -> None:

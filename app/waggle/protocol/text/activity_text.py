@@ -21,7 +21,7 @@ def weather(state: State, now: float) -> str:
         case "connecting":
             return "No forecast yet: still looking for peers."
         case "alone":
-            return "You are the only one here."
+            return "Nobody answers." if state.seeds_tried else "You are the only one here."
         case "connected":
             return _rate_sentence(state, now)
 

@@ -200,13 +200,15 @@ def _contributing_sentence(state: State) -> Sentence:
     swarm = state.ready.swarm if state.ready else "the swarm"
     says = f"Training in {swarm}, round {state.round}."
     doing = DOING[state.stage or STAGES[0]]
+    addresses = "1 address" if state.seeds_tried == 1 else f"{state.seeds_tried} addresses"
     if state.reach == "connecting":
-        addresses = "1 address" if state.seeds_tried == 1 else f"{state.seeds_tried} addresses"
         tried = f"tried {addresses}" if state.seeds_tried else "just started"
         detail = _differing_peers_text(state) or f"Looking for peers ({tried}); your model trains meanwhile."
         return Sentence(word="Connecting", says=says, detail=detail, tone="plain", sign="live", action="pause")
     if state.reach == "alone" or (state.reach == "connected" and not state.members):
         nobody = "You're the only one here. Invite someone to learn together."
+        if state.seeds_tried:  # whether others are there is not known
+            nobody = f"Nobody answers (tried {addresses}): the others may be off, or a firewall is in the way."
         silent = "Nobody else is sharing right now, so you train alone."
         detail = _differing_peers_text(state) or (nobody if state.reach == "alone" else silent)
         return Sentence(word="Alone", says=says, detail=detail, tone="plain", sign="you", action="pause")

@@ -116,7 +116,12 @@ async def test_a_network_process_that_keeps_dying_is_started_again_at_once_and_t
     for _ in range(3):
         before = len(node.ear.news)
         os.kill(node.node._transport.pid, signal.SIGKILL)
+        if starts:
+            async with asyncio.timeout(SOON):
+                while not node.node.is_away:
+                    await asyncio.sleep(0.02)
         await node.ear.hear(NetworkRestarted, after=before)
+        assert not node.node.is_away
         starts.append(time.monotonic())
     assert all(later - earlier >= 2.5 for earlier, later in itertools.pairwise(starts)), starts
 

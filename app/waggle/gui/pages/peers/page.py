@@ -78,6 +78,8 @@ def reach_words(state: State) -> str:
             )
             return f"{tr('Your model trains meanwhile.')} {tried}".strip()
         case "alone":
+            if state.seeds_tried:
+                return tr("You train alone: nobody answers. The others may be off, or a firewall is in the way.")
             return tr("You train alone; invite someone to learn together.")
         case "solo":
             return tr("This swarm was chosen to be just this computer: nothing is sent and nothing received.")

@@ -47,6 +47,7 @@ class GatewayTransport:
     """Keeps the gateways open. Everything runs on the event loop that called `start`."""
 
     calls_peers = False
+    is_away = False  # a light client has no network process
 
     def __init__(self, options: SwarmOptions, identity: Identity, callbacks: Callbacks) -> None:
         self._options = options

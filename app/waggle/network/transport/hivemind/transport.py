@@ -90,6 +90,11 @@ class HivemindTransport:
         """The process id of p2pd. Raises PeerAway while it starts again."""
         return self.network.daemon.pid
 
+    @property
+    def is_away(self) -> bool:
+        """Whether p2pd ended and has not started again: it rests, or cannot start."""
+        return self._network is None and bool(self._tasks)
+
     async def start(self) -> None:
         """Start p2pd. Raises SwarmError for a port in use or a malformed seed, but not for seeds that do not answer."""
         for address in self._options.seeds:
