@@ -86,6 +86,11 @@ async def test_a_limit_of_the_disk_that_was_raised_or_removed_ends_at_once(engin
     assert engine.passes(2, disk_gb=disk_gb, unmet_bytes=3_400_000_000).guards == ()
 
 
+async def test_what_is_above_a_small_limit_is_not_called_nothing(engine):
+    (guard,) = engine.passes(SILENT_S + 4, disk_gb=0.001, unmet_bytes=9_430_000).guards
+    assert "take 0.00943 GB, above the limit of 0.001 GB" in guard.says
+
+
 @pytest.mark.parametrize(("reach", "shared", "is_said"), [("connected", 0, True), ("connected", 3, False), ("alone", 0, False)])
 async def test_answers_of_which_none_may_travel_are_said(engine, reach, shared, is_said):
     state = apply(engine.publisher.state, events.ReachChanged(reach=reach, peers=1))

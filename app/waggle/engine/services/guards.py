@@ -54,7 +54,7 @@ class Guards:
         self._note(
             "disk",
             0 < disk_gb * GB < unmet_bytes,
-            f"Models and saved states take {unmet_bytes / GB:.1f} GB, above the limit of {disk_gb:g} GB: what is left is needed.",
+            f"Models and saved states take {unmet_bytes / GB:.3g} GB, above the limit of {disk_gb:g} GB: what is left is needed.",
             "Raise computer.disk_gb in Settings, or choose a smaller model.",
         )
         self._note(
