@@ -1,12 +1,12 @@
 """Reading and zooming the charts of Progress, with the mouse and with keys alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QCursor, QWheelEvent
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -40,7 +40,15 @@ def run() -> list[AnyEvent]:
 
 
 @pytest.fixture
-def page(window_told: Callable[..., MainWindow], qtbot: QtBot) -> ProgressPage:
+def pointer() -> Iterator[None]:
+    """Leaves the pointer where it was: what is below it counts as being read, also in later tests."""
+    place = QCursor.pos()
+    yield
+    QCursor.setPos(place)
+
+
+@pytest.fixture
+def page(window_told: Callable[..., MainWindow], qtbot: QtBot, pointer: None) -> ProgressPage:
     window = window_told(run())
     window.show_page("progress")
     page = window.pages.of(ProgressPage)

@@ -112,12 +112,12 @@ def test_a_thousand_questions_go_from_a_drop_to_a_second_node_and_both_share(
         hands.until(lambda: _has(second, events.Ready))
         join = subprocess.Popen(
             [*WAGGLE, "swarm", "join", "--yes", "--home", str(tmp_path / "b"), link],
-            env=ENVIRONMENT, stdout=subprocess.PIPE, text=True,
+            env=ENVIRONMENT, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         hands.until(lambda: join.poll() is not None)
         assert join.returncode == 0
-        assert join.stdout is not None
-        assert "double sums: 1000 own questions, Number" in join.stdout.read()
+        assert join.stderr is not None
+        assert "double sums: 1000 own questions, Number" in join.stderr.read()
         hands.until(lambda: _has(second, events.Ready, "Our sums"))
         assert _has(second, events.Preparing, "Downloading the swarm's questions: 0 of 1 parts")
         hands.until(lambda: _has(second, events.PeerGroupsArrived))
