@@ -92,6 +92,8 @@ def test_an_engine_goes_on_where_it_was(model: str, person: Person, expected: di
     saved, saved_then = state_now.pop("state"), state_then.pop("state")
     assert saved_then.pop("charter") == expected["private"]["charter"]
     assert saved["charter"] == shipped_swarms.first_swarm().digest.hex()
+    steps = saved_then.pop("step")
+    assert saved["step"] in (steps - 1, steps), "a copy of a home draws with other randomness, and its round may teach nothing"
     assert holds(saved, saved_then)
     assert state_now.keys() == state_then.keys()
     for file, arrays in state_then.items():
