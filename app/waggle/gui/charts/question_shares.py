@@ -1,15 +1,12 @@
 """How this node's questions are spread over its specialties: a bar for each, divided by level."""
 
-import math
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QPainter, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QToolTip
-
-from waggle.gui.i18n.formatting import one_line, percent, tooltip_text, tr, tr_sentence
+from waggle.gui.charts.cell_grid import CellGrid
+from waggle.gui.i18n.formatting import one_line, percent, tr, tr_sentence
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import mirror_box
-from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.protocol.events import QuestionShare
 
 NARROWEST, MOST_COLUMNS = 220, 3  # the least width of a column in pixels, and the number of columns
@@ -39,58 +36,36 @@ def _whole(share: QuestionShare) -> float:
     return sum(share.levels.values())
 
 
-class QuestionShareBars(PaintedWidget):
+class QuestionShareBars(CellGrid):
     """The bars in up to three columns, in the order of the charter. The longest bar fills its column."""
 
+    narrowest, most_columns, between, below = NARROWEST, MOST_COLUMNS, BETWEEN, BELOW
+
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, name=tr("Share of the questions by specialty"))
+        super().__init__(theme, tr("Share of the questions by specialty"))
         self._shares: tuple[QuestionShare, ...] = ()
         self._name_metrics = QFontMetricsF(theme.font("small"))
         self._level_metrics = QFontMetricsF(theme.font("caption"))
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_shares(self, shares: tuple[QuestionShare, ...]) -> None:
         if shares == self._shares:
             return
         self._shares = shares
         self.setAccessibleDescription("; ".join(map(share_words, shares)))
-        self._fit()
+        self.fit()
         self.update()
 
-    def sizeHint(self) -> QSize:
-        return QSize(self.theme.px(NARROWEST), self._height())
+    def count(self) -> int:
+        return len(self._shares)
 
-    def minimumSizeHint(self) -> QSize:
-        return QSize(0, self._height())
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._fit()
-
-    def _fit(self) -> None:
-        """The height depends on the number of columns, which the width decides."""
-        self.setFixedHeight(self._height())
-
-    def _columns(self) -> int:
-        fitting = (self.width() + BETWEEN) // (self.theme.px(NARROWEST) + BETWEEN)
-        return max(1, min(MOST_COLUMNS, fitting))
-
-    def _rows(self) -> int:
-        return math.ceil(len(self._shares) / self._columns())
-
-    def _row_height(self) -> float:
+    def cell_height(self) -> float:
         levels = self._level_metrics.height() if any(map(level_words, self._shares)) else 0.0
-        return self._name_metrics.height() + 2 * AROUND_BAR + BAR + levels + BELOW
-
-    def _height(self) -> int:
-        return max(0, math.ceil(self._rows() * self._row_height()) - BELOW)
+        return self._name_metrics.height() + 2 * AROUND_BAR + BAR + levels
 
     def place_of(self, number: int) -> QRectF:
-        """The rectangle of a specialty, with the space below it; read from top to bottom."""
-        columns, rows = self._columns(), max(1, self._rows())
-        wide = (self.width() - BETWEEN * (columns - 1)) / columns
-        x, y = number // rows * (wide + BETWEEN), number % rows * self._row_height()
-        return QRectF(x, y, wide, self._row_height())
+        """The rectangle of a specialty; read from top to bottom."""
+        column, row = divmod(number, max(1, self.rows()))
+        return self.cell(row, column)
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         most = max(map(_whole, self._shares), default=0.0)
@@ -127,12 +102,6 @@ class QuestionShareBars(PaintedWidget):
         painter.setFont(self.theme.font(role))
         painter.setPen(self.theme.colour(tone))
         painter.drawText(place, side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, words)
-
-    def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), tooltip_text(self.words_at(QPointF(event.pos()))), self)
-            return True
-        return super().event(event)
 
     def words_at(self, point: QPointF) -> str:
         """The words about the specialty at this point; empty where there is none."""

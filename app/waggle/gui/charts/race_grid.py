@@ -4,22 +4,22 @@ import math
 import time
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer
-from PySide6.QtGui import QHelpEvent, QHideEvent, QPainter, QPen
-from PySide6.QtWidgets import QSizePolicy, QToolTip
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer
+from PySide6.QtGui import QHideEvent, QPainter, QPen
+from PySide6.QtWidgets import QSizePolicy
 
-from waggle.gui.i18n.formatting import tooltip_text, tr, tr_sentence, visible
+from waggle.gui.charts.painted_chart import PaintedChart
+from waggle.gui.i18n.formatting import tr, tr_sentence, visible
 from waggle.gui.state.race_state import Race, solved_words
 from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import draw_avatar, hexagon
-from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.protocol.events_race import Lane
 
 ROW, CELL, FIRST = 25, 9.0, 34.0
 FRAME_MS = 16
 
 
-class RaceGrid(PaintedWidget):
+class RaceGrid(PaintedChart):
     """Empty: not solved yet; honey: solved alone; blue: solved after learning from a node that had."""
 
     def __init__(self, theme: Theme, lane: Lane, clock: Callable[[], float] = time.monotonic) -> None:
@@ -111,13 +111,7 @@ class RaceGrid(PaintedWidget):
             return words + tr("found by itself")
         return words + tr("learned from %1").replace("%1", race.racers[teacher].name)
 
-    def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), tooltip_text(self._at(QPointF(event.pos()))), self)
-            return True
-        return super().event(event)
-
-    def _at(self, point: QPointF) -> str:
+    def words_at(self, point: QPointF) -> str:
         for racer in range(len(self._race.racers)):
             for specialty in range(len(self._race.specialties)):
                 away = self._place(racer, specialty) - point

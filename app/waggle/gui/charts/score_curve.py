@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 
 import msgspec
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPen, QPolygonF
-from PySide6.QtWidgets import QToolTip
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QPolygonF
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.i18n.formatting import figure, one_line, peer_name, percent, tooltip_text, tr, tr_sentence
+from waggle.gui.charts.painted_chart import PaintedChart
+from waggle.gui.i18n.formatting import figure, one_line, peer_name, percent, tr, tr_sentence
 from waggle.gui.state import chart_series
 from waggle.gui.state.learning_story import exams
 from waggle.gui.state.measured_curves import clipped, first_round, measured_curves
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import hexagon
-from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.protocol.events import Aha, HeldOutScore
 from waggle.protocol.state import State
 
@@ -54,7 +53,7 @@ def aha_words(aha: Aha, *, whole: bool = True) -> str:
     return f"{words}, {tr('after one from %1').replace('%1', name)}" if aha.origin else words
 
 
-class ScoreCurve(PaintedWidget):
+class ScoreCurve(PaintedChart):
     """Draws nothing until there is a score. Its accessible description says what stands in it."""
 
     def __init__(self, theme: Theme) -> None:
@@ -212,12 +211,6 @@ class ScoreCurve(PaintedWidget):
         painter.drawLine(QPointF(point.x(), plot.top() - px(6)), QPointF(point.x(), point.y() - CELL - 2))
         painter.setPen(self.theme.colour("peer"))
         painter.drawText(QRectF(x_left, plot.top() - px(ABOVE) + 1, width, px(LINE)), Qt.AlignmentFlag.AlignVCenter, words)
-
-    def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), tooltip_text(self.words_at(QPointF(event.pos()))), self)
-            return True
-        return super().event(event)
 
     def words_at(self, point: QPointF) -> str:
         """What is drawn at this point, in words; empty where nothing is."""

@@ -3,15 +3,15 @@
 import math
 from typing import Literal
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPainterPath, QPen, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QToolTip
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPainterPath, QPen, QResizeEvent
+from PySide6.QtWidgets import QSizePolicy
 
-from waggle.gui.i18n.formatting import figure, one_line, percent, tooltip_text, tr, tr_sentence
+from waggle.gui.charts.painted_chart import PaintedChart
+from waggle.gui.i18n.formatting import figure, one_line, percent, tr, tr_sentence
 from waggle.gui.state.learning_story import Skill
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import hexagon
-from waggle.gui.widgets.painted_widgets import PaintedWidget
 
 CellSize = Literal["low", "usual", "wide"]
 RADIUS: dict[CellSize, int] = {"low": 44, "usual": 50, "wide": 62}  # pixels before text scaling, of a cell with a name
@@ -32,7 +32,7 @@ def skill_words(skill: Skill) -> str:
     return f"{words}, {taught}"
 
 
-class SkillComb(PaintedWidget):
+class SkillComb(PaintedChart):
     """As many rows as the width needs; from more than NAMED skills on, the cells are small and have no names."""
 
     def __init__(self, theme: Theme) -> None:
@@ -141,12 +141,6 @@ class SkillComb(PaintedWidget):
         for line in lines:
             painter.drawText(QRectF(middle.x() - room / 2 - 2, y, room + 4, small.height()), centred, line)
             y += small.height() * 0.92
-
-    def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), tooltip_text(self.words_at(QPointF(event.pos()))), self)
-            return True
-        return super().event(event)
 
     def words_at(self, point: QPointF) -> str:
         """The words about the skill at this point; empty where there is none."""

@@ -1,31 +1,31 @@
 """The reward of each specialty over the rounds: small charts on one scale, side by side."""
 
-import math
 from collections.abc import Mapping
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QPainter, QPainterPath, QPen, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QToolTip
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 
-from waggle.gui.i18n.formatting import decimal, one_line, tooltip_text, tr, tr_sentence
+from waggle.gui.charts.cell_grid import CellGrid
+from waggle.gui.i18n.formatting import decimal, one_line, tr, tr_sentence
 from waggle.gui.state.chart_series import Stretch
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.painted_widgets import PaintedWidget
+from waggle.gui.widgets.drawing import mirror_box
 
 NARROWEST, MOST_COLUMNS = 168, 5  # the least width of a chart in pixels, and how many stand in a row
 BETWEEN, CURVE, BELOW = 24, 40, 16  # pixels between columns, of a curve, and between rows
 LEAST_TOP = 0.1  # of the scale
 
 
-class SpecialtyCurves(PaintedWidget):
+class SpecialtyCurves(CellGrid):
     """Curves are by the place of a round, so that all charts have the same width of time."""
 
+    narrowest, most_columns, between, below = NARROWEST, MOST_COLUMNS, BETWEEN, BELOW
+
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, name=tr("Reward by specialty"))
+        super().__init__(theme, tr("Reward by specialty"))
         self._curves: list[tuple[str, Stretch]] = []
         self._count = 0
         self._metrics = QFontMetricsF(theme.font("small"))
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_curves(self, curves: Mapping[str, Stretch], count: int) -> None:
         """Show the trend of each title over `count` rounds."""
@@ -34,7 +34,7 @@ class SpecialtyCurves(PaintedWidget):
             return
         self._curves, self._count = listed, count
         self.setAccessibleDescription("; ".join(self._words(title, curve) for title, curve in listed))
-        self._fit()
+        self.fit()
         self.update()
 
     @property
@@ -46,44 +46,20 @@ class SpecialtyCurves(PaintedWidget):
         words = tr("%1: from %2 to %3").replace("%1", tr_sentence(one_line(title)))
         return words.replace("%2", decimal(curve[0][1], 2)).replace("%3", decimal(curve[-1][1], 2))
 
-    def sizeHint(self) -> QSize:
-        return QSize(self.theme.px(NARROWEST), self._height())
+    def count(self) -> int:
+        return len(self._curves)
 
-    def minimumSizeHint(self) -> QSize:
-        return QSize(0, self._height())
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._fit()
-
-    def _fit(self) -> None:
-        """The height depends on the number of columns, which the width decides."""
-        self.setFixedHeight(self._height())
-
-    def _columns(self) -> int:
-        fitting = (self.width() + BETWEEN) // (self.theme.px(NARROWEST) + BETWEEN)
-        return max(1, min(MOST_COLUMNS, fitting, len(self._curves) or 1))
-
-    def _cell_height(self) -> float:
+    def cell_height(self) -> float:
         return self._metrics.height() + 4 + self.theme.px(CURVE)
 
-    def _height(self) -> int:
-        rows = math.ceil(len(self._curves) / self._columns())
-        return max(0, math.ceil(rows * (self._cell_height() + BELOW)) - BELOW)
-
     def place_of(self, number: int) -> QRectF:
-        """The rectangle of a specialty; read from left to right."""
-        columns = self._columns()
-        wide = (self.width() - BETWEEN * (columns - 1)) / columns
-        row, at = divmod(number, columns)
-        x = at * (wide + BETWEEN)
-        if self.layoutDirection() == Qt.LayoutDirection.RightToLeft:
-            x = self.width() - x - wide
-        return QRectF(x, row * (self._cell_height() + BELOW), wide, self._cell_height())
+        """The rectangle of a specialty; read across."""
+        row, column = divmod(number, self.columns())
+        return self.cell(row, column)
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         for number, (title, curve) in enumerate(self._curves):
-            self._draw_cell(painter, self.place_of(number), title, curve)
+            self._draw_cell(painter, mirror_box(painter, self.place_of(number), place), title, curve)
 
     def _draw_cell(self, painter: QPainter, cell: QRectF, title: str, curve: Stretch) -> None:
         line = QRectF(cell.left(), cell.top(), cell.width(), self._metrics.height())
@@ -117,13 +93,9 @@ class SpecialtyCurves(PaintedWidget):
         painter.setBrush(self.theme.colour("accent_line"))
         painter.drawEllipse(points[-1], 2.5, 2.5)
 
-    def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), tooltip_text(self.words_at(QPointF(event.pos()))), self)
-            return True
-        return super().event(event)
-
     def words_at(self, point: QPointF) -> str:
         """The words about the specialty at this point; empty where there is none."""
+        if self.layoutDirection() == Qt.LayoutDirection.RightToLeft:
+            point = QPointF(self.width() - point.x(), point.y())
         entries = enumerate(self._curves)
         return next((self._words(*entry) for number, entry in entries if self.place_of(number).contains(point)), "")

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
-from PySide6.QtGui import QFontMetricsF, QHelpEvent, QHideEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap
-from PySide6.QtWidgets import QToolTip
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import QFontMetricsF, QHideEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap
 
+from waggle.gui.charts.painted_chart import PaintedChart
 from waggle.gui.charts.swarm_graph_layout import (
     AROUND,
     NAME_ROOM,
@@ -25,11 +25,10 @@ from waggle.gui.charts.swarm_graph_layout import (
     place_peers,
     point_on_edge,
 )
-from waggle.gui.i18n.formatting import one_line, peer_name, plural, tooltip_text, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import one_line, peer_name, plural, tr, tr_sentence, visible
 from waggle.gui.state.traffic_flow import Direction, Flow, flows
 from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import draw_avatar, draw_cell, hexagon
-from waggle.gui.widgets.painted_widgets import PaintedWidget
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 from waggle.protocol.text.peer_text import standing_text
@@ -63,7 +62,7 @@ def flow_words(flow: Flow, state: State) -> str:
     return words.replace("%2", groups).replace("%1", name)
 
 
-class SwarmGraph(PaintedWidget):
+class SwarmGraph(PaintedChart):
     """Painted from consecutive States. `chosen` carries the id of the peer that was clicked or reached by an arrow key."""
 
     chosen = Signal(str)
@@ -316,12 +315,9 @@ class SwarmGraph(PaintedWidget):
         peer = peers.get(identity)
         return f"{peer_name(peer.name, peer.id)}: {tr_sentence(visible(standing_text(peer, now)))}" if peer else ""
 
-    def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            node = self._at(QPointF(event.pos()))
-            QToolTip.showText(event.globalPos(), tooltip_text(self.about(node.peer.id)) if node else "", self)
-            return True
-        return super().event(event)
+    def words_at(self, point: QPointF) -> str:
+        node = self._at(point)
+        return self.about(node.peer.id) if node else ""
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         node = self._at(event.position())
