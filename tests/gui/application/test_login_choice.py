@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from waggle.core import login_start, paths, settings
+from waggle.core.errors import EngineError
 from waggle.gui.application.login_choice import LoginChoice
 from waggle.gui.state.settings_store import SettingsStore
 
@@ -32,3 +33,19 @@ def test_the_setting_is_carried_out_and_follows_what_others_changed(home, tmp_pa
     store.set({"window.at_login": "nothing"})
     login.thread_in_progress.join(30)
     assert [path for path in (tmp_path / "config").rglob("*") if path.is_file()] == []
+
+
+def test_what_the_system_did_not_do_is_reported(home, qapp, qtbot, monkeypatch):
+    def refuse(*_):
+        raise EngineError("The file cannot be written.", "Make room.")
+
+    store = SettingsStore(home.settings)
+    login = LoginChoice(home, store)
+    monkeypatch.setattr(login_start, "choose", refuse)
+    with qtbot.waitSignal(login.reported, timeout=5000) as report:
+        store.set({"window.at_login": "window"})
+    assert report.args == ["The file cannot be written.", "Make room."]
+    monkeypatch.setattr(login_start, "choose", lambda *_: "no session")
+    with qtbot.waitSignal(login.reported, timeout=5000) as report:
+        store.set({"window.at_login": "engine"})
+    assert report.args == ["It starts at the next login.", "no session"]

@@ -82,7 +82,7 @@ class Controller(QObject):
         settings_store.changed.connect(self._apply_settings)
         self._login = LoginChoice(home, settings_store, self) if home is not None else None
         if self._login is not None:
-            self._login.refused.connect(lambda title, advice: self.window.show_refusal(title, advice))
+            self._login.reported.connect(self._say_login)
         current.changed.connect(self._handle_state_change)
 
     def _connect(self, source: Source) -> None:
@@ -349,9 +349,8 @@ class Controller(QObject):
 
     def _say_warnings(self, before: State) -> None:
         """Show new warnings on any page: a failed choice comes back as a warning, too."""
-        for warned in reversed(notifications.recent_warnings(self._shown_state, self._store.now())):
-            if warned not in before.warnings:
-                self.window.notices.show(notifications.warning_words(warned))
+        for warned in reversed(notifications.new_warnings(before, self._shown_state, self._store.now())):
+            self.window.notices.show(notifications.warning_words(warned))
 
     def _say_failed_choice(self, before: State) -> None:
         """A download may fail long after the person left the page Models, which shows why."""
@@ -360,6 +359,9 @@ class Controller(QObject):
             return
         if self._store.now() - choice.at < notifications.RECENT:  # an older engine sends old ones, too
             self.window.notices.show(f"{choice_title(choice)}: {tr_sentence(choice.title)}")
+
+    def _say_login(self, title: str, advice: str) -> None:
+        self.window.notices.show(f"{tr_sentence(title)} {tr_sentence(advice)}")
 
     def _show_refusal(self, title: str, advice: str, command: str) -> None:
         self.window.show_refusal(title, advice, command)

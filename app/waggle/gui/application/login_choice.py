@@ -12,9 +12,9 @@ from waggle.gui.state.settings_store import SettingsStore
 
 
 class LoginChoice(QObject):
-    """`refused` carries title and advice of what the system did not do."""
+    """`reported` carries title and advice of what the system did not do."""
 
-    refused = Signal(str, str)
+    reported = Signal(str, str)
 
     def __init__(self, home: Home, settings_store: SettingsStore, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -44,7 +44,7 @@ class LoginChoice(QObject):
         try:
             trouble = login_start.choose(chosen, self._home)
         except EngineError as error:
-            self.refused.emit(error.title, error.advice)
+            self.reported.emit(error.title, error.advice)
             return
         if trouble:
-            self.refused.emit("It starts at the next login.", trouble)
+            self.reported.emit("It starts at the next login.", trouble)

@@ -149,9 +149,13 @@ class MainWindow(QWidget):
         if self._other_clock_shown or not (ahead := self._store.ahead):
             return
         self._other_clock_shown = True
-        words = tr("The clock of %1 is %2 ahead of this one.") if ahead > 0 else tr("The clock of %1 is %2 behind this one.")
+        words = (
+            tr("The clock on %1 is %2 ahead of this computer's.")
+            if ahead > 0
+            else tr("The clock on %1 is %2 behind this computer's.")
+        )
         words = words.replace("%1", visible(self._host)).replace("%2", duration(abs(ahead)))
-        self.notices.show(f"{words} {tr('All times here are by the clock there.')}")
+        self.notices.show(f"{words} {tr('Times shown here follow that clock.')}")
 
     def _announce(self, word: str) -> None:
         """Announce a new state to screen readers, but not each round."""

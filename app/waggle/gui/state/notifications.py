@@ -3,6 +3,7 @@
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from waggle.gui.i18n.formatting import one_line, peer_name, tr, tr_sentence
 from waggle.protocol.events import Aha, Warned
@@ -42,6 +43,14 @@ def recent_warnings(state: State, now: float) -> list[Warned]:
     """
     recent = [warned for warned in state.warnings if now - warned.at < RECENT]
     return recent + [Warned(title=guard.says, advice=guard.ends, at=guard.since) for guard in state.guards]
+
+
+def new_warnings(before: State, after: State, now: float) -> list[Warned]:
+    """The recent warnings that came between two States, newest first; a guard comes once, whatever its figures do meanwhile."""
+    acting = {guard.name for guard in before.guards}
+    known = set(before.warnings)
+    begun = replace(after, guards=tuple(guard for guard in after.guards if guard.name not in acting))
+    return [warned for warned in recent_warnings(begun, now) if warned not in known]
 
 
 def warning_words(warned: Warned) -> str:
