@@ -193,6 +193,14 @@ def test_curves_that_were_measured_elsewhere_stand_beside_the_same_model_on_the_
     assert page._measured.isVisible() == has_curves
     words = "Measured elsewhere, alone: 35% after round 60. Measured elsewhere, with peers: 42% after round 60"
     assert page._score_chart.accessibleName().endswith(words) == has_curves
+    known = page._score_chart.reading(30.0)
+    assert known is not None
+    assert any(value.words.startswith("Measured elsewhere") for value in known.values) == has_curves
+    page._score_chart._references = [replace(each, x=[10.0, 20.0], shares=[0.1, 0.2]) for each in page._score_chart._references]
+    for place, measured in ((5.0, False), (15.0, has_curves), (30.0, False)):
+        read = page._score_chart.reading(place)
+        assert read is not None
+        assert any(value.words.startswith("Measured elsewhere") for value in read.values) == measured, "no claim beyond its ends"
 
 
 def test_the_legend_says_where_and_how_often_it_was_measured(theme: Theme, qtbot: QtBot) -> None:

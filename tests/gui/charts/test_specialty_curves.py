@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPointF, Qt
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import START, ready
@@ -52,4 +52,5 @@ def test_every_specialty_has_a_place_of_its_own_from_the_side_where_reading_begi
     assert not any(a.intersects(b) for number, a in enumerate(places) for b in places[:number])
     assert charts.words_at(places[3].center()) == "T3: from 0.10 to 0.20"
     charts.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
-    assert charts.place_of(0).right() == 600
+    assert charts.words_at(QPointF(595, 5)) == "T0: from 0.10 to 0.20"
+    assert charts.words_at(QPointF(5, 5)) != "T0: from 0.10 to 0.20"

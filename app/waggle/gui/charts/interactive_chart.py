@@ -20,6 +20,8 @@ class InteractiveChart(AnnotatedChart):
     With the keyboard: arrows read, + and - zoom, Shift with arrows moves, 0 shows the whole. A double click does, too.
     """
 
+    _is_built = False  # the base class fits before there is an overlay
+
     def __init__(self, theme: Theme, name: str, part: VisiblePart, *, shows_axis: bool) -> None:
         super().__init__(theme, name, shows_axis=shows_axis)
         self._part = part
@@ -27,6 +29,7 @@ class InteractiveChart(AnnotatedChart):
         self._overlay = ReadingOverlay(theme, self)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setMouseTracking(True)
+        self._is_built = True
         part.place_changed.connect(self._show_place)
 
     def reading(self, place: float) -> Reading | None:
@@ -39,25 +42,30 @@ class InteractiveChart(AnnotatedChart):
 
     def _fit(self, *resized: object) -> None:
         super()._fit(*resized)
-        if hasattr(self, "_overlay"):  # the base class fits before there is one
-            self._show_place()
+        self._show_place()
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:
         super().resizeEvent(event)
-        if hasattr(self, "_overlay"):
+        if self._is_built:
             self._overlay.resize(self.size())
 
     def _show_place(self) -> None:
+        if not self._is_built:
+            return
         place = self._part.place
         first, last = self._part.ends
         reading = self.reading(place) if place is not None and first <= place <= last and not self.is_empty else None
         if place is None or reading is None:
             self._overlay.clear_reading()
             return
-        plot = QRectF(self.mapFromScene(self.getViewBox().sceneBoundingRect()).boundingRect())
+        plot = self._plot()
         dots = [(self._pixel(value.x, value.y), value.role) for value in reading.values if value.y is not None]
         within = [(dot, role) for dot, role in dots if plot.left() - 1 <= dot.x() <= plot.right() + 1]
         self._overlay.show_reading(plot, self._pixel(place, 0.0).x(), reading, within)
+
+    def _plot(self) -> QRectF:
+        """The area of the curves, in pixels."""
+        return QRectF(self.mapFromScene(self.getViewBox().sceneBoundingRect()).boundingRect())
 
     def _pixel(self, x: float, y: float) -> QPointF:
         return QPointF(self.mapFromScene(self.getViewBox().mapViewToScene(QPointF(x, y))))
@@ -76,7 +84,7 @@ class InteractiveChart(AnnotatedChart):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self._part.read(self._place_at(event.position()))
         if self._drag is not None and abs(event.position().x() - self._drag.x()) >= SHORTEST_DRAG:
-            plot = QRectF(self.mapFromScene(self.getViewBox().sceneBoundingRect()).boundingRect())
+            plot = self._plot()
             band = QRectF(QPointF(self._drag.x(), plot.top()), QPointF(event.position().x(), plot.bottom())).normalized()
             self._overlay.show_band(band.intersected(plot))
         event.accept()

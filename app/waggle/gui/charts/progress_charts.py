@@ -31,7 +31,7 @@ from waggle.gui.i18n.formatting import (
 )
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
-from waggle.gui.state.measured_curves import MeasuredCurves, clipped, first_round, measured_curves
+from waggle.gui.state.measured_curves import MeasuredCurves, measured_curves, measured_lines
 from waggle.gui.theme.theme import Theme
 from waggle.protocol.events import Aha, HeldOutScore, RoundSummary
 from waggle.protocol.state import State
@@ -94,13 +94,15 @@ class HeldOutChart(InteractiveChart):
         """The nearest score, and the curves that were measured elsewhere at this place."""
         if not self._scores:
             return None
-        x, score = min(self._scores, key=lambda entry: abs(entry[0] - place))
+        x, score = self._scores[_nearest(self.places(), place)]
         low, high = interval_of(score.right, score.total)
         words = tr("%1 of %2 right: %3 (%4 to %5)").replace("%1", figure(score.right)).replace("%2", figure(score.total))
         share = score.right / score.total if score.total else 0.0
         words = words.replace("%3", percent(share, 1)).replace("%4", percent(low)).replace("%5", percent(high))
         values = [Value(words, "accent_line", x, share)]
         for curve in self._references:
+            if not curve.x[0] <= place <= curve.x[-1]:  # nothing was measured there
+                continue
             at = float(np.interp(place, curve.x, curve.shares))
             values.append(Value(f"{curve.label}: {percent(at)}", "text_faint", place, at))
         first, last = self._part.ends
@@ -137,17 +139,15 @@ def shown_curves(state: State, axis: Axis) -> MeasuredCurves | None:
 
 def _references(state: State, axis: Axis, last: float) -> list[ReferenceCurve]:
     """Both curves up to the round `last`; they begin where the model came to this swarm."""
-    curves, scores = shown_curves(state, axis), chart_series.scores(state)
-    if curves is None or not scores:
+    if shown_curves(state, axis) is None:
         return []
-    begins = first_round(chart_series.by_question_set(scores))
-    rounds, references = [begins + number for number in curves.rounds], []
-    for shares, line, who in ((curves.alone, ALONE, tr("alone")), (curves.with_peers, WITH_PEERS, tr("with peers"))):
-        x, y = clipped(rounds, shares, last)
-        words = tr("Measured elsewhere, %1: %2 after %3")
-        words = words.replace("%1", who).replace("%2", percent(y[-1])).replace("%3", round_words(int(x[-1])))
+    references = []
+    for measured in measured_lines(state, chart_series.by_question_set(chart_series.scores(state)), last):
+        line, who = (ALONE, tr("alone")) if measured.is_alone else (WITH_PEERS, tr("with peers"))
+        words = tr("Measured elsewhere, %1: %2 after %3").replace("%1", who)
+        words = words.replace("%2", percent(measured.shares[-1])).replace("%3", round_words(int(measured.rounds[-1])))
         label = tr("Measured elsewhere, %1").replace("%1", who)
-        references.append(ReferenceCurve(x, y, line, words, label))
+        references.append(ReferenceCurve(list(measured.rounds), list(measured.shares), line, words, label))
     return references
 
 
@@ -217,8 +217,7 @@ class RewardChart(InteractiveChart):
         """The nearest round: the mean around it and its own reward, and the mean of peers where there were any."""
         if not self._x:
             return None
-        after = bisect_left(self._x, place)
-        nearest = min((at for at in (after - 1, after) if 0 <= at < len(self._x)), key=lambda at: abs(self._x[at] - place))
+        nearest = _nearest(self._x, place)
         summary, mean, x = self._rounds[nearest], self._mine[nearest], self._x[nearest]
         words = tr("You: %1 on average, %2 in this round")
         words = words.replace("%1", decimal(mean, 2)).replace("%2", decimal(summary.reward, 2))
@@ -244,6 +243,12 @@ def _between(ends: tuple[float, float], x: Sequence[float], y: Sequence[float]) 
     """The values at places between both ends, and the neighbour at each side, to which the line goes."""
     first, last = bisect_left(x, ends[0]), bisect_right(x, ends[1])
     return list(y[max(0, first - 1) : last + 1])
+
+
+def _nearest(places: Sequence[float], place: float) -> int:
+    """The index of the nearest of some places, which are in order."""
+    after = bisect_left(places, place)
+    return min((at for at in (after - 1, after) if 0 <= at < len(places)), key=lambda at: abs(places[at] - place))
 
 
 def _moment(number: int, at: float) -> str:

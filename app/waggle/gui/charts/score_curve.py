@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-import msgspec
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QPolygonF
 
 from waggle.core.confidence_interval import interval_of
+from waggle.gui.charts.measured_legend import ALONE, WITH_PEERS, measured_pen
 from waggle.gui.charts.painted_chart import PaintedChart
 from waggle.gui.i18n.formatting import figure, one_line, peer_name, percent, tr, tr_sentence
 from waggle.gui.state import chart_series
 from waggle.gui.state.learning_story import exams
-from waggle.gui.state.measured_curves import clipped, first_round, measured_curves
+from waggle.gui.state.measured_curves import MeasuredLine, measured_lines
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import hexagon
 from waggle.protocol.events import Aha, HeldOutScore
@@ -24,33 +24,19 @@ NEAR = 12.0  # pixels between the pointer and what it points at
 LOWEST_TOP = 0.1  # a share
 
 
-class Reference(msgspec.Struct, frozen=True):
-    """A curve that was measured elsewhere."""
-
-    name: str
-    rounds: list[float]
-    shares: list[float]
-    role: str
-    style: Qt.PenStyle
+def line_name(line: MeasuredLine) -> str:
+    return tr("alone") if line.is_alone else tr("with peers")
 
 
-def references(state: State, last: float) -> tuple[Reference, ...]:
-    """The same model alone and with peers, up to the round `last`; empty where that was not measured."""
-    curves, groups = measured_curves(state), exams(state)
-    if curves is None or not groups:
-        return ()
-    begins = first_round(groups)
-    rounds = [begins + number for number in curves.rounds]
-    lines = ((tr("alone"), curves.alone, "text_faint", Qt.PenStyle.DotLine),
-             (tr("with peers"), curves.with_peers, "peer", Qt.PenStyle.DashLine))  # fmt: skip
-    return tuple(Reference(name, *clipped(rounds, shares, last), role, style) for name, shares, role, style in lines)
-
-
-def aha_words(aha: Aha, *, whole: bool = True) -> str:
-    """A first right answer and whose was learned from before, in words; `whole`: with the fingerprint of the peer's key."""
+def first_answer_words(aha: Aha, peer: str) -> str:
+    """A first right answer, and the peer whose answer was learned from before it."""
     words = tr("First right answer in %1").replace("%1", tr_sentence(one_line(aha.specialty)))
-    name = peer_name(aha.name, aha.origin) if whole else one_line(aha.name)
-    return f"{words}, {tr('after one from %1').replace('%1', name)}" if aha.origin else words
+    return f"{words}, {tr('after one from %1').replace('%1', peer)}" if aha.origin else words
+
+
+def whole_words(aha: Aha) -> str:
+    """The same, with the fingerprint of the peer's key."""
+    return first_answer_words(aha, peer_name(aha.name, aha.origin))
 
 
 class ScoreCurve(PaintedChart):
@@ -60,7 +46,7 @@ class ScoreCurve(PaintedChart):
         super().__init__(theme, name=tr("Right answers to new questions, by round"))
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs left to right in every language
         self._exams: list[list[HeldOutScore]] = []
-        self._references: tuple[Reference, ...] = ()
+        self._references: tuple[MeasuredLine, ...] = ()
         self._ahas: tuple[Aha, ...] = ()
         self._ends = (0.0, 1.0)
         self._drawn: tuple[object, ...] = ()
@@ -70,11 +56,12 @@ class ScoreCurve(PaintedChart):
         groups = exams(state)
         first = float(groups[0][0].round) if groups else 0.0
         last = max([first + 1.0, *(float(group[-1].round) for group in groups), *(float(aha.round) for aha in state.ahas)])
-        drawn = (tuple(score for group in groups for score in group), state.ahas, last)
+        references = measured_lines(state, groups, last)
+        drawn = (tuple(score for group in groups for score in group), state.ahas, last, references)
         if drawn == self._drawn:
             return
         self._drawn, self._exams, self._ends = drawn, groups, (first, last)
-        self._references = references(state, last)
+        self._references = references
         self._ahas = tuple(aha for aha in state.ahas if first <= aha.round <= last)
         self.setAccessibleDescription(". ".join(self._in_words()))
         self.update()
@@ -85,18 +72,19 @@ class ScoreCurve(PaintedChart):
             for score in (self._exams[-1][-5:] if self._exams else [])
         ]
         known = [each for each in self._references if each.shares]
-        elsewhere = [f"{tr('Measured elsewhere')}, {each.name}: {percent(each.shares[-1])}" for each in known]
-        return [*tests, *elsewhere, *map(aha_words, self._ahas)]
+        elsewhere = [f"{tr('Measured elsewhere')}, {line_name(each)}: {percent(each.shares[-1])}" for each in known]
+        return [*tests, *elsewhere, *map(whole_words, self._ahas)]
 
     def plot(self) -> QRectF:
         """Where the curve is drawn."""
         px = self.theme.px
         return QRectF(self.rect()).adjusted(px(BEFORE), px(ABOVE), -px(BEHIND), -px(BELOW))
 
-    def _top(self) -> float:
+    def _ticks(self) -> list[float]:
         highest = [interval_of(score.right, score.total)[1] for group in self._exams for score in group]
         highest += [share for each in self._references for share in each.shares]
-        return max([LOWEST_TOP, *highest])
+        most = max(3, int(self.plot().height() // self.theme.px(34)) + 1)
+        return chart_series.value_ticks(max([LOWEST_TOP, *highest]), most=most)
 
     def _at(self, number: float, share: float, top: float) -> QPointF:
         plot, (first, last) = self.plot(), self._ends
@@ -108,7 +96,7 @@ class ScoreCurve(PaintedChart):
         if not self._exams:
             return
         plot = self.plot()
-        ticks = chart_series.value_ticks(self._top(), most=max(3, int(plot.height() // self.theme.px(34)) + 1))
+        ticks = self._ticks()
         top = ticks[-1]
         self._draw_axes(painter, plot, ticks)
         self._draw_references(painter, top)
@@ -147,15 +135,15 @@ class ScoreCurve(PaintedChart):
 
     def _draw_references(self, painter: QPainter, top: float) -> None:
         for each in self._references:
-            points = [self._at(number, share, top) for number, share in zip(each.rounds, each.shares, strict=True)]
+            name, points = line_name(each), [self._at(*point, top) for point in zip(each.rounds, each.shares, strict=True)]
             if len(points) < 2:
                 continue
-            painter.setPen(QPen(self.theme.colour(each.role), 1.6, each.style))
+            painter.setPen(QPen(*measured_pen(self.theme, ALONE if each.is_alone else WITH_PEERS)))
             painter.drawPolyline(QPolygonF(points))
             painter.setFont(self.theme.font("caption"))
-            width = QFontMetricsF(painter.font()).horizontalAdvance(each.name) + 4
+            width = QFontMetricsF(painter.font()).horizontalAdvance(name) + 4
             box = QRectF(points[-1].x() - width, points[-1].y() - self.theme.px(LINE), width, self.theme.px(LINE))
-            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, each.name)
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, name)
 
     def _draw_exam(self, painter: QPainter, group: Sequence[HeldOutScore], top: float) -> None:
         """The curve of one set of questions, and its 95% interval as a band."""
@@ -166,6 +154,10 @@ class ScoreCurve(PaintedChart):
         faint.setAlphaF(0.16)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(faint)
+        if len(group) == 1:  # a band of one point has no width
+            faint.setAlphaF(0.4)
+            painter.setPen(QPen(faint, 3))
+            painter.drawLine(low[0], high[0])
         painter.drawPolygon(QPolygonF([*low, *reversed(high)]))
         points = [self._at(score.round, score.right / score.total, top) for score in group]
         strong = QPen(self.theme.colour("accent_line"), 2.6)
@@ -204,7 +196,7 @@ class ScoreCurve(PaintedChart):
         plot, px = self.plot(), self.theme.px
         painter.setFont(self.theme.font("tag"))
         metrics = QFontMetricsF(painter.font())
-        words = metrics.elidedText(aha_words(aha, whole=False), Qt.TextElideMode.ElideRight, plot.width())
+        words = metrics.elidedText(first_answer_words(aha, one_line(aha.name)), Qt.TextElideMode.ElideRight, plot.width())
         width = metrics.horizontalAdvance(words) + 4
         x_left = max(plot.left(), min(point.x() - px(10), plot.right() - width))
         painter.setPen(QPen(self.theme.colour("peer"), 1, Qt.PenStyle.DotLine))
@@ -216,10 +208,10 @@ class ScoreCurve(PaintedChart):
         """What is drawn at this point, in words; empty where nothing is."""
         if not self._exams:
             return ""
-        top = chart_series.value_ticks(self._top(), most=max(3, int(self.plot().height() // self.theme.px(34)) + 1))[-1]
+        top = self._ticks()[-1]
         for aha in reversed(self._ahas):
             if _near(self._aha_point(aha, top), point):
-                return aha_words(aha)
+                return whole_words(aha)
         for score in (score for group in self._exams for score in group):
             if _near(self._at(score.round, score.right / score.total, top), point):
                 words = tr("Round %1: %2 of %3 right").replace("%1", figure(score.round))

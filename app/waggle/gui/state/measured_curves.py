@@ -66,6 +66,25 @@ def first_round(exams: Sequence[Sequence[HeldOutScore]]) -> int:
     return begins[0].round
 
 
+class MeasuredLine(msgspec.Struct, frozen=True):
+    """One of the two curves, by the person's own rounds: it begins where the model came to this swarm."""
+
+    is_alone: bool
+    rounds: tuple[float, ...]
+    shares: tuple[float, ...]
+
+
+def measured_lines(state: State, exams: Sequence[Sequence[HeldOutScore]], last: float) -> tuple[MeasuredLine, ...]:
+    """Both curves up to the round `last`; none where that was not measured, or before the first score."""
+    curves = measured_curves(state)
+    if curves is None or not exams:
+        return ()
+    begins = first_round(exams)
+    rounds = [begins + number for number in curves.rounds]
+    drawn = ((is_alone, clipped(rounds, shares, last)) for is_alone, shares in ((True, curves.alone), (False, curves.with_peers)))
+    return tuple(MeasuredLine(is_alone, tuple(x), tuple(y)) for is_alone, (x, y) in drawn)
+
+
 def clipped(rounds: Sequence[float], shares: Sequence[float], last: float) -> tuple[list[float], list[float]]:
     """The part of a curve up to the round `last`, where it ends between two points."""
     inside = bisect_right(rounds, last)
