@@ -14,7 +14,7 @@ from waggle.gui.widgets.table import style_table
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.text.peer_text import Standing, standing, standing_text
 
-COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "They took", "Mean reward", "Standing", "Delay", "Seen")
+COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "Fetched", "Mean reward", "Standing", "Delay", "Seen")
 WIDTHS = (0, 128, 116, 62, 115, 82, 99, 110, 72, 66)
 STANDING_COLUMN = COLUMNS.index("Standing")
 NAME_ROOM = 144  # pixels that the column of names keeps, at a text size of 100%
@@ -95,7 +95,8 @@ class PeerTableModel(QAbstractTableModel):
 
     def show_peers(self, peers: Sequence[PeerInfo], now: float) -> None:
         self._now, self._all = now, peers
-        peers = [peer for peer in peers if self._matches(peer)]
+        if self._searched:
+            peers = [peer for peer in peers if self._matches(peer)]
         known = {peer.id: peer for peer in peers}
         if known.keys() != {peer.id for peer in self._peers}:
             self._arrange(peers, now)
