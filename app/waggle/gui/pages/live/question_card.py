@@ -21,6 +21,7 @@ from waggle.gui.i18n.formatting import (
     visible,
     visible_lines,
 )
+from waggle.gui.state.tries import KIND_SIGNS, kind_of
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import draw_chip
@@ -30,11 +31,10 @@ from waggle.gui.widgets.number_grid import NumberGrid, draw_grid, grid_in
 from waggle.gui.widgets.painted_widgets import Avatar, Chip, Icon, PaintedWidget
 from waggle.gui.widgets.question_text import say_question
 from waggle.gui.widgets.text import ElidedLabel, text
-from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
+from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.json_lines import LONGEST_SHOWN
 from waggle.protocol.state import HALTED_PHASES, Card, State
 
-PARTLY = 0.2
 WRONG = "wrong: "  # how the reason of a wrong answer begins, before the answer
 LINES, OPEN_LINES = 2, 14
 COLUMNS, NARROW = 4, 720
@@ -51,11 +51,7 @@ def answer_chip(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]
     """Text, tone and icon of an answer's chip. A wrong answer is grey, not red: the model learns from it."""
     if answer.judged:
         words = f"{tr('human')}  {reward(answer)}" if answer.human else reward(answer)
-        if answer.reward >= RIGHT:
-            return words, "good", "check"
-        if answer.reason == UNTAGGED:
-            return words, "accent", "pen"
-        return words, "bare", "off" if answer.reward >= PARTLY else "cross" if answer.length else "cut"
+        return words, *KIND_SIGNS[kind_of(answer)]
     if answer.ended:
         return tr("written"), "bare", "check"
     return (tr("writing"), "bare", "pen") if going else (tr("not finished"), "bare", "cut")

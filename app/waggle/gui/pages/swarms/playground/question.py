@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
 from waggle.gui.i18n.formatting import one_line, plural, reward, tr, tr_sentence, visible, visible_lines
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.swarms.playground.blind_labels import answer_label, hide_names_box, not_now_text, snapshot_label
+from waggle.gui.state.tries import KIND_SIGNS, kind_of
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.controls.copy_button import CopyButton
@@ -78,10 +79,9 @@ class AnswerRow(QWidget):
         words = HighlightedText(theme, 1)
         words.say(completion.text, completion.start, completion.length, match="match")
         words.setAccessibleName(f"{who}: {visible(completion.text)}")
-        good, judged = completion.reward >= RIGHT, reward(completion)
+        judged = reward(completion)
         self.as_text = "\n".join((who if hidden else f"{who}, {judged}", visible_lines(completion.text.strip())))
-        tone, sign = ("good", "check") if good else ("accent", "pen") if completion.reason == UNTAGGED else ("plain", "cross")
-        chip = Chip(theme, judged, tone, sign)
+        chip = Chip(theme, judged, *KIND_SIGNS[kind_of(completion)])
         well = frame("well", column(words, margins=(12, 6, 12, 6)))
         guess = Button(theme, tr("This one"), small=True).with_name(tr("%1 is the model of now").replace("%1", who))
         guess.clicked.connect(self.guessed)
