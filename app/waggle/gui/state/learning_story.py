@@ -10,6 +10,7 @@ from waggle.gui.state.measured_curves import clipped, first_round, measured_curv
 from waggle.protocol.events import HeldOutScore
 from waggle.protocol.state import State
 
+FEW = 2  # scores that make a curve
 UNBROKEN = "\u00a0"  # a space at which no line ends
 
 
@@ -42,7 +43,7 @@ def score_text(state: State) -> ScoreText:
         return ScoreText(tr("Your model is taking its first test."), detail=tr("It takes a few seconds."))
     first, last = groups[-1][0], groups[-1][-1]
     if last.early:
-        return _with_span(tr("Your model solves %1 first test questions."), _count(last), detail=_early_detail(last))
+        return _with_span(tr("Your model solves %1 questions of a short first test."), _count(last), detail=_early_detail(last))
     words = tr("Your model solves %1 new questions.")
     if first is not last:
         began = tr("It began at %2.").replace("%2", of_hundred(first)).replace(" ", UNBROKEN)
@@ -68,15 +69,22 @@ def _detail(score: HeldOutScore) -> str:
 
 def _early_detail(score: HeldOutScore) -> str:
     low, high = (decimal(100 * share, 0) for share in interval_of(score.right, score.total))
-    return tr("So few questions can mean %1 to %2 of 100. A full test follows.").replace("%1", low).replace("%2", high)
+    return (
+        tr("With so few questions, it may really be %1 to %2 of 100. A full test follows.").replace("%1", low).replace("%2", high)
+    )
+
+
+def has_curve(state: State) -> bool:
+    """Whether there are enough scores for a curve."""
+    return sum(map(len, exams(state))) >= FEW
 
 
 class Sharing(msgspec.Struct, frozen=True):
-    """The answer to "Does sharing help?". `tone`: "good", "peer" or "plain". `offers`: a page of the window and its part."""
+    """The answer to "Does sharing help?". `tone`: that of a label. `offers`: a page of the window and its part."""
 
     says: str
     detail: str
-    tone: str = "plain"
+    tone: str = "text"
     offers: tuple[str, str] = ("", "")
 
 
@@ -123,16 +131,14 @@ def _beside_alone(state: State) -> Sharing | None:
     alone, mine = shares[-1], last.right / last.total
     low, high = interval_of(last.right, last.total)
     if low <= alone <= high:
-        words = tr("%1 of 100 with peers; training alone, %2 were measured after as many rounds. That can be chance.")
+        words = tr("%1 of 100 with peers, %2 alone after as many rounds. The difference may be chance.")
         words = words.replace("%1", of_hundred(last)).replace("%2", decimal(100 * alone, 0))
         return Sharing(tr("Too early to say"), words, offers=RACE)
     points = decimal(abs(100 * (mine - alone)), 0)
-    says = (tr("+%1 of 100 beside training alone") if mine > alone else tr("%1 of 100 below training alone")).replace(
-        "%1", points
-    )
+    says = tr("%1 of 100 more than alone") if mine > alone else tr("%1 of 100 fewer than alone")
     words = tr("The same model alone solved %1 of 100 after as many rounds, in the mean of %2 measured runs.")
     words = words.replace("%1", decimal(100 * alone, 0)).replace("%2", figure(curves.runs))
-    return Sharing(says.replace("%1", points), words, "good" if mine > alone else "plain", RACE)
+    return Sharing(says.replace("%1", points), words, "good" if mine > alone else "text", RACE)
 
 
 class Skill(msgspec.Struct, frozen=True):
@@ -141,7 +147,7 @@ class Skill(msgspec.Struct, frozen=True):
     title: str
     right: int
     total: int
-    teacher: str | None = None  # empty: found alone
+    teacher: str | None = None  # empty: found by itself
     solved_in: int = 0  # the round of the first right answer
 
     @property

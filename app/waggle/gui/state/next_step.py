@@ -25,11 +25,10 @@ class NextStep(msgspec.Struct, frozen=True):
 
 def has_learned(state: State) -> bool:
     """Whether the model gives some right answers, so that what is said about an untrained one no longer applies."""
-    scores = chart_series.scores(state)
     known = chart_series.rounds(state)
     rewards = [summary.reward for summary in known if summary.round > known[-1].round - ROUNDS]
     earned = chart_series.trend(rewards, chart_series.trend_width(len(rewards)))[-1] if rewards else 0.0
-    return state.ready is not None and max(_share(state) if scores else 0.0, earned) > LEARNED
+    return max(_share(state), earned) > LEARNED
 
 
 def _share(state: State) -> float:
@@ -41,10 +40,11 @@ def next_step(state: State, now: float) -> NextStep | None:
     """What to do next; None while the engine cannot be asked."""
     if state.ready is None or state.phase in RESTING:
         return None
+    learned = has_learned(state)
     newest = max(state.ahas, key=lambda aha: aha.at, default=None)
-    if newest is not None and now - newest.at < FRESH and has_learned(state):
+    if newest is not None and now - newest.at < FRESH and learned:
         return _solved(newest)
-    if not has_learned(state):
+    if not learned:
         return _first_climb(state)
     if state.reach in ("alone", "connected") and not state.members:
         words = tr("Sharing needs two. An invite is a link or a QR code, and costs nothing.")
@@ -61,7 +61,7 @@ def next_step(state: State, now: float) -> NextStep | None:
 
 def _solved(aha: Aha) -> NextStep:
     title = tr("Your model solved %1").replace("%1", tr_sentence(one_line(aha.specialty)))
-    words = tr("Its first right answer there, found without help.")
+    words = tr("Its first right answer there, found by itself.")
     if aha.origin:
         words = tr("Its first right answer there. It had learned from %1.").replace("%1", one_line(aha.name))
     return NextStep(title, words, tr("See it on the curve"), "progress")

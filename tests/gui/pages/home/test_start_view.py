@@ -36,7 +36,7 @@ def view(theme: Theme, qtbot: QtBot) -> StartView:
 
 def at(view: StartView, now: float) -> StartView:
     view.now = now  # type: ignore[attr-defined]
-    view._tick()
+    view._show()
     return view
 
 
@@ -66,7 +66,7 @@ def test_who_answers_reads_how_the_model_did_and_the_question_stays(view: StartV
     at(view, 100.0 + PATIENCE)
     puzzle = warm_up()
     assert puzzle is not None
-    assert (view.ask.isVisible(), view.engaged) == (True, False)
+    assert (view.ask.isVisible(), view.has_person) == (True, False)
     qtbot.mouseClick(view._check_button, Qt.MouseButton.LeftButton)
     assert not view._result.isVisible(), "nothing was answered"
     qtbot.keyClicks(view.field, puzzle.truth)
@@ -75,7 +75,7 @@ def test_who_answers_reads_how_the_model_did_and_the_question_stays(view: StartV
     assert view._verdict.text().startswith("Right!")
     assert "without the answer tags" in view._verdict.text()
     view.field.clear()
-    assert view.engaged
+    assert view.has_person
     view.field.setText("no")
     view._check()
     assert view._verdict.text().startswith(f"Not quite: it is {puzzle.truth}.")

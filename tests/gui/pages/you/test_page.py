@@ -16,7 +16,7 @@ from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.charts.heat_map import day_words, first_day, level
 from waggle.gui.i18n.formatting import whole_day
-from waggle.gui.pages.you.page import YouPage, aha_words
+from waggle.gui.pages.you.page import YouPage, aha_cells
 from waggle.gui.pages.you.share_card import SIZE, share_card_figures
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import commands, events
@@ -59,7 +59,7 @@ def test_totals_and_who_took_groups_are_said(page: Page) -> None:
     assert you._line.words() == "You contributed on 1 day; 3 peers fetched your answers"
     assert [figure._value.text() for figure in you._figures] == ["1,280", "320", "90", "3"]
     # whether they learned from them, nobody here knows
-    assert [label.text() for label in you._figures[3].findChildren(QLabel)][:2] == ["Taken by", "3"]
+    assert [label.text() for label in you._figures[3].findChildren(QLabel)][:2] == ["Fetched by", "3"]
 
 
 def test_rounds_are_counted_once_though_the_clock_was_set_back(page: Page) -> None:
@@ -130,8 +130,8 @@ def test_any_answer_at_all_is_seen_and_only_the_most_is_strongest() -> None:
 
 def test_an_aha_says_from_whom_it_came() -> None:
     learned = events.Aha(round=41, at=0.0, specialty="Logic", origin="p", name="Brisk Otter")
-    assert aha_words(learned) == ("Logic", "round 41, after learning from Brisk Otter · p")
-    assert aha_words(events.Aha(round=3, at=0.0, specialty="Logic"))[1] == "round 3, found alone"
+    assert aha_cells(learned) == ("Logic", "round 41, after learning from Brisk Otter · p")
+    assert aha_cells(events.Aha(round=3, at=0.0, specialty="Logic"))[1] == "round 3, found by itself"
 
 
 def test_the_specialty_of_an_aha_is_whole_beside_a_long_name(page: Page) -> None:

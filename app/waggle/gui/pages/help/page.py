@@ -311,7 +311,7 @@ def _keys_card(theme: Theme) -> QFrame:
     arrows = "← →, " + shortcuts.native_text("Shift+Left", "Shift+Right")
     lines = [(pages, tr("Go to a page")), *((shortcuts.native_text(*pressed), tr(words)) for pressed, words in KEYS)]
     lines += [
-        (arrows, tr("Charts: read the next point, or move the part")),
+        (arrows, tr("Charts: go to the next point; with Shift, move the view")),
         ("+, −, 0", tr("Charts: zoom in or out, or show the whole run")),
     ]
     return _terms_card(theme, tr("Keys"), lines, "mono")

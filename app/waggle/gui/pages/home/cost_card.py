@@ -3,7 +3,6 @@
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import percent, tr, tr_sentence
-from waggle.gui.state.daily_totals import day_on, totals
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.usage_profile import threads_now
 from waggle.gui.widgets.energy_footprint import of_today
@@ -41,7 +40,7 @@ class CostCard(QFrame):
         known = state.days is not None or bool(state.rounds)
         number, unit, compared = of_today(state, today)
         self.energy.say(f"{number} {unit}" if known else "–")
-        set_tip(self.energy, compared if known and day_on(totals(state), today).seconds else "")
+        set_tip(self.energy, compared if known else "")
         cores = tr("%1 of %2 cores") if ready.cores > 1 else tr("%1 of %2 core")
         cores = cores.replace("%1", str(threads_now(state))).replace("%2", str(ready.cores))
         self.cpu.say(f"{percent(load.cpu)} · {cores}" if load is not None else cores)

@@ -1,5 +1,7 @@
 """The first rounds as one large card: a question or two, the model's tries, and what they are worth."""
 
+from collections.abc import Sequence
+
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr, tr_sentence
@@ -35,23 +37,34 @@ class TryRow(QFrame):
         self.setAccessibleName(f"{figure(each.count)} × {self._answer.accessibleName()}: {words}")
 
 
+class TryList(QWidget):
+    """The most telling tries at one question."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._rows = [TryRow(theme) for _ in range(MOST)]
+        self.setLayout(column(*self._rows, gap=5))
+
+    def show_tries(self, tries: Sequence[Try]) -> None:
+        for place, line in enumerate(self._rows):
+            line.setVisible(place < len(tries))
+            if place < len(tries):
+                line.show_try(tries[place])
+
+
 class TriedQuestion(QWidget):
     """A question, and the tries at it."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._question, self._specialty = ElidedLabel(theme, role="heading"), Chip(theme)
-        self._rows = [TryRow(theme) for _ in range(MOST)]
-        self.setLayout(column(row((self._question, 1), self._specialty), *self._rows, gap=5))
+        self._tries = TryList(theme)
+        self.setLayout(column(row((self._question, 1), self._specialty), self._tries, gap=5))
 
     def show_card(self, card: Card) -> None:
         say_question(self._question, card.question)
         self._specialty.say(tr_sentence(one_line(card.specialty)), "plain")
-        tries = merged_tries(card.completions)
-        for place, line in enumerate(self._rows):
-            line.setVisible(place < len(tries))
-            if place < len(tries):
-                line.show_try(tries[place])
+        self._tries.show_tries(merged_tries(card.completions))
 
 
 class FirstRound(QWidget):
@@ -60,16 +73,23 @@ class FirstRound(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._compact = False
+        self._cards: list[Card] = []
         self._head = ElidedLabel(theme, role="label", tone="text_soft")
         self._questions = [TriedQuestion(theme) for _ in range(QUESTIONS)]
         self.meaning = text(theme, "", "body", wrap=True)
         self.setLayout(column(6, self.meaning, 2, self._head, *self._questions, None, gap=8))
 
     def set_compact(self, compact: bool) -> None:
-        self._compact = compact
+        if compact != self._compact:
+            self._compact = compact
+            self._show_cards()
 
     def show_state(self, state: State) -> None:
-        cards = most_telling(state.cards)[: 1 if self._compact else QUESTIONS]
+        self._cards = most_telling(state.cards)
+        self._show_cards()
+
+    def _show_cards(self) -> None:
+        cards = self._cards[: 1 if self._compact else QUESTIONS]
         self._head.setVisible(bool(cards))
         if cards:
             words = plural(len(cards[0].completions), "Round %1: %n try at each question", "Round %1: %n tries at each question")

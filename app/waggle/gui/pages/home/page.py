@@ -14,8 +14,8 @@ from waggle.gui.pages.home.sharing_card import SharingCard
 from waggle.gui.pages.home.skill_card import SkillCard
 from waggle.gui.pages.home.status_card import StatusCard
 from waggle.gui.pages.page import Page
+from waggle.gui.state import chart_series
 from waggle.gui.state.daily_totals import QuerySchedule, engine_date
-from waggle.gui.state.learning_story import exams
 from waggle.gui.widgets.layout import as_widget, card, column
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import text
@@ -143,14 +143,14 @@ class HomePage(Page):
         self.sharing.show_state(state, now)
         self.cost.show_state(state, engine_date(state, now).isoformat())
         self.next.show_state(state, now)
-        self._show_begun(state)
+        self._show_or_hide_cards(state)
         self._show_far(state, now)
         if had_curve == self.score.curve.isHidden():
             self._limit_heights()
 
-    def _show_begun(self, state: State) -> None:
+    def _show_or_hide_cards(self, state: State) -> None:
         """Before the first start has succeeded there is nothing to show but its progress, or what went wrong."""
-        begun = state.ready is not None or bool(exams(state))
+        begun = state.ready is not None or bool(chart_series.scores(state))
         self.score.setVisible(begun or (state.phase == "preparing" and not state.waits_for_choice))
         for part in (self.sharing, self.cost, self.good):
             part.setVisible(begun)

@@ -9,7 +9,7 @@ from waggle.gui.charts.score_curve import ScoreCurve
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.home.first_round import FirstRound
 from waggle.gui.pages.home.start_view import StartView
-from waggle.gui.state.learning_story import exams, score_text
+from waggle.gui.state.learning_story import exams, has_curve, score_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import column, row
@@ -19,7 +19,6 @@ from waggle.protocol.state import State
 
 PAD, ABOVE = 20, 18  # pixels around the card's content
 UNLIMITED = (1 << 24) - 1  # Qt's greatest height of a widget
-FEW = 2  # scores that make a curve
 
 
 class ScoreCard(QFrame):
@@ -62,24 +61,24 @@ class ScoreCard(QFrame):
         self.detail.setText(words.detail)
         self.detail.setVisible(bool(words.detail))
         groups = exams(state)
-        has_curve = sum(map(len, groups)) >= FEW
+        curved = has_curve(state)
         self.curve.show_state(state)
         self.first_round.show_state(state)
-        starting = not has_curve and self._is_starting(state, has_score=bool(groups))
-        self.curve.setVisible(has_curve)
-        self.first_round.setVisible(not has_curve and not starting)
+        starts = state.phase == "preparing" and not groups
+        self._prepare_start(state, starts=starts)
+        starting = not curved and (starts or (self.start is not None and self.start.has_person))
+        self.curve.setVisible(curved)
+        self.first_round.setVisible(not curved and not starting)
         if self.start is not None:
             self.start.setVisible(starting)
         policies = QSizePolicy.Policy
         self.setSizePolicy(policies.Preferred, policies.Maximum if starting else policies.Preferred)
-        self._link.setVisible(has_curve)
+        self._link.setVisible(curved)
 
-    def _is_starting(self, state: State, *, has_score: bool) -> bool:
-        """Whether the engine starts for the first time, or the person is still at the question that was asked meanwhile."""
-        if state.preparing is not None and not has_score and self.start is None:
+    def _prepare_start(self, state: State, *, starts: bool) -> None:
+        """Build the view of the start when an engine starts for the first time, and show it the State from then on."""
+        if self.start is None and starts and state.preparing is not None:
             self.start = StartView(self._theme, self._clock)
             self._box.addWidget(self.start, 1)
-        if self.start is None:
-            return state.phase == "preparing" and not has_score
-        self.start.show_state(state)
-        return (state.phase == "preparing" and not has_score) or self.start.engaged
+        if self.start is not None:
+            self.start.show_state(state)

@@ -5,7 +5,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy
 
 from waggle.gui.charts.swarm_graph import SwarmGraph
-from waggle.gui.i18n.formatting import figure, tr
+from waggle.gui.i18n.formatting import plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.state.learning_story import INVITE, Sharing, sharing_text
 from waggle.gui.theme.theme import Theme
@@ -15,7 +15,6 @@ from waggle.gui.widgets.text import text
 from waggle.protocol.state import State
 
 LEAST = 96  # pixels of height of the picture, before text scaling
-INK = {"good": "good", "peer": "peer", "plain": "text"}
 
 
 class SharingCard(QFrame):
@@ -26,7 +25,7 @@ class SharingCard(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._theme, self._compact = theme, False
+        self._theme, self._compact, self._has_company = theme, False, False
         self._sharing = Sharing("", "")
         self.says = text(theme, "", "title", wrap=True)
         self.detail = text(theme, "", "small", "soft", wrap=True)
@@ -46,6 +45,7 @@ class SharingCard(QFrame):
     def set_compact(self, compact: bool) -> None:
         """In the compact form, without the picture of the swarm."""
         self._compact = compact
+        self._show_picture()
         self._box.setSpacing(2 if compact else 6)
         self._box.setContentsMargins(20, 10 if compact else 14, 20, 6 if compact else 12)
         self.says.setFont(self._theme.font("heading" if compact else "title"))
@@ -58,28 +58,29 @@ class SharingCard(QFrame):
     def show_state(self, state: State, now: float) -> None:
         sharing = self._sharing = sharing_text(state)
         self.says.setText(sharing.says)
-        restyle(self.says, "tone", INK[sharing.tone])
+        restyle(self.says, "tone", sharing.tone)
         self.detail.setText(sharing.detail)
         self.detail.setVisible(bool(sharing.detail))
         self.link.setVisible(bool(sharing.offers[0]))
         self.link.say(tr("Invite someone") if sharing.offers == INVITE else tr("See a race of two swarms"))
         resting = bool(why_unavailable(state))
-        somebody = any(peer.connection != "gone" for peer in state.peers.values())
-        self._picture.setVisible(somebody and not resting and not self._compact)
+        self._has_company = not resting and any(peer.connection != "gone" for peer in state.peers.values())
+        self._show_picture()
         if not self._picture.isHidden():
             self._picture.show_state(state, now)
         words = "" if resting else company_text(state)
         self._here.setText(words)
         self._here.setVisible(bool(words))
 
+    def _show_picture(self) -> None:
+        self._picture.setVisible(self._has_company and not self._compact)
+
 
 def company_text(state: State) -> str:
-    """How many train with this node, and how many of them learn from it; empty for nobody."""
+    """How many train with this node, and how many of them fetched its answers; empty for nobody."""
     here = state.members
     taking = sum(peer.groups_pulled > 0 for peer in here)
     if not here:
         return ""
-    if len(here) == 1:
-        return tr("1 computer trains with you and fetched your answers") if taking else tr("1 computer trains with you")
-    words = tr("%1 computers train with you; %2 fetched your answers") if taking else tr("%1 computers train with you")
-    return words.replace("%1", figure(len(here))).replace("%2", figure(taking))
+    words = plural(len(here), "%n computer trains with you", "%n computers train with you")
+    return words + (plural(taking, "; one of them fetched your answers", "; %n of them fetched your answers") if taking else "")

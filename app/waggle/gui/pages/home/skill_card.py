@@ -5,8 +5,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy
 
 from waggle.gui.charts.skill_comb import CellSize, SkillComb
 from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
-from waggle.gui.state import chart_series
-from waggle.gui.state.learning_story import skills
+from waggle.gui.state.learning_story import has_curve, skills
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import ElidedLabel, text
@@ -47,8 +46,7 @@ class SkillCard(QFrame):
 
     def show_state(self, state: State) -> None:
         known = skills(state)
-        has_curve = len(chart_series.scores(state)) > 1
-        self.setVisible(has_curve and any(skill.right or skill.teacher is not None for skill in known))
+        self.setVisible(has_curve(state) and any(skill.right or skill.teacher is not None for skill in known))
         self.comb.show_skills(known)
         tested = any(skill.total for skill in known)
         taught = [skill for skill in known if skill.teacher]
@@ -59,5 +57,5 @@ class SkillCard(QFrame):
             words = tr("%1, from %2").replace("%1", tr_sentence(one_line(skill.title))) if skill else ""
             line.say(words.replace("%2", one_line(skill.teacher or "")) if skill else "")
         self._fit()
-        words = tr("right answers to new questions") if tested else tr("filled after its next test")
-        self._key.say(f"{words}; {tr('blue: a peer taught it')}" if taught else words)
+        words = tr("right answers to new questions") if tested else tr("filled in after the next test")
+        self._key.say(f"{words}; {tr('thick ring: a peer taught it')}" if taught else words)

@@ -6,8 +6,8 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from waggle.gui.i18n.formatting import tr, tr_sentence
-from waggle.gui.pages.home.first_round import TryRow
+from waggle.gui.i18n.formatting import plural, tr, tr_sentence
+from waggle.gui.pages.home.first_round import TryList
 from waggle.gui.state.slow_start import REASONS, slow_words
 from waggle.gui.state.tries import Try
 from waggle.gui.state.warm_up import WarmUp, is_right, warm_up
@@ -23,7 +23,6 @@ from waggle.protocol.state import State
 
 TICK_MS = 1000
 PATIENCE = 4.0  # seconds from which the start is worth a question
-MOST = 3  # different tries that are shown
 
 
 class StartStep(QWidget):
@@ -54,7 +53,6 @@ class StartView(QWidget):
         super().__init__()
         self._theme, self._clock, self._state = theme, clock, State()
         self._begun: float | None = None
-        self._answered = False
         self._puzzle: WarmUp | None = None
         self.why = text(theme, "", "body", "soft", wrap=True)
         self._question = text(theme, "", "title", wrap=True)
@@ -64,9 +62,9 @@ class StartView(QWidget):
         self._check_button = Button(theme, tr("Check"))
         self._check_button.clicked.connect(self._check)
         self._verdict = text(theme, "", "heading", wrap=True)
-        self._tries = [TryRow(theme) for _ in range(MOST)]
+        self._tries = TryList(theme)
         wrote = text(theme, tr("An untrained model wrote this, in eight tries:"), "small", "soft", wrap=True)
-        self._result = as_widget(column(self._verdict, 4, wrote, *self._tries, gap=6))
+        self._result = as_widget(column(self._verdict, 4, wrote, self._tries, gap=6))
         self._result.hide()
         self.ask = card(
             text(theme, tr("Meanwhile: you against the model"), "label", "soft"), self._question,
@@ -79,12 +77,12 @@ class StartView(QWidget):
         self.setLayout(column(4, self.why, 4, StretchRow((self._list, 2), (self.ask, 5), gap=24), 4, gap=8))
         self._timer = QTimer(self)
         self._timer.setInterval(TICK_MS)
-        self._timer.timeout.connect(self._tick)
+        self._timer.timeout.connect(self._show)
 
     @property
-    def engaged(self) -> bool:
-        """Whether the person is at the question: it must not vanish meanwhile."""
-        return not self.ask.isHidden() and (self._answered or bool(self.field.text()) or self.field.hasFocus())
+    def has_person(self) -> bool:
+        """Whether a person is at the question: it must not vanish meanwhile."""
+        return not self.ask.isHidden() and (not self._result.isHidden() or bool(self.field.text()) or self.field.hasFocus())
 
     def show_state(self, state: State) -> None:
         self._state = state
@@ -99,9 +97,6 @@ class StartView(QWidget):
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
         self._timer.stop()
-
-    def _tick(self) -> None:
-        self._show()
 
     def _show(self) -> None:
         starting = self._state.phase == "preparing"
@@ -128,11 +123,7 @@ class StartView(QWidget):
         words = tr("Right!") if right else tr("Not quite: it is %1.").replace("%1", self._puzzle.truth)
         self._verdict.setText(f"{words} {_about_model(self._puzzle.tries)}")
         restyle(self._verdict, "tone", "good" if right else "text")
-        for place, line in enumerate(self._tries):
-            line.setVisible(place < len(self._puzzle.tries))
-            if place < len(self._puzzle.tries):
-                line.show_try(self._puzzle.tries[place])
-        self._answered = True
+        self._tries.show_tries(self._puzzle.tries)
         self._result.show()
         announce(self, self._verdict.text())
 
@@ -142,7 +133,8 @@ def _about_model(tries: tuple[Try, ...]) -> str:
     untagged = sum(each.count for each in tries if each.kind == "untagged")
     if not untagged:
         return ""
-    words = tr("The model knew it %1 times, but without the answer tags that earns nothing. Your model learns those first.")
-    if untagged == 1:
-        words = tr("The model knew it once, but without the answer tags that earns nothing. Your model learns those first.")
-    return words.replace("%1", str(untagged))
+    return plural(
+        untagged,
+        "The model knew it once, but without the answer tags that earns nothing. Your model learns those first.",
+        "The model knew it %n times, but without the answer tags that earns nothing. Your model learns those first.",
+    )

@@ -42,13 +42,13 @@ COLUMNS = ("Day", "Answers", "Right", "Rounds", "Learned from peers", "Time")
 OVERVIEW, IDENTITY, GOODBYE = range(3)
 
 
-def aha_words(aha: Aha) -> tuple[str, str]:
+def aha_cells(aha: Aha) -> tuple[str, str]:
     """The specialty of a first right answer, and whether it was learned from a peer."""
     specialty = tr_sentence(one_line(aha.specialty))
     if aha.origin:
         whose = tr("round %1, after learning from %2").replace("%2", peer_name(aha.name, aha.origin))
     else:
-        whose = tr("round %1, found alone")
+        whose = tr("round %1, found by itself")
     return specialty, whose.replace("%1", figure(aha.round))
 
 
@@ -73,7 +73,7 @@ class YouPage(Page):
         self._share.clicked.connect(self._ask_where_to_save)
         self._figures = [
             FigureCard(theme, "answer", tr("Answers")), FigureCard(theme, "check", tr("Right")),
-            FigureCard(theme, "gather", tr("Learned from others")), FigureCard(theme, "peers", tr("Taken by")),
+            FigureCard(theme, "gather", tr("Learned from others")), FigureCard(theme, "peers", tr("Fetched by")),
         ]  # fmt: skip
         self._identity = IdentityBackupView(theme, here=home is not None)
         self._identity.commanded.connect(self.commanded)
@@ -260,7 +260,7 @@ class YouPage(Page):
         self._ahas = ahas
         empty(self._ahas_box)
         for aha in list(reversed(ahas))[:MOST_AHAS]:
-            description, whose = aha_words(aha)
+            description, whose = aha_cells(aha)
             sign = Icon(self.theme, "peers" if aha.origin else "on", "peer" if aha.origin else "accent_line", 16)
             line = ElidedLabel(self.theme, whose, "small", "text_soft", right=True)
             specialty = ElidedLabel(self.theme, description, "body")
