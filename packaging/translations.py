@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Updates the translation files in resources/language with the words of the window. Standard library only.
 
-python3 packaging/translations.py          add new words (empty: still to be translated) and remove unused ones
-python3 packaging/translations.py --check  change nothing; exit status 1 if a word is missing, empty or stale
+python3 packaging/translations.py          add new words (unfinished: still to be translated) and remove unused ones
+python3 packaging/translations.py --check  change nothing; exit status 1 if a word is missing, unfinished or stale
 
-In a file, `words` are the window's own. `told` are patterns of texts from below the window; it must have the sentences of all
-errors and warnings.
+The files are in the form of Qt Linguist (.ts), so Linguist opens them, and any editor. They hold the words of the window (`tr`,
+`plural`, `later` and tables of words), the ids of messages from below it (`Message`, `counted`), and the sentences of all errors.
 """
 
 from __future__ import annotations
@@ -14,96 +14,124 @@ import ast
 import json
 import re
 import sys
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parent.parent
-APP, BOOKS = ROOT / "app/waggle", ROOT / "resources/language"
-GUI = APP / "gui"
-SUGGESTED = ROOT / "resources/models.json"  # its sentences are shown in the window
-NOT_TOLD = {
+APP, RESOURCES = ROOT / "app/waggle", ROOT / "resources"
+CATALOGS = RESOURCES / "language"
+GUI, TASKS = APP / "gui", APP / "tasks"
+AUDIT = ROOT / "app/waggle_lab/security"  # its verdicts are shown
+ONLY_IN_TERMINALS = {
+    AUDIT,
     APP / "practice",
     *(APP / f"cli/{name}" for name in ("control", "models", "preferences", "shared", "swarms", "talk", "watch")),
     *(APP / f"cli/{name}.py" for name in ("completion", "ctl", "days", "history", "identity", "main", "race", "window")),
-}  # the texts of these appear only in terminals
-TELLS = re.compile(
-    r"Error$|^(MemoryShort|ModelMissing|ConnectionFault|OsFault|Warned|EngineFailed|CommandRefused|_tell_failure)$"
+}
+ERRORS = re.compile(
+    r"^(?!(ArgumentType|Assertion|EOF|Index|Key|Lookup|NotImplemented|Overflow|Runtime|Timeout|Type|Value)Error$)"
+    r"(.*(Error|Fault)|MemoryShort|ModelMissing|HubUnavailable|QuestionsTooLong|BadRecord)$"
 )
-SENTENCE = re.compile(r"(?<=\.)\s+")
-FOLLOWS = re.compile(r"^%\d\s+(?=[A-Z])")  # the placeholder holds a sentence or nothing
-FAULTS = "Fault"  # the enum of reasons why a peer's message is refused, which are parts of a sentence
-DOORS = ("tr", "later")  # translate their first argument; `plural` translates its second and third
+FAULTS = "Fault"  # the enum of reasons why a peer's message is refused
+WORDS = ("tr", "later", "Message")  # called with words
+PLURALS = ("plural", "counted")  # called with an amount, the words for one, and those for many, which stand in the catalogs
+FORMS = {"de": 2, "pl": 3}  # how many forms the plural of a language has
+CONTEXT = "Waggle"
 TABLES = re.compile(r"^[A-Z][A-Z_]*$")  # tables of words; `tr` gets a word by a name or a subscript
 ICONS = {path.stem for path in (ROOT / "resources/look/icons").glob("*.svg")}
+LETTERS = re.compile("[A-Za-z]{2}")
+PLACE = re.compile(r"%\d|%n")
+ONLY_ORDER = {"%1%", "%1 %2 %3 %4"}  # a share; day, month, year and time: without a word, but not the same in all languages
 
 
-def window_words() -> set[str]:
-    """Every text that the window translates."""
-    suggested = {model["good_at"] for model in json.loads(SUGGESTED.read_text(encoding="utf-8"))}
-    written = {words for path in sorted(GUI.rglob("*.py")) for words in _window_words_in(path)}
-    return {words for words in suggested | written if re.search("[A-Za-z]{2}", words)}
+Translation = tuple[str, ...]  # one form, or those of a plural
 
 
-def sentences_below() -> set[str]:
-    """Every sentence of an error or a warning below the window, with %1, %2 as placeholders, and every reason of a refusal."""
-    paths = (path for path in sorted(APP.rglob("*.py")) if NOT_TOLD.isdisjoint((path, *path.parents)))
-    return {sentence for path in paths for sentence in _sentences_in(path) if re.search("[A-Za-z]{2}", sentence)}
+def all_words() -> dict[str, bool]:
+    """Every English text that the window translates, and whether it is a plural's."""
+    words = dict.fromkeys(words_of_resources(), False)
+    for path in (*sorted(APP.rglob("*.py")), *sorted(AUDIT.glob("audit*.py"))):
+        words.update(dict.fromkeys(words_in(path), False))
+    for path in sorted(APP.rglob("*.py")):
+        words.update(dict.fromkeys(plurals_in(path), True))
+    return {word: is_plural for word, is_plural in words.items() if LETTERS.search(PLACE.sub("", word)) or word in ONLY_ORDER}
 
 
-def _sentences_in(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        called = getattr(node.func, "id", getattr(node.func, "attr", "")) if isinstance(node, ast.Call) else ""
-        if isinstance(node, ast.Call) and TELLS.search(called):
-            for argument in (*node.args, *(keyword.value for keyword in node.keywords if keyword.arg in ("title", "advice"))):
-                for words in _literals(argument):
-                    yield from _sentences(words)
+def words_of_resources() -> Iterator[str]:
+    """What is shown of the files that Waggle brings."""
+    for model in json.loads((RESOURCES / "models.json").read_text(encoding="utf-8")):
+        yield model["good_at"]
+    for curves in json.loads((RESOURCES / "measured_curves.json").read_text(encoding="utf-8")):
+        yield curves["source"]
+    for line in (RESOURCES / "specialties.jsonl").read_text(encoding="utf-8").splitlines():
+        yield json.loads(line)["title"]
+
+
+def words_in(path: Path) -> Iterator[str]:
+    """The words of one source file."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    raises = ONLY_IN_TERMINALS.isdisjoint((path, *path.parents))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            if called in WORDS:
+                yield from _literals(node.args[0])
+            if TASKS in path.parents:
+                yield from (
+                    word
+                    for keyword in node.keywords
+                    if keyword.arg in ("title", "model_hint")
+                    for word in _literals(keyword.value)
+                )
+            if raises and ERRORS.search(called):
+                for argument in (*node.args[:3], *(keyword.value for keyword in node.keywords if keyword.arg == "advice")):
+                    yield from _literals(argument)
+        elif isinstance(node, ast.Assign) and TASKS in path.parents and _is_titles(node):
+            yield from (word for value in node.value.values for word in _literals(value))
         elif isinstance(node, ast.ClassDef) and node.name == FAULTS:
             for member in node.body:
                 yield from _literals(member.value) if isinstance(member, ast.Assign) else ()
-        elif isinstance(node, ast.JoinedStr):  # a sentence that is appended to another one
-            for words in _literals(node):
-                yield from _sentences(words) if FOLLOWS.search(words) else ()
+    if GUI in path.parents:
+        for statement in tree.body:
+            yield from _words_of_table(statement)
 
 
-def _sentences(words: str) -> Iterator[str]:
-    for sentence in SENTENCE.split(words):
-        if sentence.endswith("."):
-            yield _numbered(FOLLOWS.sub("", sentence))
+def _is_titles(node: ast.Assign) -> bool:
+    """Whether these are the titles of a shipped swarm's specialties."""
+    return isinstance(node.value, ast.Dict) and [getattr(target, "id", "") for target in node.targets] == ["titles"]
 
 
-def _numbered(sentence: str) -> str:
-    """The sentence with its placeholders numbered from 1."""
-    places = iter(range(1, 10))
-    return re.sub(r"%\d", lambda _: f"%{next(places)}", sentence)
-
-
-def _window_words_in(path: Path) -> Iterator[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            called = node.func.id if isinstance(node.func, ast.Name) else ""
-            arguments = node.args[:1] if called in DOORS else node.args[1:3] if called == "plural" else []
-            for argument in arguments:
+def plurals_in(path: Path) -> Iterator[str]:
+    """The words for many of one source file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in PLURALS:
+            for argument in node.args[2:3]:
                 yield from _literals(argument)
-    for node in tree.body:
-        name = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.AnnAssign) else None
-        if isinstance(name, ast.Name) and TABLES.match(name.id) and node.value is not None:
-            yield from _in_table(node.value, name.id)
 
 
 def _literals(node: ast.expr) -> Iterator[str]:
-    """A literal, both branches of `a if b else c`, or an f-string with %1 for each value."""
+    """A literal, or both branches of `a if b else c`."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
-    elif isinstance(node, ast.JoinedStr):
-        yield "".join(part.value if isinstance(part, ast.Constant) else "%1" for part in node.values)
     elif isinstance(node, ast.IfExp):
         yield from _literals(node.body)
         yield from _literals(node.orelse)
 
 
-def _in_table(node: ast.expr, name: str) -> Iterator[str]:
-    """Words of a table that begin like a sentence; icons, colours and keys do not."""
+def _words_of_table(statement: ast.stmt) -> Iterator[str]:
+    """Words of a module's constants that begin like a sentence; icons, colours and keys do not."""
+    name = (
+        statement.targets[0]
+        if isinstance(statement, ast.Assign)
+        else statement.target
+        if isinstance(statement, ast.AnnAssign)
+        else None
+    )
+    node = getattr(statement, "value", None)
+    if not isinstance(name, ast.Name) or not TABLES.match(name.id) or node is None:
+        return
     if isinstance(node, ast.Dict):
         node = ast.Tuple(elts=[*node.values], ctx=ast.Load())
     for part in ast.walk(node):
@@ -112,29 +140,66 @@ def _in_table(node: ast.expr, name: str) -> Iterator[str]:
             yield words
 
 
+def read(path: Path) -> dict[str, Translation]:
+    """The translations of a file, by English; an unfinished one is empty."""
+    entries = {}
+    for message in ET.parse(path).getroot().iter("message"):
+        translation = message.find("translation")
+        assert translation is not None
+        forms = [form.text or "" for form in translation.iter("numerusform")] or [translation.text or ""]
+        entries[message.findtext("source", "")] = tuple(forms) if all(forms) else ()
+    return entries
+
+
+def write(path: Path, entries: dict[str, Translation], plurals: set[str]) -> None:
+    """Replace a file, sorted by English, so that changes are easy to compare."""
+    lines = [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        "<!DOCTYPE TS>",
+        f'<TS version="2.1" language="{path.stem}" sourcelanguage="en">',
+        f"<context><name>{CONTEXT}</name>",
+    ]
+    for english, forms in sorted(entries.items()):
+        mark = "" if forms else ' type="unfinished"'
+        if english in plurals:
+            inside = "".join(f"<numerusform>{escape(form)}</numerusform>" for form in forms or ("",) * FORMS[path.stem])
+            lines.append(
+                f'<message numerus="yes"><source>{escape(english)}</source><translation{mark}>{inside}</translation></message>'
+            )
+        else:
+            lines.append(
+                f"<message><source>{escape(english)}</source><translation{mark}>{escape(''.join(forms))}</translation></message>"
+            )
+    path.write_text("\n".join((*lines, "</context>", "</TS>")) + "\n", encoding="utf-8")
+
+
 def main(arguments: list[str]) -> int:
-    window, below, ill = window_words(), sentences_below(), False
-    for path in sorted(BOOKS.glob("*.json")):
-        book = json.loads(path.read_text(encoding="utf-8"))
-        words = book["words"]
-        missing, stale = sorted(window - words.keys()), sorted(words.keys() - window)
-        empty = sorted(key for key, value in words.items() if not value and key in window)
-        broken = sorted(key for key, value in words.items() if value and _places(key) != _places(value))
-        missing += sorted(sentence for sentence in below if sentence not in words and not book["told"].get(sentence))
-        broken += sorted(key for key, value in book["told"].items() if _places(key) != _places(value))
-        for kind, keys in (("missing", missing), ("stale", stale), ("empty", empty), ("other places than the English", broken)):
-            for key in keys:
+    used, ill = all_words(), False
+    plurals = {word for word, is_plural in used.items() if is_plural}
+    for path in sorted(CATALOGS.glob("*.ts")):
+        entries = read(path)
+        for kind, keys in (
+            ("missing", used.keys() - entries.keys()),
+            ("stale", entries.keys() - used.keys()),
+            ("unfinished", {key for key in used.keys() & entries.keys() if not entries[key]}),
+            ("other forms or places", {key for key, forms in entries.items() if not _fits(key, forms, path.stem, plurals)}),
+        ):
+            ill = ill or bool(keys)
+            for key in sorted(keys):
                 sys.stdout.write(f"{path.name}: {kind}: {key!r}\n")
-        ill = ill or bool(missing or stale or empty or broken)
         if "--check" not in arguments:
-            book["words"] = {key: words.get(key, "") for key in sorted(window)}
-            book["told"] = dict(sorted({**{key: "" for key in below if key not in words}, **book["told"]}.items()))
-            path.write_text(json.dumps(book, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+            write(path, {key: entries.get(key, ()) for key in used}, plurals)
     return 1 if ill else 0
 
 
+def _fits(english: str, forms: Translation, language: str, plurals: set[str]) -> bool:
+    """Whether there are as many forms as the language has, with the places of the English; "only you" needs no amount."""
+    number = FORMS[language] if english in plurals else 1
+    return not forms or (len(forms) == number and all(_places(form) | {"%n"} == _places(english) | {"%n"} for form in forms))
+
+
 def _places(words: str) -> set[str]:
-    return set(re.findall(r"%\d|%n", words))
+    return set(PLACE.findall(words))
 
 
 if __name__ == "__main__":

@@ -166,6 +166,11 @@ def twelve_million(tmp_path_factory):
     return folder
 
 
+def noted(home):
+    """What the engine says of the model it trains."""
+    return next(event.model_note for event in recorded(home) if isinstance(event, Ready))
+
+
 @pytest.mark.usefixtures("lent")
 async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets_it_and_the_engine_says_so(
     tmp_path, twelve_million
@@ -174,9 +179,9 @@ async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets
     model, little = ModelSettings(folder=str(twelve_million)), ComputerSettings(memory_gb=0.66, device="cpu", threads=1)
     node = await prepared(tmp_path, learning, model=model, computer=little)
     assert node.opened.policy.training == TrainingMode("lean", "bfloat16", recompute=True)
-    record = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
-    assert "Fits: about " in record
-    assert "0.5 of 0.7 GB of memory. All weights are trained with little memory in bfloat16." in record
+    note = noted(tmp_path)
+    assert note.startswith("Fits: about ")
+    assert "0.5 of 0.7 GB of memory. All weights are trained with little memory in bfloat16." in note
     assert node.plan.rules.learning_rate == pytest.approx(memory_fit.rate_for(model_config.read(twelve_million), "lean"))
     less = ComputerSettings(memory_gb=0.56, device="cpu", threads=1)
     divided = await prepared(tmp_path / "less", learning, model=model, computer=less)
@@ -200,8 +205,7 @@ async def test_a_model_that_fits_in_parts_only_and_runs_short_goes_on_in_smaller
     model = ModelSettings(folder=str(twelve_million))
     node = await prepared(tmp_path, learning, backoff.parts_for, model=model, computer=less)
     assert node.opened.policy.training == TrainingMode("lora", "bfloat16", recompute=True, parts=8)
-    record = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
-    assert "is divided into 8 parts." in record
+    assert "is divided into 8 parts." in noted(tmp_path)
 
 
 def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, tmp_path):

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import inspect
 
 from heritage.schema import FILES, MESSAGES
+from waggle.core.text.message import Message, english, unpacked_message
 
 BINARY = {*MESSAGES, "marks", "journal"}  # msgpack, all others are JSON
 FITTING = {  # by the pattern of a text
@@ -29,7 +30,9 @@ def samples() -> dict[str, Any]:
     types = FILES | MESSAGES
     kinds = dict(zip(types, inspect.multi_type_info(types.values()), strict=True))
     return {
-        name: msgspec.msgpack.encode(value).hex() if root in BINARY else json.loads(msgspec.json.encode(value))
+        name: msgspec.msgpack.encode(value, enc_hook=english).hex()
+        if root in BINARY
+        else json.loads(msgspec.json.encode(value, enc_hook=english))
         for root, kind in kinds.items()
         for name, value in _of_root(root, kind)
     }
@@ -41,7 +44,8 @@ def read_again(name: str, recorded: Any) -> Any:
     kind = (FILES | MESSAGES)[root]
     if root in BINARY:
         return msgspec.msgpack.encode(msgspec.msgpack.decode(bytes.fromhex(recorded), type=kind)).hex()
-    return json.loads(msgspec.json.encode(msgspec.json.decode(json.dumps(recorded), type=kind)))
+    read = msgspec.json.decode(json.dumps(recorded), type=kind, dec_hook=unpacked_message)
+    return json.loads(msgspec.json.encode(read, enc_hook=english))
 
 
 def _of_root(name: str, kind: inspect.Type) -> Iterator[tuple[str, Any]]:
@@ -90,6 +94,8 @@ def _value(kind: inspect.Type, name: str) -> Any:
             return middle if isinstance(kind, inspect.FloatType) else int(middle)
         case inspect.StrType():
             return FITTING[kind.pattern] if kind.pattern else name[: kind.max_length or len(name)]
+        case inspect.CustomType(cls=cls) if cls is Message:
+            return Message(name)
         case inspect.BytesType():
             return bytes(range(kind.max_length if kind.max_length and kind.max_length < 256 else max(5, kind.min_length or 0)))
     raise TypeError(f"{name} is {kind}, which nothing was written for yet")

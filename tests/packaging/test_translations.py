@@ -3,11 +3,15 @@
 import translations
 
 
-def test_reasons_and_what_is_put_behind_the_sentence_of_another_are_collected(tmp_path):
+def test_words_of_messages_errors_and_plurals_are_collected(tmp_path):
     path = tmp_path / "told.py"
     path.write_text(
         'class Fault(StrEnum):\n    TOO_GREEN = "too green"\n    TOO_BLUE = "too blue"\n'
-        'say(f"{error.advice} All is well.".strip())\n'
-        'raise SwarmError(f"{name} is full.", f"{WHERE} Then go to {name}.")\n'
+        'say(in_turn(error.advice, Message("All is well.")))\n'
+        'raise SwarmError(Message("%1 is full.", name), "Go on." if going else "Stop.")\n'
+        'counted(number, "%n pear", "%n pears")\n'
+        'raise ValueError("not for people")\n'
     )
-    assert set(translations._sentences_in(path)) == {"too green", "too blue", "All is well.", "%1 is full.", "Then go to %1."}
+    assert set(translations.words_in(path)) == {
+        "too green", "too blue", "All is well.", "%1 is full.", "Go on.", "Stop.", "%n pear", "%n pears"
+    }  # fmt: skip

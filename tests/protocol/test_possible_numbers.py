@@ -27,7 +27,7 @@ def test_a_download_that_is_here_has_no_rest():
 
 @pytest.mark.parametrize(
     ("done", "total", "words"),
-    [(0, 400_000, "0 of 400 kB"), (399_999, 400_000, "400 of 400 kB"), (999_999_999, 1_000_000_000, "999 of 1000 MB")],
+    [(0, 400_000, "0 of 400 kB"), (399_999, 400_000, "400 of 400 kB"), (999_999_999, 1_000_000_000, "999 of 1,000 MB")],
 )
 def test_a_part_of_a_download_is_neither_nothing_of_nothing_nor_all(done, total, words):
     state = apply(State(), Downloading(model="owner/name", done=done, total=total))

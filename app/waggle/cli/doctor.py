@@ -26,6 +26,7 @@ from waggle.core.system.machine import (
     usable_cores,
     user_faults,
 )
+from waggle.core.text.message import Message
 from waggle.core.text.redaction import THIS_NODE, redact
 from waggle.engine.control import server
 from waggle.engine.runtime import model_source
@@ -137,7 +138,7 @@ def _program(_home: paths.Home) -> Finding:
 
 def _computer(_home: paths.Home) -> Finding:
     """What this process may use of the computer, in a container for example."""
-    cores = f"{usable_cores()} of {os.cpu_count()} cores"
+    cores = Message("%1 of %2 cores", usable_cores(), os.cpu_count())
     memory = f"{available_memory() / 1e9:.1f} GB of {total_memory() / 1e9:.1f} GB of memory are free"
     fault = shared_memory_fault()
     shared = f"; its shared memory, /dev/shm, cannot be used: {fault}" if fault else ""

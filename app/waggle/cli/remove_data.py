@@ -11,6 +11,7 @@ from waggle.cli.shared.options import add_home
 from waggle.core import hub_token, login_start, paths, stored_data
 from waggle.core.errors import EngineError, TokenError
 from waggle.core.stored_data import KINDS, DataKind, Removal, StoredFiles
+from waggle.core.text.message import Message, english
 from waggle.engine.control import server
 from waggle.protocol.commands import Stop
 
@@ -57,7 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
     _stop(home)
     done = stored_data.remove(home, paths.cache(), kinds)
     forgotten = _forget_token() if "all" in arguments.remove and stored_data.is_usual(home) else False
-    sys.stdout.write(msgspec.json.encode(done).decode() + "\n" if arguments.json else report(done, forgotten=forgotten))
+    sys.stdout.write(
+        msgspec.json.encode(done, enc_hook=english).decode() + "\n" if arguments.json else report(done, forgotten=forgotten)
+    )
     return 1 if any(removed.spared for removed in done) else 0
 
 
@@ -65,7 +68,9 @@ def parse_kinds(words: str) -> frozenset[str]:
     """The kinds in a list with commas, or `all`. Raises argparse.ArgumentTypeError."""
     named = frozenset(word.strip() for word in words.split(","))
     if strange := named - {"all", *KINDS}:
-        raise argparse.ArgumentTypeError(f"there is no {', '.join(sorted(strange))}; there are all, {', '.join(KINDS)}")
+        raise argparse.ArgumentTypeError(
+            Message("there is no %1; there are all, %2", ", ".join(sorted(strange)), ", ".join(KINDS))
+        )
     return named
 
 

@@ -14,6 +14,7 @@ from waggle.core import paths, settings
 from waggle.core.errors import SwarmError
 from waggle.core.system.os_faults import fault_of
 from waggle.core.system.process_memory import return_large_blocks
+from waggle.core.text.message import Message
 from waggle.engine.control import server
 from waggle.engine.services import swarm_connection
 from waggle.network import seed
@@ -62,7 +63,7 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
     # Invites contain its address, so it keeps the port that it found at its first start.
     options = dataclasses.replace(options, relay=True, port=options.port or _port_of_old(home, options.host))
     myself = keys.load_or_create(home.identity)
-    limit = chosen.computer.traffic_kb * 1000.0 or None
+    limit = chosen.computer.traffic_kb * 1e3 or None
     if options.web_port is None:
         await seed.run(options, myself, charter, _say, stop, limit=limit)
         return
@@ -92,7 +93,9 @@ def _port_of_old(home: paths.Home, host: str) -> int:
             probe.bind((host, 0))
             port = int(probe.getsockname()[1])
     except OSError as error:
-        raise SwarmError(f"{host} cannot be listened on: {fault_of(error).reason}.", "Choose another address or port.") from error
+        raise SwarmError(
+            Message("%1 cannot be listened on: %2.", host, fault_of(error).reason), "Choose another address or port."
+        ) from error
     paths.write_atomically(home.root / PORT_FILE, str(port).encode())
     return port
 

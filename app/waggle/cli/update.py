@@ -21,6 +21,7 @@ from waggle import __version__
 from waggle.cli.shared.printing import add_json, say_json
 from waggle.core import connection_faults, paths
 from waggle.core.errors import UNREADABLE, UpdateError
+from waggle.core.text.message import Message
 
 DOMAIN = b"waggle/updates/1\0"  # so that no signature of this key for another purpose is valid here
 MAX_BYTES = 256 * 1024
@@ -79,8 +80,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         return say_json({"version": __version__, "newest": newest})
     if newest is None:
-        return _say(f"Waggle {__version__} is the newest.")
-    lines = [f"Waggle {newest.version} of {newest.date} is newer than this one ({__version__}).", "", newest.notes.strip(), ""]
+        return _say(Message("Waggle %1 is the newest.", __version__))
+    lines = [
+        Message("Waggle %1 of %2 is newer than this one (%3).", newest.version, newest.date, __version__),
+        "",
+        newest.notes.strip(),
+        "",
+    ]
     for file in newest.files:
         if file.system == sys.platform:
             lines += [file.url, f"  {file.size / 2**20:.0f} MiB, sha256 {file.sha256}"]

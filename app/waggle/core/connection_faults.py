@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 
 if TYPE_CHECKING:
     import httpx2
@@ -25,8 +26,8 @@ CAPTIVE = (302, 303, 307, 511)  # what the login page of a network answers
 class ConnectionFault(NamedTuple):
     """Why a connection failed, in words that callers raise as an error of their own kind, and the error that it came from."""
 
-    title: str
-    advice: str
+    title: Message
+    advice: Message
     error: Exception | None = None
 
 
@@ -45,24 +46,29 @@ def _settings_fault(*, hub: bool) -> ConnectionFault | None:
 
     address = os.environ.get(HUB, "").strip() if hub else ""
     if address and not _is_web_address(address):
-        return ConnectionFault(f"{HUB} is {address}, which is no web address.", f"Write https:// in front of it, or unset {HUB}.")
+        return ConnectionFault(
+            Message("%1 is %2, which is no web address.", HUB, address),
+            Message("Write https:// in front of it, or unset %1.", HUB),
+        )
     for name in CERTIFICATES:
         path = os.environ.get(name, "")
         if path and not Path(path).exists():
-            return ConnectionFault(f"{name} names {path}, which is not there.", f"Correct {name}, or unset it.")
+            return ConnectionFault(
+                Message("%1 names %2, which is not there.", name, path), Message("Correct %1, or unset it.", name)
+            )
     try:
         httpx2.Client().close()
     except (ImportError, ValueError, httpx2.InvalidURL) as error:
         return ConnectionFault(
-            "This computer's network proxy cannot be used.",
-            "Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none.",
+            Message("This computer's network proxy cannot be used."),
+            Message("Waggle goes through web proxies (HTTP), not through SOCKS: choose one, or none."),
             error,
         )
     except OSError as error:  # ssl.SSLError, too: a file without certificates
         names = " and ".join(name for name in CERTIFICATES if os.environ.get(name))
         return ConnectionFault(
-            f"The certificates of this computer cannot be read: {fault_of(error).reason}.",
-            f"Correct {names}, or unset it." if names else "Install the system's certificates.",
+            Message("The certificates of this computer cannot be read: %1.", fault_of(error).reason),
+            Message("Correct %1, or unset it.", names) if names else Message("Install the system's certificates."),
             error,
         )
     return None
@@ -83,21 +89,26 @@ def cause_of(error: BaseException) -> ConnectionFault | None:
     for each in _chain(error):
         if refusal := _proxy_refusal(each):
             return ConnectionFault(
-                f"The proxy {_proxy()} refused the connection: {refusal}.",
-                "It asks for a name and a password: write them into its address, as in http://name:password@host:port."
+                Message("The proxy %1 refused the connection: %2.", _proxy(), refusal),
+                Message("It asks for a name and a password: write them into its address, as in http://name:password@host:port.")
                 if refusal.startswith(str(PROXY_LOGIN))
-                else "Ask this network's operator, or choose another proxy, or none.",
+                else Message("Ask this network's operator, or choose another proxy, or none."),
             )
         if isinstance(each, httpx2.ConnectError | httpx2.ConnectTimeout) and _passes_proxy(each):
-            return ConnectionFault(f"The proxy {_proxy()} does not answer.", "Start it, correct its address, or use none.")
+            return ConnectionFault(
+                Message("The proxy %1 does not answer.", _proxy()), Message("Start it, correct its address, or use none.")
+            )
         if isinstance(each, ssl.SSLCertVerificationError):
             return ConnectionFault(
-                f"The connection is not safe: {each.verify_message}.",
-                "Check this computer's clock. A network that looks into connections needs its certificate in SSL_CERT_FILE.",
+                Message("The connection is not safe: %1.", each.verify_message),
+                Message(
+                    "Check this computer's clock. A network that looks into connections needs its certificate in SSL_CERT_FILE."
+                ),
             )
         if isinstance(each, httpx2.HTTPStatusError) and each.response.status_code in CAPTIVE:
             return ConnectionFault(
-                "The network answers in place of the server.", "Does it ask you to log in first? Open a page in your browser."
+                Message("The network answers in place of the server."),
+                Message("Does it ask you to log in first? Open a page in your browser."),
             )
     return None
 

@@ -25,14 +25,15 @@ from waggle.core import connection_faults, paths, resumable_download
 from waggle.core.errors import CudaError
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import NOTHING, Figure, Message
 
 if TYPE_CHECKING:
     import httpx2
 
 ROOM = 500_000_000  # bytes that stay free on the disk
 DRIVER = Path("/proc/driver/nvidia/version")
-OFFERED = "an NVIDIA graphics card was found; CUDA, which computes on it, can be downloaded"
-UNUSABLE = "CUDA is here, but it finds no graphics card that it can use: its driver may be too old, 580 is needed"
+OFFERED = Message("an NVIDIA graphics card was found; CUDA, which computes on it, can be downloaded")
+UNUSABLE = Message("CUDA is here, but it finds no graphics card that it can use: its driver may be too old, 580 is needed")
 
 Progress = Callable[[int, int], None]  # bytes downloaded, bytes in all
 
@@ -102,12 +103,12 @@ def use() -> None:
         sys.path.insert(0, str(folder_of(pack, packs_folder())))
 
 
-def why_unusable() -> str:
+def why_unusable() -> Message:
     """Why torch finds no NVIDIA card, if the pack explains it; else empty."""
     pack = shipped_pack()
     if not fits(pack):
-        return ""
-    return {"offered": OFFERED, "begun": OFFERED, "here": UNUSABLE, "": ""}[state_of(pack, packs_folder())]
+        return NOTHING
+    return {"offered": OFFERED, "begun": OFFERED, "here": UNUSABLE, "": NOTHING}[state_of(pack, packs_folder())]
 
 
 def fetch(pack: CudaPack, root: Path, progress: Progress) -> Path:
@@ -124,7 +125,8 @@ def fetch(pack: CudaPack, root: Path, progress: Progress) -> Path:
     except OSError as error:
         fault = fault_of(error)
         raise CudaError(
-            f"CUDA cannot be written to the disk: {fault.reason}.", f"What was downloaded is kept. {fault.advice}"
+            Message("CUDA cannot be written to the disk: %1.", fault.reason),
+            Message("What was downloaded is kept. %1", fault.advice),
         ) from error
     return folder_of(pack, root)
 
@@ -135,7 +137,7 @@ def remove(root: Path) -> None:
         if root.is_dir():
             file_moves.remove_tree(root)
     except OSError as error:
-        raise CudaError(f"CUDA cannot be removed: {fault_of(error).reason}.", fault_of(error).advice) from error
+        raise CudaError(Message("CUDA cannot be removed: %1.", fault_of(error).reason), fault_of(error).advice) from error
 
 
 def _unfinished_folder(pack: CudaPack, root: Path) -> Path:
@@ -174,7 +176,11 @@ def _require_room(pack: CudaPack, place: Path, missing: list[Wheel]) -> None:
     needed = round(pack.unpacked * sum(wheel.size for wheel in missing) / pack.size) + largest
     free = shutil.disk_usage(place).free
     if needed + ROOM > free:
-        title = f"CUDA needs {needed / 1e9:.1f} GB more, and the disk has {free / 1e9:.1f} GB free."
+        title = Message(
+            "CUDA needs %1 GB more, and the disk has %2 GB free.",
+            Figure(needed / 1e9, 1),
+            Figure(free / 1e9, 1),
+        )
         raise CudaError(title, "Make room on the disk, then go on.")
 
 
@@ -192,21 +198,21 @@ def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
             if hashlib.file_digest(content, "sha256").hexdigest() == wheel.sha256:
                 return
         file_moves.unlink(part)
-    raise CudaError(f"{wheel.name} arrived damaged, twice.", "Something on the way changes files. Try another network.")
+    raise CudaError(Message("%1 arrived damaged, twice.", wheel.name), "Something on the way changes files. Try another network.")
 
 
 def _in_words(error: "httpx2.HTTPError", wheel: Wheel) -> CudaError:
     import httpx2
 
     if cause := connection_faults.cause_of(error):
-        return CudaError(cause.title, f"{cause.advice} What was downloaded is kept.")
+        return CudaError(cause.title, Message("%1 What was downloaded is kept.", cause.advice))
     if isinstance(error, httpx2.HTTPStatusError):
-        title = f"The package index answered {error.response.status_code} when asked for {wheel.name}."
+        title = Message("The package index answered %1 when asked for %2.", error.response.status_code, wheel.name)
         return CudaError(title, "Try again later; what was downloaded is kept.")
     if isinstance(error, httpx2.TransportError):
         return CudaError("The package index cannot be reached.", "What was downloaded is kept. Go on when there is a connection.")
     return CudaError(
-        f"The package index sends {wheel.name} in a form that cannot be read, or in circles.",
+        Message("The package index sends %1 in a form that cannot be read, or in circles.", wheel.name),
         "Something on the way changes files. Try another network. What was downloaded is kept.",
     )
 

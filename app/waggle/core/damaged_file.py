@@ -6,6 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from waggle.core.system import access_list, file_moves
+from waggle.core.text.message import Message
 
 MOST = 1000  # files set aside under one name
 
@@ -32,5 +33,5 @@ def free_name(path: Path) -> Path:
     names = chain((path,), (path.with_name(f"{path.name}-{number}") for number in range(2, MOST)))
     free = next((name for name in names if not os.path.lexists(name)), None)
     if free is None:
-        raise FileExistsError(f"too many files like {path}")
+        raise FileExistsError(Message("too many files like %1", path))
     return free

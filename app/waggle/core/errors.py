@@ -29,28 +29,19 @@ They are raised low and caught in two places: the engine's main (one `EngineFail
 
 import msgspec
 
-LONGEST = 2000  # characters of a sentence
+from waggle.core.text.message import as_message, in_turn
+
 # What msgspec raises for malformed bytes: another structure, text that is not UTF-8, nesting without end.
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-
-
-def plain(words: str) -> str:
-    """The text on one line, with bounded length, and with U+FFFD for control, bidirectional and invisible characters.
-
-    It may quote a stranger, and is shown in a terminal, in the log and in the window.
-    """
-    cut = words if len(words) <= LONGEST else f"{words[:LONGEST]}..."
-    line = cut if cut.isprintable() else " ".join(cut.splitlines())
-    return line if line.isprintable() else "".join(each if each.isprintable() else "\ufffd" for each in line)
 
 
 class WaggleError(Exception):
     """`title` says what happened and `advice` what a person can do, each in plain words on one line."""
 
     def __init__(self, title: str, advice: str = "") -> None:
-        self.title = plain(title)
-        self.advice = plain(advice)
-        super().__init__(f"{self.title} {self.advice}".strip())
+        self.title = as_message(title)
+        self.advice = as_message(advice)
+        super().__init__(in_turn(self.title, self.advice))
 
 
 class SettingsError(WaggleError):

@@ -4,6 +4,7 @@ It is read where it is used, and never written to the settings, the log, an even
 """
 
 from waggle.core.errors import TokenError
+from waggle.core.text.message import Message
 
 SERVICE, USER = "waggle", "huggingface"
 LONGEST = 500  # characters; anything longer was pasted by mistake
@@ -51,6 +52,6 @@ def forget() -> None:
 
 def _keychain_error(error: Exception) -> TokenError:
     return TokenError(
-        f"The keychain of this computer cannot be used ({type(error).__name__}).",
+        Message("The keychain of this computer cannot be used (%1).", type(error).__name__),
         "Unlock it; on Linux, GNOME Keyring or KWallet has to run. Waggle keeps a token nowhere else.",
     )

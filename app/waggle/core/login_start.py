@@ -19,6 +19,7 @@ from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 
 LoginStart = Literal["nothing", "window", "engine"]
 NAMES = {"window": "io.waggle.Waggle", "engine": "io.waggle.engine"}
@@ -125,7 +126,9 @@ def choose(what: LoginStart, home: paths.Home) -> str:
         if not now.file.exists() or now.file.read_bytes() != now.content:
             paths.write_atomically(now.file, now.content)
     except OSError as error:
-        raise EngineError(f"{now.file} cannot be written: {fault_of(error).reason}.", fault_of(error).advice) from error
+        raise EngineError(
+            Message("%1 cannot be written: %2.", now.file, fault_of(error).reason), fault_of(error).advice
+        ) from error
     return next((trouble for command in now.begin if (trouble := _run(command))), "")
 
 
@@ -143,7 +146,9 @@ def remove(home: paths.Home, but: LoginStart = "nothing") -> list[Path]:
             try:
                 file_moves.unlink(each.file, missing_ok=True)
             except OSError as error:
-                raise EngineError(f"{each.file} cannot be removed: {fault_of(error).reason}.", fault_of(error).advice) from error
+                raise EngineError(
+                    Message("%1 cannot be removed: %2.", each.file, fault_of(error).reason), fault_of(error).advice
+                ) from error
             gone.append(each.file)
     return gone
 

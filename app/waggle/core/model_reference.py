@@ -6,6 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 from waggle.core.errors import ModelError
 from waggle.core.settings import ModelSettings
+from waggle.core.text.message import Message
 
 NAME = re.compile(r"([A-Za-z0-9][\w.-]*)/([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w.-]*))?", re.ASCII)  # owner, name, revision
 HUBS = ("huggingface.co", "hf.co", "www.huggingface.co")
@@ -16,7 +17,7 @@ QUOTES = {'"': '"', "'": "'", "“": "”", "<": ">"}
 WEIGHT_ENDINGS = (".safetensors", ".safetensors.index.json")
 OTHER_FILES = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 LONGEST = 4096  # characters
-WHAT_IT_TAKES = "Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder."
+WHAT_IT_TAKES = Message("Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder.")
 
 
 def parse(words: str) -> ModelSettings:
@@ -102,6 +103,6 @@ def _path_of_url(url: str) -> str:
 
 def _gguf_error(file: str) -> ModelError:
     return ModelError(
-        f"Waggle does not download the GGUF file {file}.",
+        Message("Waggle does not download the GGUF file %1.", file),
         "Download it and choose the file, or better the model that it was made from: its page on the hub names it.",
     )

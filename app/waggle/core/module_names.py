@@ -7,6 +7,7 @@ from typing import Any
 
 import waggle
 from waggle.core.errors import ExtensionError
+from waggle.core.text.message import Message
 
 INTERFACE = "interface"  # the module of such a folder that the others implement
 
@@ -26,5 +27,6 @@ def load(package: str, name: str, attribute: str) -> Any:
     except Exception as error:  # somebody added the file; importing it may raise anything
         file = f"{package.removeprefix('waggle.').replace('.', '/')}/{name}.py"
         raise ExtensionError(
-            f"{file} cannot be used: {type(error).__name__}: {error}.", "Choose another one in Settings, or mend the file."
+            Message("%1 cannot be used: %2: %3.", file, type(error).__name__, error),
+            "Choose another one in Settings, or mend the file.",
         ) from error

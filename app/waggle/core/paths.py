@@ -13,6 +13,7 @@ from pathlib import Path
 import waggle
 from waggle.core.system import access_list, file_moves
 from waggle.core.system.os_faults import naming
+from waggle.core.text.message import Message
 
 LONGEST_SOCKET = 100  # bytes of a path: systems allow a socket about 104
 
@@ -133,7 +134,9 @@ class Home:
     def prepare(self) -> "Home":
         """Make the folders. Raises OSError."""
         if self.root.is_symlink() and not self.root.exists():  # of a disk that is not connected: making it would be another home
-            raise FileNotFoundError(errno.ENOENT, f"it is a link to {os.readlink(self.root)}, which is not there", str(self.root))
+            raise FileNotFoundError(
+                errno.ENOENT, Message("it is a link to %1, which is not there", os.readlink(self.root)), str(self.root)
+            )
         of_swarm = self.swarm("any")
         folders = (of_swarm.known_peers.parent, of_swarm.scores.parent, self.charters, self.questions, self.events, self.control)
         for folder in (self.root, self.model.checkpoints, *folders):

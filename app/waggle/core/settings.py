@@ -20,6 +20,7 @@ from waggle.core.errors import SettingsError
 from waggle.core.module_names import module_names
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 
 MAX_CHARACTERS = 10_000  # of a settings file: the time to parse one grows with the square of its length
 NO_TOML = (ValueError, RecursionError)  # TOMLDecodeError, and what tomllib raises for huge numbers and deep nesting
@@ -125,7 +126,7 @@ class ComputerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     gpu_percent: Percent = 50  # of the time; above 50, a screen on the same GPU stutters
     # consumption while it contributes; 0: estimated, see protocol/energy_estimate.py
     watts: Annotated[float, msgspec.Meta(ge=0.0, le=5000.0)] = 0.0
-    price_kwh: Annotated[float, msgspec.Meta(ge=0.0, le=1000.0)] = 0.0  # in your own currency; 0: not known
+    price_kwh: Annotated[float, msgspec.Meta(ge=0.0, le=1e3)] = 0.0  # in your own currency; 0: not known
     memory_gb: Annotated[float, msgspec.Meta(ge=0.0, le=4096.0)] = 0.0  # 0: what the model needs
     traffic_kb: Annotated[int, msgspec.Meta(ge=0)] = 0  # kB/s each way, beside a little to stay connected; 0: no limit
     # for saved states and models; the oldest are removed first, the newest good one never; 0: no limit
@@ -137,7 +138,7 @@ class WindowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     welcomed: bool = False  # the welcome questions were answered or skipped
     theme: Literal["system", "light", "dark", "high_contrast"] = "system"
-    language: Literal["system", "en", "de"] = "system"
+    language: Literal["system", "en", "de", "pl"] = "system"
     text_percent: Annotated[int, msgspec.Meta(ge=80, le=200)] = 100
     less_motion: Literal["system", "on", "off"] = "system"  # on: counters and highlights instead of animation
     close_to_tray: bool = True
@@ -196,7 +197,7 @@ def value_of(settings: Settings, key: str) -> Value:
     """The value of `section.name`. Raises SettingsError."""
     section, _, name = key.partition(".")
     if section not in _names(settings) or name not in _names(getattr(settings, section)):
-        raise SettingsError(f"There is no setting {key}.", _advice_for(name, section))
+        raise SettingsError(Message("There is no setting %1.", key), _advice_for(name, section))
     value: Value = getattr(getattr(settings, section), name)
     return value
 
@@ -251,7 +252,7 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
         section, _, name = key.partition(".")
         part = table.setdefault(section, {})
         if not isinstance(part, dict):
-            raise SettingsError(f"In {path}: {section} is no section.", "Mend that line, or rename the file.")
+            raise SettingsError(Message("In %1: %2 is no section.", path, section), "Mend that line, or rename the file.")
         part.pop(name, None)
         if value is not None:
             part[name] = list(value) if isinstance(value, tuple) else value
@@ -268,7 +269,7 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
         paths.write_atomically(path, text.encode())
     except OSError as error:
         raise SettingsError(
-            f"The settings {path} cannot be written: {fault_of(error).reason}.", fault_of(error).advice
+            Message("The settings %1 cannot be written: %2.", path, fault_of(error).reason), fault_of(error).advice
         ) from error
     return changed
 
@@ -281,24 +282,27 @@ def _table(path: Path) -> dict[str, Any]:
         return {}  # no setting was changed yet
     except OSError as error:
         raise SettingsError(
-            f"The settings file {path} cannot be read: {fault_of(error).reason}.", fault_of(error).advice
+            Message("The settings file %1 cannot be read: %2.", path, fault_of(error).reason), fault_of(error).advice
         ) from error
     except UnicodeDecodeError as error:
         raise SettingsError(
-            f"The settings file {path} cannot be read: it is not in UTF-8.", "Save it as UTF-8, or rename it."
+            Message("The settings file %1 cannot be read: it is not in UTF-8.", path), "Save it as UTF-8, or rename it."
         ) from error
     if not text.strip():  # training alone, for example, was a choice: the defaults are more open
         raise SettingsError(
-            f"The settings file {path} is empty, so what you chose is lost.",
+            Message("The settings file %1 is empty, so what you chose is lost.", path),
             "Put a copy of it back, or rename it to begin with the default settings.",
         )
     if len(text) > MAX_CHARACTERS:
-        raise SettingsError(f"The settings file {path} is too long.", "All settings fit on a page: is this the right file?")
+        raise SettingsError(
+            Message("The settings file %1 is too long.", path), "All settings fit on a page: is this the right file?"
+        )
     try:
         return tomllib.loads(text)
     except NO_TOML as error:
         raise SettingsError(
-            "The settings file cannot be read.", f"{path} is not valid TOML: {error}. Mend that line, or rename the file."
+            "The settings file cannot be read.",
+            Message("%1 is not valid TOML: %2. Mend that line, or rename the file.", path, error),
         ) from error
 
 
@@ -308,7 +312,7 @@ def set_aside(path: Path) -> Path:
         return file_moves.rename(path, damaged_file.free_name(path.with_name(f"{path.name}.broken")))
     except OSError as error:
         fault = fault_of(error)
-        raise SettingsError(f"The settings file {path} cannot be set aside: {fault.reason}.", fault.advice) from error
+        raise SettingsError(Message("The settings file %1 cannot be set aside: %2.", path, fault.reason), fault.advice) from error
 
 
 def _known_names(table: dict[str, Any]) -> dict[str, Any]:
@@ -338,8 +342,8 @@ def _usable(table: dict[str, Any], source: str, *, keep: Iterable[str] = ()) -> 
                 return usable, tuple(reasons)
             reasons.append(
                 SettingsError(
-                    f"The setting {key} cannot be used, so Waggle uses the default.",
-                    f"In {source}: {_plain(str(error))}. {_nearest(str(error))}".strip(),
+                    Message("The setting %1 cannot be used, so Waggle uses the default.", key),
+                    Message("In %1: %2. %3", source, _plain(str(error)), _nearest(str(error))).strip(),
                 )
             )
         except UnicodeEncodeError:  # a key with lone surrogates, which `_check` explains
@@ -361,7 +365,7 @@ def assignment(text: str) -> tuple[str, Value]:
     """`section.name=value` as a key and a value; no value means the default. Raises SettingsError."""
     key, equals, value = text.partition("=")
     if not equals or key.count(".") != 1:
-        raise SettingsError(f"{text} is not of the form section.name=value.", "For example: swarm.port=4001")
+        raise SettingsError(Message("%1 is not of the form section.name=value.", text), "For example: swarm.port=4001")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except NO_TOML:
@@ -389,17 +393,19 @@ def _check(table: dict[str, Any], source: str) -> Settings:
     try:
         settings = msgspec.convert(table, Settings)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:  # UnicodeEncodeError: a key with lone surrogates
-        raise SettingsError(f"In {source}: {_plain(str(error))}.", _nearest(str(error)) or "Nothing was changed.") from error
+        raise SettingsError(
+            Message("In %1: %2.", source, _plain(str(error))), _nearest(str(error)) or "Nothing was changed."
+        ) from error
     if settings.model.folder and settings.model.name:
         raise SettingsError("model.folder and model.name are both set.", "Remove the one that should not be used.")
     if len(settings.when.week) not in (0, 7):
-        raise SettingsError(f"when.week has {len(settings.when.week)} days.", "It needs seven, Monday first, or none.")
+        raise SettingsError(Message("when.week has %1 days.", len(settings.when.week)), "It needs seven, Monday first, or none.")
     learning = settings.learning
     if learning.local + learning.external == 0:
         raise SettingsError("learning.local and learning.external cannot both be 0.", "The default is 4 and 4.")
     if learning.local > learning.questions:
         raise SettingsError(
-            f"learning.local is {learning.local}, but only {learning.questions} questions are drawn.",
+            Message("learning.local is %1, but only %2 questions are drawn.", learning.local, learning.questions),
             "Lower learning.local or raise learning.questions.",
         )
     return settings
@@ -416,7 +422,7 @@ def _plain(message: str) -> str:
 def _nearest(message: str) -> str:
     if wrong := re.search(r"Invalid enum value '.*' - at `\$\.(\w+)\.(\w+)`", message):
         section, name = wrong.groups()
-        return f"There are {', '.join(get_args(get_type_hints(type(getattr(Settings(), section)))[name]))}."
+        return Message("There are %1.", ", ".join(get_args(get_type_hints(type(getattr(Settings(), section)))[name])))
     unknown = re.search(r"unknown field `(.+?)`(?: - at `\$\.?([^`]*)`)?", message)
     return _advice_for(unknown.group(1), unknown.group(2)) if unknown else ""
 

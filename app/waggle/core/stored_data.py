@@ -16,6 +16,7 @@ import msgspec
 from waggle.core import paths
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 
 DataKind = Literal["identity", "settings", "checkpoints", "history", "record", "swarms", "log", "models", "cuda", "cache"]
 KINDS: tuple[DataKind, ...] = get_args(DataKind)
@@ -80,7 +81,7 @@ class FailedRemoval(msgspec.Struct, frozen=True, kw_only=True):
     """A file that could not be removed, and why."""
 
     path: str
-    reason: str
+    reason: Message
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):

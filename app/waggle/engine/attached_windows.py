@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from waggle.core.errors import EngineError
 from waggle.core.paths import Home
+from waggle.core.text.message import NOTHING, Message
 from waggle.engine.control import server
 from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.control.stdio import LineWriter
@@ -64,7 +65,9 @@ async def follow_service(home: Home, queue: CommandQueue, writer: LineWriter, *,
             return True
         connection = await _reconnect(home, queue, writer)
     if not queue.stopped:
-        failed = events.EngineFailed(title="The engine that ran without a window has ended.", advice="", at=time.time())
+        failed = events.EngineFailed(
+            title=Message("The engine that ran without a window has ended."), advice=NOTHING, at=time.time()
+        )
         writer(json_lines.line(last if isinstance(last, events.EngineStopped) else failed))
     return True
 
@@ -96,7 +99,7 @@ async def _connect(home: Home) -> _Connection | None:
 
 async def _reconnect(home: Home, queue: CommandQueue, writer: LineWriter) -> _Connection | None:
     """Connect to the engine that follows one that ended; return None if none starts in time, or the window closes."""
-    part = "Waiting for the engine that runs without a window"
+    part = Message("Waiting for the engine that runs without a window")
     writer(json_lines.line(events.Preparing(part=part, done=0, parts=len(PARTS), at=time.time())))
     log.info("the followed engine is gone, reconnect for %.0f s", RECONNECT_SECONDS)
     ends = time.monotonic() + RECONNECT_SECONDS
@@ -108,8 +111,8 @@ async def _reconnect(home: Home, queue: CommandQueue, writer: LineWriter) -> _Co
 
 
 def _ignored_settings_warning() -> events.Warned:
-    title = "Settings of the command line were left out: the engine runs already."
-    return events.Warned(title=title, advice="Change them on the page Settings.", at=time.time())
+    title = Message("Settings of the command line were left out: the engine runs already.")
+    return events.Warned(title=title, advice=Message("Change them on the page Settings."), at=time.time())
 
 
 async def _first_snapshot(reader: asyncio.StreamReader, stream: asyncio.StreamWriter) -> bytes:
@@ -138,7 +141,9 @@ async def _forward(connection: _Connection, writer: LineWriter, queue: CommandQu
                 await asyncio.sleep(POLL_SECONDS)
     queue.detach()
     for name in () if queue.stopped else followed.unanswered:
-        refused = events.CommandRefused(id=name, title="The engine ended before it answered.", advice="", at=time.time())
+        refused = events.CommandRefused(
+            id=name, title=Message("The engine ended before it answered."), advice=NOTHING, at=time.time()
+        )
         writer(json_lines.line(refused))
     return json_lines.event(last) if last else None
 

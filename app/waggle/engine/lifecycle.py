@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from waggle.core.errors import EngineError, VerifierError, WaggleError
 from waggle.core.settings import ScheduleSettings
+from waggle.core.text.message import Message, in_turn
 from waggle.engine.control.server import PAUSE_SECONDS
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
@@ -31,11 +32,11 @@ LifecycleCommand = commands.Pause | commands.Resume | commands.Stop
 ANYWAY_SECONDS = 3600.0  # of "contribute anyway" without a time
 
 
-def _ends_when(error: WaggleError) -> str:
+def _ends_when(error: WaggleError) -> Message:
     """What ends a blocker, in words."""
     if isinstance(error, VerifierError):
-        return f"It is tried again by itself. {error.advice}".strip()
-    return f"{error.advice} It goes on by itself then."
+        return in_turn(Message("It is tried again by itself."), error.advice)
+    return in_turn(error.advice, Message("It goes on by itself then."))
 
 
 class Lifecycle:

@@ -23,6 +23,7 @@ from msgspec import structs
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, MemoryShort, ModelMissing, SettingsError, Stopped, WaggleError
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.engine import attached_windows
 from waggle.engine.command_handler import EngineHandler, Services
 from waggle.engine.control import server, stdio
@@ -64,7 +65,7 @@ MEASURE_SECONDS = 20.0  # to wait for the policy thread, which a pause may hold
 HANDOVER_SECONDS = 60.0  # an engine that is still loading its model notices late that its window is gone
 HANDOVER_POLL_SECONDS = 0.2
 CRASH_CHARACTERS = 8000  # of a traceback, from its end: it goes into one event
-SMALLER_PARTS_ADVICE = "It goes on in smaller parts, which take less memory."
+SMALLER_PARTS_ADVICE = Message("It goes on in smaller parts, which take less memory.")
 log = logging.getLogger(__name__)
 
 
@@ -121,7 +122,7 @@ async def _run_until_stopped(
         return _report_failed_start(writer, error)
     except OSError as error:  # read-only, or full to the last byte
         fault = fault_of(error)
-        failed = EngineError(f"The folder {home.root} cannot be written: {fault.reason}.", fault.advice)
+        failed = EngineError(Message("The folder %1 cannot be written: %2.", home.root, fault.reason), fault.advice)
         return _report_failed_start(writer, failed)
     publisher.attach(writer, writer.unwritten_bytes)
     async with contextlib.AsyncExitStack() as stack:
@@ -133,8 +134,8 @@ async def _run_until_stopped(
             if pause_request.aside is not None:
                 publisher.publish(
                     events.Warned(
-                        title="Whether you had paused could not be read, so the engine is paused.",
-                        advice=f"Resume it when you like. The old file is kept as {pause_request.aside}.",
+                        title=Message("Whether you had paused could not be read, so the engine is paused."),
+                        advice=Message("Resume it when you like. The old file is kept as %1.", pause_request.aside),
                     )
                 )
             backoff = MemoryBackoff(home)
@@ -152,12 +153,18 @@ async def _run_until_stopped(
             queue.call_on_stop(backoff.mark_orderly_exit)  # at once: a slow end may be cut short by a kill
             queue.call_on_stop(OpeningNote(home).end)
             if backoff.was_killed:
-                advice = SMALLER_PARTS_ADVICE if backoff.started_smaller else "Choose a smaller model, or close other programs."
-                publisher.publish(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=advice))
+                advice = (
+                    SMALLER_PARTS_ADVICE
+                    if backoff.started_smaller
+                    else Message("Choose a smaller model, or close other programs.")
+                )
+                publisher.publish(
+                    events.Warned(title=Message("The engine ran out of memory and was ended by the system."), advice=advice)
+                )
             set_priority(live_settings.now.computer.priority)  # before there are child processes, which inherit it
             follow = server.refuse_follower if arguments.stdio else attached_windows.follow_handler(publisher, queue)
             await stack.enter_async_context(server.serve(home, queue.obey, follow))
-            download = ChoiceDownload(publisher, lambda: live_settings.now.computer.traffic_kb * 1000.0)
+            download = ChoiceDownload(publisher, lambda: live_settings.now.computer.traffic_kb * 1e3)
             stack.callback(download.cancel)
             process = ProcessResources(home, live_settings, publisher, queue, backoff, pause_request, undo_log, download)
             restart_reason = await _contribute_or_undo(process, "")
@@ -187,8 +194,8 @@ def _crash_event(error: BaseException, undo_log: UndoLog) -> events.EngineFailed
     with contextlib.suppress(WaggleError):  # the disk refuses: the crash is what matters
         undo_log.undo(type(error))
     detail = "".join(traceback.format_exception(error))[-CRASH_CHARACTERS:]
-    title = f"The engine met an unexpected error: {type(error).__name__}."
-    return events.EngineFailed(title=title, advice="Copy the report and send it to us.", detail=detail)
+    title = Message("The engine met an unexpected error: %1.", type(error).__name__)
+    return events.EngineFailed(title=title, advice=Message("Copy the report and send it to us."), detail=detail)
 
 
 async def _claim_or_follow(
@@ -209,7 +216,7 @@ async def _claim_or_follow(
             if time.monotonic() > deadline:
                 raise
         if not is_announced:
-            part = "Waiting until another engine has left this folder"
+            part = Message("Waiting until another engine has left this folder")
             writer(json_lines.line(events.Preparing(part=part, done=0, parts=len(PARTS), seq=1, at=time.time())))
             is_announced = True
         await asyncio.sleep(HANDOVER_POLL_SECONDS)
@@ -222,7 +229,9 @@ def _home(folder: Path | None) -> paths.Home:
         return home.prepare()
     except OSError as error:
         reason = fault_of(error).reason
-        raise SettingsError(f"The folder {home.root} cannot be used: {reason}.", "Choose another with --home.") from error
+        raise SettingsError(
+            Message("The folder %1 cannot be used: %2.", home.root, reason), "Choose another with --home."
+        ) from error
 
 
 async def _contribute_or_undo(process: ProcessResources, restart_reason: str) -> str:
@@ -382,8 +391,8 @@ async def _open_history(home: paths.Home, chosen: settings.Settings, publisher: 
     if rebuilt:
         publisher.publish(
             events.Warned(
-                title=f"The history was damaged; {rebuilt.rounds} rounds of it were rebuilt from the record of events.",
-                advice=f"The damaged file is kept as {rebuilt.aside}.",
+                title=Message("The history was damaged; %1 rounds of it were rebuilt from the record of events.", rebuilt.rounds),
+                advice=Message("The damaged file is kept as %1.", rebuilt.aside),
             )
         )
     return history
@@ -397,7 +406,7 @@ async def _fill_history(
     if added:
         publisher.publish(
             events.Warned(
-                title=f"The history was older than the model. Restored rounds: {added}.",
+                title=Message("The history was older than the model. Restored rounds: %1.", added),
             )
         )
 
@@ -420,11 +429,13 @@ def _end(process: ProcessResources, lifecycle: Lifecycle, number: int) -> str:
 
 def _use_less_memory(lifecycle: Lifecycle, publisher: EventPublisher, backoff: MemoryBackoff, cap_gb: float) -> bool:
     """Restart in smaller parts, as the engine uses more memory than the person allows; return False if there are none."""
-    words = f"The engine used more than the {cap_gb:g} GB of memory that you allow"
+    words = Message("The engine used more than the %1 GB of memory that you allow", f"{cap_gb:g}")
     if not backoff.back_off():
-        lifecycle.report_blocker(MemoryShort(f"{words}, also in its smallest parts.", "Allow more: computer.memory_gb."))
+        lifecycle.report_blocker(
+            MemoryShort(Message("%1, also in its smallest parts.", words), "Allow more: computer.memory_gb.")
+        )
         return False
-    publisher.publish(events.Warned(title=f"{words}.", advice=SMALLER_PARTS_ADVICE))
+    publisher.publish(events.Warned(title=Message("%1.", words), advice=SMALLER_PARTS_ADVICE))
     lifecycle.restart("Memory is short.")
     return True
 

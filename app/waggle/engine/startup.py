@@ -14,11 +14,12 @@ import msgspec
 
 import waggle
 from waggle.core import paths
-from waggle.core.errors import ModelError, ModelMissing, Stopped, plain
+from waggle.core.errors import ModelError, ModelMissing, Stopped
 from waggle.core.peer_id import text_of
 from waggle.core.settings import ComputerSettings, ModelSettings, Settings
 from waggle.core.system import file_moves
 from waggle.core.system.machine import usable_cores
+from waggle.core.text.message import Message, plain
 from waggle.engine.command_handler import NodeServices
 from waggle.engine.runtime import form_choice, model_fit, model_source
 from waggle.engine.runtime.answer_limit import AnswerLimit, answer_length
@@ -66,9 +67,9 @@ from waggle.tasks.sandbox.verifier import Verifier
 First = TypeVar("First")
 Second = TypeVar("Second")
 SLOW_SECONDS = 20.0  # of the judging process, which starts in two here
-SLOW_PART = "Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow"
+SLOW_PART = Message("Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow")
 FORM_PAY = 0.25  # a little above the span of rewards that counts as crumbs
-STARTER_NOTE = "The starter knows many answers but hardly ever writes them in the answer tag. It learns that first."
+STARTER_NOTE = Message("The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.")
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,8 @@ async def prepare_node(
     charter = swarm_chosen.charter
     specialties = () if swarm_chosen.is_stand_in else swarm_connection.chosen_specialties(chosen, charter)
     identity = keys.load_or_create(home.identity)
-    await _download_questions(home, chosen, charter, identity, host, computer().traffic_kb * 1000.0 or None)
-    examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1000.0
+    await _download_questions(home, chosen, charter, identity, host, computer().traffic_kb * 1e3 or None)
+    examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1e3
     commit = checkpoint.commit_of(home.model.checkpoints, chosen.model.name)
     folder = await model_source.find_model(
         chosen.model,
@@ -284,10 +285,10 @@ def _report_other_speech(
             file_moves.unlink(home.model.prompt_form, missing_ok=True)
     publisher.publish(
         events.Warned(
-            title="The chat template of this model changed since it was trained last."
+            title=Message("The chat template of this model changed since it was trained last.")
             if was.template != now.template
-            else "The stop tokens of this model changed since it was trained last.",
-            advice="Its training continues.",
+            else Message("The stop tokens of this model changed since it was trained last."),
+            advice=Message("Its training continues."),
         )
     )
 
@@ -305,7 +306,7 @@ async def _download_questions(
     """Download the charter's own questions if they are not here. Raises SwarmError, and Stopped."""
 
     def report(done: int, total: int) -> None:
-        part = f"Downloading the swarm's questions: {done} of {total} parts"
+        part = Message("Downloading the swarm's questions: %1 of %2 parts", done, total)
         host.publisher.publish(events.Preparing(part=part, done=0, parts=len(PARTS), long=True))
 
     download = asyncio.ensure_future(swarm_connection.download_missing_questions(home, chosen, charter, identity, limit, report))
@@ -474,7 +475,9 @@ async def _restore(
     for folder in aside:
         publisher.publish(events.CheckpointSetAside(folder=folder.folder.name, reason=folder.reason))
     if saved and saved.optimizer != opened.policy.training.optimizer:
-        publisher.publish(events.Warned(title="The model is trained another way than before: its optimiser begins anew."))
+        publisher.publish(
+            events.Warned(title=Message("The model is trained another way than before: its optimiser begins anew."))
+        )
     return saved, checkpoint_round
 
 
@@ -496,8 +499,8 @@ class DiskLimit:
             return
         self.unmet = room.unmet
         if room.removed:
-            title = f"Removed to keep to {cap_gb:g} GB: {', '.join(room.removed)}."
-            publisher.publish_soon(events.Warned(title=title, advice="See computer.disk_gb."))
+            title = Message("Removed to keep to %1 GB: %2.", f"{cap_gb:g}", ", ".join(room.removed))
+            publisher.publish_soon(events.Warned(title=title, advice=Message("See computer.disk_gb.")))
 
 
 def _check_and_reserve(verifier: Verifier, charter: Charter, count: int) -> tuple[Question, ...]:
@@ -546,7 +549,7 @@ def _round_settings(chosen: Settings, charter: Charter, model: ModelConfig, meth
 
 
 def _ready_event(
-    prepared: PreparedNode, identity: keys.Identity, charter: Charter, note: str, form: events.PromptFormChoice
+    prepared: PreparedNode, identity: keys.Identity, charter: Charter, note: Message, form: events.PromptFormChoice
 ) -> events.Ready:
     opened = prepared.opened
     return events.Ready(
@@ -590,23 +593,23 @@ def _recipe(chosen: Settings, charter: Charter, form: events.PromptFormChoice, r
 def _warn_of_missing_checkpoint(publisher: EventPublisher) -> None:
     publisher.publish_soon(
         events.Warned(
-            title="The disk did not take a checkpoint.",
-            advice="The journal has every round since the last one. Make room on the disk.",
+            title=Message("The disk did not take a checkpoint."),
+            advice=Message("The journal has every round since the last one. Make room on the disk."),
         )
     )
 
 
-def _publish_short(publisher: EventPublisher, what: str) -> None:
-    publisher.publish_soon(events.Warned(title=what, advice="Nothing was lost. Closing other programs makes room."))
+def _publish_short(publisher: EventPublisher, what: Message) -> None:
+    publisher.publish_soon(events.Warned(title=what, advice=Message("Nothing was lost. Closing other programs makes room.")))
 
 
 def _publish_replay(publisher: EventPublisher, done: int, total: int) -> None:
-    part = f"Learning again what came after the last checkpoint: {done} of {total} rounds"
+    part = Message("Learning again what came after the last checkpoint: %1 of %2 rounds", done, total)
     publisher.publish_soon(events.Preparing(part=part, done=3, parts=len(PARTS), long=True))
 
 
 def _publish_trial(publisher: EventPublisher, done: int, total: int) -> None:
-    part = f"Trying how to ask this model: {done} of {total} ways"
+    part = Message("Trying how to ask this model: %1 of %2 ways", done, total)
     publisher.publish_soon(events.Preparing(part=part, done=4, parts=len(PARTS), long=True))
 
 

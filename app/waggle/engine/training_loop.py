@@ -11,6 +11,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from waggle.core.errors import CheckpointError, HistoryError, Stopped, VerifierError, WaggleError
+from waggle.core.text.message import Message
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.held_out_schedule import HeldOutPlan, HeldOutSchedule
 from waggle.engine.runtime.pause_gate import PauseGate
@@ -159,7 +160,9 @@ class TrainingLoop:
         """Warn of the first of several steps in a row that were left out because they were not finite."""
         was_left_out, self._was_left_out = self._was_left_out, updated.left_out == "not_finite"
         if self._was_left_out and not was_left_out:
-            warning = events.Warned(title=f"Round {updated.round} taught something that is no number.", advice="It was left out.")
+            warning = events.Warned(
+                title=Message("Round %1 taught something that is no number.", updated.round), advice=Message("It was left out.")
+            )
             self._call.publish(warning)
 
     def _save_and_publish(

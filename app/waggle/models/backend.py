@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Union
 from waggle.core import cuda_download
 from waggle.core.errors import ModelError
 from waggle.core.system.machine import usable_cores
+from waggle.core.text.message import Message
 from waggle.models import memory_fit
 from waggle.models.shared import generic_config
 from waggle.models.shared.apple_silicon import is_apple_silicon
@@ -40,7 +41,7 @@ class OpenedPolicy:
     tokenizer: Tokenizer
     backend: str
     device: str
-    reason: str
+    reason: Message
     threads: int
 
 
@@ -50,7 +51,7 @@ class DeviceChoice:
 
     backend: str
     device: str
-    reason: str
+    reason: Message
 
 
 def threads_for(chosen: int) -> int:
@@ -147,7 +148,9 @@ def choose_torch_device(requested_device: str, model_type: str) -> DeviceChoice:
     try:
         device, reason = _torch_device("auto" if requested_device == "mlx" else requested_device)
     except ImportError as error:
-        raise ModelError(f"Models of type {model_type} need torch, which is not installed.", "Choose another model.") from error
+        raise ModelError(
+            Message("Models of type %1 need torch, which is not installed.", model_type), "Choose another model."
+        ) from error
     return DeviceChoice("torch", device, reason)
 
 
@@ -155,19 +158,21 @@ def choose_device(requested_device: str) -> DeviceChoice:
     """MLX on Apple Silicon if it works, else torch. Raises ModelError if the requested device cannot be used."""
     if requested_device == "mlx":
         if problem := _mlx_problem():
-            raise ModelError(f"MLX cannot be used: {problem}.", "Set computer.device to auto.")
-        return DeviceChoice("MLX", _mlx_device(), "chosen in the settings")
+            raise ModelError(Message("MLX cannot be used: %1.", problem), "Set computer.device to auto.")
+        return DeviceChoice("MLX", _mlx_device(), Message(Message("chosen in the settings")))
     problem = ""
     if requested_device == "auto" and is_apple_silicon():
         problem = _mlx_problem()
         if not problem:
-            return DeviceChoice("MLX", _mlx_device(), "this Mac's graphics processor was found")
+            return DeviceChoice("MLX", _mlx_device(), Message("this Mac's graphics processor was found"))
     try:
         device, reason = _torch_device(requested_device)
     except ImportError as error:
         why = f"torch is not installed, and MLX cannot be used: {problem}" if problem else "torch is not installed"
-        raise ModelError(f"No model can be run: {why}.", "Install Waggle again, or set computer.device to auto.") from error
-    return DeviceChoice("torch", device, f"MLX cannot be used: {problem}" if problem else reason)
+        raise ModelError(
+            Message("No model can be run: %1.", why), "Install Waggle again, or set computer.device to auto."
+        ) from error
+    return DeviceChoice("torch", device, Message("MLX cannot be used: %1", problem) if problem else reason)
 
 
 def _mlx_problem() -> str:
@@ -190,23 +195,27 @@ def _mlx_device() -> str:
     return "metal" if mx.metal.is_available() else "cpu"
 
 
-def _torch_device(device: str) -> tuple[str, str]:
+def _torch_device(device: str) -> tuple[str, Message]:
     import torch
 
     if device != "auto":
         if device != "cpu" and not getattr(torch, device).is_available():
-            raise ModelError(f"torch finds no device {device} here.", "Set computer.device to auto.")
+            raise ModelError(Message("torch finds no device %1 here.", device), "Set computer.device to auto.")
         if device != "cpu" and (problem := _torch_problem(device)):
-            raise ModelError(f"torch cannot use the device {device}: {problem}.", "Set computer.device to auto.")
-        return device, "chosen in the settings"
+            raise ModelError(Message("torch cannot use the device %1: %2.", device, problem), "Set computer.device to auto.")
+        return device, Message("chosen in the settings")
     if torch.cuda.is_available():
         card = torch.cuda.get_device_name()
         problem = _torch_problem("cuda")
-        return ("cpu", f"{card} cannot be used: {problem}") if problem else ("cuda", f"{card} was found")
+        return ("cpu", Message("%1 cannot be used: %2", card, problem)) if problem else ("cuda", Message("%1 was found", card))
     if hasattr(torch, "xpu") and torch.xpu.is_available():
         problem = _torch_problem("xpu")
-        return ("cpu", f"the Intel GPU cannot be used: {problem}") if problem else ("xpu", "an Intel GPU was found")
-    return "cpu", cuda_download.why_unusable() or "no supported GPU was found, which is normal"
+        return (
+            ("cpu", Message("the Intel GPU cannot be used: %1", problem))
+            if problem
+            else ("xpu", Message("an Intel GPU was found"))
+        )
+    return "cpu", cuda_download.why_unusable() or Message("no supported GPU was found, which is normal")
 
 
 def _torch_problem(device: str) -> str:

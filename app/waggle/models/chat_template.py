@@ -9,8 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from waggle.core.errors import ModelError, plain
+from waggle.core.errors import ModelError
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message, as_message, plain
 from waggle.models.shared.configuration.model_config import table_in
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildStarved
@@ -28,7 +29,7 @@ class ChatTemplateError(ModelError):
 
     def __init__(self, title: str, advice: str, *, reason: str) -> None:
         super().__init__(title, advice)
-        self.reason = plain(reason).rstrip(".")
+        self.reason = as_message(reason if isinstance(reason, Message) else plain(reason).rstrip("."))
 
 
 @dataclass(frozen=True)
@@ -85,17 +86,19 @@ def _rendered(chat: ChatTemplate, texts: tuple[str, ...]) -> messages.TemplateRe
     except (ChildStarved, ChildKilled) as error:  # the computer's fault, not the template's
         raise _interrupted(chat.folder, str(error)) from error
     except (EOFError, TimeoutError) as error:
-        return messages.Failed(str(error))
+        return messages.Failed(as_message(str(error)))
     finally:
         child.end()
 
 
 def _unusable(folder: Path, reason: str) -> ChatTemplateError:
-    return ChatTemplateError(f"The chat template in {folder} cannot be used: {reason}.", "Choose another model.", reason=reason)
+    return ChatTemplateError(
+        Message("The chat template in %1 cannot be used: %2.", folder, reason), "Choose another model.", reason=reason
+    )
 
 
 def _interrupted(folder: Path, why: str) -> ModelError:
-    return ModelError(f"The chat template in {folder} cannot be read now: {why}.", "Try again later.")
+    return ModelError(Message("The chat template in %1 cannot be read now: %2.", folder, why), "Try again later.")
 
 
 def read(folder: Path) -> ChatTemplate | None:

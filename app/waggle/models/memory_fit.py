@@ -11,6 +11,7 @@ from typing import Any
 
 from waggle.core.errors import ModelError
 from waggle.core.system.machine import available_memory
+from waggle.core.text.message import Figure, Message, in_turn
 from waggle.models.shared.adaptive_batch import pass_bytes
 from waggle.models.shared.configuration import quantised
 from waggle.models.shared.configuration.counted_config import CountedConfig
@@ -86,21 +87,24 @@ class MemoryFit:
         return self.needs <= self.free * USABLE_SHARE
 
     @property
-    def sentence(self) -> str:
+    def sentence(self) -> Message:
         """For people: whether it fits, how fast, in how much memory; then how it is trained."""
-        begin = "Fits" if self.fits else "May not fit"
-        memory = f"{self.needs / 1e9:.1f} of {self.free / 1e9:.1f} GB of memory"
+        values = Figure(self.answers_an_hour), Figure(self.needs / 1e9, 1), Figure(self.free / 1e9, 1)
+        begin = Message("May not fit: about %1 answers an hour, %2 of %3 GB of memory.", *values)
+        if self.fits:
+            begin = Message("Fits: about %1 answers an hour, %2 of %3 GB of memory.", *values)
+        how = Message("%1 in %2.", WORDS[self.training.method], self.training.precision)
         parts = self.training.parts
-        divided = f" Memory is short: what usually runs together is divided into {parts} parts." if parts > 1 else ""
-        how = f"{WORDS[self.training.method]} in {self.training.precision}."
-        return f"{begin}: about {self.answers_an_hour:,} answers an hour, {memory}. {how}{divided}"
+        if parts > 1:
+            return in_turn(begin, how, Message("Memory is short: what usually runs together is divided into %1 parts.", parts))
+        return in_turn(begin, how)
 
 
-WORDS: Mapping[Method, str] = {
-    "full": "All weights are trained",
-    "lean": "All weights are trained with little memory",
-    "lora": "Adapters (LoRA) are trained",
-    "qlora": "Adapters (LoRA) are trained over layers in 4 bits",
+WORDS: Mapping[Method, Message] = {
+    "full": Message("All weights are trained"),
+    "lean": Message("All weights are trained with little memory"),
+    "lora": Message("Adapters (LoRA) are trained"),
+    "qlora": Message("Adapters (LoRA) are trained over layers in 4 bits"),
 }
 
 
@@ -132,8 +136,12 @@ def choose(
         return fits[0]
     if not best.fits and method is None:
         raise ModelError(
-            f"This model does not fit: it needs {best.needs / 1e9:.1f} GB at the least, "
-            f"and {machine.free / 1e9:.1f} GB are free, of which {USABLE_SHARE:.0%} may be used.",
+            Message(
+                "This model does not fit: it needs %1 GB at the least, and %2 GB are free, of which %3 may be used.",
+                Figure(best.needs / 1e9, 1),
+                Figure(machine.free / 1e9, 1),
+                Message("%1%", Figure(100 * USABLE_SHARE)),
+            ),
             "Choose a smaller model, close other programs, or allow more: computer.memory_gb.",
         )
     return best

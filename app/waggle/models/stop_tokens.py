@@ -8,6 +8,7 @@ from typing import TypeGuard
 import tokenizers
 
 from waggle.core.errors import ModelError
+from waggle.core.text.message import Message
 from waggle.models.chat_template import ChatTemplate
 from waggle.models.shared.configuration.model_config import table_in
 
@@ -34,11 +35,11 @@ def read(folder: Path, tokenizer: tokenizers.Tokenizer, chat: ChatTemplate | Non
     of_chat = [token for token in _of_chat(tokenizer, chat, configured) if token is not None] if chat else []
     declared = dict.fromkeys((*of_chat, *configured))
     if not declared:
-        raise ModelError(f"The model in {folder} names no stop token.", "Its config.json needs an eos_token_id.")
+        raise ModelError(Message("The model in %1 names no stop token.", folder), "Its config.json needs an eos_token_id.")
     _make_special(tokenizer, declared)
     usable = [stop for stop in declared if not _any_text_may_hold(tokenizer, stop)]
     if not usable or next(iter(declared)) not in usable:
-        raise ModelError(f"Any text may hold the stop token of the model in {folder}.", "Choose another model.")
+        raise ModelError(Message("Any text may hold the stop token of the model in %1.", folder), "Choose another model.")
     return StopTokens(tuple(usable), usable[0], next((stop for stop in configured if stop in usable), usable[0]))
 
 

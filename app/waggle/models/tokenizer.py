@@ -12,6 +12,7 @@ import numpy as np
 import tokenizers
 
 from waggle.core.errors import ModelError, WaggleError
+from waggle.core.text.message import NOTHING, Message
 from waggle.models import stop_tokens, tokenizer_conversion
 from waggle.models.chat_template import ChatTemplate, ChatTemplateError
 from waggle.models.chat_template import read as read_chat
@@ -36,7 +37,7 @@ class Tokenizer:
         tokenizer: tokenizers.Tokenizer,
         stops: StopTokens,
         chat: ChatTemplate | None = None,
-        chat_problem: str = "",
+        chat_problem: Message = NOTHING,
     ) -> None:
         self._tokenizer, self._chat, self._stops = tokenizer, chat, stops
         self.stops, self.chat_problem = stops.all, chat_problem
@@ -123,14 +124,16 @@ def load(folder: Path, *, rows: int = LARGEST_TOKEN) -> Tokenizer:
         stops = stop_tokens.read(folder, tokenizer, chat)
         result = Tokenizer(tokenizer, stops, chat, chat_problem=problem)
         if result.largest >= rows:
-            raise ModelError(f"The words of the model in {folder} do not fit it: it has {rows} tokens.", "Choose another model.")
+            raise ModelError(
+                Message("The words of the model in %1 do not fit it: it has %2 tokens.", folder, rows), "Choose another model."
+            )
     return result
 
 
-def _chat_template(folder: Path) -> tuple[ChatTemplate | None, str]:
+def _chat_template(folder: Path) -> tuple[ChatTemplate | None, Message]:
     """The chat template if there is one, and why it cannot be used: such a model is trained in plain text."""
     try:
-        return read_chat(folder), ""
+        return read_chat(folder), NOTHING
     except ChatTemplateError as error:
         return None, error.reason
 
@@ -149,4 +152,4 @@ def _model_errors(folder: Path) -> Iterator[None]:
     except (WaggleError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        raise ModelError(f"The tokenizer in {folder} cannot be read: {error}.", "Choose another model.") from error
+        raise ModelError(Message("The tokenizer in %1 cannot be read: %2.", folder, error), "Choose another model.") from error

@@ -11,6 +11,7 @@ from pathlib import Path
 from waggle.core import paths
 from waggle.core.errors import ModelError
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildStarved
 
@@ -30,10 +31,10 @@ def is_possible(names: set[str]) -> bool:
 def convert(folder: Path) -> None:
     """Write tokenizer.json into the folder of a model that has its tokenizer in another form. Raises ModelError."""
     if not is_possible({path.name for path in folder.iterdir()} if folder.is_dir() else set()):
-        raise ModelError(f"There is no tokenizer.json in {folder}.", "Choose a complete transformers folder.")
+        raise ModelError(Message("There is no tokenizer.json in %1.", folder), "Choose a complete transformers folder.")
     if find_spec("transformers") is None:
         raise ModelError(
-            f"The tokenizer in {folder} has to be converted, which this version of Waggle cannot do.",
+            Message("The tokenizer in %1 has to be converted, which this version of Waggle cannot do.", folder),
             "Choose a model with a tokenizer.json.",
         )
     content = _converted(folder)
@@ -41,7 +42,7 @@ def convert(folder: Path) -> None:
         paths.write_atomically(folder / TOKENIZER, content)
     except OSError as error:
         raise ModelError(
-            f"The converted tokenizer cannot be written to {folder}: {fault_of(error).reason}.",
+            Message("The converted tokenizer cannot be written to %1: %2.", folder, fault_of(error).reason),
             "Copy the model to a folder of yours.",
         ) from error
 
@@ -75,8 +76,10 @@ def _ask(folder: Path, copies: str) -> bytes:
 
 
 def _unconvertible(folder: Path, why: str) -> ModelError:
-    return ModelError(f"The tokenizer in {folder} cannot be converted: {why}.", "Choose a model with a tokenizer.json.")
+    return ModelError(
+        Message("The tokenizer in %1 cannot be converted: %2.", folder, why), "Choose a model with a tokenizer.json."
+    )
 
 
 def _interrupted(folder: Path, why: str) -> ModelError:
-    return ModelError(f"The tokenizer in {folder} cannot be converted now: {why}.", "Try again later.")
+    return ModelError(Message("The tokenizer in %1 cannot be converted now: %2.", folder, why), "Try again later.")

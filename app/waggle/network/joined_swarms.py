@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE, SwarmError
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.network.messages.addresses import is_address, is_gateway
 from waggle.network.messages.invite import MAX_GATEWAYS, MAX_SEEDS
 
@@ -59,7 +60,7 @@ class JoinedSwarms(msgspec.Struct, frozen=True, kw_only=True):
                 self, entries=tuple(entry if present.charter == entry.charter else present for present in self.entries)
             )
         if len(self.entries) >= MAX_SWARMS:
-            raise SwarmError(f"{MAX_SWARMS} swarms are remembered already.", "Forget one first.")
+            raise SwarmError(Message("%1 swarms are remembered already.", MAX_SWARMS), "Forget one first.")
         return replace(self, entries=(*self.entries, entry))
 
     def without(self, charter: str) -> "JoinedSwarms":
@@ -81,10 +82,12 @@ def read(path: Path) -> JoinedSwarms:
         return JoinedSwarms()
     except OSError as error:
         raise SwarmError(
-            f"The list of swarms {path} cannot be read: {fault_of(error).reason}.", fault_of(error).advice
+            Message("The list of swarms %1 cannot be read: %2.", path, fault_of(error).reason), fault_of(error).advice
         ) from error
     except UNREADABLE as error:
-        raise SwarmListDamaged(f"The list of swarms {path} is damaged.", "The next start puts it together again.") from error
+        raise SwarmListDamaged(
+            Message("The list of swarms %1 is damaged.", path), "The next start puts it together again."
+        ) from error
     sound = map(_sound, book.entries)
     return replace(
         book,
@@ -99,7 +102,9 @@ def write(path: Path, book: JoinedSwarms) -> None:
     try:
         paths.write_atomically(path, msgspec.json.format(msgspec.json.encode(book)))
     except OSError as error:
-        raise SwarmError(f"The list of swarms cannot be written: {fault_of(error).reason}.", fault_of(error).advice) from error
+        raise SwarmError(
+            Message("The list of swarms cannot be written: %1.", fault_of(error).reason), fault_of(error).advice
+        ) from error
 
 
 def _sound(entry: JoinedSwarm) -> JoinedSwarm:

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from waggle.core.errors import SwarmError
 from waggle.core.peer_id import short_id
+from waggle.core.text.message import Message
 from waggle.network.identity.keys import Identity
 from waggle.network.identity.membership import Membership, require_key
 from waggle.network.limits.bandwidth import PAY_S, BandwidthLimiter
@@ -131,11 +132,11 @@ class PieceDownload:
     def _failure(self, missing: int, total: int) -> SwarmError:
         if self._false:
             return SwarmError(
-                f"What some peers gave as questions of {self.charter.name} was something else, and was refused.",
+                Message("What some peers gave as questions of %1 was something else, and was refused.", self.charter.name),
                 "Nobody else has them now. Try again later, or ask for a newer invite.",
             )
         return SwarmError(
-            f"Nobody gave the questions of {self.charter.name}: {missing} of {total} parts are missing.",
+            Message("Nobody gave the questions of %1: %2 of %3 parts are missing.", self.charter.name, missing, total),
             "Members who have them may be off. Try again later, or ask for a newer invite.",
         )
 

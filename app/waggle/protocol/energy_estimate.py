@@ -4,6 +4,7 @@ energy = time contributed x watts;  watts = your own figure, else busy cores x 6
 """
 
 from waggle.core.settings import ComputerSettings
+from waggle.core.text.message import Figure, Message, counted
 
 CORE_WATTS = 6.0  # of one busy core; a rough mean of desktops and laptops
 GPU_WATTS, MAC_WATTS = 120.0, 20.0  # of a graphics card, and of a Mac's GPU
@@ -23,13 +24,14 @@ def kwh(seconds: float, power: float) -> float:
     return seconds * power / JOULES_PER_KWH
 
 
-def formula(computer: ComputerSettings, threads: int, device: str) -> str:
+def formula(computer: ComputerSettings, threads: int, device: str) -> Message:
     """How `watts` calculates, in words."""
     if computer.watts:
-        return "as you set it"
+        return Message("as you set it")
     if device != "cpu":
         whole = MAC_WATTS if device == "metal" else GPU_WATTS
-        return f"{whole:.0f} W for the graphics processor, at {computer.gpu_percent}% of the time"
-    busy = "1 core" if threads == 1 else f"{max(1, threads)} cores"
-    share = "" if computer.cpu_percent == 100 else f", at {computer.cpu_percent}% of the time"
-    return f"{busy}, {CORE_WATTS:.0f} W each{share}"
+        return Message("%1 W for the graphics processor, at %2% of the time", Figure(whole), computer.gpu_percent)
+    busy = counted(max(1, threads), "%n core", "%n cores")
+    if computer.cpu_percent == 100:
+        return Message("%1, %2 W each", busy, Figure(CORE_WATTS))
+    return Message("%1, %2 W each, at %3% of the time", busy, Figure(CORE_WATTS), computer.cpu_percent)

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from waggle.core.settings import Settings
+from waggle.core.text.message import NOTHING, Message
 from waggle.protocol.schedule import Moment, ScheduleDecision
 
 Phase = Literal["preparing", "contributing", "finishing", "waiting", "paused", "stopped", "problem"]
@@ -18,7 +19,7 @@ Connection = Literal["direct", "relay", "lan", "gone"]
 Choice = Literal["", "muted", "blocked"]  # a person's, about a peer
 LeftOut = Literal["", "no_lesson", "not_finite"]  # why a round took no step: nothing to learn; loss or gradient were not finite
 RIGHT = 0.99  # the least reward that is shown as right
-UNTAGGED = "right, but no answer tag"  # the reason of a completion that earned nothing only because of its form
+UNTAGGED = Message("right, but no answer tag")  # the reason of a completion that earned nothing only because of its form
 
 # Bounds of what sizes the State: a damaged recording must not exhaust the window's memory.
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -55,7 +56,7 @@ class ShownCompletion(msgspec.Struct, frozen=True, kw_only=True):
     ended: bool = True
     judged: bool = False
     reward: float = 0.0
-    reason: str = ""
+    reason: Message = NOTHING
     start: int = 0
     length: int = 0
     human: bool = False  # a person wrote it, according to its origin
@@ -158,8 +159,8 @@ class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):
     used: int = 0  # of those received: trained on here
     groups_pulled: int = msgspec.field(default=0, name="taken")  # our groups that this peer pulled
     rejected: int = 0  # records or groups refused
-    reason: str = ""  # of the last refusal, in this node's words
-    refusal: str = ""  # why it cannot train with this node at all; empty: it can
+    reason: Message = NOTHING  # of the last refusal, in this node's words
+    refusal: Message = NOTHING  # why it cannot train with this node at all; empty: it can
     doubted_until: float = 0.0  # unix seconds until which it is not asked for groups
     trusted: bool = False  # its groups were useful, so it is asked first
     barren: bool = False  # most of its groups taught nothing when a round looked at them, whatever their rewards
@@ -175,7 +176,7 @@ class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):
 class Preparing(Event, frozen=True, kw_only=True, tag=True):
     """Startup began this part; `done` of `parts` are complete. `long`: it may take hours, and can be paused."""
 
-    part: str
+    part: Message
     done: int
     parts: int
     long: bool = False
@@ -200,7 +201,7 @@ class PromptFormChoice(msgspec.Struct, frozen=True, kw_only=True):
     why: Literal["setting", "starter", "trial"] = "starter"
     readable: Count = 0
     total: Count = 0
-    no_chat: str = ""
+    no_chat: Message = NOTHING
 
 
 class AnswerLength(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,12 +226,12 @@ class Ready(Event, frozen=True, kw_only=True, tag=True):
     specialties: tuple[SpecialtyInfo, ...]
     model: str
     base: str = ""  # identifies the model among others of its name
-    model_note: str  # one sentence about this model for the person
+    model_note: Message  # one sentence about this model for the person
     prompt_form: PromptFormChoice = PromptFormChoice()
     answer_length: AnswerLength = AnswerLength()
     backend: str
     device: str
-    device_reason: str
+    device_reason: Message
     threads: int
     cores: int
     round: int  # the next round to play
@@ -278,8 +279,8 @@ class EngineStopped(Event, frozen=True, kw_only=True, tag=True):
 class EngineFailed(Event, frozen=True, kw_only=True, tag=True):
     """The last event of a run that failed."""
 
-    title: str
-    advice: str
+    title: Message
+    advice: Message
     detail: str = ""
 
 
@@ -297,8 +298,8 @@ class EngineGone(Event, frozen=True, kw_only=True, tag=True):
 class Warned(Event, frozen=True, kw_only=True, tag=True):
     """Something that the person should know; contribution continues. `page` is the window's page that says more."""
 
-    title: str
-    advice: str = ""
+    title: Message
+    advice: Message = NOTHING
     page: Literal["", "swarms", "you"] = ""
 
 
@@ -384,7 +385,7 @@ class CheckpointSetAside(Event, frozen=True, kw_only=True, tag=True):
     """A saved state could not be read; the one before it was used."""
 
     folder: str
-    reason: str
+    reason: Message
 
 
 # --- the swarm ---------------------------------------------------------------------------------------------------
@@ -417,7 +418,7 @@ class RecordRejected(Event, frozen=True, kw_only=True, tag=True):
     """A record of a peer broke a rule and was dropped: a whole message, or `count` groups of one."""
 
     origin: str
-    reason: str
+    reason: Message
     count: Count = 1
 
 
@@ -447,8 +448,8 @@ class CommandDone(Event, frozen=True, kw_only=True, tag=True):
 
 class CommandRefused(Event, frozen=True, kw_only=True, tag=True):
     id: str
-    title: str
-    advice: str = ""
+    title: Message
+    advice: Message = NOTHING
 
 
 class TrainingHistory(Event, frozen=True, kw_only=True, tag="HistoryTold"):

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from waggle.core.text.message import Message
 from waggle.protocol.events import Event
 from waggle.protocol.schedule import Moment
 
@@ -14,8 +15,8 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
     """What a guard does, why, and what would end it."""
 
     name: GuardName
-    says: str
-    ends: str
+    says: Message
+    ends: Message
     since: Moment
 
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from waggle.core.text.message import NOTHING, Message, unpacked_message
 from waggle.protocol.events import Count, Event, SwarmSuggestion
 
 Kind = Literal["starter", "hub", "folder"]
@@ -20,7 +21,7 @@ class ModelDetails(msgspec.Struct, frozen=True, kw_only=True):
     finished: bool = True  # False: a partial download, which continues when the model is chosen
     active: bool = False
     rounds: Count = 0
-    fit: str = ""  # whether and how it fits this computer, in one sentence; empty: not known
+    fit: Message = NOTHING  # whether and how it fits this computer, in one sentence; empty: not known
 
 
 class ModelOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,18 +38,18 @@ class ModelOffer(msgspec.Struct, frozen=True, kw_only=True):
     gated: bool = False
     weights: Count = 0
     bytes: Count = 0
-    good_at: str = ""
+    good_at: Message = NOTHING
     downloads: Count = 0
     quantised: bool = False
     fits: bool | None = None
-    fit: str = ""
+    fit: Message = NOTHING
     swarm: SwarmSuggestion | None = None
 
 
 def read_first_model(line: bytes) -> ModelOffer | None:
     """The model that `waggle model first` offers in a line of JSON; None for null, and for what is no such line."""
     try:
-        return msgspec.json.decode(line, type=ModelOffer | None)
+        return msgspec.json.decode(line, type=ModelOffer | None, dec_hook=unpacked_message)
     except (msgspec.DecodeError, UnicodeDecodeError):  # a warning of a library
         return None
 
@@ -80,8 +81,8 @@ class ModelChoice(Event, frozen=True, kw_only=True, tag=True):
     done: Count = 0  # bytes that have arrived, or that are converted
     total: Count = 0  # 0: not known yet
     seconds_left: float | None = None
-    title: str = ""
-    advice: str = ""
+    title: Message = NOTHING
+    advice: Message = NOTHING
 
 
 class ModelExported(Event, frozen=True, kw_only=True, tag=True):
@@ -94,8 +95,8 @@ class ModelExported(Event, frozen=True, kw_only=True, tag=True):
     path: str
     rounds: Count
     gguf: str = ""
-    no_gguf: str = ""
-    not_now: str = ""
+    no_gguf: Message = NOTHING
+    not_now: Message = NOTHING
 
 
 class ModelChanged(Event, frozen=True, kw_only=True, tag=True):

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from waggle.core.text.message import NOTHING, Message
 from waggle.protocol.events import Count, Event, ShownCompletion, ShownGroup
 
 
@@ -38,7 +39,7 @@ class QuestionAnswered(Event, frozen=True, kw_only=True, tag=True):
     mine: ShownCompletion | None = None
     shared: bool = False
     truth: str = ""  # missing in recordings of earlier versions
-    not_now: str = ""
+    not_now: Message = NOTHING
 
 
 class AnswerShared(Event, frozen=True, kw_only=True, tag=True):

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from waggle.core.text.message import NOTHING, Message
 from waggle.protocol.events import Count, Event, ShownCompletion
 
 
@@ -55,10 +56,10 @@ class QuestionsPreviewed(Event, frozen=True, kw_only=True, tag=True):
     grader_title: str = ""
     possible_graders: tuple[GraderOffer, ...] = ()
     tolerance: float = 0.0
-    refusal: str = ""
-    hint: str = ""
+    refusal: Message = NOTHING
+    hint: Message = NOTHING
     trial: ModelTrial | None = None
-    trial_refusal: str = ""
+    trial_refusal: Message = NOTHING
 
 
 QuestionsEvent = QuestionsPreviewed

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from waggle.core.errors import UNREADABLE, LabError
+from waggle.core.text.message import Message
 from waggle.protocol.events import Count, Share
 
 Lane = Literal["alone", "sharing"]
@@ -70,4 +71,4 @@ def read(text: bytes) -> RaceEvent:
     try:
         return _decoder.decode(text)
     except UNREADABLE as error:
-        raise LabError(f"The race said something unknown: {error}.", "Install Waggle again.") from error
+        raise LabError(Message("The race said something unknown: %1.", error), "Install Waggle again.") from error

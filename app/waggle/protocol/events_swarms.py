@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from waggle.core.text.message import NOTHING, Message
 from waggle.protocol.events import Difficulty, Event
 
 
@@ -58,7 +59,7 @@ class EndedSwarm(msgspec.Struct, frozen=True, kw_only=True):
 
     charter: str  # hex
     name: str
-    why: str
+    why: Message
 
 
 class KnownSwarms(Event, frozen=True, kw_only=True, tag="SwarmsTold"):
@@ -66,7 +67,7 @@ class KnownSwarms(Event, frozen=True, kw_only=True, tag="SwarmsTold"):
 
     swarms: tuple[SwarmDetails, ...]
     offers: tuple[SpecialtyOffer, ...] = ()
-    fixed: str = ""  # why no other swarm can be chosen; empty: it can
+    fixed: Message = NOTHING  # why no other swarm can be chosen; empty: it can
     ended: tuple[EndedSwarm, ...] = ()
 
 
@@ -86,7 +87,7 @@ class InviteWritten(Event, frozen=True, kw_only=True, tag=True):
 
     charter: str
     link: str
-    reach: str = ""
+    reach: Message = NOTHING
 
 
 class StartedAgain(Event, frozen=True, kw_only=True, tag=True):
@@ -105,8 +106,8 @@ class SwarmUndecided(Event, frozen=True, kw_only=True, tag=True):
 
     why: Literal["unknown", "unusable", "failed"]
     name: str = ""
-    reason: str = ""
-    advice: str = ""
+    reason: Message = NOTHING
+    advice: Message = NOTHING
     known: tuple[str, ...] = ()
 
 

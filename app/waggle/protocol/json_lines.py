@@ -6,15 +6,16 @@ from pathlib import Path
 import msgspec
 
 from waggle.core.errors import UNREADABLE, EngineError
+from waggle.core.text.message import Message, packed_message, unpacked_message
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent
 
 MAX_LINE = 16 * 1024 * 1024  # bytes
 LONGEST_SHOWN = 4000  # characters of a completion or a question in an event: a window shows no more
 
-_encoder = msgspec.json.Encoder()
-_events: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
-_commands: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
+_encoder = msgspec.json.Encoder(enc_hook=packed_message)
+_events: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent, dec_hook=unpacked_message)
+_commands: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand, dec_hook=unpacked_message)
 
 
 def line(message: AnyEvent | AnyCommand) -> bytes:
@@ -27,7 +28,9 @@ def event(text: bytes) -> AnyEvent:
     try:
         return _events.decode(text)
     except UNREADABLE as error:
-        raise EngineError(f"The engine said something unknown: {error}.", "Window and engine must be of one version.") from error
+        raise EngineError(
+            Message("The engine said something unknown: %1.", error), "Window and engine must be of one version."
+        ) from error
 
 
 def command(text: bytes) -> AnyCommand:
@@ -35,7 +38,9 @@ def command(text: bytes) -> AnyCommand:
     try:
         return _commands.decode(text)
     except UNREADABLE as error:
-        raise EngineError(f"This command cannot be read: {error}.", "Window and engine must be of one version.") from error
+        raise EngineError(
+            Message("This command cannot be read: %1.", error), "Window and engine must be of one version."
+        ) from error
 
 
 def recording(path: Path) -> Generator[AnyEvent | None]:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from waggle.core.settings import ScheduleSettings
+from waggle.core.text.message import NOTHING, Figure, Message
 
 Rule = Literal["pause", "idle", "power", "week", "program", "full_screen", "metered", "temperature", "energy", "disk"]
 Standing = Literal["contributing", "waiting", "paused"]
@@ -17,8 +18,14 @@ Length = Annotated[float, msgspec.Meta(gt=0, le=10 * 365 * 86_400)]  # seconds
 AWAY_MINUTES = 3  # without input, after which a person is away if no rule says how many
 COOLING = 5.0  # degrees below the limit at which contribution continues, so that it does not flap
 SAME_NAME = 6 * 86_400.0  # seconds within which the name of a weekday is unambiguous
-DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+DAYS = (
+    Message("Monday"), Message("Tuesday"), Message("Wednesday"), Message("Thursday"), Message("Friday"), Message("Saturday"),
+    Message("Sunday"),
+)  # fmt: skip
+MONTHS = (
+    Message("Jan"), Message("Feb"), Message("Mar"), Message("Apr"), Message("May"), Message("Jun"), Message("Jul"),
+    Message("Aug"), Message("Sep"), Message("Oct"), Message("Nov"), Message("Dec"),
+)  # fmt: skip
 
 
 class Readings(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,16 +60,16 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True):
 
     rule: Rule
     passes: bool | None
-    says: str
-    ends: str = ""
+    says: Message
+    ends: Message = NOTHING
 
 
 class ScheduleDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What to do, why, and what ends it. `why` has every active rule, those that hold back first."""
 
     standing: Standing
-    reason: str = ""
-    ends: str = ""
+    reason: Message = NOTHING
+    ends: Message = NOTHING
     why: tuple[Tick, ...] = ()
     anyway_until: float | None = None  # the person suspended the rules until then
 
@@ -71,14 +78,16 @@ def time_of_day(at: float) -> str:
     return time.strftime("%H:%M", time.localtime(at))
 
 
-def moment(at: float, now: float, clock: Clock = time_of_day, local: Callable[[float], time.struct_time] = time.localtime) -> str:
+def moment(
+    at: float, now: float, clock: Clock = time_of_day, local: Callable[[float], time.struct_time] = time.localtime
+) -> Message:
     """A time in words: "06:15" today, "Tuesday 06:15" within six days, else "24 Dec 2026 06:15"."""
     then, today = local(at), local(now)
     if (then.tm_year, then.tm_yday) == (today.tm_year, today.tm_yday):
-        return clock(at)
+        return Message("%1", clock(at))
     if abs(at - now) < SAME_NAME:
-        return f"{DAYS[then.tm_wday]} {clock(at)}"
-    return f"{then.tm_mday} {MONTHS[then.tm_mon - 1]} {then.tm_year} {clock(at)}"
+        return Message("%1 %2", DAYS[then.tm_wday], clock(at))
+    return Message("%1 %2 %3 %4", then.tm_mday, MONTHS[then.tm_mon - 1], then.tm_year, clock(at))
 
 
 def in_step(wishes: Wishes, now: float) -> Wishes:
@@ -131,10 +140,10 @@ def decide(
 
 
 SETTLING: dict[Rule, str] = {
-    "power": "It was plugged in just now.", "full_screen": "No program fills the screen any more.",
-    "metered": "The network is not metered any more.",
+    "power": Message("It was plugged in just now."), "full_screen": Message("No program fills the screen any more."),
+    "metered": Message("The network is not metered any more."),
 }  # fmt: skip
-SETTLES = "Starts within a minute, if it stays so."
+SETTLES = Message("Starts within a minute, if it stays so.")
 
 
 def _settling_tick(tick: Tick | None, readings: Readings) -> Tick | None:
@@ -149,38 +158,40 @@ def _pause_tick(rules: ScheduleSettings, readings: Readings, wishes: Wishes, now
     if not wishes.paused or wishes.after_round:
         return None
     if wishes.until is not None:
-        says, ends = f"Paused until {words(wishes.until)}.", "Goes on then, or when you resume."
+        says, ends = Message("Paused until %1.", words(wishes.until)), Message("Goes on then, or when you resume.")
         return Tick(rule="pause", passes=False, says=says, ends=ends) if now < wishes.until else None
     if wishes.until_away:
         minutes = rules.idle_minutes or AWAY_MINUTES
         if readings.idle_seconds is not None and readings.idle_seconds >= 60 * minutes:
             return None
-        ends = f"Goes on {minutes} min after you stop using the computer."
+        ends = Message("Goes on %1 min after you stop using the computer.", minutes)
         if readings.idle_seconds is None:
-            ends = "Goes on when you resume: this computer does not tell whether you are using it."
-        return Tick(rule="pause", passes=False, says="Paused until you are away.", ends=ends)
-    return Tick(rule="pause", passes=False, says="Paused.", ends="Goes on when you resume.")
+            ends = Message("Goes on when you resume: this computer does not tell whether you are using it.")
+        return Tick(rule="pause", passes=False, says=Message("Paused until you are away."), ends=ends)
+    return Tick(rule="pause", passes=False, says=Message("Paused."), ends=Message("Goes on when you resume."))
 
 
 def _idle_tick(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.idle_minutes:
         return None
     if readings.idle_seconds is None:
-        return Tick(rule="idle", passes=None, says="This computer does not tell whether you are using it.")
+        return Tick(rule="idle", passes=None, says=Message("This computer does not tell whether you are using it."))
     if readings.idle_seconds < 60 * rules.idle_minutes:
-        ends = f"Starts {rules.idle_minutes} min after you stop."
-        return Tick(rule="idle", passes=False, says="You are using the computer.", ends=ends)
-    return Tick(rule="idle", passes=True, says="You are away.")
+        ends = Message("Starts %1 min after you stop.", rules.idle_minutes)
+        return Tick(rule="idle", passes=False, says=Message("You are using the computer."), ends=ends)
+    return Tick(rule="idle", passes=True, says=Message("You are away."))
 
 
 def _power_tick(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.only_on_power:
         return None
     if readings.on_power is None:
-        return Tick(rule="power", passes=None, says="No battery found.")
+        return Tick(rule="power", passes=None, says=Message("No battery found."))
     if not readings.on_power:
-        return Tick(rule="power", passes=False, says="The computer runs on battery.", ends="Starts when you plug it in.")
-    return Tick(rule="power", passes=True, says="It is plugged in.")
+        return Tick(
+            rule="power", passes=False, says=Message("The computer runs on battery."), ends=Message("Starts when you plug it in.")
+        )
+    return Tick(rule="power", passes=True, says=Message("It is plugged in."))
 
 
 def _week_tick(rules: ScheduleSettings, now: float, local: Callable[[float], time.struct_time], clock: Clock) -> Tick | None:
@@ -188,14 +199,22 @@ def _week_tick(rules: ScheduleSettings, now: float, local: Callable[[float], tim
         return None
     then = local(now)
     if _is_marked(rules, then):
-        return Tick(rule="week", passes=True, says="Your week says so.")
+        return Tick(rule="week", passes=True, says=Message("Your week says so."))
     hour = now - 60 * then.tm_min - then.tm_sec
     later = next((hour + 3600 * i for i in range(1, 24 * 7 + 2) if _is_marked(rules, local(hour + 3600 * i))), None)
     if later is None:
-        return Tick(rule="week", passes=False, says="Your week has no hour for it.", ends="Mark hours in the week to start.")
+        return Tick(
+            rule="week",
+            passes=False,
+            says=Message("Your week has no hour for it."),
+            ends=Message("Mark hours in the week to start."),
+        )
     opens = local(later)
-    day = "" if opens.tm_yday == then.tm_yday else f"{DAYS[opens.tm_wday]} "
-    return Tick(rule="week", passes=False, says="Your week leaves this hour out.", ends=f"Starts {day}at {clock(later)}.")
+    is_today = opens.tm_yday == then.tm_yday
+    starts = (
+        Message("Starts at %1.", clock(later)) if is_today else Message("Starts %1 at %2.", DAYS[opens.tm_wday], clock(later))
+    )
+    return Tick(rule="week", passes=False, says=Message("Your week leaves this hour out."), ends=starts)
 
 
 def _is_marked(rules: ScheduleSettings, then: time.struct_time) -> bool:
@@ -206,14 +225,14 @@ def _programs_tick(rules: ScheduleSettings, readings: Readings) -> tuple[Tick, .
     if not rules.not_while:
         return ()
     if readings.programs is None:
-        return (Tick(rule="program", passes=None, says="This computer does not tell which programs run."),)
+        return (Tick(rule="program", passes=None, says=Message("This computer does not tell which programs run.")),)
     running = [name for name in rules.not_while if plain_name(name) in readings.programs]
     if not running:
-        return (Tick(rule="program", passes=True, says="None of your chosen programs runs."),)
+        return (Tick(rule="program", passes=True, says=Message("None of your chosen programs runs.")),)
     return tuple(
-        Tick(rule="program", passes=False, says=f"{name} was closed just now.", ends=SETTLES)
+        Tick(rule="program", passes=False, says=Message("%1 was closed just now.", name), ends=SETTLES)
         if plain_name(name) in readings.closed
-        else Tick(rule="program", passes=False, says=f"{name} is running.", ends="Starts when it is closed.")
+        else Tick(rule="program", passes=False, says=Message("%1 is running.", name), ends=Message("Starts when it is closed."))
         for name in running
     )
 
@@ -227,45 +246,57 @@ def _full_screen_tick(rules: ScheduleSettings, readings: Readings) -> Tick | Non
     if not rules.not_full_screen:
         return None
     if readings.full_screen is None:
-        return Tick(rule="full_screen", passes=None, says="This computer does not tell whether a program fills the screen.")
+        return Tick(
+            rule="full_screen", passes=None, says=Message("This computer does not tell whether a program fills the screen.")
+        )
     if readings.full_screen:
         return Tick(
-            rule="full_screen", passes=False, says="A program fills the screen.", ends="Starts when it does not any more."
+            rule="full_screen",
+            passes=False,
+            says=Message("A program fills the screen."),
+            ends=Message("Starts when it does not any more."),
         )
-    return Tick(rule="full_screen", passes=True, says="No program fills the screen.")
+    return Tick(rule="full_screen", passes=True, says=Message("No program fills the screen."))
 
 
 def _metered_tick(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.not_metered:
         return None
     if readings.metered is None:
-        return Tick(rule="metered", passes=None, says="This computer does not tell whether its network is metered.")
+        return Tick(rule="metered", passes=None, says=Message("This computer does not tell whether its network is metered."))
     if readings.metered:
-        return Tick(rule="metered", passes=False, says="The network is metered.", ends="Starts on a network that is not.")
-    return Tick(rule="metered", passes=True, says="The network is not metered.")
+        return Tick(
+            rule="metered",
+            passes=False,
+            says=Message("The network is metered."),
+            ends=Message("Starts on a network that is not."),
+        )
+    return Tick(rule="metered", passes=True, says=Message("The network is not metered."))
 
 
 def _temperature_tick(rules: ScheduleSettings, readings: Readings, before: Standing) -> Tick | None:
     if not rules.below_celsius:
         return None
     if readings.celsius is None:
-        return Tick(rule="temperature", passes=None, says="This computer does not tell its temperature.")
+        return Tick(rule="temperature", passes=None, says=Message("This computer does not tell its temperature."))
     limit = rules.below_celsius - (0.0 if before == "contributing" else COOLING)
     if readings.celsius < limit and before != "contributing" and (readings.warmest or 0.0) >= limit:
-        return Tick(rule="temperature", passes=False, says="The processor has just cooled down.", ends=SETTLES)
+        return Tick(rule="temperature", passes=False, says=Message("The processor has just cooled down."), ends=SETTLES)
     if readings.celsius < limit:
-        return Tick(rule="temperature", passes=True, says="The processor is cool enough.")
-    ends = f"Starts below {rules.below_celsius - COOLING:.0f} °C."
-    return Tick(rule="temperature", passes=False, says=f"The processor is too warm: {readings.celsius:.0f} °C.", ends=ends)
+        return Tick(rule="temperature", passes=True, says=Message("The processor is cool enough."))
+    ends = Message("Starts below %1 °C.", Figure(rules.below_celsius - COOLING))
+    return Tick(
+        rule="temperature", passes=False, says=Message("The processor is too warm: %1 °C.", Figure(readings.celsius)), ends=ends
+    )
 
 
 def _energy_tick(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.kwh_a_day:
         return None
     if readings.kwh_today is None:
-        return Tick(rule="energy", passes=None, says="This computer does not tell yet how much energy today took.")
-    used = f"{min(readings.kwh_today, 999.0):.2f} of {rules.kwh_a_day:.2f} kWh"
+        return Tick(rule="energy", passes=None, says=Message("This computer does not tell yet how much energy today took."))
+    used, allowed = Figure(min(readings.kwh_today, 999.0), 2), Figure(rules.kwh_a_day, 2)
     if readings.kwh_today < rules.kwh_a_day:
-        return Tick(rule="energy", passes=True, says=f"Today's energy lasts: {used}, estimated.")
-    says = f"Today's energy is used up: {used}, estimated."
-    return Tick(rule="energy", passes=False, says=says, ends="Starts after midnight.")
+        return Tick(rule="energy", passes=True, says=Message("Today's energy lasts: %1 of %2 kWh, estimated.", used, allowed))
+    says = Message("Today's energy is used up: %1 of %2 kWh, estimated.", used, allowed)
+    return Tick(rule="energy", passes=False, says=says, ends=Message("Starts after midnight."))

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from waggle.core.settings import Settings
+from waggle.core.text.message import Message
 from waggle.protocol import (
     events,
     events_chat,
@@ -214,7 +215,9 @@ def apply(state: State, event: AnyEvent) -> State:
             return replace(moved, guards=event.guards)
         case events.CheckpointSetAside():
             warned = events.Warned(
-                at=event.at, title=f"A saved state could not be read: {event.reason}", advice="The one before it was used."
+                at=event.at,
+                title=Message("A saved state could not be read: %1", event.reason),
+                advice=Message("The one before it was used."),
             )
             return replace(moved, warnings=(warned, *state.warnings)[:WARNINGS])
         case events_outbox.SentMessages():

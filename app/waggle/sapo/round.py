@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import CharterError, QuestionsTooLong
+from waggle.core.text.message import Message
 from waggle.rl.batch import Ids, SampledCompletion, SamplingParams, StepMetrics, StepParams, nothing
 from waggle.rl.random_streams import generator, uniforms
 from waggle.sapo.dynamic_sampling import teach_enough, watch_after
@@ -103,12 +104,12 @@ def draw(
             break
     if any_too_long and not any_readable:
         raise QuestionsTooLong(
-            f"This model reads {rules.context} tokens at a time, and the questions are longer.",
+            Message("This model reads %1 tokens at a time, and the questions are longer.", rules.context),
             "Choose another model, or other specialties.",
         )
     if len(chosen) < rules.questions:
         raise CharterError(
-            f"{node.charter.name} has too few questions for {rules.questions} a round.",
+            Message("%1 has too few questions for %2 a round.", node.charter.name, rules.questions),
             "Lower learning.questions, or choose another swarm.",
         )
     groups = tuple(

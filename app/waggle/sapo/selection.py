@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import ExtensionError
 from waggle.core.peer_id import short_id
+from waggle.core.text.message import Message
 from waggle.rl.advantage import teaches
 from waggle.rl.batch import Floats, Ids, SampledCompletion
 from waggle.rl.random_streams import generator
@@ -255,11 +256,13 @@ def _choose(sharing: SharingStrategy, candidates: Candidates) -> TrainingSet:
         or len(set(external)) < len(external)
     ):
         raise ExtensionError(
-            f"{file_of(sharing)} chose a group twice, or one that does not exist.",
+            Message("%1 chose a group twice, or one that does not exist.", file_of(sharing)),
             "Choose another one in Settings, or mend the file.",
         )
     if len(local) + len(external) > candidates.local + candidates.external:
-        raise ExtensionError(f"{file_of(sharing)} chose too many groups.", "Choose another one in Settings, or mend the file.")
+        raise ExtensionError(
+            Message("%1 chose too many groups.", file_of(sharing)), "Choose another one in Settings, or mend the file."
+        )
     return training
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 from waggle.core.errors import CharterError
+from waggle.core.text.message import Message
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.batch import Ids, SampledCompletion, StepMetrics
 from waggle.rl.update_rules import grpo
@@ -123,7 +124,7 @@ class Node:
         keys = [QuestionKey(level[0], EXAMPLE_SEED + i, level[1]) for i in range(EXAMPLES)]
         questions = [question for question in self.verifier.questions(keys) if split_of(level[0], question.text) == "train"]
         if not questions:
-            raise CharterError(f"{self.charter.name} has too few questions of {level[0]} for a worked example.")
+            raise CharterError(Message("%1 has too few questions of %2 for a worked example.", self.charter.name, level[0]))
         shortest = min(questions, key=lambda question: len(question.text))
         return WorkedExample(shortest.text, self.verifier.answers([shortest.key])[0])
 

@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 
 from waggle.core.errors import ExtensionError
+from waggle.core.text.message import Message
 from waggle.rl.batch import Floats, Ids, SampledCompletion, TokenizedGroup, TrainingGroup
 from waggle.rl.update_rules.interface import Rule, ScoredGroup, TokenAdvantages, mean_of_means
 from waggle.sapo.interfaces import Prompt
@@ -183,12 +184,12 @@ def _require_numbers(tokens: int, file: str, *arrays: object) -> None:
     for array in arrays:
         if not (isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.shape == (tokens,)):
             raise ExtensionError(
-                f"{file} did not return one float for each of {tokens} tokens.",
+                Message("%1 did not return one float for each of %2 tokens.", file, tokens),
                 "Choose another one in Settings, or mend the file.",
             )
         if not np.isfinite(array).all():
             raise ExtensionError(
-                f"{file} returned a number that is not finite.", "Choose another one in Settings, or mend the file."
+                Message("%1 returned a number that is not finite.", file), "Choose another one in Settings, or mend the file."
             )
 
 

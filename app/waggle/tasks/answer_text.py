@@ -10,6 +10,8 @@ import unicodedata
 from decimal import Decimal
 from typing import Any
 
+from waggle.core.text.message import Message
+
 LONGEST_NUMBER = 64  # characters
 LARGEST_EXPONENT = 400  # of ten, beyond every float
 LONGEST_NORMALISED = 4000  # characters, four times those of the longest true answer: NFKC makes up to 18 of one
@@ -98,7 +100,7 @@ def json_value(text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(Message("%1 is no number", name))
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import msgspec
 
 from waggle.core import paths
 from waggle.core.errors import CharterError
+from waggle.core.text.message import NOTHING, Figure, Message, unpacked_message
 from waggle.tasks.specialties.interface import Difficulty
 
 
@@ -35,7 +36,7 @@ class AuditFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     dataset: str
     listed: bool
-    reasons: tuple[str, ...] = ()  # against it, in words
+    reasons: tuple[Message, ...] = ()  # against it, in words
     longest: int = 0  # characters of the longest texts that its scorer judges at once
     question_seconds: float = 0.0  # processor time of making one
     slowest_seconds: float = 0.0  # processor time of the slowest answer up to that length
@@ -51,16 +52,20 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     heading: AuditHeading
     findings: dict[str, AuditFinding]
 
-    def refusal(self, dataset: str, characters: int) -> str:
+    def refusal(self, dataset: str, characters: int) -> Message:
         """The reason why a charter with completions of this many characters may not name a dataset; empty if it may."""
         finding = self.findings.get(dataset)
         if finding is None:
-            return "this Waggle has no such dataset"
+            return Message("this Waggle has no such dataset")
         if not finding.listed:
             return finding.reasons[0]
         if characters > finding.longest:
-            return f"its scorer is quick only up to {finding.longest:,} characters, and this charter allows {characters:,}"
-        return ""
+            return Message(
+                "its scorer is quick only up to %1 characters, and this charter allows %2",
+                Figure(finding.longest),
+                Figure(characters),
+            )
+        return NOTHING
 
     def is_checked(self, dataset: str, level: Difficulty) -> bool:
         """Whether an independent check computed the answers of a level."""
@@ -79,7 +84,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 def read(path: Path) -> Audit:
     """Raises OSError and msgspec.DecodeError."""
     first, *lines = path.read_bytes().splitlines()
-    findings = [msgspec.json.decode(line, type=AuditFinding) for line in lines]
+    findings = [msgspec.json.decode(line, type=AuditFinding, dec_hook=unpacked_message) for line in lines]
     return Audit(
         heading=msgspec.json.decode(first, type=AuditHeading), findings={finding.dataset: finding for finding in findings}
     )

@@ -13,6 +13,7 @@ import msgspec
 
 from waggle.core.errors import UNREADABLE, CharterError
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message, in_turn
 from waggle.core.text.person_text import decoded
 from waggle.tasks import audit_results, catalogue
 from waggle.tasks.question_file.description import QuestionFile
@@ -27,7 +28,7 @@ LONGEST_NAME = 60
 LONGEST_TITLE = 40
 MOST_FILES = 4  # of questions, in one charter: the verifier holds all of them in memory
 MODEL_HINT = 80  # characters
-CORRECTED = "Update Waggle, or have the charter corrected."
+CORRECTED = Message("Update Waggle, or have the charter corrected.")
 QUOTED = 120  # characters of a decoding error: it may repeat a stranger's text
 
 
@@ -90,7 +91,7 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         for i, specialty in enumerate(self.specialties):
             if specialty.dataset == dataset:
                 return i
-        raise CharterError(f"The charter of {self.name} has no specialty {dataset}.")
+        raise CharterError(Message("The charter of %1 has no specialty %2.", self.name, dataset))
 
 
 def encode(charter: Charter) -> bytes:
@@ -108,7 +109,7 @@ def decode(document: bytes, *, expected: bytes | None = None) -> Charter:
     except UNREADABLE as error:
         if expected is not None:  # it came from a peer: only its author could use the details
             raise CharterError("This charter is malformed.", CORRECTED) from error
-        raise CharterError(f"This charter cannot be read: {str(error)[:QUOTED]}.") from error
+        raise CharterError(Message("This charter cannot be read: %1.", str(error)[:QUOTED])) from error
     check(charter)
     if expected is not None and charter.digest != expected:
         raise CharterError("This charter is not the one the invite names.", "Do not join: it was changed on the way.")
@@ -120,17 +121,19 @@ def read(path: Path, *, expected: bytes | None = None) -> Charter:
     try:
         return decode(decoded(path.read_bytes()).encode(), expected=expected)
     except FileNotFoundError as error:
-        raise CharterError(f"The charter {path} cannot be opened.", "Check `swarm.charter` in the settings.") from error
+        raise CharterError(Message("The charter %1 cannot be opened.", path), "Check `swarm.charter` in the settings.") from error
     except UnicodeDecodeError as error:
-        raise CharterError(f"The charter {path} is no text in UTF-8.", CORRECTED) from error
+        raise CharterError(Message("The charter %1 is no text in UTF-8.", path), CORRECTED) from error
     except OSError as error:
-        raise CharterError(f"The charter {path} cannot be opened: {fault_of(error).reason}.", fault_of(error).advice) from error
+        raise CharterError(
+            Message("The charter %1 cannot be opened: %2.", path, fault_of(error).reason), fault_of(error).advice
+        ) from error
 
 
 def ended(name: str) -> CharterError:
     """The error for a charter of an earlier protocol."""
     return CharterError(
-        f"{name} has ended.",
+        Message("%1 has ended.", name),
         "Its questions had false answers, and members now agree on levels that were checked. "
         "Create it anew and send its members a new invite.",
     )
@@ -158,10 +161,10 @@ def check(charter: Charter) -> None:
         raise CharterError("A charter's smallest group is larger than its largest.")
     files = [(specialty, specialty.file) for specialty in charter.specialties if specialty.file is not msgspec.UNSET]
     if len(files) > MOST_FILES:
-        raise CharterError(f"A charter has at most {MOST_FILES} files of questions.")
+        raise CharterError(Message("A charter has at most %1 files of questions.", MOST_FILES))
     for specialty, file in files:
         if reason := _file_fault(specialty, file):
-            raise CharterError(f"The file of {specialty.title} {reason}.", CORRECTED)
+            raise CharterError(Message("The file of %1 %2.", specialty.title, reason), CORRECTED)
     for specialty in charter.specialties:
         if specialty.file is msgspec.UNSET:
             _check_levels(charter, specialty)
@@ -171,14 +174,14 @@ def _check_levels(charter: Charter, specialty: Specialty) -> None:
     """Raise CharterError unless a dataset passed the audit and has these levels."""
     name = specialty.dataset
     if reason := audit_results.shipped_audit().refusal(name, charter.completion_characters):
-        raise CharterError(f"{charter.name} names {name}, which it may not: {reason}.", _advice(name))
+        raise CharterError(Message("%1 names %2, which it may not: %3.", charter.name, name, reason), _advice(name))
     if len(set(specialty.levels)) != len(specialty.levels):
         raise CharterError("A charter names each level of a specialty once.")
     for level in specialty.levels:
         if catalogue.level_of(name, level) is None:
-            raise CharterError(f"{charter.name} names a level of {name} that does not exist.", CORRECTED)
+            raise CharterError(Message("%1 names a level of %2 that does not exist.", charter.name, name), CORRECTED)
         if audit_results.shipped_audit().false_keys(name, level):
-            raise CharterError(f"{charter.name} names a level of {name} with false answers.", CORRECTED)
+            raise CharterError(Message("%1 names a level of %2 with false answers.", charter.name, name), CORRECTED)
 
 
 def _file_fault(specialty: Specialty, file: QuestionFile) -> str:
@@ -197,29 +200,30 @@ def other_questions(charter: Charter, digest: str) -> CharterError:
     theirs, ours = _numbers(charter.reasoning_gym), _numbers(REASONING_GYM)
     if not charter.questions_digest and theirs == ours:
         return CharterError(
-            f"{charter.name} does not say which questions its members agree on.",
-            f'Whoever wrote the charter has to add "questions_digest": "{digest}". '
-            "That makes a swarm of its own, with new invites.",
+            Message("%1 does not say which questions its members agree on.", charter.name),
+            Message(
+                'Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.',
+                digest,
+            ),
         )
-    title = f"This computer makes other questions than {charter.name} agreed on."
+    title = Message("This computer makes other questions than %1 agreed on.", charter.name)
     if theirs == ours:
-        advice = f"Both use reasoning-gym {REASONING_GYM}. Install Waggle again, or ask whoever wrote the charter."
+        advice = Message("Both use reasoning-gym %1. Install Waggle again, or ask whoever wrote the charter.", REASONING_GYM)
         return CharterError(title, advice)
-    side = (
-        "This swarm needs a newer Waggle: update this one."
-        if theirs > ours
-        else "This swarm was made for an older Waggle: somebody has to create it anew."
-    )
-    return CharterError(title, f"It uses reasoning-gym {charter.reasoning_gym}, this Waggle {REASONING_GYM}. {side}")
+    side = Message("This swarm was made for an older Waggle: somebody has to create it anew.")
+    if theirs > ours:
+        side = Message("This swarm needs a newer Waggle: update this one.")
+    versions = Message("It uses reasoning-gym %1, this Waggle %2.", charter.reasoning_gym, REASONING_GYM)
+    return CharterError(title, in_turn(versions, side))
 
 
 def _numbers(version: str) -> list[int]:
     return [int(number) for number in re.findall("[0-9]+", version)]
 
 
-def _advice(name: str) -> str:
+def _advice(name: str) -> Message:
     if name in audit_results.shipped_audit().findings:
-        return "Whoever wrote the charter has to choose another specialty."
+        return Message("Whoever wrote the charter has to choose another specialty.")
     return CORRECTED
 
 
@@ -229,6 +233,6 @@ def _check_protocol(versions: _Versions) -> None:
         if versions.protocol < PROTOCOL:
             raise ended(name)
         raise CharterError(
-            f"{name} speaks protocol {versions.protocol}, this Waggle speaks {PROTOCOL}.",
+            Message("%1 speaks protocol %2, this Waggle speaks %3.", name, versions.protocol, PROTOCOL),
             "This swarm needs a newer Waggle: update this one.",
         )

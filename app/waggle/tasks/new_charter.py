@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from waggle.core.errors import CharterError
+from waggle.core.text.message import Message
 from waggle.tasks import catalogue
 from waggle.tasks.charter import LONGEST_TITLE, MODEL_HINT, Charter, check
 from waggle.tasks.question_file.description import QuestionFile
@@ -48,7 +49,7 @@ def new_charter(
         charter = msgspec.convert(fields, Charter)
     except msgspec.ValidationError as error:
         raise CharterError(
-            f"A swarm cannot be made of this: {error}.", f"A name has 60 characters, a hint {MODEL_HINT}."
+            Message("A swarm cannot be made of this: %1.", error), Message("A name has 60 characters, a hint %1.", MODEL_HINT)
         ) from error
     check(charter)
     return charter

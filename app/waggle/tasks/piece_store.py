@@ -10,6 +10,7 @@ from waggle.core import paths
 from waggle.core.errors import SwarmError
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.tasks.charter import Charter
 from waggle.tasks.question_file.description import PIECE_BYTES
 from waggle.tasks.question_file.packed import piece_hash
@@ -52,7 +53,9 @@ class PieceStore:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             paths.write_atomically(self._folder / f"{digest}{SUFFIX}", piece)
         except OSError as error:
-            raise SwarmError(f"The questions cannot be stored: {fault_of(error).reason}.", fault_of(error).advice) from error
+            raise SwarmError(
+                Message("The questions cannot be stored: %1.", fault_of(error).reason), fault_of(error).advice
+            ) from error
         return True
 
     def files(self) -> Mapping[str, tuple[bytes, ...]]:

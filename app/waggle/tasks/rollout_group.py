@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from waggle.core.text.message import Message
 from waggle.tasks.questions import Question, QuestionId
 
 Author = Literal["policy", "human"]
@@ -14,7 +15,7 @@ Place = Annotated[int, msgspec.Meta(ge=0)]
 
 TAGS = "<answer>", "</answer>"
 WORDS = 64  # characters of a verdict's reason
-UNTAGGED = "right, but no answer tag"  # the reason of a verdict: the true answer stands there, outside the answer tags
+UNTAGGED = Message("right, but no answer tag")  # the reason of a verdict: the true answer stands there, outside the answer tags
 RIGHT = 0.99  # the smallest reward of a right answer; below 1, because some scorers add up fractions
 
 
@@ -46,15 +47,19 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     reward: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
-    reason: Annotated[str, msgspec.Meta(max_length=WORDS)]
+    reason: Message  # at most WORDS characters
     start: Place = 0  # of the judged span, in characters of the completion
     length: Place = 0  # 0 when there was nothing to judge
     exact: bool = False
 
+    def __post_init__(self) -> None:
+        if len(self.reason) > WORDS:
+            raise ValueError(f"a reason of {len(self.reason):,} characters")
+
 
 # The common source of new peers without an address range of their own: one computer can invent any number of peer ids.
 NEWCOMERS = "newcomers"
-UNJUDGED = Verdict(reward=0.0, reason="could not be judged")
+UNJUDGED = Verdict(reward=0.0, reason=Message("could not be judged"))
 
 
 class JudgedGroup(msgspec.Struct, frozen=True, kw_only=True):

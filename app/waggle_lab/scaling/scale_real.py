@@ -18,6 +18,7 @@ from pathlib import Path
 
 import psutil
 
+from waggle.core.text.message import NOTHING
 from waggle.network import seed
 from waggle.network.identity import keys
 from waggle.network.identity.keys import Identity
@@ -50,7 +51,7 @@ class CredulousVerifier(Verifier):
         return [Question(dataset=key.dataset, seed=key.seed, text="What is 1 + 1?", level=key.level) for key in keys]
 
     def judge_strangers(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
-        return [Verdict(reward=float(i % 2), reason="") for i, _ in enumerate(items)]
+        return [Verdict(reward=float(i % 2), reason=NOTHING) for i, _ in enumerate(items)]
 
     def close(self) -> None:
         """Do nothing."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from waggle.core.peer_id import PEER_ID_BYTES, PEER_ID_PREFIX
+from waggle.core.text.message import NOTHING
 from waggle.network.exchange.collector import MAX_READ
 from waggle.network.limits.reputation import ReputationTable
 from waggle.network.messages import directory
@@ -38,7 +39,7 @@ FEW_LEARNERS = 0.25  # in the second count, the share of nodes reached that lear
 USEFUL_GROUP = JudgedGroup(
     group=Group(origin=b"", id=QuestionId("bf", 1, 1), completions=(Completion(text="a", ended=True),) * 2),
     question=Question(dataset="bf", seed=1, text="?"),
-    verdicts=(Verdict(reward=1.0, reason=""), Verdict(reward=0.0, reason="")),
+    verdicts=(Verdict(reward=1.0, reason=NOTHING), Verdict(reward=0.0, reason=NOTHING)),
 )
 
 

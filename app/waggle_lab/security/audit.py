@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from waggle.core import paths
 from waggle.core.errors import LabError
+from waggle.core.text.message import Figure, Message, packed_message
 from waggle.tasks.audit_results import Audit, AuditFinding, AuditHeading, read
 from waggle.tasks.charter import LONGEST_COMPLETION
 from waggle.tasks.rollout_group import RIGHT
@@ -33,10 +34,10 @@ QUESTION_SECONDS = 0.03  # to generate one: a request for 512 must be answered w
 MAX_STALLS = 3  # no more texts for a scorer after so many that stall it
 MASTER_KEY_COUNT = len(CORPUS_SEEDS) / 2  # a text that is paid in full on so many questions is a master key
 REASON_OF_EVENT = {
-    "compile": "its scorer runs text as code",
-    "exec": "its scorer runs text as code",
-    "import": "its scorer imports modules while it judges",
-    "open": "its scorer opens files while it judges",
+    "compile": Message("its scorer runs text as code"),
+    "exec": Message("its scorer runs text as code"),
+    "import": Message("its scorer imports modules while it judges"),
+    "open": Message("its scorer opens files while it judges"),
 }
 
 
@@ -89,7 +90,7 @@ def _load_or_start(path: Path, heading: AuditHeading, *, resume: bool) -> Audit:
 def _write(path: Path, audited: Audit) -> None:
     """Write a line for each dataset, sorted by name so that audits can be compared; raises LabError."""
     lines = [audited.heading, *(audited.findings[name] for name in sorted(audited.findings))]
-    text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    text = b"".join(msgspec.json.encode(line, enc_hook=packed_message) + b"\n" for line in lines)
     try:
         paths.write_atomically(path, text)
     except OSError as error:
@@ -105,7 +106,7 @@ class Observations:
     paid_in_full: Counter[str] = field(default_factory=Counter)  # wrong text -> questions on which it was paid in full
     score_texts: dict[tuple[int, str], str] = field(default_factory=dict)  # (seed, text) -> reward and exception
     stalled_texts: set[str] = field(default_factory=set)
-    reasons: list[str] = field(default_factory=list)  # why a charter may not name the dataset
+    reasons: list[Message] = field(default_factory=list)  # why a charter may not name the dataset
     answers: int = 0
     unpaid_true_answers: int = 0
     generation_seconds: float = 0.0  # for one question
@@ -113,9 +114,14 @@ class Observations:
     longest: int = 0
     slowest: float = 0.0
 
-    def add_reason(self, reason: str) -> None:
+    def add_reason(self, reason: Message) -> None:
         if reason not in self.reasons:
             self.reasons.append(reason)
+
+
+def _two_digits(seconds: float) -> Figure:
+    """Seconds with two digits that count."""
+    return Figure(seconds, max(0, 1 - math.floor(math.log10(seconds))))
 
 
 def audit(dataset: str, *, upstream: bool = False) -> AuditFinding:
@@ -127,15 +133,15 @@ def audit(dataset: str, *, upstream: bool = False) -> AuditFinding:
             _score_true_answers(child, observations, pairs)
             _score_corpus(child, observations, pairs)
             _score_longer_texts(child, observations, pairs)
-            _check_scores(child, observations, "its scores are not the same when it is asked again")
+            _check_scores(child, observations, Message("its scores are not the same when it is asked again"))
         with closing(AuditChild(messages.ExamineDataset(dataset, upstream=upstream, another_day=True))) as child:
             if child.generate(QUESTION_SEEDS[::-1]).pairs[::-1] != pairs:
-                observations.add_reason("its questions are not the same in another process or on another day")
-            _check_scores(child, observations, "its scores are not the same in another process or on another day")
+                observations.add_reason(Message("its questions are not the same in another process or on another day"))
+            _check_scores(child, observations, Message("its scores are not the same in another process or on another day"))
         with closing(AuditChild(messages.ExamineDataset(dataset, upstream=upstream), hash_seed=1)) as child:
             hash_seed_matters = child.generate(QUESTION_SEEDS).pairs != pairs or not _scores_as_before(child, observations)
     except UnusableDataset as error:
-        reason = f"its questions cannot be made where answers are judged ({error})"
+        reason = Message("its questions cannot be made where answers are judged (%1)", error.args[0])
         return AuditFinding(dataset=dataset, listed=False, reasons=(reason,))
     return _finding(dataset, observations, hash_seed_matters=hash_seed_matters)
 
@@ -143,7 +149,7 @@ def audit(dataset: str, *, upstream: bool = False) -> AuditFinding:
 def _generate_twice(child: AuditChild, observations: Observations) -> list[tuple[str, str]]:
     first, second = child.generate(QUESTION_SEEDS), child.generate(QUESTION_SEEDS[::-1])
     if second.pairs[::-1] != first.pairs:
-        observations.add_reason("its questions are not the same when they are made again")
+        observations.add_reason(Message("its questions are not the same when they are made again"))
     observations.generation_seconds = min(first.seconds, second.seconds)
     if observations.generation_seconds <= QUESTION_SECONDS:
         observations.generation_seconds = child.generate(SWARM_SEEDS).seconds
@@ -203,7 +209,9 @@ def _score(child: AuditChild, observations: Observations, seed: int, text: str, 
         observations.raised[scored.raised] += 1
     if not 0.0 <= scored.reward <= 1.0 + ROUNDING:
         observations.add_reason(
-            "its scores leave the range from 0 to 1" if math.isfinite(scored.reward) else "its scores are not always numbers"
+            Message("its scores leave the range from 0 to 1")
+            if math.isfinite(scored.reward)
+            else Message("its scores are not always numbers")
         )
     return scored
 
@@ -212,7 +220,7 @@ def _score_text(scored: messages.AnswerScore) -> str:
     return f"{scored.reward!r} {scored.raised}"
 
 
-def _check_scores(child: AuditChild, observations: Observations, reason: str) -> None:
+def _check_scores(child: AuditChild, observations: Observations, reason: Message) -> None:
     if not _scores_as_before(child, observations):
         observations.add_reason(reason)
 
@@ -225,19 +233,25 @@ def _scores_as_before(child: AuditChild, observations: Observations) -> bool:
 
 def _finding(dataset: str, observations: Observations, *, hash_seed_matters: bool) -> AuditFinding:
     for event in observations.events:
-        observations.add_reason(REASON_OF_EVENT.get(event, f"its scorer does what nothing here may do ({event})"))
+        observations.add_reason(REASON_OF_EVENT.get(event, Message("its scorer does what nothing here may do (%1)", event)))
     if observations.unpaid_true_answers and not observations.events:  # with events, the audit itself may have prevented it
-        observations.add_reason("it does not pay its own true answer in full")
+        observations.add_reason(Message("it does not pay its own true answer in full"))
     if observations.generation_seconds > QUESTION_SECONDS:
-        observations.add_reason(f"making one of its questions takes {observations.generation_seconds:.2g} seconds")
+        observations.add_reason(
+            Message("making one of its questions takes %1 seconds", _two_digits(observations.generation_seconds))
+        )
     if not observations.longest:
         observations.add_reason(
-            f"a text of {ANSWER_LENGTHS[0]} characters can keep its scorer busy for more than {QUICK_SECONDS} seconds"
+            Message(
+                "a text of %1 characters can keep its scorer busy for more than %2 seconds",
+                ANSWER_LENGTHS[0],
+                _two_digits(QUICK_SECONDS),
+            )
         )
     if PROCESS_ENDED in observations.raised:
-        observations.add_reason("a text can end its process")
+        observations.add_reason(Message("a text can end its process"))
     if master_keys := [text for text, count in observations.paid_in_full.items() if count >= MASTER_KEY_COUNT]:
-        observations.add_reason(f"it pays in full what is no answer ({master_keys[0]})")
+        observations.add_reason(Message("it pays in full what is no answer (%1)", master_keys[0]))
     return AuditFinding(
         dataset=dataset,
         listed=not observations.reasons,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from waggle.core.errors import LabError
+from waggle.core.text.message import Message
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.child_process import ChildProcess
 
@@ -49,9 +50,9 @@ class AuditChild:
         except EOFError as error:
             raise UnusableDataset(str(error)) from error
         except TimeoutError as error:
-            raise UnusableDataset("some of them take minutes") from error
+            raise UnusableDataset(Message("some of them take minutes")) from error
         if not isinstance(reply, messages.GeneratedQuestions):
-            raise UnusableDataset(reply.reason if isinstance(reply, messages.Failed) else "no answer")
+            raise UnusableDataset(reply.reason if isinstance(reply, messages.Failed) else Message("no answer"))
         self._generated_seeds = set(seeds)
         return reply
 
@@ -80,7 +81,7 @@ class AuditChild:
     def _ask(self, items: Sequence[tuple[int, str]]) -> list[messages.AnswerScore]:
         reply = self._child.ask(messages.ScoreAnswers(list(items)), ANSWER_SECONDS)
         if not isinstance(reply, messages.AnswerScores):
-            raise UnusableDataset(reply.reason if isinstance(reply, messages.Failed) else "no answer")
+            raise UnusableDataset(reply.reason if isinstance(reply, messages.Failed) else Message("no answer"))
         return reply.scores
 
     def _restart(self) -> None:

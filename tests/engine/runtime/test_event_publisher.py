@@ -14,6 +14,7 @@ from waggle.engine.control import stdio
 from waggle.engine.runtime import event_publisher as tellers
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.protocol import events, json_lines
+from waggle.protocol.events_models import HubResults
 from waggle.protocol.state import Snapshot, State, apply
 
 
@@ -160,7 +161,7 @@ async def test_a_listener_that_does_not_read_for_long_costs_little_memory_and_th
     writer = stdio.Writer(theirs)
     publisher.attach(writer, writer.unwritten_bytes)
     for number in range(300):
-        publisher.publish(events.Warned(title="x" * 100_000, advice=str(number)))
+        publisher.publish(HubResults(words=f"{number} {'x' * 100_000}", models=()))
     lines: list[bytes] = []
     with os.fdopen(ours, "rb") as window:
         reads = threading.Thread(target=lambda: lines.extend(window))

@@ -1,7 +1,6 @@
 """Test creating, listing, choosing and deleting swarms, and that a refused command changes nothing."""
 
 import asyncio
-import json
 import tomllib
 from contextlib import closing
 
@@ -492,21 +491,6 @@ async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_wh
     assert invite.read(written.link).key == key
     with pytest.raises(SwarmError, match="its key is not here"):
         await known.obey(commands.ReadInvite(id="4", link=link.partition("#")[0]))
-
-
-@pytest.mark.parametrize("host", ["8.8.8.8", "192.168.1.7", "127.0.0.1"])
-def test_how_far_an_invite_reaches_is_said_in_german_too(host):
-    words = swarms._reach((f"/ip4/{host}/tcp/4001/p2p/12D3KooW",))
-    assert words in told_in_german()
-
-
-def test_why_the_settings_leave_no_choice_is_said_in_german_too(home):
-    fixed = SwarmService(home, Settings(swarm=SwarmSettings(charter="ff" * 32)), again_to([]), unasked)._why_fixed()
-    assert fixed in told_in_german()
-
-
-def told_in_german() -> dict[str, str]:
-    return json.loads((paths.resources() / "language/de.json").read_text(encoding="utf-8"))["told"]
 
 
 async def test_whoever_joined_where_only_the_web_is_let_through_is_a_full_member_again_where_a_seed_answers(home, tmp_path):

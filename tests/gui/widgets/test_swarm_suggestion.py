@@ -9,7 +9,7 @@ from gui.pages.swarms.test_page import buttons, tell
 from gui.recorded import ready
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.i18n import translator
-from waggle.gui.i18n.formatting import tr_sentence
+from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.swarms.join_view import PREVIEW
 from waggle.gui.pages.swarms.page import JOIN, SwarmsPage
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard
@@ -97,4 +97,4 @@ def test_a_model_that_the_swarm_suits_gets_none(window_told: TellWindow, page: s
 
 def test_it_is_there_in_german() -> None:
     translator.use("de")
-    assert tr_sentence(suggestion_text(BETTER)).startswith("Kleine Sprachmodelle lernen mehr in First steps,")
+    assert tr(suggestion_text(BETTER)).startswith("Kleine Sprachmodelle lernen mehr in First steps,")

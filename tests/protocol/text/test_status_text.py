@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from waggle.core.settings import ScheduleSettings
+from waggle.core.text.message import Message
 from waggle.protocol import events
 from waggle.protocol.events_models import ModelChanged
 from waggle.protocol.schedule import Readings, Wishes, decide, moment
@@ -34,11 +35,11 @@ PEER = events.PeerInfo(id="a", name="Brisk Otter", received=3)
 SEED = events.PeerInfo(id="s", name="Still Marten")
 OTHER = events.PeerInfo(id="o", name="O", connection="gone", refusal="runs Waggle 9.evil.example, which is newer: update it")
 DOWNLOADING = events.Downloading(model="q", done=412_000_000, total=980_000_000, seconds_left=355.0)
-LOADING = events.Preparing(part="Loading the model", done=1, parts=4)
+LOADING = events.Preparing(part=Message("Loading the model"), done=1, parts=4)
 CHANGED = ModelChanged(model="mine", rounds=120, fits=True, is_whole=True)
 ANOTHER = "is no longer the model that was trained here."
 RELEARNING = events.Preparing(
-    part="Learning again what came after the last checkpoint: 3 of 40 rounds", done=3, parts=5, long=True
+    part=Message("Learning again what came after the last checkpoint: %1 of %2 rounds", 3, 40), done=3, parts=5, long=True
 )
 WAITING = decide(ScheduleSettings(), Readings(on_power=False), Wishes(), 0.0)
 AWAY = decide(ScheduleSettings(), Readings(idle_seconds=0.0), Wishes(paused=True, until_away=True), 0.0)
@@ -171,7 +172,7 @@ def test_a_moment_that_is_not_today_is_told_with_its_day():
     paused = decide(ScheduleSettings(), Readings(), Wishes(paused=True, until=then), now)
     status = sentence(State(at=now, phase="paused", until=then, decision=paused))
     assert status.says == f"Paused until {moment(then, now)}."
-    assert status.detail == "Nothing was lost; round 0 goes on then, or when you resume."
+    assert status.detail == "Nothing was lost. Goes on then, or when you resume."
     anyway = decide(ScheduleSettings(), Readings(on_power=False), Wishes(anyway_until=then), now)
     status = sentence(State(at=now, phase="contributing", decision=anyway))
     assert status.detail.endswith(f"Your rules wait until {moment(then, now)}.")
@@ -217,15 +218,15 @@ def test_a_download_says_how_long_it_takes_and_that_it_can_be_interrupted(second
 
 
 def test_what_is_learned_again_goes_on_when_resumed_and_is_no_round_of_its_own():
-    assert sentence(State(phase="paused", preparing=RELEARNING)).detail == "Nothing was lost; it goes on when you resume."
+    assert sentence(State(phase="paused", preparing=RELEARNING)).detail == "Nothing was lost. Goes on when you resume."
 
 
 def test_a_download_that_is_paused_goes_on_when_resumed():
-    assert "the download goes on" in sentence(State(phase="paused", downloading=DOWNLOADING)).detail
+    assert "Goes on when you resume." in sentence(State(phase="paused", downloading=DOWNLOADING)).detail
 
 
 def test_the_sentence_carries_why_with_what_holds_back_first():
     status = sentence(State(phase="waiting", decision=WAITING))
     assert [tick.passes for tick in status.why] == [False, None, None, None]
     assert status.detail == "Starts when you plug it in. Nothing was lost."
-    assert "round 0 goes on 3 min after" in sentence(State(phase="paused", decision=AWAY)).detail
+    assert "Goes on 3 min after" in sentence(State(phase="paused", decision=AWAY)).detail

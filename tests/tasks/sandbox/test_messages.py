@@ -22,7 +22,8 @@ def test_a_child_that_talks_nonsense_is_as_good_as_gone():
 )
 def test_a_verdict_that_is_none_is_nonsense(wrong):
     with pytest.raises(EOFError, match="nonsense"):
-        messages.reply(msgspec.msgpack.encode(messages.Verdicts([msgspec.structs.replace(UNJUDGED, **wrong)])))
+        messages.reply(msgspec.msgpack.encode(["Verdicts", [{"reward": 0.0, "reason": "no"} | wrong], 0.0]))
+    messages.reply(msgspec.msgpack.encode(["Verdicts", [{"reward": 0.0, "reason": "no"}], 0.0]))
 
 
 def test_an_answer_to_what_nobody_asked_is_nonsense():

@@ -14,6 +14,7 @@ from waggle.cli.shared.printing import add_json, say_json
 from waggle.core import hub_token, paths, settings
 from waggle.core.errors import EngineError, ExportError, TokenError
 from waggle.core.settings import ModelSettings
+from waggle.core.text.message import NOTHING, counted
 from waggle.engine.services.export import newest_trained
 from waggle.models.storage import export, training_journal
 from waggle.protocol import commands
@@ -69,10 +70,17 @@ def _export(home: paths.Home, chosen: ModelSettings, folder: Path, *, gguf: bool
     trained = newest_trained(home, chosen)
     written = export.write(trained, folder, for_programs=gguf)
     later = sum(1 for _ in training_journal.entries(trained.checkpoint.parent, trained.saved.round, trained.saved.base))
-    rounds = f"{later} later round{'s' if later != 1 else ''}"
-    not_now = f"{rounds} will be learned again at the next start, because the engine was killed." if later else ""
+    not_now = counted(
+        later,
+        "%n later round will be learned again at the next start, because the engine was killed.",
+        "%n later rounds will be learned again at the next start, because the engine was killed.",
+    )
     return ModelExported(
-        path=str(folder), rounds=trained.saved.round, not_now=not_now, gguf=written.gguf, no_gguf=written.no_gguf
+        path=str(folder),
+        rounds=trained.saved.round,
+        not_now=not_now if later else NOTHING,
+        gguf=written.gguf,
+        no_gguf=written.no_gguf,
     )
 
 

@@ -13,6 +13,7 @@ from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError
 from waggle.core.settings import ModelSettings
+from waggle.core.text.message import packed_message
 from waggle.engine.runtime import model_fit, model_offers
 from waggle.engine.services.better_swarm import swarm_to_begin_in
 from waggle.engine.services.model_list import list_models
@@ -108,7 +109,7 @@ def _first(chosen: settings.Settings) -> int:
     offer = next((model_offers.offer_of(model, verdict) for model, verdict in judged if model is first), None)
     if offer is not None:
         offer = msgspec.structs.replace(offer, swarm=swarm_to_begin_in(offer.weights))
-    return say_json(offer)
+    return say(msgspec.json.encode(offer, enc_hook=packed_message).decode())  # for the window, which has its own language
 
 
 def _search(home: paths.Home, words: str, *, as_json: bool) -> int:

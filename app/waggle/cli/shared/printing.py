@@ -5,6 +5,8 @@ import sys
 
 import msgspec
 
+from waggle.core.text.message import english
+
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add `--json`."""
@@ -20,4 +22,4 @@ def say(*lines: str) -> int:
 
 def say_json(value: object) -> int:
     """Print a value as one line of JSON. Returns the exit code 0."""
-    return say(msgspec.json.encode(value).decode())
+    return say(msgspec.json.encode(value, enc_hook=english).decode())

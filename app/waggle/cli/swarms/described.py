@@ -1,6 +1,6 @@
 """A swarm in words, for a terminal. The sentences about joining are those of the window."""
 
-from waggle.core.errors import plain
+from waggle.core.text.message import plain
 from waggle.protocol.events_swarms import InviteRead, SwarmDetails
 
 SHARED = (

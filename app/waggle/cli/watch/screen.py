@@ -10,8 +10,8 @@ from rich.text import Text
 
 from waggle.cli.watch.plot import plot
 from waggle.cli.watch.words import live_line, rate, round_line
-from waggle.core.errors import plain
 from waggle.core.peer_id import with_fingerprint
+from waggle.core.text.message import plain
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.state import STAGES, State
 from waggle.protocol.text.peer_text import standing_text

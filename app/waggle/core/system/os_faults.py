@@ -11,56 +11,66 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
+from waggle.core.text.message import NOTHING, Message, as_message
+
 
 class OsFault(NamedTuple):
     """What the system met, as a part of a sentence, and what a person can do about it."""
 
-    reason: str
-    advice: str
+    reason: Message
+    advice: Message
 
 
-UNKNOWN = OsFault("", "Look at the page Help, or run `waggle doctor`.")
-NOT_HERE = OsFault("there is no such file or folder", "Check its path, and whether its disk is connected.")
-NOT_YOURS = OsFault("this user may not do that there", "Mend its rights, or choose another place.")
-GONE = OsFault("its disk is gone", "Connect the disk again, or choose another place.")
-WITHOUT = OsFault("its disk cannot do that", "Some network disks have no locks or cannot flush: choose a folder on a local disk.")
-TOO_MANY = OsFault("too many files are open", "Close other programs, or raise the limit of open files (ulimit -n).")
-NO_CONNECTION = OsFault("the connection failed", "Check the internet connection, and try again later.")
-IN_USE = OsFault("another program uses it", "Close the program that uses it, then try again.")
+UNKNOWN = OsFault(NOTHING, Message("Look at the page Help, or run `waggle doctor`."))
+NOT_HERE = OsFault(Message("there is no such file or folder"), Message("Check its path, and whether its disk is connected."))
+NOT_YOURS = OsFault(Message("this user may not do that there"), Message("Mend its rights, or choose another place."))
+GONE = OsFault(Message("its disk is gone"), Message("Connect the disk again, or choose another place."))
+WITHOUT = OsFault(
+    Message("its disk cannot do that"),
+    Message("Some network disks have no locks or cannot flush: choose a folder on a local disk."),
+)
+TOO_MANY = OsFault(
+    Message("too many files are open"), Message("Close other programs, or raise the limit of open files (ulimit -n).")
+)
+NO_CONNECTION = OsFault(Message("the connection failed"), Message("Check the internet connection, and try again later."))
+IN_USE = OsFault(Message("another program uses it"), Message("Close the program that uses it, then try again."))
 FAULTS: dict[int, OsFault] = {
     errno.ENOENT: NOT_HERE,
-    errno.ENOTDIR: OsFault("a part of its path is no folder", "Check its path."),
-    errno.EISDIR: OsFault("it is a folder, not a file", "Choose a file."),
+    errno.ENOTDIR: OsFault(Message("a part of its path is no folder"), Message("Check its path.")),
+    errno.EISDIR: OsFault(Message("it is a folder, not a file"), Message("Choose a file.")),
     errno.EACCES: NOT_YOURS,
     errno.EPERM: NOT_YOURS,
-    errno.EROFS: OsFault("its disk is for reading only", "Mount it for writing, or choose another place."),
-    errno.ENOSPC: OsFault("the disk is full", "Make room on the disk."),
-    errno.EFBIG: OsFault("the file is too large for its disk", "Choose a folder on another disk."),
-    errno.EIO: OsFault("the disk reports an error", "Save what is on this disk, and check it."),
+    errno.EROFS: OsFault(Message("its disk is for reading only"), Message("Mount it for writing, or choose another place.")),
+    errno.ENOSPC: OsFault(Message("the disk is full"), Message("Make room on the disk.")),
+    errno.EFBIG: OsFault(Message("the file is too large for its disk"), Message("Choose a folder on another disk.")),
+    errno.EIO: OsFault(Message("the disk reports an error"), Message("Save what is on this disk, and check it.")),
     errno.ENODEV: GONE,
     errno.ENXIO: GONE,
     errno.EINVAL: WITHOUT,
     errno.ENOSYS: WITHOUT,
     errno.ENOLCK: WITHOUT,
-    errno.ENAMETOOLONG: OsFault("its name is too long", "Choose a shorter path."),
-    errno.ELOOP: OsFault("its links lead in a circle", "Mend the links, or choose another place."),
+    errno.ENAMETOOLONG: OsFault(Message("its name is too long"), Message("Choose a shorter path.")),
+    errno.ELOOP: OsFault(Message("its links lead in a circle"), Message("Mend the links, or choose another place.")),
     errno.EMFILE: TOO_MANY,
     errno.ENFILE: TOO_MANY,
-    errno.ENOMEM: OsFault("there is too little memory", "Close other programs."),
-    errno.EAGAIN: OsFault("the system allows no more processes or memory now", "Close other programs."),
+    errno.ENOMEM: OsFault(Message("there is too little memory"), Message("Close other programs.")),
+    errno.EAGAIN: OsFault(Message("the system allows no more processes or memory now"), Message("Close other programs.")),
     errno.EBUSY: IN_USE,
-    errno.EADDRINUSE: OsFault("another program listens there", "Close it, or choose another port."),
-    errno.EADDRNOTAVAIL: OsFault("this computer has no such address", "Choose another address."),
+    errno.EADDRINUSE: OsFault(Message("another program listens there"), Message("Close it, or choose another port.")),
+    errno.EADDRNOTAVAIL: OsFault(Message("this computer has no such address"), Message("Choose another address.")),
     errno.ECONNREFUSED: NO_CONNECTION,
     errno.ECONNRESET: NO_CONNECTION,
     errno.ETIMEDOUT: NO_CONNECTION,
     errno.ENETUNREACH: NO_CONNECTION,
     errno.EHOSTUNREACH: NO_CONNECTION,
-    errno.EEXIST: OsFault("there is something already", "Choose another name."),
-    errno.EXDEV: OsFault("it would have to move to another disk", "Choose a folder on the same disk."),
+    errno.EEXIST: OsFault(Message("there is something already"), Message("Choose another name.")),
+    errno.EXDEV: OsFault(Message("it would have to move to another disk"), Message("Choose a folder on the same disk.")),
 }
 for _name, _fault in (
-    ("EDQUOT", OsFault("your share of the disk is used up", "Make room on the disk, or ask for a larger share.")),
+    (
+        "EDQUOT",
+        OsFault(Message("your share of the disk is used up"), Message("Make room on the disk, or ask for a larger share.")),
+    ),
     ("ESTALE", GONE),
     ("ENOTCONN", GONE),
     ("EOPNOTSUPP", WITHOUT),
@@ -73,7 +83,7 @@ for _name, _fault in (
 def fault_of(error: OSError) -> OsFault:
     """The reason, in the words of the system, which people can look up, where it has any; and the advice."""
     fault = FAULTS.get(error.errno or 0, UNKNOWN)
-    return fault._replace(reason=error.strerror or fault.reason or type(error).__name__)
+    return fault._replace(reason=as_message(error.strerror or fault.reason or type(error).__name__))
 
 
 @contextmanager

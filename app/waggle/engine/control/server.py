@@ -16,6 +16,7 @@ from waggle.core.errors import EngineError, WaggleError
 from waggle.core.paths import Home, is_private
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.engine.control import windows_loopback
 from waggle.protocol import commands, events, json_lines
 from waggle.protocol.commands import AnyCommand
@@ -44,7 +45,8 @@ def _private(home: Home) -> Path:
     path = socket_path(home)
     if path.parent != home.control and not is_private(path.parent):
         raise EngineError(
-            f"The folder {path.parent} is not yours alone.", "Remove it, or choose a folder with a shorter name with --home."
+            Message("The folder %1 is not yours alone.", path.parent),
+            "Remove it, or choose a folder with a shorter name with --home.",
         )
     return path
 
@@ -103,7 +105,7 @@ async def serve(home: Home, obey: Obey, follow: Follow = refuse_follower) -> Asy
         server = await _listen(home, handle)
     except OSError as error:  # FAT, exFAT and many network folders take no socket
         raise EngineError(
-            f"The engine cannot listen in {home.root}: {fault_of(error).reason}.",
+            Message("The engine cannot listen in %1: %2.", home.root, fault_of(error).reason),
             "Not every disk takes sockets: choose a folder on another with --home.",
         ) from error
     try:
@@ -142,7 +144,7 @@ def claim_home(home: Home, seconds: float = 0.0) -> FileLock:
         if isinstance(error, OSError) and error.errno not in NO_LOCKS:
             raise
         raise EngineError(
-            f"The disk of {home.root} has no locks, so nothing keeps two engines apart.",
+            Message("The disk of %1 has no locks, so nothing keeps two engines apart.", home.root),
             "Some network disks lack them: choose a folder on a local disk with --home.",
         ) from error
     return lock
@@ -162,7 +164,10 @@ async def answer_line(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
         why = fault_of(error).reason if isinstance(error, OSError) else type(error).__name__
         return (
             events.CommandRefused(
-                id=name, title=f"The engine could not do that: {why}.", advice="The log has the details.", at=time.time()
+                id=name,
+                title=Message("The engine could not do that: %1.", why),
+                advice=Message("The log has the details."),
+                at=time.time(),
             ),
         )
 
@@ -193,7 +198,7 @@ def send_command(home: Home, command: AnyCommand, seconds: float = ANSWER_SECOND
     except NOT_LISTENING as error:
         raise EngineError("No engine is running for this folder.", "Start one with `waggle engine`.") from error
     except OSError as error:  # another user's, or no folder
-        title = f"The engine of {home.root} cannot be asked: {fault_of(error).reason}."
+        title = Message("The engine of %1 cannot be asked: %2.", home.root, fault_of(error).reason)
         raise EngineError(title, "Ask as who started it, or name its folder with --home.") from error
     raise EngineError("The engine ended before it answered.", "Look at its log.")
 

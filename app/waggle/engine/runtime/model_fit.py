@@ -6,6 +6,7 @@ from pathlib import Path
 
 from waggle.core.errors import ModelError
 from waggle.core.settings import Settings
+from waggle.core.text.message import NOTHING, Figure, Message
 from waggle.models import backend, memory_fit
 from waggle.models.memory_fit import DeviceCapacity, MemoryFit, Workload
 from waggle.models.shared import generic_config
@@ -28,7 +29,7 @@ class FitVerdict:
     `roomy`: all of its weights are trained, and what that needs leaves memory for other programs.
     """
 
-    sentence: str
+    sentence: Message
     fits: bool
     roomy: bool = False
     answers_an_hour: int = 0
@@ -71,12 +72,12 @@ def fit_model(
     return replace(fit, training=replace(fit.training, parts=parts_for(fit.training.parts)))
 
 
-def fit_sentence(machine: DeviceCapacity, chosen: Settings, folder: Path) -> str:
+def fit_sentence(machine: DeviceCapacity, chosen: Settings, folder: Path) -> Message:
     """Whether and how the model in a folder fits, in one sentence; empty if it has no configuration yet."""
     try:
         model = generic_config.read_any(folder)
     except ModelError:
-        return ""
+        return NOTHING
     return verdict(machine, chosen, model).sentence
 
 
@@ -90,12 +91,16 @@ def verdict(machine: DeviceCapacity, chosen: Settings, model: ModelConfig) -> Fi
     return FitVerdict(fit.sentence, fit.fits, roomy, fit.answers_an_hour)
 
 
-def too_large(machine: DeviceCapacity, weights: int) -> str:
+def too_large(machine: DeviceCapacity, weights: int) -> Message:
     """Why a model with so many weights can never fit, if it cannot: they alone need too much memory. Else empty."""
     least = memory_fit.PROGRAM_BYTES + memory_fit.BYTES["bfloat16"] * weights
     if least <= machine.free * memory_fit.USABLE_SHARE:
-        return ""
-    return f"This model does not fit: its weights alone need {least / 1e9:.1f} GB, and {machine.free / 1e9:.1f} GB are free."
+        return NOTHING
+    return Message(
+        "This model does not fit: its weights alone need %1 GB, and %2 GB are free.",
+        Figure(least / 1e9, 1),
+        Figure(machine.free / 1e9, 1),
+    )
 
 
 def suggestions(machine: DeviceCapacity, chosen: Settings) -> list[tuple[SuggestedModel, FitVerdict]]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from waggle.core.settings import Settings
+from waggle.core.text.message import NOTHING, Message
 from waggle.engine.runtime import model_fit
 from waggle.models.memory_fit import DeviceCapacity
 from waggle.models.shared.suggested_models import SuggestedModel, suggested_models
@@ -26,9 +27,9 @@ def offer_of(model: SuggestedModel, verdict: model_fit.FitVerdict | None = None)
         gated=model.gated,
         weights=model.weights,
         bytes=model.download,
-        good_at=model.good_at,
+        good_at=Message(model.good_at),
         fits=verdict.fits if verdict else None,
-        fit=verdict.sentence if verdict else "",
+        fit=verdict.sentence if verdict else NOTHING,
     )
 
 
@@ -50,7 +51,7 @@ def of_hub(models: Iterable[HubModel], machine: DeviceCapacity | None) -> tuple[
     )
 
 
-def _too_large(model: HubModel, machine: DeviceCapacity | None) -> str:
+def _too_large(model: HubModel, machine: DeviceCapacity | None) -> Message:
     if machine is None or model.quantised or not model.weights:
-        return ""
+        return NOTHING
     return model_fit.too_large(machine, model.weights)

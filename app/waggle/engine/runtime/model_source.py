@@ -15,8 +15,9 @@ from pathlib import Path
 import msgspec
 
 from waggle.core import hub_token, paths
-from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError, ModelMissing, Stopped, plain
+from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError, ModelMissing, Stopped
 from waggle.core.settings import ModelSettings
+from waggle.core.text.message import Message
 from waggle.engine.runtime import trainings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
@@ -109,7 +110,7 @@ def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
     The starter is the one that the newest of these checkpoints began from.
     """
     if chosen.name and not is_here(chosen.name):
-        raise NotHereYetError(f"{chosen.name} is not on this computer yet.", "`waggle engine` downloads it.")
+        raise NotHereYetError(Message("%1 is not on this computer yet.", chosen.name), "`waggle engine` downloads it.")
     if chosen.name:
         return hub_download.model_of(chosen.name, paths.models()).folder
     if chosen.folder:
@@ -119,11 +120,11 @@ def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
     if (file := _gguf_in(folder)) is not None:
         known = conversion.converted(file)
         if known is None:
-            raise NotHereYetError(f"{file.name} was not converted yet.", "`waggle engine` converts it.")
+            raise NotHereYetError(Message("%1 was not converted yet.", file.name), "`waggle engine` converts it.")
         return known
     for name in hub_download.missing({path.name for path in folder.iterdir()} if folder.is_dir() else set()):
         raise ModelError(
-            f"There is no model in {folder}: {name} is missing.",
+            Message("There is no model in %1: %2 is missing.", folder, name),
             "Check model.folder in the settings, or remove that line to use the starter.",
         )
     model_files.require_files(folder)
@@ -244,7 +245,7 @@ def _report_away(name: str, publisher: EventPublisher, patient: bool, error: Hub
     """Warn that the hub is away. Raise the error instead if no byte has come, and a person who has just chosen waits for it."""
     if not (patient or hub_download.is_begun(name, paths.models())):
         raise error
-    publisher.publish_soon(events.Warned(title=error.title, advice="It is tried again by itself."))
+    publisher.publish_soon(events.Warned(title=error.title, advice=Message("It is tried again by itself.")))
 
 
 class _Progress:
@@ -309,7 +310,7 @@ class _Progress:
 def _report_conversion(publisher: EventPublisher, name: str, done: int, total: int, _remaining: float | None) -> None:
     """Publish the progress of a conversion that the engine's start waits for."""
     now = publisher.state.preparing
-    part = f"Converting {plain(name)}: {100 * done // max(1, total)}%"
+    part = Message("Converting %1: %2%", name, 100 * done // max(1, total))
     place = (now.done, now.parts) if now is not None else (0, 1)
     publisher.publish_soon(events.Preparing(part=part, done=place[0], parts=place[1], long=True))
 
@@ -338,5 +339,5 @@ def seconds_left(elapsed: float, came: int, missing: int) -> float | None:
     return missing * elapsed / came if missing > 0 and came * 100 > came + missing else None
 
 
-def _warn(publisher: EventPublisher, what: str) -> None:
-    publisher.publish_soon(events.Warned(title=what, advice="It is downloaded again."))
+def _warn(publisher: EventPublisher, what: Message) -> None:
+    publisher.publish_soon(events.Warned(title=what, advice=Message("It is downloaded again.")))

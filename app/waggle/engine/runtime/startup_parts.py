@@ -1,6 +1,8 @@
 """The parts of startup, in the order in which a window shows them."""
 
+from waggle.core.text.message import Message
+
 PARTS = (
-    "Looking for the model", "Starting the answer checker", "Loading the model", "Restoring the last checkpoint",
-    "Joining the swarm",
+    Message("Looking for the model"), Message("Starting the answer checker"), Message("Loading the model"),
+    Message("Restoring the last checkpoint"), Message("Joining the swarm"),
 )  # fmt: skip

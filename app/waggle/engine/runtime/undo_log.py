@@ -14,11 +14,13 @@ from waggle.core.errors import (
     SwarmError,
     WaggleError,
 )
+from waggle.core.text.message import Message, in_turn
 
 log = logging.getLogger(__name__)
 
 NOT_CAUSED_BY_MODEL = (SwarmError, CharterError)  # failures that no choice of a model causes
 NOT_CAUSED_BY_SWARM = (ModelMissing,)
+AS_BEFORE = Message("All is as it was before.")
 NOT_CAUSED_BY_EITHER = (MemoryShort, CheckpointError, HistoryError, IdentityError)  # except by a choice of this very run
 
 
@@ -32,12 +34,12 @@ class UndoStep:
 
     undo: Callable[[], object]
     unrelated: tuple[type[WaggleError], ...] = ()
-    message: str = "All is as it was before."
+    message: Message = AS_BEFORE
     replaces_advice: bool = False
 
-    def advice(self, error: WaggleError) -> str:
+    def advice(self, error: WaggleError) -> Message:
         """The advice for a person who reads of this failure after the choice was undone."""
-        return self.message if self.replaces_advice else f"{error.advice} {self.message}".strip()
+        return self.message if self.replaces_advice else in_turn(error.advice, self.message)
 
 
 class UndoLog:
@@ -64,5 +66,5 @@ class UndoLog:
             log.info("undo a choice after %s", failure.__name__)
             self.steps.remove(step)  # before the call: a step that fails must not be tried again for ever
             message = step.undo()
-            undone.insert(0, replace(step, message=message) if isinstance(message, str) else step)
+            undone.insert(0, replace(step, message=message) if isinstance(message, Message) else step)
         return undone

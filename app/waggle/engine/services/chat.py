@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from waggle.core.errors import EngineError, Stopped, WaggleError
+from waggle.core.text.message import NOTHING, Message
 from waggle.engine.services.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
 from waggle.models.memory_fit import Workload
 from waggle.models.shared import generic_config
@@ -72,7 +73,7 @@ class ReplyProgress:
     training: TrainingMode  # how both models are loaded
     left_out: int
     replies: list[Reply]
-    not_now: str = ""  # see `Turn`
+    not_now: Message = NOTHING  # see `Turn`
     _reported_at: list[float] = field(default_factory=lambda: [0.0])
 
     def update(self, side: int, text: str) -> None:
@@ -162,7 +163,9 @@ class ChatService:
         answering = self.snapshots.answering(2, answers)
         then = next((snapshot for snapshot in answering.snapshots if snapshot.rounds == command.before), None)
         if then is None:
-            raise EngineError(f"The model after {command.before} rounds is not kept any more.", "Choose another moment.")
+            raise EngineError(
+                Message("The model after %1 rounds is not kept any more.", command.before), "Choose another moment."
+            )
         sides = (answering.snapshots[-1], then)
         replies = [Reply(rounds=snapshot.rounds) for snapshot in sides]
         progress = ReplyProgress(command, on_growth, answering.training, left_out, replies, answering.not_now)
@@ -231,7 +234,9 @@ class ChatService:
             now, before = (tokenizer.conversation(_messages(earlier[first:], words, side)).ids for side in (0, 1))
             if max(len(now), len(before)) <= room:
                 return (now, before), command.number - len(earlier) + first if tokenizer.has_chat_template else 0
-        raise EngineError(f"This message is too long for this model, which reads {max(0, room)} tokens at a time.", "Shorten it.")
+        raise EngineError(
+            Message("This message is too long for this model, which reads %1 tokens at a time.", max(0, room)), "Shorten it."
+        )
 
 
 def _messages(earlier: Sequence[Turn], words: str, side: int) -> list[str]:

@@ -14,13 +14,14 @@ from msgspec.structs import replace
 
 from waggle.core.errors import EngineError, Stopped, WaggleError
 from waggle.core.settings import ModelSettings
+from waggle.core.text.message import Message, as_message
 from waggle.engine.runtime import model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.protocol.events_models import ModelChoice, Stage
 
-UNEXPECTED = "The model could not be downloaded, for a reason that Waggle did not expect."
-REPORT = "Copy the report on the page Help and send it to us."
+UNEXPECTED = Message("The model could not be downloaded, for a reason that Waggle did not expect.")
+REPORT = Message("Copy the report on the page Help and send it to us.")
 
 
 def _stage_of(model: ModelSettings) -> Stage:
@@ -28,7 +29,7 @@ def _stage_of(model: ModelSettings) -> Stage:
 
 
 def _choice(model: ModelSettings, stage: Stage, title: str = "", advice: str = "") -> ModelChoice:
-    return ModelChoice(name=model.name, folder=model.folder, stage=stage, title=title, advice=advice)
+    return ModelChoice(name=model.name, folder=model.folder, stage=stage, title=as_message(title), advice=as_message(advice))
 
 
 class ModelTaker(Protocol):

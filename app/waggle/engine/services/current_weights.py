@@ -17,14 +17,15 @@ from waggle.core.errors import EngineError, Stopped
 from waggle.core.system import file_moves
 from waggle.core.system.machine import available_memory
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.shared import weight_files
 from waggle.models.storage import checkpoint
 from waggle.models.storage.checkpoint import Arrays, CheckpointState
 
 MEMORY_SHARE = 0.5  # of the free memory that a copy of the weights may take
-IN_BETWEEN = "Training stands still in a round that is not stored yet."
-NO_ROOM = "There is too little free memory to copy the weights of now."
+IN_BETWEEN = Message("Training stands still in a round that is not stored yet.")
+NO_ROOM = Message("There is too little free memory to copy the weights of now.")
 Result = TypeVar("Result")
 
 
@@ -70,7 +71,7 @@ class CurrentWeights:
             folder = Path(tempfile.mkdtemp(prefix=f".writing-{os.getpid()}-", dir=root))
         except OSError as error:
             raise CurrentWeightsError(
-                f"The disk refused the weights of now: {fault_of(error).reason}.", fault_of(error).advice
+                Message("The disk refused the weights of now: %1.", fault_of(error).reason), fault_of(error).advice
             ) from error
         try:
             yield folder, self._hand_out(lambda saved, weights: _write(saved, weights, folder))
@@ -113,6 +114,6 @@ def _write(saved: CheckpointState, weights: Arrays, folder: Path) -> CheckpointS
         weight_files.save(weights, folder / checkpoint.weights_file(saved))
     except OSError as error:
         raise CurrentWeightsError(
-            f"The disk refused the weights of now: {fault_of(error).reason}.", fault_of(error).advice
+            Message("The disk refused the weights of now: %1.", fault_of(error).reason), fault_of(error).advice
         ) from error
     return saved

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE, CharterError
 from waggle.core.settings import Settings
+from waggle.core.text.message import Message
 from waggle.engine.services.models import Change
 from waggle.network import joined_swarms
 from waggle.network.joined_swarms import JoinedSwarm, JoinedSwarms
@@ -40,12 +41,16 @@ def leave_ended_swarms(home: paths.Home) -> events.Warned | None:
     joined_swarms.write(home.swarms, after)
     shipped = shipped_swarms.first_swarm().name
     if before.active in public:
-        advice = f"Training continues in {shipped}. The page Swarms says why."
-        return events.Warned(title=f"{names[before.active]} has ended.", advice=advice, page="swarms")
+        advice = Message("Training continues in %1. The page Swarms says why.", shipped)
+        return events.Warned(title=Message("%1 has ended.", names[before.active]), advice=advice, page="swarms")
     if before.entry(EARLIER_FIRST_SWARM):
-        title = f"{shipped} begins anew: the answers to its questions are checked now."
-        return events.Warned(title=title, advice="Your model, its progress and your name stay.", page="swarms" if names else "")
-    return events.Warned(title="Swarms that you know have ended.", advice="The page Swarms says why.", page="swarms")
+        title = Message("%1 begins anew: the answers to its questions are checked now.", shipped)
+        return events.Warned(
+            title=title, advice=Message("Your model, its progress and your name stay."), page="swarms" if names else ""
+        )
+    return events.Warned(
+        title=Message("Swarms that you know have ended."), advice=Message("The page Swarms says why."), page="swarms"
+    )
 
 
 def ended_swarms(home: paths.Home, known: JoinedSwarms) -> tuple[events_swarms.EndedSwarm, ...]:

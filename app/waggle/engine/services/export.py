@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from waggle.core import paths, settings
+from waggle.core.text.message import NOTHING, Message
 from waggle.engine.runtime import model_source
 from waggle.engine.services.current_weights import CurrentWeights, CurrentWeightsError
 from waggle.models.storage import checkpoint, export, ownership
@@ -22,14 +23,14 @@ def newest_trained(home: paths.Home, chosen: settings.ModelSettings) -> export.E
 @contextmanager
 def trained_now(
     home: paths.Home, chosen: settings.ModelSettings, current: CurrentWeights | None
-) -> Iterator[tuple[export.ExportSource, str]]:
+) -> Iterator[tuple[export.ExportSource, Message]]:
     """The newest trained state, and why it is only the newest saved one; that text is empty if it is the present one.
 
     `current` is None while the engine starts. Raises WaggleError.
     """
     saved = newest_trained(home, chosen)
     with ExitStack() as stack:
-        state, not_now = saved, "" if current else "The engine is still starting."
+        state, not_now = saved, NOTHING if current else Message("The engine is still starting.")
         newest = current.newest() if current else None
         if current is not None and newest is not None and newest.round != saved.saved.round:
             try:

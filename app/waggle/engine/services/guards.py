@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from waggle.core.text.message import Message
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.protocol.events_guards import Guard, GuardName, GuardsChanged
 from waggle.protocol.state import State
@@ -36,36 +37,42 @@ class Guards:
         self._note(
             "memory",
             parts > 1,
-            f"Memory ran short, so the work is done in {parts} parts, with the same result.",
-            "After a day of work without a shortage, the next start tries larger parts. Closing other programs helps.",
+            Message("Memory ran short, so the work is done in %1 parts, with the same result.", parts),
+            Message("After a day of work without a shortage, the next start tries larger parts. Closing other programs helps."),
         )
         self._note(
             "traffic",
             limit_kb > 0,
-            f"The limit of {limit_kb} kB/s makes answers of peers and your own wait.",
-            "Raise it, or remove it: computer.traffic_kb in Settings.",
+            Message("The limit of %1 kB/s makes answers of peers and your own wait.", limit_kb),
+            Message("Raise it, or remove it: computer.traffic_kb in Settings."),
         )
         self._note(
             "record",
             has_gap,
-            "The disk does not take the record of events.",
-            "Make room on the disk: what happens until then is missing in the record.",
+            Message("The disk does not take the record of events."),
+            Message("Make room on the disk: what happens until then is missing in the record."),
         )
         self._note(
             "disk",
             0 < disk_gb * GB < unmet_bytes,
-            f"Models and saved states take {unmet_bytes / GB:.3g} GB, above the limit of {disk_gb:g} GB: what is left is needed.",
-            "Raise computer.disk_gb in Settings, or choose a smaller model.",
+            Message(
+                "Models and saved states take %1 GB, above the limit of %2 GB: what is left is needed.",
+                f"{unmet_bytes / GB:.3g}",
+                f"{disk_gb:g}",
+            ),
+            Message("Raise computer.disk_gb in Settings, or choose a smaller model."),
         )
         self._note(
             "network",
             is_away,
-            "The network process does not keep running: its next start waits for up to a minute. Training goes on alone.",
-            "This ends by itself once it keeps running. The log says why it ended: waggle log.",
+            Message(
+                "The network process does not keep running: its next start waits for up to a minute. Training goes on alone."
+            ),
+            Message("This ends by itself once it keeps running. The log says why it ended: waggle log."),
         )
         self._note("sharing", self._nothing_shared(self._publisher.state),
-                   "None of your last answers could be shared: their size or a character in them may not travel.",
-                   "Shorter answers can travel: learning.max_new_tokens in Settings.")  # fmt: skip
+                   Message("None of your last answers could be shared: their size or a character in them may not travel."),
+                   Message("Shorter answers can travel: learning.max_new_tokens in Settings."))  # fmt: skip
         if self._acting != before:
             self._publisher.publish(GuardsChanged(guards=tuple(self._acting.values())))
 
@@ -74,7 +81,7 @@ class Guards:
             self._shared = state.shared > 0 or state.reach != "connected"
         return not self._shared
 
-    def _note(self, name: GuardName, acts: bool, says: str, ends: str) -> None:
+    def _note(self, name: GuardName, acts: bool, says: Message, ends: Message) -> None:
         now = self._clock()
         if acts:
             self._first.setdefault(name, now)

@@ -10,6 +10,7 @@ from waggle.core import paths
 from waggle.core.errors import ModelError
 from waggle.core.model_reference import NAME
 from waggle.core.settings import ModelSettings, Settings
+from waggle.core.text.message import NOTHING
 from waggle.engine.runtime import model_fit, model_offers, model_source
 from waggle.models.memory_fit import DeviceCapacity
 from waggle.models.storage import checkpoint, hub_cache, hub_download
@@ -42,7 +43,7 @@ def list_models(home: paths.Home, chosen: Settings, machine: DeviceCapacity | No
             finished=finished,
             active=model == active,
             rounds=0 if elsewhere else checkpoint.rounds(model_source.home_of(home, model).model.checkpoints),
-            fit=model_fit.fit_sentence(machine, chosen, folder) if machine else "",
+            fit=model_fit.fit_sentence(machine, chosen, folder) if machine else NOTHING,
         )
 
     place = next(folder for folder in (paths.models(), home.root, *home.root.absolute().parents) if folder.is_dir())

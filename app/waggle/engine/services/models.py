@@ -18,6 +18,7 @@ from waggle.core import paths
 from waggle.core.errors import EngineError, ExportError, ModelError, VerifierError
 from waggle.core.settings import ModelSettings, Settings, Value
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message, in_turn
 from waggle.engine.runtime import model_check, model_offers, model_source
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
 from waggle.engine.services import export as exporting
@@ -33,8 +34,8 @@ from waggle.protocol import commands, events_models
 
 Restart = Callable[[str, Callable[[], object]], None]  # takes the reason, and how to undo the choice if it fails
 NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_MODEL, *NOT_CAUSED_BY_EITHER, VerifierError)  # of a choice before this start
-WHERE_TO_CHOOSE = "Choose another on the page Models."
-PROGRESS_STAYS = "What this model has learned is kept."
+WHERE_TO_CHOOSE = Message("Choose another on the page Models.")
+PROGRESS_STAYS = Message("What this model has learned is kept.")
 Change = Callable[[Mapping[str, Value]], Callable[[], object]]  # changes settings; returns how to undo that
 
 
@@ -68,7 +69,7 @@ def undo_steps(home: paths.Home, chosen: ModelSettings, change: Change) -> list[
             )
         ]
     if has_failed or not _is_here(now):
-        says = f"{_undo_message(ModelSettings())} {PROGRESS_STAYS}"
+        says = in_turn(_undo_message(ModelSettings()), PROGRESS_STAYS)
         return [UndoStep(partial(change, _as_settings(ModelSettings())), NOT_CAUSED_BY_CHOICE, says, replaces_advice=True)]
     return []
 
@@ -81,9 +82,10 @@ def _is_here(model: ModelSettings) -> bool:
     return True
 
 
-def _undo_message(other: ModelSettings) -> str:
+def _undo_message(other: ModelSettings) -> Message:
     """The message after an undo. It replaces the advice to change settings, which name the other model by then."""
-    return f"{'The starter' if other == ModelSettings() else _display_name(other)} is trained instead. {WHERE_TO_CHOOSE}"
+    name = Message("The starter") if other == ModelSettings() else _display_name(other)
+    return in_turn(Message("%1 is trained instead.", name), WHERE_TO_CHOOSE)
 
 
 def _without_training_mode(chosen: ModelSettings) -> ModelSettings:
@@ -100,11 +102,13 @@ def remove_model(name: str) -> None:
     known = hub_download.model_of(name, paths.models())
     try:
         if known.unfinished.is_dir() and not hub_cache.drop(known.unfinished):
-            raise ModelError(f"{name} is being downloaded by another program.", "Wait until that is done, then try again.")
+            raise ModelError(
+                Message("%1 is being downloaded by another program.", name), "Wait until that is done, then try again."
+            )
         if known.folder.is_dir() and not hub_cache.remove(known.folder):
-            raise ModelError(f"{name} is in use by another engine.", "Choose another model there first.")
+            raise ModelError(Message("%1 is in use by another engine.", name), "Choose another model there first.")
     except OSError as error:
-        raise ModelError(f"{name} cannot be removed: {fault_of(error).reason}.", fault_of(error).advice) from error
+        raise ModelError(Message("%1 cannot be removed: %2.", name, fault_of(error).reason), fault_of(error).advice) from error
 
 
 class ModelService:
@@ -221,7 +225,7 @@ class ModelService:
         try:
             paths.write_atomically(self._home.root / "models.json", msgspec.json.encode(now))
         except OSError as error:
-            raise ModelError(f"The choice cannot be kept: {fault_of(error).reason}.", fault_of(error).advice) from error
+            raise ModelError(Message("The choice cannot be kept: %1.", fault_of(error).reason), fault_of(error).advice) from error
 
     def _remove(self, name: str) -> None:
         if name == self._chosen.name:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from waggle.core import paths
 from waggle.core.errors import EngineError, QuestionFileError, WaggleError
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Figure, Message
 from waggle.core.text.unsound_text import UNSOUND
 from waggle.engine.services.playground import PlaygroundService, shown_completion
 from waggle.protocol import commands, events_questions
@@ -42,12 +43,12 @@ def read_file(path: Path, grader: str = "", tolerance: float = 0.0) -> QuestionT
     try:
         path = paths.expand_user(path)
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
-            raise QuestionFileError(f"{name} is not a file.", "Choose a file of JSON lines or CSV.")
+            raise QuestionFileError(Message("%1 is not a file.", name), "Choose a file of JSON lines or CSV.")
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = fault_of(error).reason if isinstance(error, OSError) else "there is no such file"
-        raise QuestionFileError(f"{name} cannot be read: {reason}.", "Check its name, and who owns it.") from error
+        raise QuestionFileError(Message("%1 cannot be read: %2.", name, reason), "Check its name, and who owns it.") from error
     return read_questions(name, content, grader=grader, tolerance=tolerance)
 
 
@@ -111,8 +112,12 @@ def _trial(playground: PlaygroundService, packed: PackedFile) -> events_question
         questions = [question for question in readable if rules.split(question.text) == "train"][:TRIED_QUESTIONS]
         if not questions:
             raise EngineError(
-                f"Your model reads {trying.rules.context:,} tokens at a time, a question and its answer together; "
-                f"{too_long:,} of {len(rows):,} questions are longer.",
+                Message(
+                    "Your model reads %1 tokens at a time, a question and its answer together; %2 of %3 questions are longer.",
+                    Figure(trying.rules.context),
+                    Figure(too_long),
+                    Figure(len(rows)),
+                ),
                 "Shorten them, or choose another model.",
             )
         completions = trying.newest_answers(questions)

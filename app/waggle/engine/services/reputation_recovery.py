@@ -7,6 +7,7 @@ from pathlib import Path
 
 from waggle.core import damaged_file, paths
 from waggle.core.peer_id import peer_id_of
+from waggle.core.text.message import Message
 from waggle.engine.runtime.event_publisher import oldest_first
 from waggle.network.identity.keys import name_of
 from waggle.network.limits import reputation_file
@@ -31,8 +32,8 @@ def recover(home: paths.Home) -> events.Warned | None:
     chosen = [PeerReputation(id=peer, name=name_of(peer), choice=choice) for peer, choice in choices.items() if choice]
     reputation_file.write(home.reputation, chosen[-MAX_PEERS:])
     return events.Warned(
-        title="What was known of peers could not be read.",
-        advice=f"Restored mutes and blocks: {len(chosen)}. The old file is kept as {aside}.",
+        title=Message("What was known of peers could not be read."),
+        advice=Message("Restored mutes and blocks: %1. The old file is kept as %2.", len(chosen), aside),
     )
 
 

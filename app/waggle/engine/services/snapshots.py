@@ -14,6 +14,7 @@ from waggle.core.errors import EngineError
 from waggle.core.settings import ComputerSettings
 from waggle.core.system.machine import available_memory
 from waggle.core.system.process_memory import resident_bytes
+from waggle.core.text.message import NOTHING, Figure, Message
 from waggle.engine.services.current_weights import NO_ROOM, CurrentWeights, CurrentWeightsError
 from waggle.engine.storage import snapshot_archive
 from waggle.engine.system.resource_limits import GB, memory_used
@@ -47,7 +48,7 @@ class Answering:
 
     snapshots: tuple[ModelSnapshot, ...]
     training: TrainingMode
-    not_now: str = ""
+    not_now: Message = NOTHING
 
 
 def _never() -> bool:
@@ -133,12 +134,20 @@ class Snapshots:
                 return training
         if (least := min(needs.values())) > free:
             raise EngineError(
-                f"To load the model again takes {least / GB:.1f} GB, and {max(0, free) / GB:.1f} GB of memory are free for it.",
+                Message(
+                    "To load the model again takes %1 GB, and %2 GB of memory are free for it.",
+                    Figure(least / GB, 1),
+                    Figure(max(0, free) / GB, 1),
+                ),
                 "Close other programs, then try again.",
             )
         raise EngineError(
-            f"To load the model again takes {least / GB:.1f} GB, and {max(0, allowed) / GB:.1f} GB are free "
-            f"of the {cap_gb:g} GB of memory that you allow.",
+            Message(
+                "To load the model again takes %1 GB, and %2 GB are free of the %3 GB of memory that you allow.",
+                Figure(least / GB, 1),
+                Figure(max(0, allowed) / GB, 1),
+                f"{cap_gb:g}",
+            ),
             "Allow more: computer.memory_gb.",
         )
 

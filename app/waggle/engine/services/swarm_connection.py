@@ -15,6 +15,7 @@ from waggle.core import damaged_file, paths
 from waggle.core.errors import CharterError, EngineError, SettingsError, SwarmError
 from waggle.core.peer_id import peer_id_of, text_of
 from waggle.core.settings import Settings
+from waggle.core.text.message import Figure, Message
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.services import ended_swarms
@@ -150,7 +151,7 @@ async def download_missing_questions(
     if chosen.swarm.solo:
         if await asyncio.to_thread(PieceStore(home.questions, charter).missing):
             raise SwarmError(
-                f"The questions of {charter.name} are not on this computer, and it trains alone.",
+                Message("The questions of %1 are not on this computer, and it trains alone.", charter.name),
                 "Switch swarm.solo off until they were downloaded from members.",
             )
         return
@@ -164,7 +165,10 @@ def chosen_specialties(chosen: Settings, charter: Charter) -> tuple[str, ...]:
     known = [specialty.dataset for specialty in charter.specialties]
     for name in chosen.learning.specialties:
         if name not in known:
-            raise SettingsError(f"{charter.name} has no specialty {name}.", f"learning.specialties may name {', '.join(known)}.")
+            raise SettingsError(
+                Message("%1 has no specialty %2.", charter.name, name),
+                Message("learning.specialties may name %1.", ", ".join(known)),
+            )
     return chosen.learning.specialties
 
 
@@ -208,8 +212,8 @@ async def join(
     if kind_of(options).joins_through == "gateways" and not options.gateways:
         publisher.publish(
             events.Warned(
-                title="This computer takes part through gateways alone, and none is named.",
-                advice="Your model trains on its own. Name the gateway of a member in swarm.gateways.",
+                title=Message("This computer takes part through gateways alone, and none is named."),
+                advice=Message("Your model trains on its own. Name the gateway of a member in swarm.gateways."),
             )
         )
     return node
@@ -220,7 +224,7 @@ def choose_peer(swarm: SwarmConnection, peer: str, choice: Choice) -> None:
     try:
         peer_id = peer_id_of(peer)
     except ValueError as error:
-        raise EngineError(f"{peer} is no peer's id.", "Copy it whole: `waggle ctl peers` lists them.") from error
+        raise EngineError(Message("%1 is no peer's id.", peer), "Copy it whole: `waggle ctl peers` lists them.") from error
     swarm.choose(peer_id, choice)
 
 
@@ -254,8 +258,10 @@ def event_from_news(
             return events.RecordRejected(origin=text_of(item.origin), reason=item.reason, count=item.count)
         case news.ReputationsLost():
             return events.Warned(
-                title="What was known of peers could not be read: whom you muted or blocked counts again.",
-                advice="Choose again on the page Peers. The old file is kept beside it; its name begins with standings.damaged.",
+                title=Message("What was known of peers could not be read: whom you muted or blocked counts again."),
+                advice=Message(
+                    "Choose again on the page Peers. The old file is kept beside it; its name begins with standings.damaged."
+                ),
             )
         case news.PeerChanged():
             return events.PeerChanged(peer=peer_info(item.peer))
@@ -267,32 +273,44 @@ def event_from_news(
             return events.TrafficMeasured(up=item.up, down=item.down)
         case news.GatewayHidesPeers():
             return events.Warned(
-                title=f"The gateway {item.address} shows {item.listed} of {item.known} members that another one shows.",
-                advice="It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.",
+                title=Message(
+                    "The gateway %1 shows %2 of %3 members that another one shows.", item.address, item.listed, item.known
+                ),
+                advice=Message(
+                    "It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator."
+                ),
             )
         case news.ClockSkewed():
-            advice = "Set the clock by the network: answers that seem too old or too new are refused by others."
+            advice = Message("Set the clock by the network: answers that seem too old or too new are refused by others.")
             span = _span(abs(item.seconds))
             if item.agreeing < ENOUGH:
                 return events.Warned(
-                    title=f"This computer's clock and that of another one differ by {span}: one of the two is wrong.",
-                    advice="If it is this one, set it by the network. Answers that seem too old or too new are refused.",
+                    title=Message("This computer's clock and that of another one differ by %1: one of the two is wrong.", span),
+                    advice=Message("If it is this one, set it by the network. Answers that seem too old or too new are refused."),
                 )
-            title = f"This computer's clock is {span} slow." if item.seconds > 0 else f"This computer's clock is {span} fast."
+            title = (
+                Message("This computer's clock is %1 slow.", span)
+                if item.seconds > 0
+                else Message("This computer's clock is %1 fast.", span)
+            )
             return events.Warned(title=title, advice=advice)
         case news.LeaderboardChanged():
             return _comparison_event(item.comparison, me)
         case news.DuplicateIdentity():
             return events.Warned(
-                title="Another computer takes part with this node's identity, and the two hold each other back.",
-                advice="Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.",
+                title=Message("Another computer takes part with this node's identity, and the two hold each other back."),
+                advice=Message(
+                    "Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`."
+                ),
                 page="you",
             )
         case news.OwnSeed():
             return events.Warned(
-                title=f"The seed {item.address} has this node's own identity, so it cannot be called.",
-                advice="If it is another computer, one of the two is a copy. "
-                "Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.",
+                title=Message("The seed %1 has this node's own identity, so it cannot be called.", item.address),
+                advice=Message(
+                    "If it is another computer, one of the two is a copy. "
+                    "Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`."
+                ),
                 page="you",
             )
         case _:
@@ -339,8 +357,11 @@ def peer_info(peer: PeerReputation) -> events.PeerInfo:
     )
 
 
-def _span(seconds: float) -> str:
-    for length, word in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {word}"
-    return f"{seconds:.0f} seconds"
+def _span(seconds: float) -> Message:
+    if seconds >= 2 * 86_400:
+        return Message("%1 days", Figure(seconds / 86_400))
+    if seconds >= 2 * 3600:
+        return Message("%1 hours", Figure(seconds / 3600))
+    if seconds >= 2 * 60:
+        return Message("%1 minutes", Figure(seconds / 60))
+    return Message("%1 seconds", Figure(seconds))

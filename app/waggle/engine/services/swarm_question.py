@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from waggle.core import paths
 from waggle.core.errors import CharterError, Stopped, SwarmError
 from waggle.core.settings import Settings
+from waggle.core.text.message import Message
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.services import swarm_connection
 from waggle.engine.storage.stored_swarm import known_charter, require_stored_key
@@ -21,7 +22,7 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.piece_store import PieceStore
 
 RETRY_SECONDS = 60.0  # until a swarm is looked for again whose charter or key is not here
-RESTART_REASON = "The swarm is here again."
+RESTART_REASON = Message("The swarm is here again.")
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ async def swarm_or_question(
         stand_in = await asyncio.to_thread(_to_train_alone, home, known.active)
         publisher.publish(
             events.Warned(
-                title=f"Your model trains alone, on questions of {stand_in.name}, until you choose your swarm.",
-                advice="Choose a swarm, and switch training alone off, to train with others.",
+                title=Message("Your model trains alone, on questions of %1, until you choose your swarm.", stand_in.name),
+                advice=Message("Choose a swarm, and switch training alone off, to train with others."),
                 page="swarms",
             )
         )

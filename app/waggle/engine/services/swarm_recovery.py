@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from waggle.core import damaged_file, paths
 from waggle.core.errors import SwarmError
+from waggle.core.text.message import NOTHING, Message
 from waggle.engine.runtime.event_publisher import oldest_first
 from waggle.engine.services.ended_swarms import EARLIER_FIRST_SWARM
 from waggle.network import joined_swarms
@@ -43,10 +44,10 @@ def recover(home: paths.Home) -> events.Warned | None:
         aside = _set_aside(home)
     joined_swarms.write(home.swarms, rebuilt)
     return events.Warned(
-        title="The list of swarms could not be read, so Waggle rebuilt it from other files."
+        title=Message("The list of swarms could not be read, so Waggle rebuilt it from other files.")
         if aside
-        else "The list of swarms is gone, so Waggle rebuilt it from other files.",
-        advice=f"The old one is kept as {aside}." if aside else "",
+        else Message("The list of swarms is gone, so Waggle rebuilt it from other files."),
+        advice=Message("The old one is kept as %1.", aside) if aside else NOTHING,
         page="swarms",
     )
 
@@ -84,7 +85,7 @@ def _set_aside(home: paths.Home) -> Path:
     try:
         return damaged_file.set_aside(home.swarms)
     except OSError as error:
-        raise SwarmError(f"The list of swarms {home.swarms} cannot be set aside.", "Check who owns it.") from error
+        raise SwarmError(Message("The list of swarms %1 cannot be set aside.", home.swarms), "Check who owns it.") from error
 
 
 def _rebuilt(home: paths.Home) -> JoinedSwarms:

@@ -20,6 +20,7 @@ from waggle.core.errors import CharterError, EngineError, ModelError, SwarmError
 from waggle.core.settings import Settings, WebSettings
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import NOTHING, Message
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
 from waggle.engine.services import ended_swarms, swarm_connection, swarm_recovery
 from waggle.engine.services.models import Change, Restart
@@ -48,8 +49,10 @@ from waggle.tasks.sandbox.verifier import Pieces, Verifier
 from waggle.tasks.specialties.interface import Difficulty
 
 NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_SWARM, *NOT_CAUSED_BY_EITHER, ModelError)  # of a choice before this start
-BACK_MESSAGE = "It goes on in the previous swarm."
-ASK_MESSAGE = "Nothing is trained until you choose a swarm."  # the one of before is open to more people than the chosen one
+BACK_MESSAGE = Message("It goes on in the previous swarm.")
+ASK_MESSAGE = Message(
+    "Nothing is trained until you choose a swarm."
+)  # the one of before is open to more people than the chosen one
 MAX_OWN_ADDRESSES, MAX_OTHER_ADDRESSES = 4, 4  # in an invite; others' are for times when this computer is off
 ANY_ADDRESS = ("0.0.0.0", "::")
 Answer = events_swarms.KnownSwarms | events_swarms.SwarmCreated | events_swarms.InviteRead | events_swarms.InviteWritten
@@ -229,11 +232,11 @@ class SwarmService:
             swarms=tuple(descriptions), offers=offers, fixed=self._why_fixed(), ended=ended_swarms.ended_swarms(self._home, known)
         )
 
-    def _why_fixed(self) -> str:
+    def _why_fixed(self) -> Message:
         """Why the settings allow no other swarm; empty if they do."""
         if self._chosen.swarm.charter and self._chosen.swarm.charter != self._active:
-            return "swarm.charter in the settings, or on the command line, names the swarm."
-        return ""
+            return Message("swarm.charter in the settings, or on the command line, names the swarm.")
+        return NOTHING
 
     def _describe(self, charter: Charter, entry: JoinedSwarm | None) -> events_swarms.SwarmDetails:
         digest = charter.digest
@@ -403,7 +406,9 @@ class SwarmService:
                 membership.write_key(of_swarm.key, key)
             paths.write_atomically(of_swarm.charter_file, charters.encode(charter))
         except OSError as error:
-            raise SwarmError(f"The charter cannot be kept: {fault_of(error).reason}.", fault_of(error).advice) from error
+            raise SwarmError(
+                Message("The charter cannot be kept: %1.", fault_of(error).reason), fault_of(error).advice
+            ) from error
 
 
 def _packed(chosen: Sequence[commands.NewQuestionFile]) -> list[tuple[commands.NewQuestionFile, PackedFile]]:
@@ -492,11 +497,11 @@ def _addresses_for_invite(addresses: list[str]) -> list[str]:
     return sorted(useful, key=lambda address: (host := _host(address)) is not None and not host.is_global)[:MAX_OWN_ADDRESSES]
 
 
-def _reach(addresses: tuple[str, ...]) -> str:
+def _reach(addresses: tuple[str, ...]) -> Message:
     """From where an invite with these addresses works, in words."""
     hosts = [_host(address) for address in addresses]
     if any(host is None or host.is_global for host in hosts):
-        return "It works from anywhere."
+        return Message("It works from anywhere.")
     if all(host is not None and host.is_loopback for host in hosts):
-        return "It works on this computer only."
-    return "It works on your network only: no address is known that is reachable from outside."
+        return Message("It works on this computer only.")
+    return Message("It works on your network only: no address is known that is reachable from outside.")

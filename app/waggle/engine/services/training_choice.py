@@ -6,6 +6,7 @@ from waggle.core import paths
 from waggle.core.errors import EngineError, ModelError
 from waggle.core.settings import ModelSettings
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.engine.runtime import model_source, trainings
 from waggle.models.storage import ownership
 from waggle.protocol.commands import TrainingChoice
@@ -32,4 +33,4 @@ def note(home: paths.Home, chosen: ModelSettings, choice: TrainingChoice) -> Pat
         anew = paths.ModelFiles(trainings.root_anew(home, model)).checkpoints
         return ownership.answer(checkpoints if choice == "keep" else anew, model)
     except OSError as error:
-        raise ModelError(f"The answer cannot be stored: {fault_of(error).reason}.", fault_of(error).advice) from error
+        raise ModelError(Message("The answer cannot be stored: %1.", fault_of(error).reason), fault_of(error).advice) from error

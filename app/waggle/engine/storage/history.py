@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from waggle.core.errors import UNREADABLE, HistoryDamaged, HistoryError
+from waggle.core.text.message import Message
 from waggle.protocol import events, events_identity
 
 log = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ class History:
         except DAMAGED as error:
             if not is_damage(error):
                 raise HistoryError(
-                    f"The history cannot be opened: {error}.", "Make room on the disk, or mend its rights."
+                    Message("The history cannot be opened: %1.", error), "Make room on the disk, or mend its rights."
                 ) from error
             raise HistoryDamaged(f"The history {path} is damaged: {error}.", "It can be moved away.") from error
 
@@ -222,7 +223,9 @@ def _as_history_error() -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise HistoryError(f"The history cannot be written: {error}.", "Make room on the disk, or mend its rights.") from error
+        raise HistoryError(
+            Message("The history cannot be written: %1.", error), "Make room on the disk, or mend its rights."
+        ) from error
 
 
 def read_days(path: Path) -> tuple[tuple[events_identity.Day, ...], tuple[int, float] | None]:
@@ -298,4 +301,4 @@ def _check(database: sqlite3.Connection) -> None:
     solved: list[tuple[Any]] = database.execute("select dataset from ahas").fetchall()
     names = [name for name, *_ in (*taught, *solved)]
     if verdict != "ok" or not all(isinstance(name, str) for name in names) or not all(isinstance(by, bytes) for _, by in taught):
-        raise sqlite3.DatabaseError(f"damaged: {verdict}")
+        raise sqlite3.DatabaseError(Message("damaged: %1", verdict))

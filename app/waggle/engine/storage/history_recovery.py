@@ -11,6 +11,7 @@ from waggle.core import damaged_file
 from waggle.core.errors import HistoryDamaged, HistoryError
 from waggle.core.settings import ModelSettings, Settings
 from waggle.core.system import file_moves
+from waggle.core.text.message import Message
 from waggle.engine.runtime.event_publisher import oldest_first
 from waggle.engine.storage.history import DAMAGED, History, latest_rounds, merge_side_files, read_all
 from waggle.protocol import events, json_lines
@@ -46,7 +47,9 @@ def open_or_rebuild(path: Path, record: Path, model: ModelSettings) -> tuple[His
         _set_aside(path, aside)
         rounds = _rebuild(path, record, model)
     except OSError as error:
-        raise HistoryError(f"The history cannot be written: {error}.", "Make room on the disk, or mend its rights.") from error
+        raise HistoryError(
+            Message("The history cannot be written: %1.", error), "Make room on the disk, or mend its rights."
+        ) from error
     return History(path), Rebuilt(rounds, aside)
 
 
@@ -72,7 +75,9 @@ def fill_in(history: History, path: Path, record: Path, model: ModelSettings, nu
                     history.save_score(score)
         _remove(rebuilding)
     except (OSError, *DAMAGED) as error:
-        raise HistoryError(f"The history cannot be written: {error}.", "Make room on the disk, or mend its rights.") from error
+        raise HistoryError(
+            Message("The history cannot be written: %1.", error), "Make room on the disk, or mend its rights."
+        ) from error
     return len(rounds)
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from waggle.core.errors import CheckpointError, Stopped
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.models.storage import checkpoint, training_journal
 from waggle.models.storage.checkpoint import CheckpointState, SavablePolicy
 from waggle.rl.batch import (
@@ -156,8 +157,8 @@ class RoundSaver:
             )
         except OSError as error:
             raise CheckpointError(
-                f"Round {saved.round - 1} could not be saved: {fault_of(error).reason}.",
-                f"The rounds before are kept. {fault_of(error).advice}",
+                Message("Round %1 could not be saved: %2.", saved.round - 1, fault_of(error).reason),
+                Message("The rounds before are kept. %1", fault_of(error).advice),
             ) from error
         self._journal_bytes += size
         self.newest = self._newest_in_journal = saved
@@ -207,7 +208,11 @@ def restore(
     if saved is None:
         with _as_checkpoint_error():
             lost = training_journal.set_aside(root)  # or they would be replayed on top of the new rounds
-        return None, None, aside + [checkpoint.DamagedState(place, "No checkpoint is left that it follows.") for place in lost]
+        return (
+            None,
+            None,
+            aside + [checkpoint.DamagedState(place, Message("No checkpoint is left that it follows.")) for place in lost],
+        )
     replay, total = _Replay(root, policy, saved, clock), 0
     for done, entry in enumerate(training_journal.entries(root, saved.round, base)):
         if replay.is_long:
@@ -223,14 +228,14 @@ def restore(
         with _as_checkpoint_error():
             lost = training_journal.set_aside(root, saved.round - 1)
         restored, checkpoint_round, others = restore(root, policy, learn, base, is_sound=is_sound)
-        reason = "What was learned there gives answers that are no numbers."
+        reason = Message("What was learned there gives answers that are no numbers.")
         return restored, checkpoint_round, [*aside, *(checkpoint.DamagedState(place, reason) for place in lost), *others]
     replay.save_if_worthwhile()
     with _as_checkpoint_error():
         lost = training_journal.set_aside(root, replay.saved.round)  # as above
         other = training_journal.mend(root, max(saved.round, training_journal.newest(root)))
-    aside += [checkpoint.DamagedState(place, "The rounds that it follows are lost.") for place in lost]
-    reason = "A part of the journal is damaged, or another version of Waggle wrote it."
+    aside += [checkpoint.DamagedState(place, Message("The rounds that it follows are lost.")) for place in lost]
+    reason = Message("A part of the journal is damaged, or another version of Waggle wrote it.")
     aside += [checkpoint.DamagedState(other, reason)] if other else []
     return replay.saved, replay.stored.round, aside
 
@@ -240,7 +245,9 @@ def _as_checkpoint_error() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CheckpointError(f"The journal cannot be mended: {fault_of(error).reason}.", fault_of(error).advice) from error
+        raise CheckpointError(
+            Message("The journal cannot be mended: %1.", fault_of(error).reason), fault_of(error).advice
+        ) from error
 
 
 @dataclass

@@ -20,6 +20,7 @@ from waggle.core import paths
 from waggle.core.errors import UNREADABLE, ModelMissing
 from waggle.core.settings import ModelSettings
 from waggle.core.system import file_moves
+from waggle.core.text.message import Message
 from waggle.models.inspection import inspector
 
 log = logging.getLogger(__name__)
@@ -90,8 +91,11 @@ class OpeningNote:
         stored = self._read()
         if stored.failed == now:
             raise ModelMissing(
-                f"The engine ended while it opened the model in {folder}. "
-                "It opens this model only if you choose it once more, on the page Models or with `waggle model choose`.",
+                Message(
+                    "The engine ended while it opened the model in %1. It opens this model only if you choose it "
+                    "once more, on the page Models or with `waggle model choose`.",
+                    folder,
+                ),
                 "Choose another model, or this one once more.",
             )
         failed = None if stored.failed is None or stored.failed.is_chosen(model) else stored.failed

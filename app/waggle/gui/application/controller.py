@@ -19,7 +19,7 @@ from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.first_model_process import FirstModelProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
-from waggle.gui.i18n.formatting import tr, tr_sentence
+from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.models.model_words import choice_title
 from waggle.gui.pages.swarms.page import SwarmsPage
@@ -358,10 +358,10 @@ class Controller(QObject):
         if choice is None or choice.stage != "failed" or choice == before.choice or self.window.page == "models":
             return
         if self._store.now() - choice.at < notifications.RECENT:  # an older engine sends old ones, too
-            self.window.notices.show(f"{choice_title(choice)}: {tr_sentence(choice.title)}")
+            self.window.notices.show(f"{choice_title(choice)}: {tr(choice.title)}")
 
     def _say_login(self, title: str, advice: str) -> None:
-        self.window.notices.show(f"{tr_sentence(title)} {tr_sentence(advice)}")
+        self.window.notices.show(f"{tr(title)} {tr(advice)}")
 
     def _show_refusal(self, title: str, advice: str, command: str) -> None:
         self.window.show_refusal(title, advice, command)

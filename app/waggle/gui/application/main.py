@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 from waggle.core import paths, stored_data
 from waggle.core.errors import EngineError, WaggleError
+from waggle.core.text.message import Message
 from waggle.gui.application import taskbar, unix_signals
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.garbage_collection import GarbageCollector, freeze_long_lived
@@ -25,7 +26,7 @@ from waggle.gui.application.single_instance import SingleInstance
 from waggle.gui.engine_client.engine_process import EngineProcess, command_line, remote_command_line
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
-from waggle.gui.i18n.formatting import tr, tr_sentence
+from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.context import PageContext
 from waggle.gui.state.event_log import EventLogHandler
 from waggle.gui.state.settings_store import SettingsStore
@@ -96,9 +97,9 @@ def application() -> Application:
 def show_refused(error: WaggleError) -> None:
     """Say in a dialog why no window opened: a start by a click has no terminal."""
     application()
-    box = QMessageBox(QMessageBox.Icon.Warning, "Waggle", tr_sentence(error.title))
+    box = QMessageBox(QMessageBox.Icon.Warning, "Waggle", tr(error.title))
     box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setInformativeText(tr_sentence(error.advice))
+    box.setInformativeText(tr(error.advice))
     box.exec()
 
 
@@ -114,7 +115,7 @@ def save_screenshot(theme: Theme, recording: Path, page: str, picture: Path) -> 
     window.show()
     window.show_page(page)
     if not screenshot_when_still(window).save(str(picture)):
-        raise WaggleError(f"{picture} cannot be written.", "A picture's name ends in .png, in a folder that is there.")
+        raise WaggleError(Message("%1 cannot be written.", picture), "A picture's name ends in .png, in a folder that is there.")
     return 0
 
 

@@ -17,7 +17,7 @@ from waggle.gui.application.window.page_area import PageArea
 from waggle.gui.application.window.page_stack import PageStack
 from waggle.gui.application.window.screen_fit import ScreenFit
 from waggle.gui.application.window.settled_layout import settle
-from waggle.gui.i18n.formatting import duration, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import duration, tr, visible
 from waggle.gui.pages import PAGES
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.page import HomePage
@@ -141,7 +141,7 @@ class MainWindow(QWidget):
         if not self._replay:
             self.status.show_service(state.service)
         self._show_other_clock()
-        self._announce(tr_sentence(sentence(state).word))
+        self._announce(tr(sentence(state).word))
         self._announce_digest()
 
     def _show_other_clock(self) -> None:
@@ -161,7 +161,7 @@ class MainWindow(QWidget):
         """Announce a new state to screen readers, but not each round."""
         if word != self._announced:
             self._announced = word
-            announce(self, tr_sentence(sentence(self._store.state).says))
+            announce(self, tr(sentence(self._store.state).says))
 
     def _announce_digest(self) -> None:
         """Announce the summary if the setting is on, at most once a minute, and never the same twice."""
@@ -190,7 +190,7 @@ class MainWindow(QWidget):
             words = tr("Your engine runs on %1. There, `waggle swarm create --questions FILE` makes a swarm from a file.")
             self.notices.show(words.replace("%1", visible(self._host)))
         elif paths and state.swarms is not None and state.swarms.fixed:
-            self.notices.show(tr_sentence(state.swarms.fixed))
+            self.notices.show(tr(state.swarms.fixed))
         elif paths:
             self.show_page("swarms")
             self.pages.of(SwarmsPage).show_form(paths, words)
@@ -209,7 +209,7 @@ class MainWindow(QWidget):
 
     def show_refusal(self, title: str, advice: str, command: str = "") -> None:
         """Show that the command with this id was refused."""
-        self._show_refusal_words(f"{tr_sentence(title)} {tr_sentence(advice)}".strip(), command)
+        self._show_refusal_words(f"{tr(title)} {tr(advice)}".strip(), command)
 
     def report_unsent(self, command: AnyCommand) -> None:
         """Show that no engine took the command; silent for the queries of pages, which repeat by themselves."""

@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
-from waggle.gui.i18n.formatting import tr, tr_sentence
+from waggle.gui.i18n.formatting import tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls import pause_menu
 from waggle.gui.widgets.system_tray import logo_icon
@@ -74,7 +74,7 @@ class TrayIcon(QObject):
 
     def show_state(self, state: State) -> None:
         status = sentence(state)
-        self._says.setText(f"{tr_sentence(status.word)}: {tr_sentence(status.says)}".replace("&", "&&"))
+        self._says.setText(f"{tr(status.word)}: {tr(status.says)}".replace("&", "&&"))
         self._set_tooltip(tooltip(state))
         self._leave.setText(tr("Quit; the engine goes on") if state.service else tr("Quit"))
         self._resume.setVisible(status.action == "resume")
@@ -109,6 +109,6 @@ def without_markup(words: str) -> str:
 def tooltip(state: State) -> str:
     """The status sentence, with its detail where it fits into a tooltip."""
     status = sentence(state)
-    short = f"Waggle: {tr_sentence(status.says)}"
-    whole = f"{short} {tr_sentence(status.detail)}"
+    short = f"Waggle: {tr(status.says)}"
+    whole = f"{short} {tr(status.detail)}"
     return without_markup(whole if len(whole) <= LONGEST_TIP else short[:LONGEST_TIP])

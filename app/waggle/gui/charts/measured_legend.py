@@ -4,7 +4,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
-from waggle.gui.i18n.formatting import tr, tr_sentence
+from waggle.gui.i18n.formatting import tr
 from waggle.gui.state.measured_curves import MeasuredCurves
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import row
@@ -56,7 +56,7 @@ class MeasuredLegend(QWidget):
         self.setVisible(curves is not None)
         if curves is None:
             return
-        self._alone.say(tr("%1, alone").replace("%1", tr_sentence(curves.source)))
+        self._alone.say(tr("%1, alone").replace("%1", tr(curves.source)))
         self._with_peers.say(tr("with %1 peers").replace("%1", str(curves.peers)))
         about = tr("Means of %1 runs alone and of %2 swarms on the same kinds of questions. Your own run may differ.")
         set_tip(self, about.replace("%1", str(curves.runs)).replace("%2", str(curves.swarms)))

@@ -27,7 +27,6 @@ from waggle.gui.i18n.formatting import (
     peer_name,
     percent,
     tr,
-    tr_sentence,
 )
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
@@ -274,7 +273,7 @@ def aha_marks(state: State, axis: Axis, ends: tuple[float, float]) -> list[Event
 
 
 def _aha_mark(aha: Aha, x: float) -> EventMark:
-    specialty, short = tr_sentence(one_line(aha.specialty)), tr("Aha: %1")
+    specialty, short = tr(one_line(aha.specialty)), tr("Aha: %1")
     words = tr("Aha: %1, from %2").replace("%2", peer_name(aha.name, aha.origin)) if aha.origin else short
     return EventMark(x, words.replace("%1", specialty), aha.round, short.replace("%1", specialty))
 

@@ -4,7 +4,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 
 from waggle.gui.charts.cell_grid import CellGrid
-from waggle.gui.i18n.formatting import one_line, percent, tr, tr_sentence
+from waggle.gui.i18n.formatting import one_line, percent, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import mirror_box
 from waggle.protocol.events import QuestionShare
@@ -28,7 +28,7 @@ def level_words(share: QuestionShare) -> str:
 
 def share_words(share: QuestionShare) -> str:
     """The share of a specialty and those of its levels, in one line."""
-    whole = f"{tr_sentence(one_line(share.specialty))} {share_text(_whole(share))}"
+    whole = f"{tr(one_line(share.specialty))} {share_text(_whole(share))}"
     return ": ".join(filter(None, (whole, level_words(share))))
 
 
@@ -76,7 +76,7 @@ class QuestionShareBars(CellGrid):
         words, metrics = share_text(_whole(share)), self._name_metrics
         line = QRectF(cell.left(), cell.top(), cell.width(), metrics.height())
         room = cell.width() - metrics.horizontalAdvance(words) - 10
-        name = metrics.elidedText(tr_sentence(one_line(share.specialty)), Qt.TextElideMode.ElideRight, room)
+        name = metrics.elidedText(tr(one_line(share.specialty)), Qt.TextElideMode.ElideRight, room)
         self._write(painter, line, name, "small", "text", Qt.AlignmentFlag.AlignLeft)
         self._write(painter, line, words, "small", "text_soft", Qt.AlignmentFlag.AlignRight)
         bar = QRectF(cell.left(), line.bottom() + AROUND_BAR, cell.width(), BAR)

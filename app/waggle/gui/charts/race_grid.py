@@ -9,7 +9,7 @@ from PySide6.QtGui import QHideEvent, QPainter, QPen
 from PySide6.QtWidgets import QSizePolicy
 
 from waggle.gui.charts.painted_chart import PaintedChart
-from waggle.gui.i18n.formatting import tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import tr, visible
 from waggle.gui.state.race_state import Race, solved_words
 from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import draw_avatar, hexagon
@@ -103,7 +103,7 @@ class RaceGrid(PaintedChart):
         """The tooltip of a cell."""
         race = self._race
         solved = race.progress_of(self._lane).solved
-        words = f"{race.racers[racer].name}, {tr_sentence(visible(race.specialties[specialty]))}: "
+        words = f"{race.racers[racer].name}, {tr(visible(race.specialties[specialty]))}: "
         if (racer, specialty) not in solved:
             return words + tr("not solved yet")
         teacher = solved[racer, specialty]

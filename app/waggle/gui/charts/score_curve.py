@@ -8,7 +8,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QPolygonF
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.charts.measured_legend import ALONE, WITH_PEERS, measured_pen
 from waggle.gui.charts.painted_chart import PaintedChart
-from waggle.gui.i18n.formatting import figure, one_line, peer_name, percent, tr, tr_sentence
+from waggle.gui.i18n.formatting import figure, one_line, peer_name, percent, tr
 from waggle.gui.state import chart_series
 from waggle.gui.state.learning_story import exams
 from waggle.gui.state.measured_curves import MeasuredLine, measured_lines
@@ -30,7 +30,7 @@ def line_name(line: MeasuredLine) -> str:
 
 def first_answer_words(aha: Aha, peer: str) -> str:
     """A first right answer, and the peer whose answer was learned from before it."""
-    words = tr("First right answer in %1").replace("%1", tr_sentence(one_line(aha.specialty)))
+    words = tr("First right answer in %1").replace("%1", tr(one_line(aha.specialty)))
     return f"{words}, {tr('after one from %1').replace('%1', peer)}" if aha.origin else words
 
 

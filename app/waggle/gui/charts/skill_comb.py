@@ -8,7 +8,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPainterPath, QPen, QResizeEv
 from PySide6.QtWidgets import QSizePolicy
 
 from waggle.gui.charts.painted_chart import PaintedChart
-from waggle.gui.i18n.formatting import figure, one_line, percent, tr, tr_sentence
+from waggle.gui.i18n.formatting import figure, one_line, percent, tr
 from waggle.gui.state.learning_story import Skill
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import hexagon
@@ -23,7 +23,7 @@ LINES = 2  # of a name
 
 def skill_words(skill: Skill) -> str:
     """A skill in one line, for tooltips and screen readers."""
-    words = tr_sentence(one_line(skill.title))
+    words = tr(one_line(skill.title))
     words += f": {tr('not tested yet')}" if not skill.total else (
         tr(": %1 of %2 right").replace("%1", figure(skill.right)).replace("%2", figure(skill.total)))  # fmt: skip
     if skill.teacher is None:
@@ -131,7 +131,7 @@ class SkillComb(PaintedChart):
         font = self.theme.font("caption")
         small = QFontMetricsF(font)
         room = math.sqrt(3) * radius - self.theme.px(5)
-        lines = name_lines(small, tr_sentence(one_line(skill.title)), room)
+        lines = name_lines(small, tr(one_line(skill.title)), room)
         height = metrics.height() + len(lines) * small.height() * 0.92
         y = middle.y() - height / 2
         painter.drawText(QRectF(middle.x() - room / 2, y, room, metrics.height()), centred, figure_words)

@@ -6,7 +6,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from waggle.gui.charts.cell_grid import CellGrid
-from waggle.gui.i18n.formatting import decimal, one_line, tr, tr_sentence
+from waggle.gui.i18n.formatting import decimal, one_line, tr
 from waggle.gui.state.chart_series import Stretch
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import mirror_box
@@ -43,7 +43,7 @@ class SpecialtyCurves(CellGrid):
         return max([LEAST_TOP, *(reward for _, curve in self._curves for _, reward in curve)])
 
     def _words(self, title: str, curve: Stretch) -> str:
-        words = tr("%1: from %2 to %3").replace("%1", tr_sentence(one_line(title)))
+        words = tr("%1: from %2 to %3").replace("%1", tr(one_line(title)))
         return words.replace("%2", decimal(curve[0][1], 2)).replace("%3", decimal(curve[-1][1], 2))
 
     def count(self) -> int:
@@ -65,7 +65,7 @@ class SpecialtyCurves(CellGrid):
         line = QRectF(cell.left(), cell.top(), cell.width(), self._metrics.height())
         words = decimal(curve[-1][1], 2)
         room = cell.width() - self._metrics.horizontalAdvance(words) - 10
-        name = self._metrics.elidedText(tr_sentence(one_line(title)), Qt.TextElideMode.ElideRight, room)
+        name = self._metrics.elidedText(tr(one_line(title)), Qt.TextElideMode.ElideRight, room)
         painter.setFont(self.theme.font("small"))
         for text, tone, side in ((name, "text", Qt.AlignmentFlag.AlignLeft), (words, "text_soft", Qt.AlignmentFlag.AlignRight)):
             painter.setPen(self.theme.colour(tone))

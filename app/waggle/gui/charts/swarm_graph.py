@@ -25,7 +25,7 @@ from waggle.gui.charts.swarm_graph_layout import (
     place_peers,
     point_on_edge,
 )
-from waggle.gui.i18n.formatting import one_line, peer_name, plural, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import one_line, peer_name, plural, tr
 from waggle.gui.state.traffic_flow import Direction, Flow, flows
 from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import draw_avatar, draw_cell, hexagon
@@ -55,7 +55,7 @@ def flow_words(flow: Flow, state: State) -> str:
     name = peer_name(peer.name, peer.id) if peer else one_line(flow.peer)
     count, known = len(flow.specialties), set(flow.specialties)
     if len(known) == 1 and "" not in known:
-        groups = tr_sentence(one_line(flow.specialties[0]))
+        groups = tr(one_line(flow.specialties[0]))
     else:
         groups = plural(count, "%n group", "%n groups")
     words = {"out": tr("%2 to %1"), "in": tr("%2 from %1"), "used": tr("%2 learned from %1")}[flow.way]
@@ -313,7 +313,7 @@ class SwarmGraph(PaintedChart):
         """The tooltip of a peer: its name and the verdict on it."""
         peers, now = self._known
         peer = peers.get(identity)
-        return f"{peer_name(peer.name, peer.id)}: {tr_sentence(visible(standing_text(peer, now)))}" if peer else ""
+        return f"{peer_name(peer.name, peer.id)}: {tr(standing_text(peer, now))}" if peer else ""
 
     def words_at(self, point: QPointF) -> str:
         node = self._at(point)

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QProcess, QTimer, Signal
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
+from waggle.core.text.message import Message
 from waggle.gui.i18n.formatting import one_line
 from waggle.protocol import PROTOCOL, events, json_lines
 from waggle.protocol.commands import AnyCommand, SendMessage, Stop
@@ -139,7 +140,8 @@ class EngineProcess(QObject):
                 protocol != PROTOCOL
             ):
                 other = EngineError(
-                    f"The engine speaks protocol {protocol}, this window {PROTOCOL}.", "Window and engine must be of one version."
+                    Message("The engine speaks protocol %1, this window %2.", protocol, PROTOCOL),
+                    "Window and engine must be of one version.",
                 )
                 self._give_up(other, line)
                 return
@@ -176,8 +178,8 @@ class EngineProcess(QObject):
         if error == QProcess.ProcessError.FailedToStart:
             self._hopeless = True
             self._report_failure(
-                "ssh is missing on this computer." if self._host else "The engine cannot be started.",
-                "Install OpenSSH, then start again." if self._host else "Install Waggle again.",
+                Message("ssh is missing on this computer.") if self._host else Message("The engine cannot be started."),
+                Message("Install OpenSSH, then start again.") if self._host else Message("Install Waggle again."),
                 self._process.errorString(),
             )
             if self._leaving:
@@ -206,8 +208,10 @@ class EngineProcess(QObject):
             return
         if self._restarts >= len(self._backoff):
             self._report_failure(
-                f"Training keeps stopping: {self._restarts + 1} times in a row.",
-                "This computer may have too little memory. Your model is safe: everything up to the last saved round is kept.",
+                Message("Training keeps stopping: %1 times in a row.", self._restarts + 1),
+                Message(
+                    "This computer may have too little memory. Your model is safe: everything up to the last saved round is kept."
+                ),
                 "\n".join((f"code {code}", *self._complaints)),
             )
             return
@@ -227,12 +231,12 @@ class EngineProcess(QObject):
         """Report a failure that another try would only repeat: unknown key or host, or no Waggle there."""
         host, complaint = self._host, next((line for line in reversed(self._complaints) if line.strip()), "")
         self._report_failure(
-            f"{host} cannot be reached by ssh." if code == SSH_FAILED else f"There is no Waggle on {host}.",
-            one_line(complaint[:LONGEST_COMPLAINT]),
+            Message("%1 cannot be reached by ssh.", host) if code == SSH_FAILED else Message("There is no Waggle on %1.", host),
+            Message("%1", one_line(complaint[:LONGEST_COMPLAINT])),
             "\n".join(self._complaints),
         )
 
-    def _report_failure(self, title: str, advice: str, detail: str) -> None:
+    def _report_failure(self, title: Message, advice: Message, detail: str) -> None:
         self.event_received.emit(events.EngineFailed(title=title, advice=advice, detail=detail, at=self._clock()))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QObject, QProcess, Signal
 from PySide6.QtWidgets import QApplication
 
+from waggle.core.text.message import Message
 from waggle.protocol import json_lines
 
 STOP_TIMEOUT_MS = 3000
@@ -62,7 +63,7 @@ class LineProcess(QObject):
                 self.line.emit(line)
         if len(self._buffer) > json_lines.MAX_LINE and not self._stopped:
             self.stop()
-            self.ended.emit(1, ["It said something endless."])
+            self.ended.emit(1, [Message("It said something endless.")])
 
     def _listen(self) -> None:
         output = bytes(self.process.readAllStandardError().data()).decode("utf-8", "replace")

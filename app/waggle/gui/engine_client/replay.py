@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from waggle.core import paths
 from waggle.core.errors import WaggleError
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.protocol import events, json_lines
 from waggle.protocol.commands import AnyCommand, Pause, Resume
 from waggle.protocol.state import AnyEvent
@@ -44,9 +45,9 @@ class Replay(QObject):
         try:
             self._next = self._read()
         except OSError as error:
-            raise WaggleError(f"{path} cannot be read: {fault_of(error).reason}.", fault_of(error).advice) from error
+            raise WaggleError(Message("%1 cannot be read: %2.", path, fault_of(error).reason), fault_of(error).advice) from error
         if self._next is None:
-            raise WaggleError(f"{path} is no recorded run.", "Waggle keeps its own in the folder events of its home.")
+            raise WaggleError(Message("%1 is no recorded run.", path), "Waggle keeps its own in the folder events of its home.")
 
     def start(self) -> None:
         """Start or continue; after the end, start from the beginning."""

@@ -13,23 +13,18 @@ from waggle.protocol.json_lines import LONGEST_SHOWN
 
 
 def tr(words: str) -> str:
-    """Translate words of the window itself; unchanged without a translation."""
+    """Translate words of the window, or a `Message` from below it; unchanged without a translation."""
     return translator.translate(words)
 
 
-def tr_sentence(words: str) -> str:
-    """Translate sentences of the engine, which contain numbers and names."""
-    return translator.translate_sentence(words)
-
-
-def plural(count: int, singular: str, many: str) -> str:
-    """`singular` or `many`, translated, with %n replaced by the count."""
-    return tr(singular if count == 1 else many).replace("%n", figure(count))
+def plural(count: int, one: str, many: str) -> str:
+    """The words for a count in the window's language, with %n replaced by the count; `one` is the English for 1."""
+    return translator.translate_counted(count, one, many)
 
 
 def figure(number: int) -> str:
     """1248 as "1,248"."""
-    return f"{number:,}".replace(",", translator.number_format().thousands)
+    return translator.figure_text(number, 0)
 
 
 def decimal(number: float, digits: int) -> str:
@@ -119,7 +114,7 @@ def reward(completion: events.ShownCompletion) -> str:
     if completion.reason == events.UNTAGGED:
         return tr("right, no answer tag yet")
     digits = 1 if round(completion.reward, 1) == round(completion.reward, 2) else 2
-    return f"{decimal(completion.reward, digits)}  {tr_sentence(visible(completion.reason))}".strip()
+    return f"{decimal(completion.reward, digits)}  {tr(completion.reason)}".strip()
 
 
 NEWLINE, TAB, HIDDEN = "\u21b5", "\u21e5", "\ufffd"

@@ -1,67 +1,61 @@
-"""The language of the window: one message catalog for each, and how a sentence of the engine is found in it.
+"""The language of the window: one catalog of words for each, and how messages and numbers are written in it.
 
-Words of the window itself are looked up whole. Sentences from below the window (the engine, the status, a verdict on a peer)
-come in English with numbers and names in them: they are matched against patterns such as "Paused until %1.", sentence by
-sentence. The value of a placeholder is not translated, because swarms and programs have names and models answer anything; only
-in the patterns of _TRANSLATED_VALUES it is translated, too.
+Words of the window are looked up by their English. A message from below the window is looked up by its id, and gets its values,
+which are written as the language writes them. Names and texts of people are values, so they stay as they are.
 """
 
-import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, get_args
+from xml.etree import ElementTree
 
 import msgspec
 from PySide6.QtCore import QLibraryInfo, QLocale, Qt, QTranslator
 from PySide6.QtGui import QGuiApplication
 
 from waggle.core import paths
+from waggle.core.text.message import Figure, Message, Value, filled
 
-Language = Literal["en", "de", "pseudo", "mirrored"]  # the last two find words that do not fit and sides that are not mirrored
-NAMES: dict[str, str] = {"en": "English", "de": "Deutsch"}  # each in its own language
+Catalog = Mapping[str, tuple[str, ...]]  # by English: the translation, or the forms of a plural
+Language = Literal[
+    "en", "de", "pl", "pseudo", "mirrored"
+]  # the last two find words that do not fit and sides that are not mirrored
+NAMES: dict[str, str] = {"en": "English", "de": "Deutsch", "pl": "Polski"}  # each in its own language
 THIN = "\u202f"  # narrow no-break space: cannot be mistaken for a decimal sign
 ACCENTS = str.maketrans("aeiouyncAEIOUNC", "áéíóúýñçÁÉÍÓÚÑÇ")
 FROM_RIGHT = "\u200f"  # right-to-left mark: what follows is laid out from the right, as in Arabic and Hebrew
-PLACEHOLDER = re.compile(r"%\d|%n")
-SENTENCE = re.compile(r"(?<=\.)\s+")
-MEASURED = re.compile(r" (GB|MB|kWh|Sekunden)\b")  # elsewhere "1.2" may be a version number
-DECIMAL = re.compile(r"\d+\.\d+")
-THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
-LONGEST = 500  # characters of a sentence to match: it may quote strangers, and matching time grows polynomially
-ANSWERED = "wrong: %1"  # followed by the answer of a model, which may look like any sentence
-MOST_PARTS = 3  # of one sentence: a name in it may contain full stops
-MOST_SENTENCES = 100  # of one text: the rest is not translated
-_TRANSLATED_VALUES = frozenset({
-    "%1, line %2: %3.", "%1, also in its smallest parts.", "%1, and falling", "%1, and rising", "%1, steady",
-    "A saved state could not be read: %1",
-    "%1 names %2, which it may not: %3.", "its questions cannot be made where answers are judged (%1)",
-    "Busy: %1, %2.", "Calm: %1, hardly anything new arrives.", "Downloading the model: %1 of %2 MB, %3.",
-    "It broke a rule (%1): it is asked again in %2.", "It is asked like any stranger: %1 so far, %2.",
-    "It is asked like any stranger: most of its groups that were tried here taught nothing, %1.",
-    "Trusted: %1, %2.", "Lively: %1, %2.", "Nothing was lost; %1.", "Paused until %1.",
-    "Quiet: %1, %2.", "This computer's clock is %1 fast.", "This computer's clock is %1 slow.",
-    "%1 online.", "Your model is %1, on this computer only.", "Your model is %1, with %2.",
-    "Your rules wait until %1.",
-})  # fmt: skip
+PLACE = re.compile(r"%\d|%n")
 
 
-class MessageCatalog(msgspec.Struct, frozen=True, kw_only=True):
-    """English to the language: `words` of the window, and `sentences`, patterns of what comes from below it."""
+def one_or_many(amount: int) -> int:
+    """The forms of a plural in Germanic languages."""
+    return int(amount != 1)
 
-    words: Mapping[str, str] = {}
-    sentences: Mapping[str, str] = msgspec.field(default_factory=dict, name="told")
+
+def one_few_or_many(amount: int) -> int:
+    """The forms of a plural in Polish: for 1, for numbers that end in 2 to 4 (but not 12 to 14), and for all others."""
+    if amount == 1:
+        return 0
+    return 1 if amount % 10 in (2, 3, 4) and amount % 100 not in (12, 13, 14) else 2
 
 
 class NumberFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """How a language writes numbers: separator of thousands, decimal sign, sign after a day of the month, percent sign."""
+    """How a language writes numbers: separator of thousands, decimal sign, sign after a day of the month, percent sign.
+
+    `form` chooses one of the forms of a plural for an amount, as Qt Linguist lists them.
+    """
 
     thousands: str = ","
     point: str = "."
     ordinal: str = ""
     percent: str = "%"
+    form: Callable[[int], int] = one_or_many
 
 
-NUMBER_FORMATS: dict[Language, NumberFormat] = {"de": NumberFormat(thousands=THIN, point=",", ordinal=".", percent=f"{THIN}%")}
+NUMBER_FORMATS: dict[Language, NumberFormat] = {
+    "de": NumberFormat(thousands=THIN, point=",", ordinal=".", percent=f"{THIN}%"),
+    "pl": NumberFormat(thousands=THIN, point=",", percent=f"{THIN}%", form=one_few_or_many),
+}
 
 
 class ActiveLanguage:
@@ -69,9 +63,8 @@ class ActiveLanguage:
 
     def __init__(self) -> None:
         self.language: Language = "en"
-        self.book = MessageCatalog()
+        self.catalog: Catalog = {}
         self.manner = NumberFormat()
-        self.patterns: tuple[tuple[re.Pattern[str], str, bool], ...] = ()  # pattern, translation, whether values are translated
         self.qt = QTranslator()
 
 
@@ -90,12 +83,8 @@ def language_of_setting(name: str) -> Language:
 def use(language: Language) -> None:
     """Switch to a language; widgets on screen have to be built again."""
     _active.language = language
-    _active.book = read(language)
+    _active.catalog = read(language)
     _active.manner = NUMBER_FORMATS.get(language, NumberFormat())
-    longest_first = sorted(_active.book.sentences.items(), key=lambda entry: -len(PLACEHOLDER.sub("", entry[0])))
-    _active.patterns = tuple((_pattern(english), words, english in _TRANSLATED_VALUES) for english, words in longest_first)
-    translate_sentence.cache_clear()
-    _translate_match.cache_clear()
     app = QGuiApplication.instance()
     assert isinstance(app, QGuiApplication)
     app.setLayoutDirection(Qt.LayoutDirection.RightToLeft if language == "mirrored" else Qt.LayoutDirection.LeftToRight)
@@ -117,83 +106,62 @@ def number_format() -> NumberFormat:
     return _active.manner
 
 
-def read(language: Language) -> MessageCatalog:
+def read(language: Language) -> Catalog:
     """The catalog of a language; empty for English and the two test languages."""
-    path = paths.resources() / "language" / f"{language}.json"
-    return msgspec.json.decode(path.read_bytes(), type=MessageCatalog) if path.exists() else MessageCatalog()
+    path = paths.resources() / "language" / f"{language}.ts"
+    if not path.exists():
+        return {}
+    catalog = {}
+    for message in ElementTree.parse(path).getroot().iter("message"):  # our own file, no stranger's
+        forms = [form.text or "" for form in message.iter("numerusform")] or [message.findtext("translation", "")]
+        if all(forms):
+            catalog[message.findtext("source", "")] = tuple(forms)
+    return catalog
 
 
 def translate(words: str) -> str:
-    """Translate words of the window; unchanged if the catalog lacks them."""
+    """Translate words of the window, or a message; unchanged if the catalog lacks them."""
+    if not isinstance(words, Message):
+        return _in_language(words)
+    template = _in_language(words.id) if words.amount is None else _form_for(words.amount, words.one, words.id)
+    return filled(template, [_value_text(value) for value in words.values], figure_text(words.amount or 0, 0))
+
+
+def translate_counted(amount: int, one: str, many: str) -> str:
+    """The words for an amount of something, with the amount in place of %n."""
+    return _form_for(amount, one, many).replace("%n", figure_text(amount, 0))
+
+
+def _form_for(amount: int, one: str, many: str) -> str:
+    forms = _active.catalog.get(many)
+    if forms is None:
+        return _in_language(one if amount == 1 and one else many)
+    return forms[min(_active.manner.form(amount), len(forms) - 1)]
+
+
+def figure_text(number: float, digits: int) -> str:
+    """1248.5 to one digit: "1,248.5", or "1 248,5" in German."""
+    manner = _active.manner
+    return f"{number:,.{digits}f}".translate({ord(","): manner.thousands, ord("."): manner.point})
+
+
+def _value_text(value: Value) -> str:
+    if isinstance(value, Message):
+        return translate(value)
+    return figure_text(value.number, value.digits) if isinstance(value, Figure) else str(value)
+
+
+def _in_language(english: str) -> str:
     if _active.language == "pseudo":
-        return pseudo(words)
+        return pseudo(english)
     if _active.language == "mirrored":
-        return f"{FROM_RIGHT}{words}" if words.strip() else words
-    return _active.book.words.get(words, words)
-
-
-@functools.lru_cache(maxsize=4096)
-def translate_sentence(words: str) -> str:
-    """Translate text from below the window, whole or else sentence by sentence; unchanged where no pattern matches."""
-    if _active.language in ("pseudo", "mirrored") or not words:
-        return translate(words)
-    book = _active.book.sentences
-    if words in book:
-        return book[words]
-    if words.startswith(before := ANSWERED.removesuffix("%1")):
-        return book.get(ANSWERED, ANSWERED).replace("%1", words.removeprefix(before))
-    parts, translated_parts, place = SENTENCE.split(words, MOST_SENTENCES), list[str](), 0
-    while place < len(parts):
-        length, sentence = _translate_first_sentence(parts[place : place + MOST_PARTS])
-        translated_parts.append(sentence)
-        place += length
-    return " ".join(translated_parts)
-
-
-def _translate_first_sentence(parts: list[str]) -> tuple[int, str]:
-    """How many of these parts the first sentence spans, and its translation."""
-    for length in range(1, len(parts) + 1):
-        if (sentence := _translate_match(" ".join(parts[:length]))) is not None:
-            return length, sentence
-    return 1, parts[0]
-
-
-@functools.lru_cache(maxsize=4096)
-def _translate_match(words: str) -> str | None:
-    for book in (_active.book.sentences, _active.book.words):
-        if words in book:
-            return book[words]
-    for pattern, answer, ours in _active.patterns if len(words) <= LONGEST else ():
-        if match := pattern.fullmatch(words):
-            measured = MEASURED.search(answer) is not None
-            return _fill_placeholders(answer, [_translate_value(value, measured=measured, ours=ours) for value in match.groups()])
-    return None
-
-
-def _fill_placeholders(answer: str, values: list[str]) -> str:
-    """Fill all placeholders in one pass: a name may contain "%1"."""
-    places = {f"%{number}": value for number, value in enumerate(values, 1)}
-    return PLACEHOLDER.sub(lambda place: places.get(place[0], place[0]), answer)
-
-
-def _translate_value(value: str, *, measured: bool, ours: bool) -> str:
-    """The value of a placeholder: numbers in the format of the language, `ours` translated, anything else unchanged."""
-    if THOUSANDS.fullmatch(value):
-        return value.replace(",", _active.manner.thousands)
-    if measured and DECIMAL.fullmatch(value):
-        return value.replace(".", _active.manner.point)
-    return translate_sentence(value) if ours else value
-
-
-@functools.cache
-def _pattern(english: str) -> re.Pattern[str]:
-    pieces = (re.escape(piece) for piece in PLACEHOLDER.split(english))
-    return re.compile("(.+?)".join(pieces), re.DOTALL)
+        return f"{FROM_RIGHT}{english}" if english.strip() else english
+    return _active.catalog.get(english, (english,))[-1]
 
 
 def pseudo(words: str) -> str:
     """Accented and a third longer: anything else on screen was never passed to a translator."""
-    places = PLACEHOLDER.findall(words)
-    accented = [piece.translate(ACCENTS) for piece in PLACEHOLDER.split(words)]
-    filled = "".join(piece + place for piece, place in zip(accented, [*places, ""], strict=True))
-    return filled + "~" * (len(words) // 3) if words.strip() else words
+    places = PLACE.findall(words)
+    accented = [piece.translate(ACCENTS) for piece in PLACE.split(words)]
+    filled_in = "".join(piece + place for piece, place in zip(accented, [*places, ""], strict=True))
+    return filled_in + "~" * (len(words) // 3) if words.strip() else words

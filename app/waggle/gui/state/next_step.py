@@ -2,7 +2,7 @@
 
 import msgspec
 
-from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
+from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.i18n.placeholders import RESTING
 from waggle.gui.state import chart_series
 from waggle.protocol.events import UNTAGGED, Aha
@@ -60,7 +60,7 @@ def next_step(state: State, now: float) -> NextStep | None:
 
 
 def _solved(aha: Aha) -> NextStep:
-    title = tr("Your model solved %1").replace("%1", tr_sentence(one_line(aha.specialty)))
+    title = tr("Your model solved %1").replace("%1", tr(one_line(aha.specialty)))
     words = tr("Its first right answer there, found by itself.")
     if aha.origin:
         words = tr("Its first right answer there. It had learned from %1.").replace("%1", one_line(aha.name))
@@ -76,6 +76,6 @@ def _first_climb(state: State) -> NextStep:
     ):
         words = tr("It often knows the answer but forgets the answer tags, so it earns nothing. It learns that first.")
         return NextStep(tr("Why the curve is flat at first"), words, button, "live")
-    note = tr_sentence(state.ready.model_note)
+    note = tr(state.ready.model_note)
     words = note or tr("It learns from the few answers that are right. Until there are some, the curve stays flat.")
     return NextStep(tr("The first climb takes a while"), words, button, "live")

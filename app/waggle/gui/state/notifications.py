@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from waggle.gui.i18n.formatting import one_line, peer_name, tr, tr_sentence
+from waggle.gui.i18n.formatting import one_line, peer_name, tr
 from waggle.protocol.events import Aha, Warned
 from waggle.protocol.state import State
 from waggle.protocol.text.status_text import sentence
@@ -27,7 +27,7 @@ def new_notices(before: State, after: State) -> list[Notice]:
     asks = (after.changed is not None and before.changed is None) or (after.undecided is not None and before.undecided is None)
     if fails or asks:
         status = sentence(after)
-        news.append(Notice(kind="problems", title=tr_sentence(status.says), words=tr_sentence(status.detail)))
+        news.append(Notice(kind="problems", title=tr(status.says), words=tr(status.detail)))
     began = after.ready.at if after.ready is not None else float("inf")
     known = {aha.specialty for aha in before.ahas}
     for aha in after.ahas:
@@ -54,11 +54,11 @@ def new_warnings(before: State, after: State, now: float) -> list[Warned]:
 
 
 def warning_words(warned: Warned) -> str:
-    return f"{tr_sentence(warned.title)} {tr_sentence(warned.advice)}".strip()
+    return f"{tr(warned.title)} {tr(warned.advice)}".strip()
 
 
 def _solved_text(specialty: str) -> str:
-    return tr("Your model solved its first question: %1").replace("%1", tr_sentence(one_line(specialty)))
+    return tr("Your model solved its first question: %1").replace("%1", tr(one_line(specialty)))
 
 
 def _teacher_text(aha: Aha) -> str:

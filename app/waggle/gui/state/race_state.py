@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.i18n.formatting import duration, figure, percent, plural, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import duration, figure, percent, plural, tr, visible
 from waggle.gui.state import chart_series
 from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, RaceEvent, Racer, RoundRaced
 
@@ -134,7 +134,7 @@ def detail(race: Race) -> str:
         case "stopped":
             return tr("What was seen so far stays here until the next race.")
         case "failed":
-            return tr_sentence(visible(race.problem)) or tr("It said nothing about why. Try again.")
+            return tr(visible(race.problem)) or tr("It said nothing about why. Try again.")
         case _:
             assert_never(race.phase)
 
@@ -153,7 +153,7 @@ def transfer_words(race: Race) -> str:
     if race.latest is None or race.latest.learned_from is None:
         return ""
     words = tr("%1 learned %2 from %3").replace("%1", race.racers[race.latest.racer].name)
-    title = tr_sentence(visible(race.specialties[race.latest.specialty]))
+    title = tr(visible(race.specialties[race.latest.specialty]))
     return words.replace("%2", title).replace("%3", race.racers[race.latest.learned_from].name)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from waggle.gui.i18n.formatting import decimal, figure, one_line, plural, tr, tr_sentence
+from waggle.gui.i18n.formatting import decimal, figure, one_line, plural, tr
 from waggle.protocol.events import RoundSummary
 from waggle.protocol.state import State
 
@@ -38,13 +38,14 @@ def _question_words(rounds: Sequence[RoundSummary]) -> str:
         words = words.replace("%1", figure(rounds[0].round))
     else:
         count = len(rounds)
-        words = plural(count, "", "Last minute: %n rounds, %3 of %4 right in %2.") if titles else plural(
-            count, "", "Last minute: %n rounds, %3 of %4 right.")  # fmt: skip
+        words = plural(count, "Last minute: %n round, %3 of %4 right.", "Last minute: %n rounds, %3 of %4 right.")
+        if titles:
+            words = plural(count, "Last minute: %n round, %3 of %4 right in %2.", "Last minute: %n rounds, %3 of %4 right in %2.")
     return words.replace("%2", titles).replace("%3", figure(right)).replace("%4", figure(answers))
 
 
 def _specialties(rounds: Sequence[RoundSummary]) -> str:
-    titles = list(dict.fromkeys(tr_sentence(one_line(title)) for summary in rounds for title in summary.by_specialty))
+    titles = list(dict.fromkeys(tr(one_line(title)) for summary in rounds for title in summary.by_specialty))
     named, more = titles[:NAMED], len(titles) - NAMED
     if more > 0:
         return ", ".join(named) + plural(more, " and %n more", " and %n more")
@@ -80,5 +81,5 @@ def _mean_reward(rounds: Sequence[RoundSummary]) -> float:
 
 def _aha_words(rounds: Sequence[RoundSummary], state: State) -> str:
     numbers = {summary.round for summary in rounds}
-    titles = [tr_sentence(one_line(aha.specialty)) for aha in state.ahas if aha.round in numbers]
+    titles = [tr(one_line(aha.specialty)) for aha in state.ahas if aha.round in numbers]
     return tr("A first right answer in %1.").replace("%1", ", ".join(titles)) if titles else ""

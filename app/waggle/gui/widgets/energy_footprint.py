@@ -5,7 +5,7 @@ import datetime
 from PySide6.QtWidgets import QFrame
 
 from waggle.core.settings import Settings
-from waggle.gui.i18n.formatting import decimal, duration, tr, tr_sentence, whole_day
+from waggle.gui.i18n.formatting import decimal, duration, tr, whole_day
 from waggle.gui.state.daily_totals import day_on, totals
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.usage_profile import threads_now
@@ -48,7 +48,7 @@ def footprint(state: State, date: str) -> tuple[str, str, str]:
     much = much.replace("%2", energy(kwh(ever, power))).replace("%3", whole_day(datetime.date.fromisoformat(days.all.date)))
     much = much.replace("%4", duration(ever * power / LAPTOP_WATTS))
     how = tr("Estimated: time contributed × watts, today %1 × %2 W (%3).").replace("%1", duration(today))
-    how = how.replace("%2", f"{power:.0f}").replace("%3", tr_sentence(formula(settings.computer, threads, state.ready.device)))
+    how = how.replace("%2", f"{power:.0f}").replace("%3", tr(formula(settings.computer, threads, state.ready.device)))
     return much, how, " ".join(part for part in (_cost(settings, today, ever, power), _budget(settings)) if part)
 
 

@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
+from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -40,7 +40,7 @@ class SwarmSuggestionLine(QWidget):
     def show_state(self, state: State) -> None:
         swarm = suggestion(state, enabled=self._settings.settings.window.suggest_swarm)
         if swarm != self._swarm and swarm is not None:
-            self._says.setText(one_line(tr_sentence(suggestion_text(swarm))))
+            self._says.setText(one_line(tr(suggestion_text(swarm))))
             self._look.say(tr("Preview %1").replace("%1", one_line(swarm.name)))
         self._swarm = swarm
         self.setVisible(swarm is not None)

@@ -12,8 +12,9 @@ from typing import Any
 import torch
 
 from waggle.core.errors import ModelError
+from waggle.core.text.message import Message
 
-MISSING = "Weights in 4 bits need bitsandbytes, which is not installed."
+MISSING = Message("Weights in 4 bits need bitsandbytes, which is not installed.")
 
 
 def quantise(network: Any, device: torch.device) -> None:

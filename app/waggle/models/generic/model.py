@@ -15,6 +15,7 @@ import torch
 
 from waggle.core.errors import ModelError
 from waggle.core.system.process_memory import return_free_memory
+from waggle.core.text.message import Message
 from waggle.models.generic import adapters, four_bits
 from waggle.models.shared import generic_config, transformers_model
 from waggle.models.shared.configuration.model_config import ANOTHER
@@ -42,7 +43,7 @@ class GenericModel:
                 else:
                     self._network.to(device)
         except RuntimeError as error:  # weights of other forms than transformers expects
-            raise ModelError(f"The model in {folder} cannot be opened: {error}.", ANOTHER) from error
+            raise ModelError(Message("The model in %1 cannot be opened: %2.", folder, error), ANOTHER) from error
         self.text_config: Any = self._network.config.get_text_config()
         self.trained: Mapping[str, torch.nn.Parameter] = dict(self._network.named_parameters())  # a tied weight once
         buffers = dict(self._network.named_buffers())
@@ -169,7 +170,7 @@ class GenericModel:
                 expected = self.hidden(tokens, None)[0].float()  # without a separate head: the logits
                 head = self._network.get_output_embeddings()
             except (TypeError, ValueError, AttributeError, IndexError, KeyError, NotImplementedError) as error:
-                raise ModelError(f"The model cannot be computed: {error}.", ANOTHER) from error
+                raise ModelError(Message("The model cannot be computed: %1.", error), ANOTHER) from error
             if head is None:
                 return
             self._head, self._head_of = head, head.forward

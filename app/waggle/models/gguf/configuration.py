@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from waggle.core.text.message import Message
 from waggle.models.gguf.header import Header, UnreadableError
 from waggle.models.shared.configuration.model_config import RopeConfig, scale_llama3
 
@@ -68,7 +69,7 @@ def require_supported(header: Header) -> None:
         raise UnreadableError("it is a part of a model that is split into several files")
     if header.architecture not in KINDS:
         kind = header.architecture[:60] or "no kind"
-        raise UnreadableError(f"it holds a model of type {kind}, and Waggle converts {', '.join(KINDS)}")
+        raise UnreadableError(Message("it holds a model of type %1, and Waggle converts %2", kind, ", ".join(KINDS)))
     layers = header.of_architecture("block_count")
     if not isinstance(layers, int) or not 0 < layers <= len(header.tensors):  # transformers makes as many modules
         raise UnreadableError("it claims more layers than it has tensors")
@@ -167,7 +168,7 @@ def _require_equal(header: Header, translated: set[str], setting: Read) -> None:
         if name == label or name in translated or name in PASSED_OVER:
             continue
         if name not in EXPECTED or not _is_equal(value, EXPECTED[name](setting)):
-            raise UnreadableError(f"it has the setting {label[:80]}, which transformers would pass over")
+            raise UnreadableError(Message("it has the setting %1, which transformers would pass over", label[:80]))
 
 
 def _is_equal(value: Any, expected: Any) -> bool:

@@ -21,6 +21,7 @@ from waggle.core import paths
 from waggle.core.errors import ModelError
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Figure, Message
 from waggle.models.gguf import header
 from waggle.models.gguf.messages import DescribeModel, ModelDescription, Piece, ReadPiece, Refused, Reply, StoredWeight, reply_of
 from waggle.models.shared import model_files, weight_files
@@ -50,7 +51,10 @@ def file_in(folder: Path) -> Path | None:
         return None
     files = sorted(path for path in folder.iterdir() if is_gguf(path) and not path.name.lower().startswith(BESIDE))
     if len(files) > 1:
-        raise ModelError(f"There are {len(files)} GGUF files in {folder}.", f"Choose one of them, such as {files[0].name}.")
+        raise ModelError(
+            Message("There are %1 GGUF files in %2.", len(files), folder),
+            Message("Choose one of them, such as %1.", files[0].name),
+        )
     return files[0] if files else None
 
 
@@ -121,7 +125,7 @@ def _folder_of(path: Path) -> Path:
         status = path.stat()
         model_files.size_of(path, header.LARGEST_FILE)
     except OSError as error:
-        raise ModelError(f"{path} cannot be read: {fault_of(error).reason}.", fault_of(error).advice) from error
+        raise ModelError(Message("%1 cannot be read: %2.", path, fault_of(error).reason), fault_of(error).advice) from error
     named = repr((VERSION, os.fspath(path.resolve()), status.st_size, status.st_mtime_ns))
     digest = hashlib.sha256(named.encode(errors="surrogateescape")).hexdigest()[:DIGITS]
     return paths.models() / f"{FOLDER}{digest}" / (path.stem[:LONGEST_NAME].lstrip(".") or "model")
@@ -184,8 +188,13 @@ def _require_room(path: Path, folder: Path, weights: tuple[StoredWeight, ...]) -
     needed, free = sum(map(_size, weights)), shutil.disk_usage(folder).free
     if needed + ROOM > free:
         raise ModelError(
-            f"The converted {path.name} needs {needed / 1e6:,.0f} MB, and the disk has {free / 1e6:,.0f} MB free.",
-            f"Make room, or choose a smaller model; {ROOM / 1e6:.0f} MB are to stay free.",
+            Message(
+                "The converted %1 needs %2 MB, and the disk has %3 MB free.",
+                path.name,
+                Figure(needed / 1e6),
+                Figure(free / 1e6),
+            ),
+            Message("Make room, or choose a smaller model; %1 MB are to stay free.", Figure(ROOM / 1e6)),
         )
 
 
@@ -208,4 +217,4 @@ def _nonsense(path: Path) -> ModelError:
 
 
 def _interrupted(path: Path, why: str) -> ModelError:
-    return ModelError(f"{path.name} cannot be converted now: {why}.", "Try again later.")
+    return ModelError(Message("%1 cannot be converted now: %2.", path.name, why), "Try again later.")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from waggle.core.errors import ModelError
+from waggle.core.text.message import Message
 from waggle.models.shared import model_files
 
 MAGIC, VERSIONS = b"GGUF", (2, 3)
@@ -78,7 +79,7 @@ def _read(reader: "_Reader") -> Header:
         raise _damaged()
     version, tensors, fields = reader.unpack("IQQ")
     if version not in VERSIONS:
-        raise UnreadableError(f"it is of version {version} of GGUF, and Waggle reads versions 2 and 3")
+        raise UnreadableError(Message("it is of version %1 of GGUF, and Waggle reads versions 2 and 3", version))
     if fields > MOST_FIELDS or tensors > MOST_TENSORS:
         raise UnreadableError("it claims more fields or tensors than any model has")
     table: dict[str, Any] = {}
@@ -116,7 +117,7 @@ def _place(name: str, kind: int, shape: tuple[int, ...], offset: int, end: int) 
     try:
         numbers, size = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
     except (ValueError, KeyError) as error:
-        raise UnreadableError(f"it has tensors of precision {kind}, which Waggle does not know") from error
+        raise UnreadableError(Message("it has tensors of precision %1, which Waggle does not know", kind)) from error
     count = math.prod(shape)
     if not 0 < count <= LARGEST_TENSOR or shape[-1] % numbers:
         raise _damaged()

@@ -4,10 +4,9 @@ from typing import Annotated
 
 import msgspec
 
-from waggle.core.errors import LONGEST
+from waggle.core.text.message import Message, unpacked_message
 from waggle.tasks.sandbox import messages
 
-Sentence = Annotated[str, msgspec.Meta(max_length=LONGEST)]
 Name = Annotated[str, msgspec.Meta(max_length=200)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
 
@@ -49,13 +48,13 @@ class Piece(msgspec.Struct, frozen=True, tag=True, array_like=True):
 class Refused(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """Why a file cannot be converted, as a clause, and whether another copy of it may be whole."""
 
-    why: Sentence
+    why: Message
     is_damaged: bool = False
 
 
 Reply = ModelDescription | Piece | Refused
 
-_replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
+_replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply, dec_hook=unpacked_message)
 
 
 def reply_of(frame: bytes) -> Reply:

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from waggle.core.text.message import Message
 from waggle.models.gguf import configuration, header, weights, words
 from waggle.models.gguf.header import DamagedError, Header, UnreadableError
 from waggle.models.gguf.messages import DescribeModel, ModelDescription, Piece, ReadPiece, Refused, Reply, StoredWeight
@@ -88,10 +89,10 @@ class _Conversion:
         except UnreadableError as error:
             return Refused(error.title, is_damaged=isinstance(error, DamagedError))
         except MemoryError:
-            return Refused("it takes too much memory to read")
+            return Refused(Message("it takes too much memory to read"))
         except BaseException as error:  # noqa: BLE001 - files of strangers may raise anything; panics of Rust are BaseExceptions
             why = " ".join((str(error) or type(error).__name__).encode(errors="replace").decode().split())
-            return Refused(f"transformers cannot read it ({why[: messages.REASON].rstrip('.')})")
+            return Refused(Message("transformers cannot read it (%1)", why[: messages.REASON].rstrip(".")))
 
 
 def _import_libraries() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from waggle.core.text.message import Message
 from waggle.models.gguf.configuration import ROPE_FACTORS
 from waggle.models.gguf.header import DamagedError, Header, Tensor, UnreadableError
 from waggle.models.shared.weight_files import STORED
@@ -50,14 +51,14 @@ def plan(header: Header, config: Any) -> dict[str, Weight]:
     precision, weights = precision_of(header), {}
     for source, name, transform in _names(header, config, model):
         if name not in shapes or name in weights:
-            raise UnreadableError(f"it has a tensor {source.name[:80]}, which transformers does not read")
+            raise UnreadableError(Message("it has a tensor %1, which transformers does not read", source.name[:80]))
         shape = shapes[name]
         if math.prod(source.shape) != math.prod(shape):
-            raise UnreadableError(f"it has a tensor {source.name[:80]} of a shape that does not fit the others")
+            raise UnreadableError(Message("it has a tensor %1 of a shape that does not fit the others", source.name[:80]))
         plain = source.name in LARGE and source.shape == shape
         weights[name] = Weight(shape, precision, source, None if plain else transform)
     if missing := shapes.keys() - weights.keys():
-        raise UnreadableError(f"it has no tensor for {min(missing)}")
+        raise UnreadableError(Message("it has no tensor for %1", min(missing)))
     return weights
 
 
@@ -145,7 +146,7 @@ def read(path: Path, weight: Weight) -> Iterator[NDArray[Any]]:
     whole = np.concatenate(list(_rows(path, weight.source))).reshape(weight.source.shape)
     transformed = weight.transform(whole)
     if transformed.shape != weight.shape:
-        raise UnreadableError(f"it has a tensor {weight.source.name[:80]} of a shape that does not fit the others")
+        raise UnreadableError(Message("it has a tensor %1 of a shape that does not fit the others", weight.source.name[:80]))
     yield from np.array_split(_rounded(transformed, weight.precision).reshape(-1), -(-transformed.size // PIECE))
 
 

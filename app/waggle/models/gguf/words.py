@@ -8,6 +8,7 @@ process of its own.
 import json
 from typing import Any
 
+from waggle.core.text.message import Message
 from waggle.models.gguf.header import Header, UnreadableError
 
 CONTROL, USER_DEFINED, UNUSED = 3, 4, 5  # kinds of tokens
@@ -46,7 +47,7 @@ def files(header: Header) -> dict[str, str]:
 def _field(header: Header, name: str) -> list[Any]:
     value = header.fields.get(f"tokenizer.ggml.{name}")
     if not isinstance(value, list):
-        raise UnreadableError(f"it has no {name} of a tokenizer")
+        raise UnreadableError(Message("it has no %1 of a tokenizer", name))
     return value
 
 
@@ -101,7 +102,7 @@ def _splitter(header: Header) -> list[dict[str, Any]]:
     if name in AS_GPT2:
         return [to_bytes | {"use_regex": True}]
     if name not in GGUF_PRE_TOKENIZER_SPLITS:
-        raise UnreadableError(f"it splits texts in a way that Waggle does not know ({str(name)[:40]})")
+        raise UnreadableError(Message("it splits texts in a way that Waggle does not know (%1)", str(name)[:40]))
     pattern = {"Regex": GGUF_PRE_TOKENIZER_SPLITS[name]}
     split = {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
     return [split, to_bytes | {"use_regex": False}]
@@ -113,7 +114,7 @@ def _of_transformers(header: Header) -> str:
     names = GGUF_TOKENIZER_MAPPING["tokenizer"]
     table = {new: header.fields[f"tokenizer.{old}"] for old, new in names.items() if f"tokenizer.{old}" in header.fields}
     if (kind := table.get("tokenizer_type")) != "llama":
-        raise UnreadableError(f"it has a tokenizer of type {str(kind)[:40]}, which Waggle does not convert")
+        raise UnreadableError(Message("it has a tokenizer of type %1, which Waggle does not convert", str(kind)[:40]))
     tokenizer, _ = convert_gguf_tokenizer(header.architecture, table)
     return str(tokenizer.to_str())
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
+from waggle.core.text.message import Figure, Message
 from waggle.models import chat_template, tokenizer, tokenizer_conversion
 from waggle.models.chat_template import ChatTemplateError
 from waggle.models.inspection import growth
@@ -89,15 +90,19 @@ def words_within(folder: Path, rows: int) -> TokenizerReport:
     try:
         factor = growth.growth_of(content)
     except (ValueError, TypeError, RecursionError) as error:
-        raise ModelError(f"The tokenizer in {folder} cannot be read: {error}.", ANOTHER) from error
+        raise ModelError(Message("The tokenizer in %1 cannot be read: %2.", folder, error), ANOTHER) from error
     if factor > growth.MOST:
-        raise ModelError(f"The tokenizer in {folder} may make a text more than {growth.MOST:.0f} times as long.", ANOTHER)
+        raise ModelError(
+            Message("The tokenizer in %1 may make a text more than %2 times as long.", folder, Figure(growth.MOST)), ANOTHER
+        )
     loaded = tokenizer.load(folder, rows=rows)
     if loaded.longest_token > LONGEST_TOKEN:
-        raise ModelError(f"The tokenizer in {folder} has a token of {loaded.longest_token:,} characters.", ANOTHER)
+        raise ModelError(
+            Message("The tokenizer in %1 has a token of %2 characters.", folder, Figure(loaded.longest_token)), ANOTHER
+        )
     for text in TRIALS:
         ids = loaded.prompt(text).followed_by(text).ids
         loaded.decode_continuation(ids[-LETTERS:])
     if not loaded.decode(loaded.encode(PLAIN)).strip():
-        raise ModelError(f"The tokenizer in {folder} has no tokens for plain text.", ANOTHER)
+        raise ModelError(Message("The tokenizer in %1 has no tokens for plain text.", folder), ANOTHER)
     return TokenizerReport(largest=loaded.largest, stops=loaded.stops)

@@ -13,6 +13,7 @@ from typing import Any
 
 from waggle.core.errors import ModelError
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.models import tokenizer_conversion
 from waggle.models.inspection.report import (
     ConfigurationReport,
@@ -80,15 +81,17 @@ def _read(child: ChildProcess[Reply], part: Part, folder: Path) -> Reply:
     except (ChildStarved, ChildKilled) as error:  # the computer's fault, not the model's
         raise _interrupted(folder, str(error)) from error
     except TimeoutError as error:
-        raise ModelError(f"The {part} of the model in {folder} takes too long to read.", ANOTHER) from error
+        raise ModelError(Message("The %1 of the model in %2 takes too long to read.", part, folder), ANOTHER) from error
     except EOFError as error:
-        raise ModelError(f"The {part} of the model in {folder} ends the program that reads it: {error}.", ANOTHER) from error
+        raise ModelError(
+            Message("The %1 of the model in %2 ends the program that reads it: %3.", part, folder, error), ANOTHER
+        ) from error
     if isinstance(reply, Refused):
         raise ModelError(reply.title, reply.advice)
     if not isinstance(reply, REPORTS[part]):
-        raise ModelError(f"The {part} of the model in {folder} makes its reader talk nonsense.", ANOTHER)
+        raise ModelError(Message("The %1 of the model in %2 makes its reader talk nonsense.", part, folder), ANOTHER)
     return reply
 
 
 def _interrupted(folder: Path, why: str) -> ModelError:
-    return ModelError(f"The model in {folder} cannot be checked now: {why}.", "Try again later.")
+    return ModelError(Message("The model in %1 cannot be checked now: %2.", folder, why), "Try again later.")

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from waggle.core.errors import ModelError
+from waggle.core.text.message import Message
 from waggle.models.inspection import checks
 from waggle.models.inspection.report import Part, ReadPart, Refused, Reply
 from waggle.models.shared.configuration import model_config
@@ -41,10 +42,10 @@ def read(request: ReadPart) -> Reply:
     except ModelError as error:
         refusal = error
     except MemoryError:
-        refusal = ModelError(f"The {request.part} of the model in {folder} takes too much memory to read.", ANOTHER)
+        refusal = ModelError(Message("The %1 of the model in %2 takes too much memory to read.", request.part, folder), ANOTHER)
     except BaseException as error:  # noqa: BLE001 - files of strangers may raise anything; panics of Rust are BaseExceptions
         why = (str(error) or type(error).__name__)[: messages.REASON]
-        refusal = ModelError(f"The {request.part} of the model in {folder} cannot be read: {why}.", ANOTHER)
+        refusal = ModelError(Message("The %1 of the model in %2 cannot be read: %3.", request.part, folder, why), ANOTHER)
     return Refused(refusal.title, refusal.advice)
 
 

@@ -4,11 +4,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from waggle.core.errors import LONGEST
+from waggle.core.text.message import NOTHING, Message, unpacked_message
 from waggle.tasks.sandbox import messages
 
 Part = Literal["template", "configuration", "weights", "tokenizer"]
-Sentence = Annotated[str, msgspec.Meta(max_length=LONGEST + 3)]
 Name = Annotated[str, msgspec.Meta(max_length=200)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 
@@ -23,15 +22,15 @@ class ReadPart(msgspec.Struct, frozen=True, tag=True, array_like=True):
 class Refused(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """Why the model cannot be opened: title and advice of a ModelError."""
 
-    title: Sentence
-    advice: Sentence
+    title: Message
+    advice: Message
 
 
 class TemplateReport(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """Whether there is a chat template that can be used, and why it cannot; empty if it can or if there is none."""
 
     usable: bool = False
-    problem: Sentence = ""
+    problem: Message = NOTHING
 
 
 class ConfigurationReport(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -61,7 +60,7 @@ class TokenizerReport(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 Reply = Refused | TemplateReport | ConfigurationReport | WeightsReport | TokenizerReport
 
-_replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
+_replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply, dec_hook=unpacked_message)
 
 
 def reply_of(frame: bytes) -> Reply:

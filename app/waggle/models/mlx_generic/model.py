@@ -15,6 +15,7 @@ import numpy as np
 from mlx.nn.layers.base import Module
 
 from waggle.core.errors import ModelError
+from waggle.core.text.message import Message
 from waggle.models.mlx.memory import memory_errors
 from waggle.models.mlx.model import Weights
 from waggle.models.mlx_generic import adapters, head
@@ -206,11 +207,11 @@ class MlxLmModel:
             expected = self.hidden(weights, tokens)[0].astype(mx.float32)  # without a separate head: the logits
             mx.eval(expected)
             if expected.shape[-1] < self.configuration.vocab_size:
-                raise ValueError(f"its head has {expected.shape[-1]} outputs")
+                raise ValueError(Message("its head has %1 outputs", expected.shape[-1]))
         except (*REFUSALS, RuntimeError) as error:
             if "alloc" in str(error) or "Memory" in str(error):
                 raise
-            raise ModelError(f"The model cannot be computed: {error}", ANOTHER) from error
+            raise ModelError(Message("The model cannot be computed: %1", error), ANOTHER) from error
         self._width = expected.shape[-1]
         if self._backbone is None:
             return False

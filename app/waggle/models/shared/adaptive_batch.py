@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import MemoryShort
+from waggle.core.text.message import Message
 from waggle.models.shared.micro_batches import half_of, micro_batches
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.rl.batch import Floats, Ids, SampledCompletion, SamplingParams, TokenizedGroup, TrainingGroup, nothing
@@ -56,7 +57,7 @@ class AdaptiveBatch:
                     raise
                 at_once //= 2
                 self.rows = at_once * group_size
-                self._short(f"Memory ran short while answering: {self.rows} answers are written at a time from now on.")
+                self._short(Message("Memory ran short while answering: %1 answers are written at a time from now on.", self.rows))
 
     def measure(
         self, texts: Sequence[TokenizedGroup], measure: Callable[[Sequence[TokenizedGroup]], Sequence[Floats]]
@@ -102,7 +103,9 @@ class AdaptiveBatch:
                         "The model ran out of memory.", "Close other programs, or lower learning.max_new_tokens."
                     ) from error
                 self.room = smaller
-                self._short(f"Memory ran short while learning: {smaller} tokens are learned from at a time from now on.")
+                self._short(
+                    Message("Memory ran short while learning: %1 tokens are learned from at a time from now on.", smaller)
+                )
 
 
 class _Progress:

@@ -12,6 +12,7 @@ import msgspec
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
+from waggle.core.text.message import Message
 from waggle.models.shared import weight_files
 from waggle.models.shared.apple_silicon import is_apple_silicon
 from waggle.models.shared.configuration import model_config, quantised
@@ -86,7 +87,7 @@ def read(folder: Path) -> GenericConfig:
         configuration = msgspec.convert(fields, GenericConfig)
         return msgspec.structs.replace(configuration, counted=_count(folder, configuration, settings))
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
+        raise ModelError(Message("The model in %1 cannot be read: %2.", folder, error), "Copy or download it again.") from error
 
 
 def transformers_config(folder: Path) -> Any:
@@ -99,17 +100,22 @@ def transformers_config(folder: Path) -> Any:
         from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
         from transformers.utils import logging
     except ImportError as error:
-        raise ModelError(f"Models of type {kind} need transformers, which is not installed.", "Install Waggle again.") from error
+        raise ModelError(
+            Message("Models of type %1 need transformers, which is not installed.", kind), "Install Waggle again."
+        ) from error
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     if kind not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or kind not in CONFIG_MAPPING:
         raise ModelError(
-            f"Waggle does not know models of type {kind}.", "It knows the language models of transformers. Choose another model."
+            Message("Waggle does not know models of type %1.", kind),
+            "It knows the language models of transformers. Choose another model.",
         )
     try:
         return CONFIG_MAPPING[kind].from_dict(_clean(table))
     except Exception as error:  # whatever its checks of a stranger's values raise
-        raise ModelError(f"The model in {folder} cannot be read: {first_line(error)}.", "Copy or download it again.") from error
+        raise ModelError(
+            Message("The model in %1 cannot be read: %2.", folder, first_line(error)), "Copy or download it again."
+        ) from error
 
 
 def _clean(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from waggle.core.errors import ModelError
+from waggle.core.text.message import Message, in_turn
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.rl.batch import Floats, TokenizedGroup
 
@@ -37,5 +38,7 @@ def require_pulse(policy: LivingPolicy) -> None:
     """Raise ModelError for a model without a pulse."""
     if has_pulse(policy):
         return
-    wider = " Or set model.precision to float32." if policy.training.precision == "bfloat16" else ""
-    raise ModelError("The model's answers are no numbers.", f"Copy or download it again, or choose another model.{wider}")
+    advice = Message("Copy or download it again, or choose another model.")
+    if policy.training.precision == "bfloat16":
+        advice = in_turn(advice, Message("Or set model.precision to float32."))
+    raise ModelError("The model's answers are no numbers.", advice)

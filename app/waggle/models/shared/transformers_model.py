@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from waggle.core.errors import MemoryShort, ModelError
+from waggle.core.text.message import Message
 from waggle.models.shared import weight_files
 from waggle.models.shared.configuration.model_config import ANOTHER
 from waggle.models.shared.error_text import first_line
 from waggle.models.shared.generic_config import transformers_config
 from waggle.models.shared.weight_files import STORED, StoredArray, is_bits
 
-COPY_AGAIN = "Copy or download it again."
+COPY_AGAIN = Message("Copy or download it again.")
 DTYPES: Mapping[str, torch.dtype] = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
@@ -29,7 +30,7 @@ def load(folder: Path, precision: torch.dtype) -> Any:
         arrays = weight_files.arrays_by_name(folder)
         stored = {name: _tensor(array.read()) for name, array in arrays.items() if array.precision in STORED}
     except (OSError, SafetensorError) as error:
-        raise ModelError(f"The model in {folder} cannot be read: {error}.", COPY_AGAIN) from error
+        raise ModelError(Message("The model in %1 cannot be read: %2.", folder, error), COPY_AGAIN) from error
     try:
         model, report = model_class.from_pretrained(
             None, config=config, state_dict=stored, dtype=precision, output_loading_info=True, ignore_mismatched_sizes=True,
@@ -38,7 +39,7 @@ def load(folder: Path, precision: torch.dtype) -> Any:
     except (torch.OutOfMemoryError, MemoryError, MemoryShort, RuntimeError):
         raise
     except Exception as error:  # a stranger's numbers, in any of transformers' models
-        raise ModelError(f"The model in {folder} cannot be opened: {first_line(error)}.", ANOTHER) from error
+        raise ModelError(Message("The model in %1 cannot be opened: %2.", folder, first_line(error)), ANOTHER) from error
     _require_complete(folder, model, report, arrays)
     _require_tied(folder, model, stored)
     return model.eval()
@@ -60,9 +61,11 @@ def require_complete(folder: Path, arrays: Mapping[str, StoredArray]) -> None:
     except MemoryError:
         raise
     except RuntimeError as error:  # weights that transformers joins to one, such as experts: some are missing
-        raise ModelError(f"The weights of the model in {folder} are not those that its config.json says.", COPY_AGAIN) from error
+        raise ModelError(
+            Message("The weights of the model in %1 are not those that its config.json says.", folder), COPY_AGAIN
+        ) from error
     except Exception as error:  # a stranger's numbers, in any of transformers' models
-        raise ModelError(f"The model in {folder} cannot be opened: {first_line(error)}.", ANOTHER) from error
+        raise ModelError(Message("The model in %1 cannot be opened: %2.", folder, first_line(error)), ANOTHER) from error
     _require_complete(folder, model, report, arrays)
 
 
@@ -97,14 +100,14 @@ def _require_complete(folder: Path, model: Any, report: Mapping[str, Any], array
     """Raise ModelError if a weight is missing, or is another than the configuration says."""
     for name, stored, expected in report["mismatched_keys"]:
         problem = f"{name} is {list(stored)}, and its config.json says {list(expected)}"
-        raise ModelError(f"The model in {folder} cannot be read: {problem}.", COPY_AGAIN)
+        raise ModelError(Message("The model in %1 cannot be read: %2.", folder, problem), COPY_AGAIN)
     tied = model.all_tied_weights_keys
     missing = sorted(name for name in report["missing_keys"] if tied.get(name) in (None, *report["missing_keys"]))
     if not missing:
         return
     for precision in {array.precision for array in arrays.values()} - STORED.keys():
-        raise ModelError(f"Waggle does not know weights in {precision}.", f"It knows {', '.join(STORED)}.")
-    raise ModelError(f"The model in {folder} cannot be read: {missing[0]} is not there.", COPY_AGAIN)
+        raise ModelError(Message("Waggle does not know weights in %1.", precision), Message("It knows %1.", ", ".join(STORED)))
+    raise ModelError(Message("The model in %1 cannot be read: %2 is not there.", folder, missing[0]), COPY_AGAIN)
 
 
 def _require_tied(folder: Path, model: Any, stored: Mapping[str, torch.Tensor]) -> None:
@@ -112,4 +115,6 @@ def _require_tied(folder: Path, model: Any, stored: Mapping[str, torch.Tensor]) 
     tied = (model._tied_weights_keys or {}) if getattr(model.config.get_text_config(), "tie_word_embeddings", False) else {}
     for name, other in tied.items():  # transformers itself would keep both
         if name in stored and other in stored and not torch.equal(stored[name], stored[other]):
-            raise ModelError(f"The model in {folder} cannot be read: its head is not its embedding, as it says.", ANOTHER)
+            raise ModelError(
+                Message("The model in %1 cannot be read: its head is not its embedding, as it says.", folder), ANOTHER
+            )

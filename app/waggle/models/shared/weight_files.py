@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from waggle.core.errors import ModelError
+from waggle.core.text.message import Message
 from waggle.models.shared.configuration.model_config import ANOTHER, EMBEDDING, HEAD, table_in
 from waggle.models.shared.model_files import unread
 
@@ -45,10 +46,10 @@ class StoredArray:
         """
         precision = (STORED | PACKED).get(self.precision)
         if precision is None:
-            raise SafetensorError(f"weights in {self.precision}")
+            raise SafetensorError(Message("weights in %1", self.precision))
         values = np.fromfile(self.path, precision, math.prod(self.shape), offset=self.offset)
         if values.size != math.prod(self.shape):
-            raise SafetensorError(f"{self.path.name} became shorter")
+            raise SafetensorError(Message("%1 became shorter", self.path.name))
         return values.reshape(self.shape)
 
 
@@ -70,14 +71,14 @@ def _check_header(path: Path) -> None:
     """Raise SafetensorError in plain words for a header that cannot be read, before a parser reads it, and OSError."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):  # a pipe would block the reader
-        raise SafetensorError(f"{path.name} is not a file")
+        raise SafetensorError(Message("%1 is not a file", path.name))
     with path.open("rb") as file:
         head = file.read(8)
     length = int.from_bytes(head, "little")
     if len(head) < 8 or 8 + length > status.st_size:
-        raise SafetensorError(f"{path.name} is incomplete")
+        raise SafetensorError(Message("%1 is incomplete", path.name))
     if length > LARGEST_HEADER:
-        raise SafetensorError(f"the header of {path.name} is too large")
+        raise SafetensorError(Message("the header of %1 is too large", path.name))
 
 
 def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, StoredArray]:
@@ -101,9 +102,11 @@ def places(folder: Path, shapes: Mapping[str, tuple[int, ...]], arrays: Mapping[
             raise _other_names_error(folder, name, there) or _missing_error(folder, name)
         if there[name].shape != shape:
             problem = f"{name} is {list(there[name].shape)}, and its config.json says {list(shape)}"
-            raise ModelError(f"The model in {folder} cannot be read: {problem}.", "Copy or download it again.")
+            raise ModelError(Message("The model in %1 cannot be read: %2.", folder, problem), "Copy or download it again.")
         if (precision := there[name].precision) not in STORED:
-            raise ModelError(f"Waggle does not know weights in {precision}.", f"It knows {', '.join(STORED)}.")
+            raise ModelError(
+                Message("Waggle does not know weights in %1.", precision), Message("It knows %1.", ", ".join(STORED))
+            )
     return {name: there[name] for name in shapes}
 
 
@@ -122,13 +125,13 @@ def _other_names_error(folder: Path, name: str, there: Mapping[str, StoredArray]
     if not other:
         return None
     return ModelError(
-        f"The weights of the model in {folder} are named otherwise: {other}, not {name}.",
+        Message("The weights of the model in %1 are named otherwise: %2, not %3.", folder, other, name),
         "Save the model itself, not what wraps it: model.module.save_pretrained, for example.",
     )
 
 
 def _untied_error(folder: Path) -> ModelError:
-    return ModelError(f"The model in {folder} cannot be read: its head is not its embedding, as it says.", ANOTHER)
+    return ModelError(Message("The model in %1 cannot be read: its head is not its embedding, as it says.", folder), ANOTHER)
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -155,18 +158,18 @@ def _index(folder: Path) -> dict[str, File]:
     try:
         return msgspec.convert(table_in(folder / INDEX).get("weight_map"), dict[str, File])
     except msgspec.ValidationError as error:
-        raise ModelError(f"{folder / INDEX} cannot be read: {error}.", "Copy or download the model again.") from error
+        raise ModelError(Message("%1 cannot be read: %2.", folder / INDEX, error), "Copy or download the model again.") from error
 
 
 def _pickled_error(folder: Path) -> ModelError:
     return ModelError(
-        f"The weights of the model in {folder} are only there as pickles, which can run any code where they are read.",
+        Message("The weights of the model in %1 are only there as pickles, which can run any code where they are read.", folder),
         "Choose a model with .safetensors files.",
     )
 
 
 def _missing_error(folder: Path, what: str) -> ModelError:
-    return ModelError(f"The model in {folder} cannot be read: {what} is not there.", "Copy or download it again.")
+    return ModelError(Message("The model in %1 cannot be read: %2 is not there.", folder, what), "Copy or download it again.")
 
 
 def read_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, NDArray[Any]]]:

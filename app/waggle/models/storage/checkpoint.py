@@ -32,6 +32,7 @@ from waggle.core.errors import UNREADABLE, CheckpointError, MemoryShort, WaggleE
 from waggle.core.paths import flush
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message, as_message
 from waggle.models.shared import weight_files
 from waggle.models.shared.training_mode import ADAPTED, Method, TrainingMode
 from waggle.models.storage.identity import ModelIdentity, Stamp, stamp_of
@@ -42,7 +43,7 @@ CHECKPOINTS_KEPT = 3
 MEBIBYTE, PLACES = 1 << 20, 8  # parts of a weight file that are hashed to identify a model
 NAME = re.compile(r"^r(\d{8})\Z")
 SUMS = "SHA256SUMS"
-UNSOUND = "Its answers are no numbers."
+UNSOUND = Message("Its answers are no numbers.")
 
 
 def always() -> bool:
@@ -104,7 +105,7 @@ class DamagedState:
     """A checkpoint or journal that could not be read, and its new path."""
 
     folder: Path
-    reason: str
+    reason: Message
 
 
 def base_of(model: Path) -> str:
@@ -144,7 +145,8 @@ def save(root: Path, policy: SavablePolicy, saved: CheckpointState) -> int:
         return _save(root, temporary, policy, saved)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(
-            f"Round {saved.round - 1} could not be saved: {error}.", "The checkpoints before are kept. Make room on the disk."
+            Message("Round %1 could not be saved: %2.", saved.round - 1, error),
+            "The checkpoints before are kept. Make room on the disk.",
         ) from error
     finally:
         file_moves.remove_tree(temporary, ignore_errors=True)
@@ -241,7 +243,9 @@ def load_newest(
         except MemoryShort:  # the checkpoint is not to blame
             raise
         except (WaggleError, KeyError, SafetensorError) as error:
-            aside.append(DamagedState(_set_aside(folder), str(error)))
+            aside.append(
+                DamagedState(_set_aside(folder), as_message(error.title if isinstance(error, WaggleError) else str(error)))
+            )
             continue
         if unsound := not is_sound():
             aside.append(DamagedState(_set_aside(folder), UNSOUND))
@@ -277,7 +281,7 @@ def newest(root: Path, base: str) -> tuple[Path, CheckpointState]:
             continue
         _require_ours(folder, saved, base)
         return folder, saved
-    raise CheckpointError(f"Nothing is saved in {root.parent} yet.", "Let Waggle finish a round first.")
+    raise CheckpointError(Message("Nothing is saved in %1 yet.", root.parent), "Let Waggle finish a round first.")
 
 
 def read_unverified(root: Path) -> CheckpointState | None:
@@ -324,8 +328,8 @@ def _require_method(folder: Path, saved: Method, expected: Method) -> None:
     """Raise CheckpointError if adapters would have to become whole weights, or the reverse."""
     if (saved in ADAPTED) != (expected in ADAPTED):
         raise CheckpointError(
-            f"The saved state in {folder} was trained as {saved}, not as {expected}.",
-            f'Set model.training = "{saved}" to go on from it, or begin anew in a folder of its own with --home.',
+            Message("The saved state in %1 was trained as %2, not as %3.", folder, saved, expected),
+            Message('Set model.training = "%1" to go on from it, or begin anew in a folder of its own with --home.', saved),
         )
 
 
@@ -338,7 +342,12 @@ def _require_library(folder: Path, saved: str, expected: str) -> None:
     """Raise CheckpointError for arrays with the names of another library. They stay: going back continues from them."""
     if saved != expected and saved and expected:
         raise CheckpointError(
-            f"The saved state in {folder} was trained by {saved}, which names its weights in another way than {expected}.",
+            Message(
+                "The saved state in %1 was trained by %2, which names its weights in another way than %3.",
+                folder,
+                saved,
+                expected,
+            ),
             "Set computer.device back to go on from it, or begin anew in a folder of its own with --home.",
         )
 
@@ -348,7 +357,7 @@ def _require_understood(folder: Path) -> None:
     with contextlib.suppress(OSError, *UNREADABLE):  # `_verified` reports what is wrong with it
         if msgspec.json.decode((folder / STATE).read_bytes(), type=_FormatOnly).format > FORMAT:
             raise CheckpointError(
-                f"The saved state in {folder} was written by a newer Waggle.", "Update Waggle to go on from it."
+                Message("The saved state in %1 was written by a newer Waggle.", folder), "Update Waggle to go on from it."
             )
 
 
@@ -356,7 +365,7 @@ def _require_ours(folder: Path, saved: CheckpointState, base: str) -> None:
     """Raise CheckpointError for the state of another model."""
     if not is_of(saved, base):
         raise CheckpointError(
-            f"The saved state in {folder} belongs to another model.",
+            Message("The saved state in %1 belongs to another model.", folder),
             "Set model.folder or model.name back, or give this model a folder of its own with --home.",
         )
 
@@ -367,10 +376,10 @@ def _verify(folder: Path) -> CheckpointState:
         listed = [line.split("  ", 1) for line in (folder / SUMS).read_text().splitlines()]
         for expected, name in listed:
             if _sum(folder / Path(name).name) != expected:
-                raise CheckpointError(f"{name} was damaged.")
+                raise CheckpointError(Message("%1 was damaged.", name))
         saved = msgspec.json.decode((folder / STATE).read_bytes(), type=CheckpointState)
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"It is incomplete: {error}.") from error
+        raise CheckpointError(Message("It is incomplete: %1.", error)) from error
     if {weights_file(saved), MOMENTS, STATE} - {name for _, name in listed}:
         raise CheckpointError("It is incomplete.")
     return saved
@@ -389,7 +398,7 @@ def _set_aside(folder: Path) -> Path:
         file_moves.rename(folder, place)
     except OSError as error:
         raise CheckpointError(
-            f"{folder.name} is damaged and cannot be set aside: {fault_of(error).reason}.", fault_of(error).advice
+            Message("%1 is damaged and cannot be set aside: %2.", folder.name, fault_of(error).reason), fault_of(error).advice
         ) from error
     return place
 

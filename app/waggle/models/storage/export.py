@@ -14,6 +14,7 @@ from waggle.core import connection_faults
 from waggle.core.errors import ExportError
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import NOTHING, Message, in_turn
 from waggle.models.shared import generic_config, lora, weight_files
 from waggle.models.shared.configuration import model_config
 from waggle.models.shared.generic_config import GenericConfig
@@ -42,7 +43,7 @@ class ExportedFiles:
     """What an export contains besides the folder: the name of its GGUF file, or why there is none, in one sentence."""
 
     gguf: str = ""
-    no_gguf: str = ""
+    no_gguf: Message = NOTHING
 
 
 def write(trained: ExportSource, folder: Path, *, for_programs: bool = False) -> ExportedFiles:
@@ -71,7 +72,7 @@ def write(trained: ExportSource, folder: Path, *, for_programs: bool = False) ->
     except (OSError, SafetensorError) as error:
         why = fault_of(error).reason if isinstance(error, OSError) else error
         advice = fault_of(error).advice if isinstance(error, OSError) else "Choose another folder."
-        raise ExportError(f"{folder} cannot be written: {why}.", advice) from error
+        raise ExportError(Message("%1 cannot be written: %2.", folder, why), advice) from error
     finally:
         file_moves.remove_tree(writing, ignore_errors=True)
     return files
@@ -88,7 +89,9 @@ def _write_gguf(folder: Path, name: str) -> ExportedFiles:
 def require_free(folder: Path) -> None:
     """Raise ExportError unless the folder is new or empty."""
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise ExportError(f"There is something in {folder} already.", "Choose a new folder: nothing is ever overwritten.")
+        raise ExportError(
+            Message("There is something in %1 already.", folder), "Choose a new folder: nothing is ever overwritten."
+        )
 
 
 def _write_model(trained: ExportSource, folder: Path) -> None:
@@ -175,27 +178,29 @@ def push(folder: Path, name: str, token: str, endpoint: str | None = None) -> st
         files = [CommitOperationAdd(path.relative_to(folder).as_posix(), path) for path in paths]
         api.create_commit(name, files, commit_message="Trained with Waggle")
     except HFValidationError as error:
-        raise ExportError(f"{name} is no name for a model.", REMEDY) from error
+        raise ExportError(Message("%1 is no name for a model.", name), REMEDY) from error
     except HfHubHTTPError as error:
         if cause := connection_faults.cause_of(error):
-            raise ExportError(cause.title, f"{REMEDY} {cause.advice}") from error
+            raise ExportError(cause.title, in_turn(REMEDY, cause.advice)) from error
         if error.response.status_code in (401, 403):
             raise ExportError(
-                f"The hub does not let your token write to {name}.",
-                f"{REMEDY} Make a token with write access to it, and store it with `waggle token`.",
+                Message("The hub does not let your token write to %1.", name),
+                in_turn(REMEDY, Message("Make a token with write access to it, and store it with `waggle token`.")),
             ) from error
-        raise ExportError(f"The hub answered {error.response.status_code}.", f"{REMEDY} Try again later.") from error
+        raise ExportError(
+            Message("The hub answered %1.", error.response.status_code), in_turn(REMEDY, Message("Try again later."))
+        ) from error
     except (httpx2.RequestError, OfflineModeIsEnabled) as error:
         if cause := connection_faults.cause_of(error):
-            raise ExportError(cause.title, f"{REMEDY} {cause.advice}") from error
+            raise ExportError(cause.title, in_turn(REMEDY, cause.advice)) from error
         raise ExportError("The hub cannot be reached.", REMEDY) from error
     except RuntimeError as error:  # hf_xet has no exception classes of its own
-        raise ExportError(f"The upload failed: {error}.", f"{REMEDY} Try again later.") from error
+        raise ExportError(Message("The upload failed: %1.", error), in_turn(REMEDY, Message("Try again later."))) from error
     return str(page)
 
 
 def require_name(name: str) -> None:
     """Raise ExportError for a name with a revision, and ModelError if it is no name of a repository."""
     if "@" in name:
-        raise ExportError(f"{name} names a revision.", "Push to owner/name.")
+        raise ExportError(Message("%1 names a revision.", name), "Push to owner/name.")
     model_of(name, Path())

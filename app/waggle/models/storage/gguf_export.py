@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import ExportError, ModelError
+from waggle.core.text.message import NOTHING, Message
 from waggle.models import chat_template
 from waggle.models.chat_template import ChatTemplateError
 from waggle.models.shared import weight_files
@@ -27,7 +28,7 @@ from waggle.models.shared.weight_files import STORED, StoredArray, as_fp32
 from waggle.models.tokenizer import load as load_tokenizer
 
 FILE_TYPES = {"F32": 0, "F16": 1, "BF16": 32}  # "mostly" in that precision
-WITHOUT_IT = "Export without the GGUF file."
+WITHOUT_IT = Message("Export without the GGUF file.")
 NORMAL, CONTROL, USER_DEFINED, UNUSED = 1, 3, 4, 5  # kinds of tokens
 PERMUTED = ("q_proj", "k_proj")
 KINDS = ("llama", "mistral", "qwen2", "qwen3")
@@ -41,7 +42,7 @@ QWEN2 = LLAMA3.replace("\\p{N}{1,3}", "\\p{N}")
 SPLITS = {(GPT2,): "gpt-2", ("digits", GPT2): "smollm", (LLAMA3,): "llama-bpe", (QWEN2,): "qwen2"}  # as llama.cpp calls them
 
 
-def refusal(folder: Path) -> str:
+def refusal(folder: Path) -> Message:
     """Why the model in a transformers folder cannot be a GGUF file, in one sentence; empty if it can."""
     try:
         shape = model_config.read(folder)
@@ -54,12 +55,12 @@ def refusal(folder: Path) -> str:
         return _of_another_kind(folder)
     except ModelError as error:
         return error.title
-    return ""
+    return NOTHING
 
 
-def _of_another_kind(folder: Path) -> str:
+def _of_another_kind(folder: Path) -> Message:
     kind = model_config.table_of(folder).get("model_type")
-    return f"Waggle writes GGUF files of {', '.join(KINDS)}, and this model is of type {kind}."
+    return Message("Waggle writes GGUF files of %1, and this model is of type %2.", ", ".join(KINDS), kind)
 
 
 def write(folder: Path, path: Path, name: str) -> None:
@@ -136,7 +137,7 @@ def _tensors(shape: ModelConfig, arrays: Mapping[str, StoredArray]) -> Iterator[
     for name, stored in arrays.items():
         label = names.get_name(name, try_suffixes=(".weight", ".bias"))
         if label is None:
-            raise ExportError(f"GGUF has no name for {name}.", "Export without the GGUF file.")
+            raise ExportError(Message("GGUF has no name for %1.", name), "Export without the GGUF file.")
         precision = stored.precision if len(stored.shape) > 1 else "F32"
         yield _Tensor(label, precision, stored.shape, partial(_numbers, shape, name, stored))
 

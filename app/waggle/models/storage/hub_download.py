@@ -25,6 +25,7 @@ from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
 from waggle.core.model_reference import NAME
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.models import tokenizer_conversion
 from waggle.models.inspection import inspector
 from waggle.models.shared.configuration import quantised
@@ -82,7 +83,7 @@ def model_of(name: str, cache: Path) -> Model:
     """Parse a name. Raises ModelError if it is none."""
     parts = NAME.fullmatch(name)
     if parts is None:
-        raise ModelError(f"{name} is not the name of a model.", "Names look like Qwen/Qwen2.5-0.5B-Instruct.")
+        raise ModelError(Message("%1 is not the name of a model.", name), "Names look like Qwen/Qwen2.5-0.5B-Instruct.")
     owner, last, revision = parts.groups()
     marked = f"{last}@{revision}" if revision else last
     folder = cache / owner / marked
@@ -143,7 +144,7 @@ def fetch(
                 return _run(_Download(model, progress, warn, examine, endpoint, commit), token)
         except Timeout as error:
             raise ModelError(
-                f"{name} is being downloaded by another program.", "Wait until that is done, then start again."
+                Message("%1 is being downloaded by another program.", name), "Wait until that is done, then start again."
             ) from error
 
 
@@ -230,7 +231,7 @@ class _Download:
             if not self._commit:
                 raise
             raise ModelError(
-                f"The hub has {self._model.repository} no more as it was when its training here began.",
+                Message("The hub has %1 no more as it was when its training here began.", self._model.repository),
                 "What it has learned is kept. Choose another model, or another revision of it: owner/name@revision.",
             ) from error
         except HFValidationError:
@@ -269,7 +270,7 @@ class _Download:
             file_moves.unlink(part)
             self._warn(f"{file.name} of {self._model.repository} arrived damaged and was thrown away.")
         raise ModelError(
-            f"{file.name} of {self._model.repository} arrived damaged, twice.",
+            Message("%1 of %2 arrived damaged, twice.", file.name, self._model.repository),
             "Something between the hub and this computer changes files. Try again from another network.",
         )
 
@@ -300,7 +301,9 @@ class _HeadersDownload(_Download):
         start = self._beginning(file, commit, FIRST_BYTES)
         header = 8 + int.from_bytes(start[:8], "little")
         if header > LARGEST_HEADER:
-            raise ModelError(f"The header of {file.name} of {self._model.repository} is too large.", "Choose another model.")
+            raise ModelError(
+                Message("The header of %1 of %2 is too large.", file.name, self._model.repository), "Choose another model."
+            )
         if len(start) < header <= file.size:
             start = self._beginning(file, commit, header)
         with (self._model.unfinished / file.name).open("wb") as written:
@@ -327,12 +330,12 @@ def plan_of(info: "ModelInfo") -> DownloadPlan:
         if any(name.lower().endswith(".gguf") for name in there):
             bases = getattr(info.card_data, "base_model", None)
             base = quantised.hub_name(bases[0] if isinstance(bases, list) and bases else bases)
-            raise ModelError(f"{info.id} has GGUF files only, of which Waggle downloads none.", quantised.advice(base))
+            raise ModelError(Message("%1 has GGUF files only, of which Waggle downloads none.", info.id), quantised.advice(base))
         pickled = any(name.endswith((".bin", ".pt", ".pth")) for name in there)
         why = "only as pickles, which can run any code on the computer that reads them" if pickled else "nowhere"
-        raise ModelError(f"{info.id} has its weights {why}.", "Choose a model with .safetensors files.")
+        raise ModelError(Message("%1 has its weights %2.", info.id, why), "Choose a model with .safetensors files.")
     for name in missing(set(there)):
-        raise ModelError(f"{info.id} has no {name}.", "Choose a complete transformers model.")
+        raise ModelError(Message("%1 has no %2.", info.id, name), "Choose a complete transformers model.")
     words = WORDS if tokenizer_conversion.TOKENIZER in there else (*WORDS, *tokenizer_conversion.FILES)
     names = [name for name in (CARD, *words) if name in there] + weights
     return DownloadPlan(_require(info.sha, info.id), tuple(_file_of(there[name], info.id) for name in names), _weights_of(info))
@@ -358,7 +361,7 @@ def _file_of(sibling: Any, repository: str) -> HubFile:
 
 def _require(value: T | None, repository: str) -> T:
     if value is None:
-        raise ModelError(f"The hub does not say what {repository} consists of.", "Try again later.")
+        raise ModelError(Message("The hub does not say what %1 consists of.", repository), "Try again later.")
     return value
 
 
@@ -399,8 +402,8 @@ def _require_room(folder: Path, needed: int, repository: str) -> None:
     free = shutil.disk_usage(folder).free
     if needed + ROOM > free:
         raise ModelError(
-            f"{repository} needs {megabytes(needed)} more, and the disk has {megabytes(free)} free.",
-            f"Make room, or choose a smaller model; {megabytes(ROOM)} are to stay free.",
+            Message("%1 needs %2 more, and the disk has %3 free.", repository, megabytes(needed), megabytes(free)),
+            Message("Make room, or choose a smaller model; %1 are to stay free.", megabytes(ROOM)),
         )
 
 
@@ -418,17 +421,20 @@ def _in_words(repository: str) -> Iterator[None]:
         yield
     except errors.GatedRepoError as error:
         raise ModelError(
-            f"{repository} is given only to those who accepted its licence.",
-            f"Accept it on https://huggingface.co/{repository}, then give Waggle a token of yours with `waggle token`.",
+            Message("%1 is given only to those who accepted its licence.", repository),
+            Message("Accept it on https://huggingface.co/%1, then give Waggle a token of yours with `waggle token`.", repository),
         ) from error
     except errors.RevisionNotFoundError as error:
-        raise ModelError(f"{repository} has no such revision.", "Leave out what follows the @, or correct it.") from error
+        raise ModelError(
+            Message("%1 has no such revision.", repository), "Leave out what follows the @, or correct it."
+        ) from error
     except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
         raise ModelError(
-            f"The hub has no model {repository}.", "Check its name; for a private one, give Waggle a token with `waggle token`."
+            Message("The hub has no model %1.", repository),
+            "Check its name; for a private one, give Waggle a token with `waggle token`.",
         ) from error
     except errors.EntryNotFoundError as error:
-        raise ModelError(f"The hub has lost a file of {repository}.", "Choose another revision of it.") from error
+        raise ModelError(Message("The hub has lost a file of %1.", repository), "Choose another revision of it.") from error
     except errors.HfHubHTTPError as error:
         status = error.response.status_code
         kind = HubUnavailable if status >= 500 or status == 429 else ModelError
@@ -436,23 +442,23 @@ def _in_words(repository: str) -> Iterator[None]:
             raise kind(cause.title, f"{cause.advice} What was downloaded is kept.") from error
         if status in (401, 403):
             raise ModelError(
-                f"The hub refuses {repository} to your token.", "Store one that may read it with `waggle token`."
+                Message("The hub refuses %1 to your token.", repository), "Store one that may read it with `waggle token`."
             ) from error
-        raise kind(f"The hub answered {status} when asked for {repository}.", "Try again later.") from error
+        raise kind(Message("The hub answered %1 when asked for %2.", status, repository), "Try again later.") from error
     except (httpx2.TransportError, errors.OfflineModeIsEnabled) as error:
         kind = HubUnavailable if isinstance(error, httpx2.TransportError) else ModelError
         if cause := connection_faults.cause_of(error):
             raise kind(cause.title, f"{cause.advice} What was downloaded is kept.") from error
         raise kind(
-            f"The hub cannot be reached, and {repository} is not complete on this computer.",
+            Message("The hub cannot be reached, and %1 is not complete on this computer.", repository),
             "What was downloaded is kept. Start again when there is a connection.",
         ) from error
     except httpx2.RequestError as error:
         raise ModelError(
-            f"The hub sends {repository} in a form that cannot be read, or in circles.",
+            Message("The hub sends %1 in a form that cannot be read, or in circles.", repository),
             "Something on the way changes files. Try another network. What was downloaded is kept.",
         ) from error
     except OSError as error:
         fault = fault_of(error)
-        advice = f"What was downloaded is kept. {fault.advice}"
-        raise ModelError(f"{repository} cannot be written to the disk: {fault.reason}.", advice) from error
+        advice = Message("What was downloaded is kept. %1", fault.advice)
+        raise ModelError(Message("%1 cannot be written to the disk: %2.", repository, fault.reason), advice) from error

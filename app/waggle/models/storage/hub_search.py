@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from waggle.core import connection_faults
 from waggle.core.errors import HubUnavailable, ModelError
 from waggle.core.model_reference import NAME
+from waggle.core.text.message import Message
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
@@ -70,7 +71,7 @@ def search(words: str, *, endpoint: str | None = None) -> tuple[HubModel, ...]:
         kind = HubUnavailable if status >= 500 or status == 429 else ModelError
         if cause := connection_faults.cause_of(error):
             raise kind(cause.title, cause.advice) from error
-        raise kind(f"The hub answered {status} to the search.", "Try again later.") from error
+        raise kind(Message("The hub answered %1 to the search.", status), "Try again later.") from error
     except (httpx2.TransportError, errors.OfflineModeIsEnabled) as error:
         if cause := connection_faults.cause_of(error):
             raise HubUnavailable(cause.title, cause.advice) from error

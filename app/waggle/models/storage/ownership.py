@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE, CheckpointError, ModelError
+from waggle.core.text.message import Message
 from waggle.models.shared import lora, weight_files
 from waggle.models.shared.training_mode import ADAPTED
 from waggle.models.shared.weight_files import StoredArray
@@ -71,7 +72,7 @@ def base_of(checkpoints: Path, model: Path) -> str:
         return own
     if not is_training_of(checkpoints, model):
         raise CheckpointError(
-            f"The saved state in {checkpoints} belongs to another model than the one in {model}.",
+            Message("The saved state in %1 belongs to another model than the one in %2.", checkpoints, model),
             "Home asks what to do about it, and so does `waggle ctl status`.",
         )
     return saved.base

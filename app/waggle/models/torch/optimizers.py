@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch.optim.adamw import adamw
 
 from waggle.core.errors import ModelError
+from waggle.core.text.message import Message
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import is_bits
 from waggle.models.storage.checkpoint import Arrays
@@ -199,7 +200,7 @@ class Adafactor:
 def _require_fp32(parameters: Parameters) -> None:
     lossy = [name for name, parameter in parameters.items() if parameter.dtype != torch.float32]
     if lossy:
-        raise ModelError(f"{lossy[0]} would be trained in {parameters[lossy[0]].dtype} and lose its updates.")
+        raise ModelError(Message("%1 would be trained in %2 and lose its updates.", lossy[0], parameters[lossy[0]].dtype))
 
 
 def _sizes(parameter: torch.Tensor) -> list[int]:

@@ -13,6 +13,7 @@ import msgspec
 
 from waggle.core.errors import BadRecord, VerifierError
 from waggle.core.peer_id import short_id
+from waggle.core.text.message import Message, as_message
 from waggle.network.exchange.node_context import NodeContext, PeerAccounts
 from waggle.network.exchange.pool import GroupPool
 from waggle.network.exchange.verification import VerifiedRecord, VerifierStopwatch, verify_record
@@ -226,7 +227,7 @@ class RolloutCollector:
                 return
             if len(blob) != announced.size:  # it must not wait here for its turn: a call brings more than a record may have
                 self._remember((origin, announced.sha256))
-                self._reject(origin, Fault.OTHER_PAYLOAD)
+                self._reject(origin, as_message(Fault.OTHER_PAYLOAD))
                 return
             # At most one stranger waits in the line of the trusted peers, so these wait for two records at most.
             line = nullcontext() if self._reputations.of(origin).trusted else self._strangers_line
@@ -286,7 +287,7 @@ class RolloutCollector:
         finally:  # also if the record ended the verifier
             self._rate_limits.work.charge(payers, watch.seconds)
         if verified.reserved:
-            self._reject(origin, Fault.RESERVED_QUESTION, verified.reserved)
+            self._reject(origin, as_message(Fault.RESERVED_QUESTION), verified.reserved)
         self._add_to_pool(origin, verified)
 
     def _add_to_pool(self, origin: bytes, verified: VerifiedRecord) -> None:
@@ -302,7 +303,7 @@ class RolloutCollector:
             self._reputations.record_groups(origin, record.round, record.model, fresh)
             self._context.report(GroupsArrived(origin=origin, round=record.round, model=record.model, groups=fresh))
 
-    def _reject(self, origin: bytes, reason: str, count: int = 1, *, cause: BaseException | None = None) -> None:
+    def _reject(self, origin: bytes, reason: Message, count: int = 1, *, cause: BaseException | None = None) -> None:
         self._accounts.reject(origin, reason, count, cause=cause)
         if not self._reputations.of(origin).trusted:  # the rest of what it sent is not worth the risk
             self._pool.drop(origin)

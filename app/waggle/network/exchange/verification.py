@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from waggle.core.errors import BadRecord, CharterError, VerifierError, VerifierGone
+from waggle.core.text.message import Message
 from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.faults import Fault
@@ -21,7 +22,7 @@ from waggle.tasks.sandbox import verifier as verifying
 from waggle.tasks.sandbox.verifier import Verifier, batched
 
 BATCH_QUESTIONS = 16  # made in one turn of the verifier
-SEVERAL_ANSWERS = Verdict(reward=0.0, reason="several answers")
+SEVERAL_ANSWERS = Verdict(reward=0.0, reason=Message("several answers"))
 RECORD_S = 5.0  # CPU seconds for all groups of one record: hundreds of times what honest ones take
 
 

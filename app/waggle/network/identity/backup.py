@@ -21,6 +21,7 @@ from waggle.core.errors import IdentityError
 from waggle.core.peer_id import peer_id_of, text_of
 from waggle.core.system import access_list, file_moves
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.core.text.person_text import decoded
 from waggle.network.identity import keys
 from waggle.network.identity.keys import Identity, name_of
@@ -45,7 +46,9 @@ class OpenedBackup:
 def seal(who: Identity, passphrase: str) -> bytes:
     """The backup of a key file; raises IdentityError if the passphrase is too short, or the file is gone."""
     if len(passphrase) < SHORTEST:
-        raise IdentityError(f"A passphrase has at least {SHORTEST} characters.", "Four words that nobody would guess are good.")
+        raise IdentityError(
+            Message("A passphrase has at least %1 characters.", SHORTEST), "Four words that nobody would guess are good."
+        )
     try:
         content = who.path.read_bytes()
     except OSError as error:
@@ -82,9 +85,11 @@ def write(path: Path, who: Identity, passphrase: str) -> None:
         paths.write_new(path, blob)
         written = path.read_bytes()
     except FileExistsError as error:
-        raise IdentityError(f"There is something at {path} already.", "Choose another name: nothing is overwritten.") from error
+        raise IdentityError(
+            Message("There is something at %1 already.", path), "Choose another name: nothing is overwritten."
+        ) from error
     except OSError as error:
-        raise IdentityError(f"{path} cannot be written: {fault_of(error).reason}.", fault_of(error).advice) from error
+        raise IdentityError(Message("%1 cannot be written: %2.", path, fault_of(error).reason), fault_of(error).advice) from error
     if unseal(written, passphrase).peer_id != who.peer_id:
         raise IdentityError("The backup that was written does not open.", "Choose another place.")
 
@@ -95,7 +100,7 @@ def read(path: Path, passphrase: str) -> OpenedBackup:
         with path.open("rb") as file:
             blob = file.read(MAX_BYTES)
     except OSError as error:
-        raise IdentityError(f"{path} cannot be opened: {fault_of(error).reason}.", fault_of(error).advice) from error
+        raise IdentityError(Message("%1 cannot be opened: %2.", path, fault_of(error).reason), fault_of(error).advice) from error
     return unseal(blob, passphrase)
 
 
@@ -125,7 +130,8 @@ def restore_key_file(path: Path, content: bytes | None) -> Path | None:
         elif aside.exists():
             file_moves.rename(aside, path)
         raise IdentityError(
-            f"The key file cannot be replaced: {fault_of(error).reason}.", f"Nothing was changed. {fault_of(error).advice}"
+            Message("The key file cannot be replaced: %1.", fault_of(error).reason),
+            Message("Nothing was changed. %1", fault_of(error).advice),
         ) from error
     return aside if had else None
 

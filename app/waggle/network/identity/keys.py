@@ -15,12 +15,13 @@ from waggle.core.errors import IdentityError
 from waggle.core.peer_id import PEER_ID_PREFIX, is_peer_id
 from waggle.core.system import access_list, file_moves
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.network.identity.friendly_names import ADJECTIVES, CREATURES
 
 SIGNATURE_BYTES = 64
 FILE_BYTES = 68
 FILE_PREFIX = b"\x08\x01\x12\x40"  # protobuf PrivateKey: type 1 (Ed25519), 64 bytes of data: seed, then public key
-MOVE_AWAY = (
+MOVE_AWAY = Message(
     "Restore it from a copy, or with `waggle identity restore` from a backup, or move it away: Waggle then makes a new identity, "
     "which peers will not know."
 )
@@ -63,7 +64,9 @@ def load_or_create(path: Path) -> Identity:
 
 def unopened(path: Path, error: OSError) -> IdentityError:
     """The error for a key file that cannot be opened."""
-    return IdentityError(f"The identity file {path} cannot be opened: {fault_of(error).reason}.", fault_of(error).advice)
+    return IdentityError(
+        Message("The identity file %1 cannot be opened: %2.", path, fault_of(error).reason), fault_of(error).advice
+    )
 
 
 def name_of(peer_id: bytes) -> str:
@@ -94,7 +97,7 @@ def _create(path: Path) -> Identity:
         return identity_of(path, path.read_bytes())
     except OSError as error:
         fault = fault_of(error)
-        raise IdentityError(f"The identity file {path} cannot be written: {fault.reason}.", fault.advice) from error
+        raise IdentityError(Message("The identity file %1 cannot be written: %2.", path, fault.reason), fault.advice) from error
 
 
 def _name(beside: Path, path: Path) -> None:
@@ -111,11 +114,11 @@ def _name(beside: Path, path: Path) -> None:
 def identity_of(path: Path, content: bytes) -> Identity:
     """The identity whose key file at `path` has this content; raises IdentityError."""
     if len(content) != FILE_BYTES or not content.startswith(FILE_PREFIX):
-        raise IdentityError(f"The identity file {path} is damaged.", MOVE_AWAY)
+        raise IdentityError(Message("The identity file %1 is damaged.", path), MOVE_AWAY)
     seed, public = content[4:36], content[36:]
     key = Ed25519PrivateKey.from_private_bytes(seed)
     if _public(key) != public:
-        raise IdentityError(f"The identity file {path} is damaged: its two halves do not belong together.", MOVE_AWAY)
+        raise IdentityError(Message("The identity file %1 is damaged: its two halves do not belong together.", path), MOVE_AWAY)
     return Identity(path=path, peer_id=PEER_ID_PREFIX + public, key=key)
 
 

@@ -19,6 +19,7 @@ from waggle.core import paths
 from waggle.core.ed25519 import is_public_key
 from waggle.core.errors import SwarmError
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.tasks.charter import Charter
 
 DOMAIN = b"waggle/admission/1\0"
@@ -90,9 +91,9 @@ def require_key(charter: Charter, key: bytes) -> None:
     if not charter.is_private:
         return
     if not key:
-        raise SwarmError(f"{charter.name} is a private swarm, and its key is not here.", ASK_FOR_INVITE)
+        raise SwarmError(Message("%1 is a private swarm, and its key is not here.", charter.name), ASK_FOR_INVITE)
     if len(key) != KEY_BYTES or public_key_of(key) != charter.admission_key:
-        raise SwarmError(f"The key that is here does not open {charter.name}.", ASK_FOR_INVITE)
+        raise SwarmError(Message("The key that is here does not open %1.", charter.name), ASK_FOR_INVITE)
 
 
 def write_key(path: Path, key: bytes) -> None:
@@ -109,7 +110,9 @@ def read_key(path: Path) -> bytes:
         return b""
     except OSError as error:
         fault = fault_of(error)
-        raise SwarmError(f"The key {path} of a private swarm cannot be opened: {fault.reason}.", fault.advice) from error
+        raise SwarmError(
+            Message("The key %1 of a private swarm cannot be opened: %2.", path, fault.reason), fault.advice
+        ) from error
 
 
 def _signed(charter: bytes, peer_id: bytes, until: bytes) -> bytes:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from waggle.core.text.message import NOTHING, Message
 from waggle.network.identity.keys import name_of
 from waggle.network.limits.address_ranges import RELAYED, Route
 from waggle.network.limits.rate_limits import Payers
@@ -49,8 +50,8 @@ class PeerReputation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     idle: Count = 0  # of received: a round looked at them and could learn nothing
     taken: Count = 0  # our groups that this peer pulled
     rejected: Count = 0
-    reason: str = ""  # of the last rejection, in our words
-    refusal: str = ""  # why we cannot train together at all
+    reason: Message = NOTHING  # of the last rejection, in our words
+    refusal: Message = NOTHING  # why we cannot train together at all
     strikes: Count = 0
     doubted_until: float = 0.0  # unix seconds
     choice: Choice = ""  # of the person at this node

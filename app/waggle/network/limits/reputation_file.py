@@ -8,6 +8,7 @@ import msgspec
 from waggle.core.errors import UNREADABLE
 from waggle.core.peer_id import is_peer_id
 from waggle.core.text.legible_name import legible
+from waggle.core.text.message import english, unpacked_message
 from waggle.network.identity.keys import name_of
 from waggle.network.limits import bounded_file
 from waggle.network.limits.reputation import MAX_PEERS, PeerReputation
@@ -19,7 +20,7 @@ def read(path: Path | None) -> list[PeerReputation] | None:
     """The reputations in the file; None if it cannot be read: then all peers are new, and the node reports it."""
     if path is None or not path.exists():
         return []
-    reputations = bounded_file.read(path, msgspec.json.Decoder(list[PeerReputation]).decode, MAX_BYTES)
+    reputations = bounded_file.read(path, msgspec.json.Decoder(list[PeerReputation], dec_hook=unpacked_message).decode, MAX_BYTES)
     if reputations is None:
         return None
     return [
@@ -33,7 +34,7 @@ def is_damaged(path: Path) -> bool:
     """Whether there is a file, and its content cannot be read."""
     try:
         with path.open("rb") as file:
-            msgspec.json.decode(file.read(MAX_BYTES), type=list[PeerReputation])
+            msgspec.json.decode(file.read(MAX_BYTES), type=list[PeerReputation], dec_hook=unpacked_message)
     except OSError:  # none, or one whose rights are wrong
         return False
     except UNREADABLE:
@@ -44,4 +45,4 @@ def is_damaged(path: Path) -> bool:
 def write(path: Path | None, reputations: Sequence[PeerReputation]) -> None:
     """Replace the file."""
     if path is not None:
-        bounded_file.write(path, msgspec.json.encode(reputations))
+        bounded_file.write(path, msgspec.json.encode(reputations, enc_hook=english))

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from waggle.core.errors import SwarmError
 from waggle.core.peer_id import WeakKey, peer_id_of
+from waggle.core.text.message import Message
 
 PORTS = 65_535
 ADDRESS_FORM = "It looks like /ip4/203.0.113.7/tcp/4001/p2p/12D3Koo...: copy it whole from the seed."
@@ -35,9 +36,11 @@ def peer_of(address: str) -> bytes:
     try:
         return _peer_of(address)
     except WeakKey as error:
-        raise SwarmError(f"{address} names a key for which everybody can sign.", "Take the address of another seed.") from error
+        raise SwarmError(
+            Message("%1 names a key for which everybody can sign.", address), "Take the address of another seed."
+        ) from error
     except ValueError as error:
-        raise SwarmError(f"{address} is not a seed's address.", ADDRESS_FORM) from error
+        raise SwarmError(Message("%1 is not a seed's address.", address), ADDRESS_FORM) from error
 
 
 def is_address(text: str) -> bool:

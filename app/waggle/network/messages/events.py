@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from waggle.core.text.message import Message
 from waggle.network.limits.reputation import PeerReputation
 from waggle.network.messages.comparison import Comparison
 from waggle.tasks.rollout_group import JudgedGroup
@@ -25,7 +26,7 @@ class RecordRejected(msgspec.Struct, frozen=True, kw_only=True):
     """Something from a peer broke a rule, and was dropped and counted: a whole message, or `count` groups of one."""
 
     origin: bytes
-    reason: str
+    reason: Message
     count: int = 1
 
 

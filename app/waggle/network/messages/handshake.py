@@ -10,6 +10,7 @@ import msgspec
 
 from waggle import __version__
 from waggle.core.errors import UNREADABLE, BadRecord
+from waggle.core.text.message import NOTHING, Message
 from waggle.network.messages import announcement
 from waggle.network.messages.faults import Fault
 from waggle.tasks.charter import PROTOCOL
@@ -59,13 +60,14 @@ class VersionInfo(Protocol):
     def charter(self) -> bytes: ...
 
 
-def refusal(theirs: VersionInfo, charter: bytes) -> str:
+def refusal(theirs: VersionInfo, charter: bytes) -> Message:
     """Why we cannot train together, and which side must act; empty if we can."""
-    waggle = f"Waggle {theirs.version}" if theirs.version else "another Waggle"
+    waggle = f"Waggle {theirs.version}" if theirs.version else Message("another Waggle")
     if theirs.protocol > PROTOCOL:
-        return f"runs {waggle}, which is newer: update this Waggle to train with it"
+        return Message("runs %1, which is newer: update this Waggle to train with it", waggle)
     if theirs.protocol < PROTOCOL:
-        return f"runs {waggle}, which is older: it must be updated to train with this one"
+        return Message("runs %1, which is older: it must be updated to train with this one", waggle)
     if theirs.charter != charter:
-        return f"trains under another charter ({theirs.charter.hex()[:8]}): one of the two must join by the other's invite"
-    return ""
+        digest = theirs.charter.hex()[:8]
+        return Message("trains under another charter (%1): one of the two must join by the other's invite", digest)
+    return NOTHING

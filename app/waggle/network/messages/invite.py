@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
 from waggle.core.errors import SwarmError
+from waggle.core.text.message import Message
 from waggle.network.messages.addresses import by_tcp, is_address, is_gateway
 
 MAX_CHARACTERS = 4096
 MAX_SEEDS = 16
 MAX_GATEWAYS = 4
-RETRY_HINT = "Ask for the link again, and copy it whole."
+RETRY_HINT = Message("Ask for the link again, and copy it whole.")
 
 _START = re.compile(r"waggle://join/?\?")  # some programs insert a slash after the host
 _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -45,7 +46,7 @@ def write(invite: Invite) -> str:
     key = f"#key={_text_of(invite.key)}" if invite.key else ""
     text = f"waggle://join?charter={invite.charter.hex()}{seeds}{gateways}{key}"
     if read(text) != invite:
-        raise _refused("cannot be written")
+        raise _refused(Message("cannot be written"))
     return text
 
 
@@ -56,19 +57,19 @@ def read(text: str) -> Invite:
     if start is None:
         raise SwarmError("This is not an invite link: one begins with waggle://join?", RETRY_HINT)
     if len(text) > MAX_CHARACTERS:
-        raise _refused("is too long")
+        raise _refused(Message("is too long"))
     if not (text.isascii() and text.isprintable()) or " " in text:
-        raise _refused("holds characters that no link has")
+        raise _refused(Message("holds characters that no link has"))
     query, mark, fragment = text[start.end() :].partition("#")
     digests, seeds, gateways = _parameters(query)
     if len(digests) != 1 or not _DIGEST.fullmatch(digests[0]):
-        raise _refused("does not name one swarm")
+        raise _refused(Message("does not name one swarm"))
     if not (seeds or gateways) or len(seeds) > MAX_SEEDS or len(set(seeds)) != len(seeds):
-        raise _refused(f"names no seed, one seed twice, or more than {MAX_SEEDS}")
+        raise _refused(Message("names no seed, one seed twice, or more than %1", MAX_SEEDS))
     if not all(map(is_address, seeds)):
-        raise _refused("names a seed by something that is no address")
+        raise _refused(Message("names a seed by something that is no address"))
     if not all(map(is_gateway, gateways)) or len(gateways) > MAX_GATEWAYS or len(set(gateways)) != len(gateways):
-        raise _refused(f"names a gateway by something that is no address, one twice, or more than {MAX_GATEWAYS}")
+        raise _refused(Message("names a gateway by something that is no address, one twice, or more than %1", MAX_GATEWAYS))
     key = _key_in(fragment) if mark else b""
     seeds = list(dict.fromkeys(map(by_tcp, seeds)))  # earlier versions wrote addresses of QUIC too
     return Invite(charter=bytes.fromhex(digests[0]), seeds=tuple(seeds), gateways=tuple(gateways), key=key)
@@ -80,18 +81,18 @@ def _parameters(query: str) -> tuple[list[str], list[str], list[str]]:
     for part in query.split("&"):
         name, _, value = part.partition("=")
         if name not in parameters:
-            raise _refused("holds something that this version does not know")
+            raise _refused(Message("holds something that this version does not know"))
         parameters[name].append(_decoded(value))
     return parameters["charter"], parameters["seed"], parameters["gateway"]
 
 
 def _decoded(value: str) -> str:
     if _BAD_PERCENT.search(value):
-        raise _refused("is damaged")
+        raise _refused(Message("is damaged"))
     try:
         return unquote_to_bytes(value).decode("ascii")
     except UnicodeDecodeError as error:
-        raise _refused("holds characters that no address has") from error
+        raise _refused(Message("holds characters that no address has")) from error
 
 
 def _key_in(fragment: str) -> bytes:
@@ -100,7 +101,7 @@ def _key_in(fragment: str) -> bytes:
     if (
         match is None or _text_of(key) != match[1]
     ):  # 43 characters hold 2 bits more than 32 bytes; only one text is accepted for a key
-        raise _refused("holds a damaged key")
+        raise _refused(Message("holds a damaged key"))
     return key
 
 
@@ -108,5 +109,5 @@ def _text_of(key: bytes) -> str:
     return base64.urlsafe_b64encode(key).decode().rstrip("=")
 
 
-def _refused(why: str) -> SwarmError:
-    return SwarmError(f"This invite {why}.", RETRY_HINT)
+def _refused(why: Message) -> SwarmError:
+    return SwarmError(Message("This invite %1.", why), RETRY_HINT)

@@ -5,6 +5,7 @@ import socket
 
 from waggle.core.errors import SwarmError
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 
 
 def require_port(host: str, port: int) -> None:
@@ -22,8 +23,12 @@ def require_port(host: str, port: int) -> None:
 
 def _port_error(host: str, port: int, error: OSError) -> SwarmError:
     if error.errno == errno.EADDRINUSE:
-        return SwarmError(f"Port {port} is already in use.", "Close the other program, or choose another port (0: any free one).")
-    return SwarmError(f"{host}, port {port}, cannot be listened on: {fault_of(error).reason}.", "Choose another address or port.")
+        return SwarmError(
+            Message("Port %1 is already in use.", port), "Close the other program, or choose another port (0: any free one)."
+        )
+    return SwarmError(
+        Message("%1, port %2, cannot be listened on: %3.", host, port, fault_of(error).reason), "Choose another address or port."
+    )
 
 
 def usable_port(host: str, port: int) -> int:

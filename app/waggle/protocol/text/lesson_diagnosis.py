@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from waggle.core.text.message import Message
 from waggle.protocol.events import RoundSummary
 from waggle.protocol.state import RECALLED, State
 
@@ -18,7 +19,7 @@ FEW, HALF, MOST = 0.05, 0.5, 0.95  # of the answers
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """What may help: the words on its button, and where the window changes it. For Settings, `part` is the key of the setting."""
 
-    says: str
+    says: Message
     page: Literal["models", "settings", "swarms"]
     part: str
 
@@ -27,51 +28,53 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing was learned in the last RECALLED rounds, in one sentence, and what helps, most likely first."""
 
     reason: Reason
-    says: str
+    says: Message
     remedies: tuple[Remedy, ...]
 
 
-ASK_OTHERWISE = Remedy(says="Ask it in another way", page="settings", part="model.prompt_form")
-LONGER = Remedy(says="Allow longer answers", page="settings", part="learning.max_new_tokens")
-SLOWER = Remedy(says="Lower the learning rate", page="settings", part="learning.learning_rate")
-MORE_QUESTIONS = Remedy(says="Ask more questions a round", page="settings", part="learning.questions")
-PAY_FORM = Remedy(says="Pay for the answer tags", page="settings", part="learning.form_pay")
-OTHER_MODEL = Remedy(says="Choose another model", page="models", part="")
-EASIER = Remedy(says="Find easier questions", page="swarms", part="list")
-HARDER = Remedy(says="Find harder questions", page="swarms", part="list")
-OTHER_QUESTIONS = Remedy(says="Find other questions", page="swarms", part="list")
+ASK_OTHERWISE = Remedy(says=Message("Ask it in another way"), page="settings", part="model.prompt_form")
+LONGER = Remedy(says=Message("Allow longer answers"), page="settings", part="learning.max_new_tokens")
+SLOWER = Remedy(says=Message("Lower the learning rate"), page="settings", part="learning.learning_rate")
+MORE_QUESTIONS = Remedy(says=Message("Ask more questions a round"), page="settings", part="learning.questions")
+PAY_FORM = Remedy(says=Message("Pay for the answer tags"), page="settings", part="learning.form_pay")
+OTHER_MODEL = Remedy(says=Message("Choose another model"), page="models", part="")
+EASIER = Remedy(says=Message("Find easier questions"), page="swarms", part="list")
+HARDER = Remedy(says=Message("Find harder questions"), page="swarms", part="list")
+OTHER_QUESTIONS = Remedy(says=Message("Find other questions"), page="swarms", part="list")
 
 DIAGNOSES: dict[Reason, Diagnosis] = {
     diagnosis.reason: diagnosis
     for diagnosis in (
         Diagnosis(
             reason="not_finite",
-            says=f"Nothing was learned for {RECALLED} rounds: the steps were left out, as their numbers were not finite.",
+            says=Message(
+                "Nothing was learned for %1 rounds: the steps were left out, as their numbers were not finite.", RECALLED
+            ),
             remedies=(SLOWER, OTHER_MODEL),
         ),
         Diagnosis(
             reason="too_long",
-            says=f"Nothing was learned for {RECALLED} rounds: most answers were too long and were cut off.",
+            says=Message("Nothing was learned for %1 rounds: most answers were too long and were cut off.", RECALLED),
             remedies=(LONGER, ASK_OTHERWISE, OTHER_MODEL),
         ),
         Diagnosis(
             reason="no_tag",
-            says=f"Nothing was learned for {RECALLED} rounds: hardly any answer stood in the answer tags.",
+            says=Message("Nothing was learned for %1 rounds: hardly any answer stood in the answer tags.", RECALLED),
             remedies=(ASK_OTHERWISE, OTHER_MODEL),
         ),
         Diagnosis(
             reason="all_right",
-            says=f"Nothing was learned for {RECALLED} rounds: nearly all answers are right already.",
+            says=Message("Nothing was learned for %1 rounds: nearly all answers are right already.", RECALLED),
             remedies=(HARDER,),
         ),
         Diagnosis(
             reason="all_wrong",
-            says=f"Nothing was learned for {RECALLED} rounds: nearly all answers were wrong.",
+            says=Message("Nothing was learned for %1 rounds: nearly all answers were wrong.", RECALLED),
             remedies=(EASIER, ASK_OTHERWISE, OTHER_MODEL),
         ),
         Diagnosis(
             reason="alike",
-            says=f"Nothing was learned for {RECALLED} rounds: all answers to one question were equally good.",
+            says=Message("Nothing was learned for %1 rounds: all answers to one question were equally good.", RECALLED),
             remedies=(MORE_QUESTIONS, OTHER_QUESTIONS),
         ),
     )
@@ -80,7 +83,9 @@ DIAGNOSES: dict[Reason, Diagnosis] = {
 # A run of the starter has such stretches before it writes its first answers in the tags.
 STARTER_WITHOUT_TAG = Diagnosis(
     reason="no_tag",
-    says=f"Nothing was learned for {RECALLED} rounds: the starter hardly uses the answer tags yet, but finds them in time.",
+    says=Message(
+        "Nothing was learned for %1 rounds: the starter hardly uses the answer tags yet, but finds them in time.", RECALLED
+    ),
     remedies=(ASK_OTHERWISE, OTHER_MODEL),
 )
 

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from waggle.core.text.message import Figure, Message, counted
 from waggle.protocol.events import PeerInfo
 
 Standing = Literal["blocked", "muted", "differs", "doubted", "trusted", "plain"]
@@ -18,44 +19,46 @@ def standing(peer: PeerInfo, now: float) -> Standing:
     return "trusted" if peer.trusted else "plain"
 
 
-def standing_text(peer: PeerInfo, now: float) -> str:
+def standing_text(peer: PeerInfo, now: float) -> Message:
     """The sentence, with the figures behind it."""
     match standing(peer, now):
         case "blocked":
-            return "You blocked it: nothing is learned from it, and it gets nothing from here."
+            return Message("You blocked it: nothing is learned from it, and it gets nothing from here.")
         case "muted":
-            return "You muted it: nothing is learned from it, but it still gets your groups."
+            return Message("You muted it: nothing is learned from it, but it still gets your groups.")
         case "differs":
-            return f"It {peer.refusal}."
+            return Message("It %1.", peer.refusal)
         case "doubted":
-            return f"It broke a rule ({peer.reason}): it is asked again in {_duration(peer.doubted_until - now)}."
+            return Message("It broke a rule (%1): it is asked again in %2.", peer.reason, _duration(peer.doubted_until - now))
         case "trusted":
-            return f"Trusted: {_usefulness_text(peer)}, {_rejected_text(peer)}."
+            return Message("Trusted: %1, %2.", _usefulness_text(peer), _rejected_text(peer))
         case "plain":
             return _plain_text(peer)
 
 
-def _plain_text(peer: PeerInfo) -> str:
+def _plain_text(peer: PeerInfo) -> Message:
     if peer.barren:
-        return f"It is asked like any stranger: most of its groups that were tried here taught nothing, {_rejected_text(peer)}."
+        return Message(
+            "It is asked like any stranger: most of its groups that were tried here taught nothing, %1.", _rejected_text(peer)
+        )
     if peer.received:
-        return f"It is asked like any stranger: {_usefulness_text(peer)} so far, {_rejected_text(peer)}."
+        return Message("It is asked like any stranger: %1 so far, %2.", _usefulness_text(peer), _rejected_text(peer))
     if peer.groups_pulled:
-        return "It takes groups from here; none of its own has come yet."
-    return "Nothing was exchanged with it yet."
+        return Message("It takes groups from here; none of its own has come yet.")
+    return Message("Nothing was exchanged with it yet.")
 
 
-def _usefulness_text(peer: PeerInfo) -> str:
-    return f"{peer.useful:,} of its {peer.received:,} groups {'was' if peer.useful == 1 else 'were'} of use"
+def _usefulness_text(peer: PeerInfo) -> Message:
+    return counted(peer.useful, "%n of its %1 groups was of use", "%n of its %1 groups were of use", Figure(peer.received))
 
 
-def _rejected_text(peer: PeerInfo) -> str:
-    return f"{peer.rejected:,} broke a rule" if peer.rejected else "none broke a rule"
+def _rejected_text(peer: PeerInfo) -> Message:
+    return Message("%1 broke a rule", Figure(peer.rejected)) if peer.rejected else Message("none broke a rule")
 
 
-def _duration(seconds: float) -> str:
+def _duration(seconds: float) -> Message:
     if seconds < 90:
-        return f"{max(1, round(seconds))} s"
+        return Message("%1 s", max(1, round(seconds)))
     if seconds < 5400:
-        return f"{round(seconds / 60)} min"
-    return f"{round(seconds / 3600)} h"
+        return Message("%1 min", round(seconds / 60))
+    return Message("%1 h", round(seconds / 3600))

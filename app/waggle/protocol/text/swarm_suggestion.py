@@ -3,6 +3,7 @@
 The window shows it on Home and Models, and `waggle ctl status` in one sentence. Nobody is moved by it.
 """
 
+from waggle.core.text.message import Message
 from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.state import State
 
@@ -14,7 +15,7 @@ def suggestion(state: State, *, enabled: bool) -> SwarmSuggestion | None:
 
 def suggestion_text(swarm: SwarmSuggestion) -> str:
     """The suggestion in one sentence."""
-    return f"Small language models learn more in {swarm.name}, a swarm with easier questions that comes with Waggle."
+    return Message("Small language models learn more in %1, a swarm with easier questions that comes with Waggle.", swarm.name)
 
 
 def command_line(swarm: SwarmSuggestion) -> str:

@@ -6,6 +6,7 @@ A file is registered by being here. It holds `RULE`, and its own name, that of t
 
 from waggle.core.errors import SettingsError
 from waggle.core.module_names import load, module_names
+from waggle.core.text.message import Message
 from waggle.rl.update_rules.interface import Rule
 
 
@@ -18,6 +19,6 @@ def rule(name: str) -> Rule:
     """The rule of that name. Raises SettingsError if there is none, and ExtensionError if its file cannot be used."""
     names = module_names("rl/update_rules")
     if name not in names:
-        raise SettingsError(f"There is no update rule {name}.", f"There are {', '.join(names)}.")
+        raise SettingsError(Message("There is no update rule %1.", name), Message("There are %1.", ", ".join(names)))
     loaded: Rule = load(__name__, name, "RULE")
     return loaded

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from waggle.core.errors import SettingsError
 from waggle.core.module_names import load, module_names
+from waggle.core.text.message import Message
 from waggle.sapo.sharing.interface import SharingStrategy
 
 SENDER_LOGP = f"{__name__}.sender_logp"
@@ -37,7 +38,9 @@ def strategy(name: str) -> RegisteredStrategy:
     """The strategy of that name. Raises SettingsError if there is none, and ExtensionError if its file cannot be used."""
     packages = _packages()
     if name not in packages:
-        raise SettingsError(f"There is no sharing strategy {name}.", f"There are {', '.join(sorted(packages))}.")
+        raise SettingsError(
+            Message("There is no sharing strategy %1.", name), Message("There are %1.", ", ".join(sorted(packages)))
+        )
     package = packages[name]
     return RegisteredStrategy(name=name, needs_sender_logp=package == SENDER_LOGP, make=load(package, name, "make"))
 

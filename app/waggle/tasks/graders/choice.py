@@ -1,5 +1,6 @@
 """One of several choices, such as B, yes or Paris: a text may put it in brackets or quotes, or add words after "B)" or "B."."""
 
+from waggle.core.text.message import Message
 from waggle.tasks.answer_text import words
 from waggle.tasks.graders.interface import Grader
 
@@ -10,8 +11,8 @@ AFTER_LABEL = (") ", ". ", ": ")
 
 def check(answer: str) -> str:
     if len(answer) > LONGEST_CHOICE:
-        return f"is longer than {LONGEST_CHOICE} characters, too long for a choice"
-    return "" if _choice(answer) else "has no words"
+        return Message("is longer than %1 characters, too long for a choice", LONGEST_CHOICE)
+    return "" if _choice(answer) else Message("has no words")
 
 
 def score(text: str, answer: str, tolerance: float) -> float:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from waggle.core.text.message import Message
 from waggle.tasks.answer_text import comparable, json_value, scalar
 from waggle.tasks.graders.interface import Grader
 
@@ -11,8 +12,8 @@ MOST_FIELDS = 50
 def check(answer: str) -> str:
     fields = _fields(answer)
     if not fields:
-        return 'is not a JSON object like {"name": "Ada", "born": 1815} with plain values'
-    return "" if len(fields) <= MOST_FIELDS else f"has more than {MOST_FIELDS} fields"
+        return Message('is not a JSON object like {"name": "Ada", "born": 1815} with plain values')
+    return "" if len(fields) <= MOST_FIELDS else Message("has more than %1 fields", MOST_FIELDS)
 
 
 def score(text: str, answer: str, tolerance: float) -> float:

@@ -1,11 +1,12 @@
 """A list whose items have to be right in number and order; each is a number or words."""
 
+from waggle.core.text.message import Message
 from waggle.tasks.answer_text import comparable, items
 from waggle.tasks.graders.interface import Grader
 
 
 def check(answer: str) -> str:
-    return "" if items(answer) else "is an empty list"
+    return "" if items(answer) else Message("is an empty list")
 
 
 def score(text: str, answer: str, tolerance: float) -> float:

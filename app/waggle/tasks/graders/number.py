@@ -1,11 +1,12 @@
 """A number, at most `tolerance` away from the true one."""
 
+from waggle.core.text.message import Message
 from waggle.tasks.answer_text import DECIMALS, number
 from waggle.tasks.graders.interface import Grader
 
 
 def check(answer: str) -> str:
-    return "" if number(answer) is not None else "is not a number like 1234.5, 1,234.5 or 1.2e6"
+    return "" if number(answer) is not None else Message("is not a number like 1234.5, 1,234.5 or 1.2e6")
 
 
 def score(text: str, answer: str, tolerance: float) -> float:

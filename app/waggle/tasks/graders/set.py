@@ -1,5 +1,6 @@
 """A set: the items of a list in any order, where repeating an item changes nothing."""
 
+from waggle.core.text.message import Message
 from waggle.tasks.answer_text import comparable, items
 from waggle.tasks.graders.interface import Grader
 
@@ -7,7 +8,7 @@ MOST_ITEMS = 1000  # different ones in a text; a true answer has room for half a
 
 
 def check(answer: str) -> str:
-    return "" if items(answer) else "is an empty list"
+    return "" if items(answer) else Message("is an empty list")
 
 
 def score(text: str, answer: str, tolerance: float) -> float:

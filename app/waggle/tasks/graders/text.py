@@ -1,11 +1,12 @@
 """Exact text, apart from case, white space, forms of the same character (NFKC) and a period at the end."""
 
+from waggle.core.text.message import Message
 from waggle.tasks.answer_text import words
 from waggle.tasks.graders.interface import Grader
 
 
 def check(answer: str) -> str:
-    return "" if words(answer) else "has no words"
+    return "" if words(answer) else Message("has no words")
 
 
 def score(text: str, answer: str, tolerance: float) -> float:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from waggle.core.text.message import Message, as_message
 from waggle.tasks.answer_text import Digits, json_value, scalar
 from waggle.tasks.question_file.rules import Row, tidy
 
@@ -19,21 +20,21 @@ class RowFault(Exception):
 
     def __init__(self, reason: str, advice: str) -> None:
         super().__init__(reason)
-        self.reason, self.advice = reason, advice
+        self.reason, self.advice = as_message(reason), as_message(advice)
 
 
 def row_of(record: Mapping[str, Any]) -> Row:
     """The question and the answer of a record, in which names of columns are in lower case. Raises RowFault."""
     present = [column for column in QUESTION_COLUMNS if record.get(column) not in (None, "")]
     if not present:
-        raise RowFault("there is no question", f"Name its column {_or(QUESTION_COLUMNS)}, and fill it in.")
+        raise RowFault("there is no question", Message("Name its column %1, and fill it in.", _or(QUESTION_COLUMNS)))
     if len(present) > 1:
-        raise RowFault(f"it has both a {present[0]} and a {present[1]}", "Leave one of these columns out.")
+        raise RowFault(Message("it has both a %1 and a %2", present[0], present[1]), "Leave one of these columns out.")
     question, reply = _question(record[present[0]], present[0])
     answer = record.get(ANSWER_COLUMN)
     text = reply if answer in (None, "") else _answer(answer)
     if not text.strip():
-        raise RowFault("there is no answer", f"Name its column {ANSWER_COLUMN}, and fill it in.")
+        raise RowFault("there is no answer", Message("Name its column %1, and fill it in.", ANSWER_COLUMN))
     return Row(tidy(question), tidy(_final(tidy(text))))
 
 
@@ -60,7 +61,7 @@ def _conversation(turns: list[Any]) -> tuple[str, str]:
     """The last turn of the user after that of the system, and the assistant's turn after it."""
     messages = [(_field(turn, "role"), _field(turn, "content")) for turn in turns]
     if any(role not in ROLES for role, _ in messages):
-        raise RowFault("a message has an unknown role", f"Use {_or(ROLES)}.")
+        raise RowFault("a message has an unknown role", Message("Use %1.", _or(ROLES)))
     users = [i for i, (role, _) in enumerate(messages) if role == "user"]
     if not users:
         raise RowFault("no message is the user's", "The last one of the user is the question.")
@@ -72,7 +73,9 @@ def _conversation(turns: list[Any]) -> tuple[str, str]:
 def _field(turn: Any, name: str) -> str:
     value = turn.get(name) if isinstance(turn, dict) else None
     if not isinstance(value, str):
-        raise RowFault(f"a message has no {name} that is a text", 'Write messages as [{"role": "user", "content": "..."}].')
+        raise RowFault(
+            Message("a message has no %1 that is a text", name), 'Write messages as [{"role": "user", "content": "..."}].'
+        )
     return value
 
 

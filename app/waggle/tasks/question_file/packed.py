@@ -11,6 +11,7 @@ import msgspec
 import zstandard
 
 from waggle.core.errors import UNREADABLE, QuestionFileError
+from waggle.core.text.message import Figure, Message
 from waggle.tasks.graders import graders
 from waggle.tasks.question_file import rules
 from waggle.tasks.question_file.description import MOST_PIECES, PIECE_BYTES, SAMPLE_CHARACTERS, QuestionFile
@@ -30,15 +31,15 @@ def pack(rows: Iterable[Row]) -> tuple[bytes, ...]:
     raw = b"".join(lines)
     if len(raw) > MOST_UNPACKED or len(lines) > MOST_QUESTIONS:
         raise QuestionFileError(
-            f"The questions and answers are too many: {len(lines):,} with {len(raw):,} bytes.",
-            f"A file may have {MOST_QUESTIONS:,} questions and {MOST_UNPACKED >> 20} MiB. Leave some out.",
+            Message("The questions and answers are too many: %1 with %2 bytes.", Figure(len(lines)), Figure(len(raw))),
+            Message("A file may have %1 questions and %2 MiB. Leave some out.", Figure(MOST_QUESTIONS), MOST_UNPACKED >> 20),
         )
     parameters = zstandard.ZstdCompressionParameters.from_level(ZSTD_LEVEL, window_log=WINDOW.bit_length() - 1)
     packed = zstandard.ZstdCompressor(compression_params=parameters).compress(raw)
     if len(packed) > MOST_PIECES * PIECE_BYTES:
         raise QuestionFileError(
-            f"The questions take {len(packed):,} bytes when compressed.",
-            f"A file may take {MOST_PIECES} MiB. Leave some questions out, or shorten them.",
+            Message("The questions take %1 bytes when compressed.", Figure(len(packed))),
+            Message("A file may take %1 MiB. Leave some questions out, or shorten them.", MOST_PIECES),
         )
     return tuple(packed[start : start + PIECE_BYTES] for start in range(0, len(packed), PIECE_BYTES))
 
@@ -53,7 +54,7 @@ def joined(pieces: Sequence[bytes], file: QuestionFile) -> bytes:
         raise QuestionFileError("The questions of this swarm are not complete.", "They have to be downloaded again.")
     for i, (piece, digest) in enumerate(zip(pieces, file.pieces, strict=True)):
         if len(piece) != file.piece_bytes(i) or piece_hash(piece) != digest:
-            raise QuestionFileError(f"Piece {i + 1} of the questions is damaged.", "It has to be downloaded again.")
+            raise QuestionFileError(Message("Piece %1 of the questions is damaged.", i + 1), "It has to be downloaded again.")
     return b"".join(pieces)
 
 
@@ -111,4 +112,4 @@ def _check_samples(rows: Sequence[Row], file: QuestionFile) -> None:
 
 
 def _refusal(reason: str) -> QuestionFileError:
-    return QuestionFileError(f"The file with the questions is refused: {reason}.", NEW_FILE)
+    return QuestionFileError(Message("The file with the questions is refused: %1.", reason), NEW_FILE)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from waggle.core.errors import QuestionFileError
+from waggle.core.text.message import NOTHING, Figure, Message
 from waggle.tasks.graders import graders
 from waggle.tasks.question_file import packed, rules
 from waggle.tasks.question_file.description import MOST_SAMPLES, SAMPLE_CHARACTERS, QuestionFile
@@ -31,8 +32,8 @@ class Preview:
     grader_title: str
     possible_graders: tuple[str, ...]
     tolerance: float
-    refusal: str
-    hint: str
+    refusal: Message
+    hint: Message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,22 +63,32 @@ def preview_of(table: QuestionTable) -> Preview:
     )
 
 
-def _hint(table: QuestionTable) -> str:
+def _hint(table: QuestionTable) -> Message:
     """The first answer that keeps a file from another grader, which fits nearly all answers."""
     grader, misfits = nearly_fitting([each.row.answer for each in table.rows])
     if not grader or grader == table.grader:
-        return ""
+        return NOTHING
     fitting, first = len(table.rows) - len(misfits), table.rows[misfits[0]]
     answer = " ".join(first.row.answer[:40].split())
-    return f'{fitting:,} of {len(table.rows):,} answers are {KINDS[grader]}; line {first.line:,} is not: "{answer}".'
+    return Message(
+        '%1 of %2 answers are %3; line %4 is not: "%5".',
+        Figure(fitting),
+        Figure(len(table.rows)),
+        KINDS[grader],
+        Figure(first.line),
+        answer,
+    )
 
 
-def _refusal(questions: int, trainable: int) -> str:
+def _refusal(questions: int, trainable: int) -> Message:
     if trainable >= FEWEST_TRAINABLE:
-        return ""
-    return (
-        f"A swarm needs at least {FEWEST_TRAINABLE} different questions beside the tenth that is reserved for the exam. "
-        f"This file has {questions}, of which {trainable} are not reserved."
+        return NOTHING
+    return Message(
+        "A swarm needs at least %1 different questions beside the tenth that is reserved for the exam. "
+        "This file has %2, of which %3 are not reserved.",
+        FEWEST_TRAINABLE,
+        questions,
+        trainable,
     )
 
 

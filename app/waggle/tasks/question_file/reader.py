@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from waggle.core.errors import QuestionFileError
+from waggle.core.text.message import Figure, Message
 from waggle.tasks.graders import grader_names, graders
 from waggle.tasks.graders.interface import Grader
 from waggle.tasks.question_file import records, rules
@@ -17,13 +18,13 @@ LONGEST_LINE = 1 << 20  # bytes
 TOLERANT = "number"  # the grader that uses a tolerance
 MOST_RECORDS = 4 * MOST_QUESTIONS  # with duplicates
 OTHER_FORMATS = {  # how files begin that people may choose by mistake
-    b"PK": ("a spreadsheet or an archive", "Save the table as CSV (UTF-8)."),
-    b"\x1f\x8b": ("compressed", "Unpack it first."),
-    b"\x28\xb5\x2f\xfd": ("compressed", "Unpack it first."),
-    b"PAR1": ("a Parquet file", "Export it as JSON lines or CSV."),
-    b"%PDF": ("a PDF", "Write the questions as CSV or JSON lines."),
-    b"\xff\xfe": ("saved as UTF-16", "Save it as UTF-8."),
-    b"\xfe\xff": ("saved as UTF-16", "Save it as UTF-8."),
+    b"PK": (Message("a spreadsheet or an archive"), Message("Save the table as CSV (UTF-8).")),
+    b"\x1f\x8b": (Message("compressed"), Message("Unpack it first.")),
+    b"\x28\xb5\x2f\xfd": (Message("compressed"), Message("Unpack it first.")),
+    b"PAR1": (Message("a Parquet file"), Message("Export it as JSON lines or CSV.")),
+    b"%PDF": (Message("a PDF"), Message("Write the questions as CSV or JSON lines.")),
+    b"\xff\xfe": (Message("saved as UTF-16"), Message("Save it as UTF-8.")),
+    b"\xfe\xff": (Message("saved as UTF-16"), Message("Save it as UTF-8.")),
 }
 
 
@@ -52,7 +53,9 @@ def read_questions(name: str, content: bytes, *, grader: str = "", tolerance: fl
     Raises QuestionFileError.
     """
     if grader and grader not in grader_names():
-        raise QuestionFileError(f"There is no grader {grader}.", f"Choose one of: {', '.join(grader_names())}.")
+        raise QuestionFileError(
+            Message("There is no grader %1.", grader), Message("Choose one of: %1.", ", ".join(grader_names()))
+        )
     if not 0.0 <= tolerance <= LARGEST_TOLERANCE:  # NaN is not, either
         raise QuestionFileError("The tolerance is not a number from 0 to a billion.", "Use 0 for exact numbers.")
     text = _decode(name, content)
@@ -73,21 +76,26 @@ def read_questions(name: str, content: bytes, *, grader: str = "", tolerance: fl
 def _decode(name: str, content: bytes) -> str:
     """The text of a file, with one kind of line break."""
     if len(content) > LARGEST_FILE:
-        raise QuestionFileError(f"{name} is larger than {LARGEST_FILE >> 20} MiB.", "Leave some questions or columns out.")
+        raise QuestionFileError(
+            Message("%1 is larger than %2 MiB.", name, LARGEST_FILE >> 20), "Leave some questions or columns out."
+        )
     for beginning, (kind, advice) in OTHER_FORMATS.items():
         if content.startswith(beginning):
-            raise QuestionFileError(f"{name} is {kind}.", advice)
+            raise QuestionFileError(Message("%1 is %2.", name, kind), advice)
     content = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if (nul := content.find(b"\0")) >= 0:
-        raise _error(name, content.count(b"\n", 0, nul) + 1, "it contains the byte 0", "Save the file as text in UTF-8.")
+        reason, advice = Message("it contains the byte 0"), Message("Save the file as text in UTF-8.")
+        raise _error(name, content.count(b"\n", 0, nul) + 1, reason, advice)
     for line, source in enumerate(content.split(b"\n"), start=1):
         if len(source) > LONGEST_LINE:
-            raise _error(name, line, f"it is longer than {LONGEST_LINE >> 20} MiB", "Shorten it, or leave it out.")
+            raise _error(
+                name, line, Message("it is longer than %1 MiB", LONGEST_LINE >> 20), Message("Shorten it, or leave it out.")
+            )
     try:
         return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise _error(name, line, "this is not text in UTF-8", "Save the file as UTF-8.") from error
+        raise _error(name, line, Message("this is not text in UTF-8"), Message("Save the file as UTF-8.")) from error
 
 
 def _rows(name: str, text: str) -> Iterator[ReadRow]:
@@ -99,7 +107,7 @@ def _rows(name: str, text: str) -> Iterator[ReadRow]:
         for line, record in records.json_lines(text) if is_json else records.table(text):
             count += 1
             if count > MOST_RECORDS:
-                raise RowFault(f"there are more than {MOST_RECORDS:,} questions", "Leave some out.")
+                raise RowFault(Message("there are more than %1 questions", Figure(MOST_RECORDS)), "Leave some out.")
             row = row_of(record)
             if reason := rules.text_fault(row):
                 raise RowFault(reason, "Change it, or delete the question.")
@@ -109,7 +117,7 @@ def _rows(name: str, text: str) -> Iterator[ReadRow]:
     except RowFault as error:
         raise _error(name, line, error.reason, error.advice) from error
     if not count:
-        raise QuestionFileError(f"{name} has no questions.", "Write one on each line, with its answer.")
+        raise QuestionFileError(Message("%1 has no questions.", name), "Write one on each line, with its answer.")
 
 
 def _different(name: str, rows: Sequence[ReadRow], grader: Grader) -> list[ReadRow]:
@@ -117,13 +125,16 @@ def _different(name: str, rows: Sequence[ReadRow], grader: Grader) -> list[ReadR
     first: dict[str, ReadRow] = {}
     for each in rows:
         if reason := rules.fault(each.row, grader):
-            raise _error(name, each.line, reason, "Correct it, delete the question, or choose another way to grade.")
+            advice = Message("Correct it, delete the question, or choose another way to grade.")
+            raise _error(name, each.line, reason, advice)
         earlier = first.setdefault(rules.identity(each.row.question), each)
         if grader.score(each.row.answer, earlier.row.answer, 0.0) < 1.0:
-            reason = f"the question of line {earlier.line} has another answer here"
-            raise _error(name, each.line, reason, "Delete one of the two, or make the questions different.")
+            reason = Message("the question of line %1 has another answer here", earlier.line)
+            raise _error(name, each.line, reason, Message("Delete one of the two, or make the questions different."))
     if len(first) > MOST_QUESTIONS:
-        raise QuestionFileError(f"{name} has {len(first):,} questions, more than {MOST_QUESTIONS:,}.", "Leave some out.")
+        raise QuestionFileError(
+            Message("%1 has %2 questions, more than %3.", name, Figure(len(first)), Figure(MOST_QUESTIONS)), "Leave some out."
+        )
     return list(first.values())
 
 
@@ -131,12 +142,15 @@ def _unused_tolerance(name: str, rows: Sequence[ReadRow], grader: str) -> Questi
     """The refusal of a tolerance, with the first answer that is no number."""
     for each in rows:
         if reason := graders()[TOLERANT].check(each.row.answer):
-            advice = "Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out."
-            return _error(name, each.line, f'the answer "{each.row.answer[:40]}" {reason}', advice)
+            advice = Message(
+                "Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out."
+            )
+            return _error(name, each.line, rules.ungradable(each.row.answer, reason), advice)
     return QuestionFileError(
-        f"{name} has a tolerance, but the grader {grader} uses none.", "Leave the tolerance out, or choose the grader number."
+        Message("%1 has a tolerance, but the grader %2 uses none.", name, grader),
+        "Leave the tolerance out, or choose the grader number.",
     )
 
 
-def _error(name: str, line: int, reason: str, advice: str) -> QuestionFileError:
-    return QuestionFileError(f"{name}, line {line:,}: {reason}.", advice)
+def _error(name: str, line: int, reason: Message, advice: Message) -> QuestionFileError:
+    return QuestionFileError(Message("%1, line %2: %3.", name, Figure(line), reason), advice)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from waggle.core.text.message import Message
 from waggle.tasks.answer_text import json_value
 from waggle.tasks.question_file.columns import ANSWER_COLUMN, MOST_COLUMNS, QUESTION_COLUMNS, RowFault
 
@@ -32,15 +33,15 @@ def json_lines(text: str) -> Iterator[Record]:
         try:
             value = json_value(source)
         except json.JSONDecodeError as error:
-            raise LineFault(line, f"this is not JSON: {error.msg}", _ONE_A_LINE) from error
+            raise LineFault(line, Message("this is not JSON: %1", error.msg), _ONE_A_LINE) from error
         except ValueError as error:
-            raise LineFault(line, f"this cannot be used: {error}", _ONE_A_LINE) from error
+            raise LineFault(line, Message("this cannot be used: %1", error), _ONE_A_LINE) from error
         if not isinstance(value, dict):
             raise LineFault(line, "this is not a JSON object", _ONE_A_LINE)
         yield line, _named(line, list(value), list(value.values()))
 
 
-_ONE_A_LINE = 'Write one object on each line, such as {"question": "...", "answer": "..."}.'
+_ONE_A_LINE = Message('Write one object on each line, such as {"question": "...", "answer": "..."}.')
 
 
 def table(text: str) -> Iterator[Record]:
@@ -62,12 +63,12 @@ def table(text: str) -> Iterator[Record]:
                 names = _header(line, cells)
                 continue
             if len(cells) > len(names):
-                advice = f'Put a text that contains "{separator}" in double quotes.'
-                raise LineFault(line, f"it has {len(cells)} cells, and the first line {len(names)}", advice)
+                advice = Message('Put a text that contains "%1" in double quotes.', separator)
+                raise LineFault(line, Message("it has %1 cells, and the first line %2", len(cells), len(names)), advice)
             yield line, dict(zip(names, cells, strict=False))
     except csv.Error as error:
         raise LineFault(
-            begin, f"this is not a row of CSV: {error}", 'Close every double quote; write one within a text as "".'
+            begin, Message("this is not a row of CSV: %1", error), 'Close every double quote; write one within a text as "".'
         ) from error
 
 
@@ -82,7 +83,7 @@ def _header(line: int, cells: list[str]) -> list[str]:
 
 def _named(line: int, names: list[str], values: list[Any]) -> dict[str, Any]:
     if len(names) > MOST_COLUMNS:
-        raise LineFault(line, f"it has {len(names)} columns, more than {MOST_COLUMNS}", "Leave the others out.")
+        raise LineFault(line, Message("it has %1 columns, more than %2", len(names), MOST_COLUMNS), "Leave the others out.")
     named = dict(zip((name.strip().casefold() for name in names), values, strict=True))
     if len(named) != len(names):
         raise LineFault(line, "two columns have the same name", "Rename one of them, or leave it out.")

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 from waggle.core.errors import QuestionFileError
+from waggle.core.text.message import Figure, Message
 from waggle.tasks.question_file import rules
 from waggle.tasks.question_file.packed import NEW_FILE
 from waggle.tasks.question_file.reader import QuestionTable
@@ -21,7 +22,14 @@ def refuse_repeated_questions(tables: Iterable[QuestionTable]) -> None:
             if identity in first:
                 name, line = first[identity]
                 raise QuestionFileError(
-                    f"{table.name}, line {each.line:,}: {name} has this question too, on line {line:,}: {_beginning(each.row)}.",
+                    Message(
+                        "%1, line %2: %3 has this question too, on line %4: %5.",
+                        table.name,
+                        Figure(each.line),
+                        name,
+                        Figure(line),
+                        _beginning(each.row),
+                    ),
                     "Delete it in one of the two files.",
                 )
         first |= {_identity(each.row): (table.name, each.line) for each in table.rows}
@@ -34,7 +42,12 @@ def refuse_repeated_rows(files: Iterable[Sequence[Row]]) -> None:
         for row in rows:
             if other := first.get(_identity(row)):
                 raise QuestionFileError(
-                    f"The files {other} and {number} with the questions are refused: both have the question {_beginning(row)}.",
+                    Message(
+                        "The files %1 and %2 with the questions are refused: both have the question %3.",
+                        other,
+                        number,
+                        _beginning(row),
+                    ),
                     NEW_FILE,
                 )
         first |= dict.fromkeys(map(_identity, rows), number)

@@ -5,6 +5,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from waggle.core.text.message import NOTHING, Figure, Message
 from waggle.core.text.unsound_text import UNSOUND
 from waggle.tasks.graders.interface import Grader
 from waggle.tasks.questions import FILE_PREFIX, Split, content_of, split_of
@@ -16,6 +17,7 @@ MOST_QUESTIONS = 50_000  # in one file
 BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]")  # fillers: letters and signs without a picture
 VISIBLE = "LNPS"  # Unicode categories: letters, numbers, punctuation, symbols
 FEWEST_TRAINABLE = 20  # different questions of a file that are not reserved
+QUESTION, ANSWER = Message("the question"), Message("the answer")
 
 
 class Row(NamedTuple):
@@ -44,30 +46,38 @@ def split(question: str) -> Split:
     return split_of(FILE_PREFIX, question)
 
 
-def fault(row: Row, grader: Grader) -> str:
+def fault(row: Row, grader: Grader) -> Message:
     """The reason why a row cannot be used, in words that follow a line number; empty if it can."""
     if reason := text_fault(row):
         return reason
-    reason = grader.check(row.answer)
-    return f'the answer "{row.answer[:40]}" {reason}' if reason else ""
+    why = grader.check(row.answer)
+    return ungradable(row.answer, why) if why else NOTHING
 
 
-def text_fault(row: Row) -> str:
+def ungradable(answer: str, reason: str) -> Message:
+    """The `reason` of a grader why it cannot grade an answer, with the answer."""
+    return Message('the answer "%1" %2', answer[:40], reason)
+
+
+def text_fault(row: Row) -> Message:
     """The reason why no grader could use a row; empty if it may be used."""
-    for name, text, most in (("question", row.question, LONGEST_QUESTION), ("answer", row.answer, LONGEST_ANSWER)):
+    for name, text, most in ((QUESTION, row.question, LONGEST_QUESTION), (ANSWER, row.answer, LONGEST_ANSWER)):
         if not text:
-            return f"the {name} is empty"
+            return Message("%1 is empty", name)
         if len(text) > most:
-            return f"the {name} has {len(text):,} characters, more than {most:,}"
+            return Message("%1 has %2 characters, more than %3", name, Figure(len(text)), Figure(most))
         if unsound := UNSOUND.search(text):
-            character = unsound[0]
-            return f"the {name} contains U+{ord(character):04X} ({unicodedata.name(character, 'a control character')})"
+            return Message("%1 contains %2", name, _character_text(unsound[0]))
         if blank := BLANK.search(text):
-            return f"the {name} contains U+{ord(blank[0]):04X} ({unicodedata.name(blank[0])}), which nobody sees"
+            return Message("%1 contains %2, which nobody sees", name, _character_text(blank[0]))
         if not any(unicodedata.category(character)[0] in VISIBLE for character in text):
-            return f"the {name} has no visible character"
+            return Message("%1 has no visible character", name)
         if tidy(text) != text:
-            return f"the {name} has white space around it"
+            return Message("%1 has white space around it", name)
     if any(tag in row.answer for tag in TAGS):
-        return f"the answer contains {' or '.join(TAGS)}, between which a model writes its own"
-    return ""
+        return Message("the answer contains %1 or %2, between which a model writes its own", *TAGS)
+    return NOTHING
+
+
+def _character_text(character: str) -> str:
+    return f"U+{ord(character):04X} ({unicodedata.name(character, 'a control character')})"

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from waggle.core.text.message import Message, as_message
 from waggle.tasks import specialties
 from waggle.tasks.questions import QuestionKey
 from waggle.tasks.sandbox import hardening, mended_datasets, messages, reasoning_gym_patches
@@ -150,15 +151,15 @@ def _answer(request: messages.AuditRequest, examination: Examination | None) -> 
             return examination.make(seeds), examination
         case [messages.ScoreAnswers(items), Examination()]:
             return messages.AnswerScores([examination.score(seed, text) for seed, text in items]), examination
-    return messages.Failed("out of order"), examination
+    return messages.Failed(as_message("out of order")), examination
 
 
 def _failure_message(error: Exception) -> messages.Failed:
     """A short reason without paths of this computer: it goes into a public file."""
     if isinstance(error, OSError):
-        return messages.Failed(f"they need {os.path.basename(str(error.filename))} opened")
+        return messages.Failed(Message("they need %1 opened", os.path.basename(str(error.filename))))
     message = FOLDERS.sub("", f"{type(error).__name__}: {error}")
-    return messages.Failed(message if len(message) <= 160 else f"{message[:160]}...")
+    return messages.Failed(as_message(message if len(message) <= 160 else f"{message[:160]}..."))
 
 
 def main() -> None:

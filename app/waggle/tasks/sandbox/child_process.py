@@ -18,6 +18,7 @@ import psutil
 import waggle
 from waggle.core import paths
 from waggle.core.system.process_memory import resident_bytes
+from waggle.core.text.message import Figure, Message
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.hardening import MEMORY_BYTES, TRIPPED
 
@@ -128,13 +129,13 @@ class ChildProcess(Generic[Reply]):
     def _beyond(self, worked: float, work: float, seconds: float, *, late: bool) -> TimeoutError | EOFError | None:
         """The error if the child exceeded a limit."""
         if worked >= work:
-            return TimeoutError(f"no answer within {work:.0f} s of work")
+            return TimeoutError(Message("no answer within %1 s of work", Figure(work)))
         if late:
             kind = TimeoutError if worked >= STARVED * seconds else ChildStarved
             return kind(f"no answer within {seconds:.0f} s, of which it worked for {max(0.0, worked):.1f} s")
         limit = MEMORY_BYTES if self._memory_bytes is None else self._memory_bytes
         if resident_bytes(self.process.pid) > limit:
-            return EOFError(f"it took more than {limit / 2**30:.0f} GiB")
+            return EOFError(Message("it took more than %1 GiB", Figure(limit / 2**30)))
         return None
 
     def ending(self) -> EOFError:

@@ -7,6 +7,7 @@ from typing import IO, Annotated, TypeVar
 import msgspec
 
 from waggle.core.errors import UNREADABLE
+from waggle.core.text.message import Message, packed_message, unpacked_message
 from waggle.tasks.question_file.description import QuestionFile
 from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import Verdict
@@ -77,16 +78,27 @@ class Tripped(msgspec.Struct, frozen=True, tag=True, array_like=True):
     event: Annotated[str, msgspec.Meta(max_length=64)]
 
 
+def _require_short(reason: Message) -> None:
+    if len(reason) > REASON:
+        raise ValueError(f"a reason of {len(reason):,} characters")
+
+
 class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The request failed and the child continues: an unknown dataset, or a setting that the dataset refuses."""
 
-    reason: Annotated[str, msgspec.Meta(max_length=REASON)]
+    reason: Message  # at most REASON characters
+
+    def __post_init__(self) -> None:
+        _require_short(self.reason)
 
 
 class FileRefused(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The reply to `Prepare` if a file of questions breaks a rule, and so on every computer."""
 
-    reason: Annotated[str, msgspec.Meta(max_length=REASON)]
+    reason: Message  # at most REASON characters
+
+    def __post_init__(self) -> None:
+        _require_short(self.reason)
 
 
 class ListDatasets(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -172,10 +184,10 @@ TemplateReply = RenderedTemplate | Failed
 TokenizerReply = ConvertedTokenizer | Failed
 Reply = Texts | Verdicts | Prepared | Tripped | Failed | FileRefused
 
-_replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
-_audit_replies: msgspec.msgpack.Decoder[AuditReply] = msgspec.msgpack.Decoder(AuditReply)
-_template_replies: msgspec.msgpack.Decoder[TemplateReply] = msgspec.msgpack.Decoder(TemplateReply)
-_tokenizer_replies: msgspec.msgpack.Decoder[TokenizerReply] = msgspec.msgpack.Decoder(TokenizerReply)
+_replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply, dec_hook=unpacked_message)
+_audit_replies: msgspec.msgpack.Decoder[AuditReply] = msgspec.msgpack.Decoder(AuditReply, dec_hook=unpacked_message)
+_template_replies: msgspec.msgpack.Decoder[TemplateReply] = msgspec.msgpack.Decoder(TemplateReply, dec_hook=unpacked_message)
+_tokenizer_replies: msgspec.msgpack.Decoder[TokenizerReply] = msgspec.msgpack.Decoder(TokenizerReply, dec_hook=unpacked_message)
 
 Decoded = TypeVar("Decoded")
 
@@ -194,7 +206,7 @@ def send(pipe: IO[bytes], message: msgspec.Struct) -> None:
 
 
 def frame_of(message: msgspec.Struct) -> bytes:
-    frame = msgspec.msgpack.encode(message)
+    frame = msgspec.msgpack.encode(message, enc_hook=packed_message)
     return len(frame).to_bytes(4, "big") + frame
 
 
@@ -242,4 +254,4 @@ def decode(frame: bytes, decoder: msgspec.msgpack.Decoder[Decoded]) -> Decoded:
     try:
         return decoder.decode(frame)
     except UNREADABLE as error:
-        raise EOFError(f"it talks nonsense: {error}") from error
+        raise EOFError(Message("it talks nonsense: %1", error)) from error

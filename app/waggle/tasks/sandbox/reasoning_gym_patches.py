@@ -14,6 +14,8 @@ import sys
 import types
 from typing import Any, NoReturn
 
+from waggle.core.text.message import Message
+
 MOST_VARIABLES = 10  # of a truth table: 1024 rows; reasoning-gym's own curriculum ends there
 MOST_SYMBOLS = 100  # connectives and opening brackets of a formula: parsing takes time in the square of their number
 MOST_CHARACTERS = 500  # of a formula, for the same reason
@@ -113,7 +115,7 @@ def cache_data_files() -> None:
     @functools.cache
     def shipped_only(name: str) -> str:
         if name not in shipped:
-            raise ValueError(f"reasoning-gym has no file {name[:40]!r}")
+            raise ValueError(Message("reasoning-gym has no file %1", repr(name[:40])))
         return str(upstream(name))
 
     for name, module in list(sys.modules.items()):

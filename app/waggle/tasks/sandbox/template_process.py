@@ -17,6 +17,7 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from waggle.core.text.message import Figure, Message, as_message
 from waggle.tasks.sandbox import hardening, messages
 
 LONGEST = 1 << 20  # characters of a rendered text
@@ -37,7 +38,7 @@ def render(request: messages.RenderTemplate) -> str:
         messages=turns, add_generation_prompt=True, enable_thinking=False, tools=None, documents=None, **request.specials
     )
     if len(text) > LONGEST:
-        raise TemplateError(f"it says more than {LONGEST:,} characters")
+        raise TemplateError(Message("it says more than %1 characters", Figure(LONGEST)))
     text.encode()  # raises for lone surrogates
     return text
 
@@ -78,7 +79,7 @@ def main() -> None:
         reply = messages.RenderedTemplate(render(msgspec.msgpack.decode(frame, type=messages.RenderTemplate)))
     except Exception as error:  # noqa: BLE001 - a program of strangers may raise anything
         reason = str(error) or type(error).__name__
-        reply = messages.Failed(reason.encode(errors="replace").decode()[: messages.REASON])
+        reply = messages.Failed(as_message(reason.encode(errors="replace").decode()[: messages.REASON]))
     messages.send(sys.stdout.buffer, reply)
 
 

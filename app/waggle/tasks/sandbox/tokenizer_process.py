@@ -11,6 +11,7 @@ import sys
 
 import msgspec
 
+from waggle.core.text.message import as_message
 from waggle.tasks.sandbox import hardening, messages
 
 SECONDS = 300.0  # wall-clock limit in case the parent is gone
@@ -41,7 +42,7 @@ def main() -> None:
         reply = messages.ConvertedTokenizer(convert(msgspec.msgpack.decode(frame, type=messages.ConvertTokenizer)))
     except Exception as error:  # noqa: BLE001 - files of strangers may raise anything
         reason = str(error) or type(error).__name__
-        reply = messages.Failed(" ".join(reason.encode(errors="replace").decode().split())[: messages.REASON])
+        reply = messages.Failed(as_message(" ".join(reason.encode(errors="replace").decode().split())[: messages.REASON]))
     messages.send(replies, reply)
 
 

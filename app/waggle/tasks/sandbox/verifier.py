@@ -15,6 +15,7 @@ import msgspec
 
 from waggle.core.errors import CharterError, QuestionFileError, VerifierError, VerifierGone, VerifierKilled
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.tasks import catalogue
 from waggle.tasks.charter import Charter, other_questions
 from waggle.tasks.question_file import packed
@@ -86,13 +87,13 @@ class Verifier:
         except (EOFError, TimeoutError) as error:
             raise VerifierError(
                 "Waggle couldn't start its answer checker.",
-                f"This computer may be very busy. Your model is safe. It says: {error}.",
+                Message("This computer may be very busy. Your model is safe. It says: %1.", error),
             ) from error
         if isinstance(reply, messages.FileRefused):
             raise CharterError(reply.reason, packed.NEW_FILE)
         if not isinstance(reply, messages.Prepared):
             reason = reply.reason if isinstance(reply, messages.Failed) else "no answer"
-            raise CharterError(f"This charter's specialties cannot be made here: {reason}.", "Update Waggle.")
+            raise CharterError(Message("This charter's specialties cannot be made here: %1.", reason), "Update Waggle.")
         return reply.sandbox
 
     @property
@@ -225,7 +226,8 @@ class Verifier:
                     self._restart(error)
         kind = VerifierKilled if isinstance(ended, (ChildKilled, ChildStarved)) else VerifierError
         raise kind(
-            f"The judging process was started again: {ended}.", "If this goes on, look at the page Help, or run `waggle doctor`."
+            Message("The judging process was started again: %1.", ended),
+            "If this goes on, look at the page Help, or run `waggle doctor`.",
         ) from ended
 
     def _request(
@@ -280,7 +282,7 @@ def files_of(charter: Charter, files: Mapping[str, Pieces]) -> tuple[messages.Da
             continue
         if specialty.dataset not in files:
             raise CharterError(
-                f"The questions of {specialty.title} are not on this computer yet.",
+                Message("The questions of %1 are not on this computer yet.", specialty.title),
                 "They are downloaded from the swarm's members.",
             )
         try:
@@ -294,7 +296,7 @@ def files_of(charter: Charter, files: Mapping[str, Pieces]) -> tuple[messages.Da
 def _settings(dataset: str, difficulty: Difficulty) -> dict[str, Setting]:
     level = catalogue.level_of(dataset, difficulty)
     if level is None:
-        raise CharterError(f"There is no {dataset} at the level {difficulty}.", "Update Waggle.")
+        raise CharterError(Message("There is no %1 at the level %2.", dataset, difficulty), "Update Waggle.")
     return dict(level.settings)
 
 
@@ -303,7 +305,7 @@ def _start() -> ChildProcess[messages.Reply]:
         return ChildProcess("waggle.tasks.sandbox.verifier_process", messages.reply)
     except OSError as error:  # short of memory or of processes
         raise VerifierError(
-            f"The judging process cannot be started: {fault_of(error).reason}.", fault_of(error).advice
+            Message("The judging process cannot be started: %1.", fault_of(error).reason), fault_of(error).advice
         ) from error
 
 

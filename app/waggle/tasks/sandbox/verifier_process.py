@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, assert_never
 import msgspec
 
 from waggle.core.errors import QuestionFileError
+from waggle.core.text.message import Message, as_message
 from waggle.tasks.graders import graders
 from waggle.tasks.question_file.dataset import FileDataset
 from waggle.tasks.question_file.repeated import refuse_repeated_rows
@@ -29,6 +30,7 @@ from waggle.tasks.specialties.interface import Setting
 
 CLOSE = 0.2  # a smaller reward is a crumb, which some scorers give to any text
 OPEN, SHUT = TAGS
+NO_TAG, CUT_OFF = Message("no answer tag"), Message("cut off")
 PADDING = 2  # characters of white space that an exact answer may have beside the true answer's
 SECONDS = 120.0  # wall-clock limit of a request in case the parent is gone
 SPARE = 16  # seeds that are tried to prepare a dataset, which may fail for some
@@ -138,7 +140,7 @@ class CharterDatasets:
         if last is None:
             bare = text.replace(OPEN, "").replace(SHUT, "").strip().removesuffix(".")
             is_right = bool(bare) and ended and same_answer(bare, self.answer(key))
-            return Verdict(reward=0.0, reason=UNTAGGED if is_right else "no answer tag" if ended else "cut off")
+            return Verdict(reward=0.0, reason=UNTAGGED if is_right else NO_TAG if ended else CUT_OFF)
         start, stop = last
         answer = text[start:stop].strip()
         dataset, entry = self.entry(key)
@@ -175,13 +177,13 @@ def last_answer(text: str) -> tuple[int, int] | None:
     return answer
 
 
-def _reason(reward: float, answer: str) -> str:
+def _reason(reward: float, answer: str) -> Message:
     if reward >= RIGHT:
-        return "right"
+        return Message("right")
     if not answer:
-        return "empty answer"
+        return Message("empty answer")
     excerpt = " ".join(answer.split())[:24]
-    return "close" if reward >= CLOSE else f"wrong: {excerpt}"
+    return Message("close") if reward >= CLOSE else Message("wrong: %1", excerpt)
 
 
 def _reply(bench: CharterDatasets, request: messages.Request) -> messages.Reply:
@@ -230,13 +232,15 @@ def _prepare(warm: messages.Prepare, replies: BinaryIO) -> tuple[CharterDatasets
         bench = ready(warm.datasets, warm.files)
         return bench, messages.Prepared(bench.arm(lambda event: messages.send(replies, messages.Tripped(event[:64]))))
     except QuestionFileError as error:
-        return CharterDatasets(()), messages.FileRefused(error.title[: messages.REASON])
+        return CharterDatasets(()), messages.FileRefused(
+            error.title if len(error.title) <= messages.REASON else as_message(error.title[: messages.REASON])
+        )
     except Exception as error:  # noqa: BLE001 - a charter's settings may make a generator raise anything
         return CharterDatasets(()), _failure_message(error)
 
 
 def _failure_message(error: Exception) -> messages.Failed:
-    return messages.Failed(f"{type(error).__name__}: {error}"[: messages.REASON])
+    return messages.Failed(as_message(f"{type(error).__name__}: {error}"[: messages.REASON]))
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ nor a link alone gives it away.
 from itertools import pairwise
 from random import Random
 
+from waggle.core.text.message import Message
 from waggle.tasks.specialties.interface import Dataset, Entry
 
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"  # without I and O, which look like numbers
@@ -29,7 +30,7 @@ def generate(rng: Random, *, links: int = 2, others: int = 1) -> Entry:
     for letter in outside:  # true of one side whatever the other is: it decides nothing about the chain
         premises.append(_disjunction(rng, (letter, rng.random() < 0.5), (rng.choice(chain), rng.random() < 0.5)))
     rng.shuffle(premises)
-    lines = [*(f"{premise}." for premise in premises), f"Is {chain[-1]} true, false or unknown? Answer with one word."]
+    lines = [*(f"{premise}." for premise in premises), Message("Is %1 true, false or unknown? Answer with one word.", chain[-1])]
     return Entry(question="\n".join(lines), answer=TRUTH[answer])
 
 

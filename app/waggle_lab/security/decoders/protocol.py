@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from waggle.core.errors import EngineError
+from waggle.core.text.message import Message
 from waggle.protocol import commands, events, json_lines
 from waggle.protocol.events_chat import Reply, Turn, TurnProgress
 from waggle.protocol.state import PEERS, ROUNDS, AnyEvent, Snapshot, State, apply
@@ -70,7 +71,7 @@ def _example_events() -> tuple[AnyEvent, ...]:
         events.PeerGroupsArrived(origin="12D3", name="n", model="m", round=1, groups=(group,)),
         events.HeldOutMeasured(score=events.HeldOutScore(round=1, at=1.0, right=2, total=3)),
         events.PeerChanged(peer=events.PeerInfo(id="a", name="n")),
-        events.EngineFailed(title="t", advice="a"),
+        events.EngineFailed(title=Message("t"), advice=Message("a")),
         TurnProgress(number=0, turn=Turn(words="a", replies=(Reply(rounds=0, text="b"), Reply(rounds=3, text="c", ended=True)))),
         Snapshot(state=State(peers={"a": events.PeerInfo(id="a", name="n")})),
     )

@@ -8,6 +8,7 @@ import msgspec
 import zstandard
 
 from waggle.core.errors import CharterError, QuestionFileError
+from waggle.core.text.message import Message
 from waggle.tasks import charter as charters
 from waggle.tasks import graders, shipped_swarms
 from waggle.tasks.new_charter import new_charter
@@ -44,14 +45,14 @@ def charter(scratch: Path) -> Decoder:
 
 def reply(scratch: Path) -> Decoder:
     """Frames from the verifier process, which reads hostile text."""
-    verdict = Verdict(reward=0.5, reason="close", start=1, length=2, exact=True)
+    verdict = Verdict(reward=0.5, reason=Message("close"), start=1, length=2, exact=True)
     replies = (
         messages.Texts(["a", "é"]),
         messages.Verdicts([verdict]),
         messages.Prepared("limited"),
         messages.Tripped("exec"),
-        messages.Failed("no"),
-        messages.FileRefused("no"),
+        messages.Failed(Message("no")),
+        messages.FileRefused(Message("no")),
     )
 
     def check(data: bytes) -> None:

@@ -9,6 +9,7 @@ sender might.
 import torch
 
 from waggle.core import paths
+from waggle.core.text.message import NOTHING
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import TokenizedGroup, nothing
 from waggle.sapo import round as sapo
@@ -85,7 +86,7 @@ class BelowBounds:
         logp = node.policy.logprobs([TokenizedGroup(prompt.ids, tuple(ids for _, ids in fitting))], self._rules.temperature)[0]
         familiar, first = [(0, right)], 0
         for text, ids in fitting:
-            verdict = Verdict(reward=1.0, reason="", start=text.index(truth), length=len(truth), exact=True)
+            verdict = Verdict(reward=1.0, reason=NOTHING, start=text.index(truth), length=len(truth), exact=True)
             counted = inexcusable_tokens(node.prompter.offsets(prompt, text), verdict, len(ids))
             if strangeness(logp[first : first + len(ids)], counted) <= min(self._strangest):
                 familiar.append((len(ids), text))
@@ -115,7 +116,7 @@ def _right(scene: Scene, answered: tuple[tuple[QuestionId, Question], str]) -> J
     """A group with a right answer to a question."""
     (question_id, question), truth = answered
     group = Group(origin=scene.identity.peer_id, id=question_id, completions=(Completion(text=truth, ended=True),))
-    verdict = Verdict(reward=1.0, reason="", length=len(truth), exact=True)
+    verdict = Verdict(reward=1.0, reason=NOTHING, length=len(truth), exact=True)
     return JudgedGroup(group=group, question=question, verdicts=(verdict,))
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gui.recorded import ready
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.i18n import translator
-from waggle.gui.i18n.formatting import tr_sentence
+from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.home.lesson_advice import LessonAdvice
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.settings.page import SettingsPage
@@ -75,4 +75,4 @@ def test_every_remedy_leads_to_something_that_exists() -> None:
 def test_every_sentence_and_every_link_is_there_in_german() -> None:
     translator.use("de")
     for words in (*(why.says for why in (*DIAGNOSES.values(), STARTER_WITHOUT_TAG)), *(remedy.says for remedy in REMEDIES)):
-        assert tr_sentence(words) != words
+        assert tr(words) != words

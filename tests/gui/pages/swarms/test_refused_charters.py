@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 
 from waggle.core.errors import CharterError
 from waggle.gui.i18n import translator
-from waggle.gui.i18n.formatting import tr_sentence
+from waggle.gui.i18n.formatting import tr
 from waggle.tasks import audit_results, shipped_swarms
 from waggle.tasks import charter as charters
 from waggle.tasks.audit_results import AuditFinding
@@ -35,7 +35,7 @@ def german(qapp: QApplication) -> Iterator[None]:
 )
 def test_no_sentence_takes_long_to_be_found(words: str) -> None:
     began = time.process_time()
-    assert tr_sentence(words)
+    assert tr(words)
     assert time.process_time() - began < SECONDS
 
 
@@ -43,20 +43,20 @@ def test_what_a_stranger_wrote_into_a_charter_is_quoted_in_short() -> None:
     with pytest.raises(CharterError) as refused:
         charters.decode(charters.encode(shipped_swarms.first_swarm())[:-1] + b',"%s":1}' % HOSTILE.encode())
     assert len(refused.value.title) < 200
-    assert tr_sentence(refused.value.title).startswith("Diese Charta lässt sich nicht lesen: ")
+    assert tr(refused.value.title).startswith("Diese Charta lässt sich nicht lesen: ")
 
 
 @pytest.mark.parametrize("reason", sorted(REASONS | set(REASON_OF_EVENT.values())))
 def test_why_a_dataset_may_not_be_named_is_german(reason: str) -> None:
-    assert tr_sentence(reason) != reason
-    assert not {"they", "its", "it", "seconds"} & set(tr_sentence(reason).replace("(", " ").split())
-    assert "0." not in tr_sentence(reason)
+    assert tr(reason) != reason
+    assert not {"they", "its", "it", "seconds"} & set(tr(reason).replace("(", " ").split())
+    assert "0." not in tr(reason)
 
 
 def test_that_a_scorer_is_too_slow_for_a_charter_is_german() -> None:
     quick = AuditFinding(dataset="quick", listed=True, longest=2_000)
     reason = replace(audit_results.shipped_audit(), findings={"quick": quick}).refusal("quick", 20_000)
-    assert tr_sentence(reason) == "sein Prüfer ist nur bis 2\u202f000 Zeichen schnell, und diese Charta erlaubt 20\u202f000"
+    assert tr(reason) == "sein Prüfer ist nur bis 2\u202f000 Zeichen schnell, und diese Charta erlaubt 20\u202f000"
 
 
 @pytest.mark.parametrize("dataset", ["puzzle24", "rush_hour", "word_ladder", "tower_of_nowhere"])
@@ -66,10 +66,10 @@ def test_a_charter_that_names_what_it_may_not_is_refused_in_german(dataset: str)
     )
     with pytest.raises(CharterError) as refused:
         charters.check(charter)
-    title, reason = tr_sentence(refused.value.title), refused.value.title.partition(": ")[2].removesuffix(".")
-    assert tr_sentence(reason) != reason
-    assert title == f"First light nennt {dataset}, was nicht erlaubt ist: {tr_sentence(reason)}."
-    assert tr_sentence(refused.value.advice) in (
+    title, reason = tr(refused.value.title), refused.value.title.partition(": ")[2].removesuffix(".")
+    assert tr(reason) != reason
+    assert title == f"First light nennt {dataset}, was nicht erlaubt ist: {tr(reason)}."
+    assert tr(refused.value.advice) in (
         "Wer die Charta geschrieben hat, muss ein anderes Fachgebiet wählen.",
         "Aktualisiere Waggle, oder lass die Charta berichtigen.",
     )
@@ -78,6 +78,4 @@ def test_a_charter_that_names_what_it_may_not_is_refused_in_german(dataset: str)
 def test_a_malformed_charter_is_refused_in_german() -> None:
     with pytest.raises(CharterError) as refused:
         charters.decode(b"{", expected=bytes(32))
-    assert (
-        tr_sentence(str(refused.value)) == "Diese Charta ist fehlerhaft. Aktualisiere Waggle, oder lass die Charta berichtigen."
-    )
+    assert tr(str(refused.value)) == "Diese Charta ist fehlerhaft. Aktualisiere Waggle, oder lass die Charta berichtigen."

@@ -9,6 +9,7 @@ from pathlib import Path
 from waggle.core.paths import expand_user
 from waggle.core.settings import TrackingSettings
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.engine.storage.tracking.figures import round_figures, run_name, score_figures
 from waggle.engine.storage.tracking.interface import TrackingTool
 from waggle.engine.storage.tracking.tensorboard_files import TensorboardFiles
@@ -34,8 +35,8 @@ def tools_of(chosen: TrackingSettings, warn: Warn) -> list[TrackingTool]:
             tools.append(make(expand_user(folder).absolute()))
         except ImportError as error:
             log.info("%s is not installed: %s", name, error)
-            advice = "Install its library beside Waggle: pip install 'waggle[research]'. Training goes on."
-            warn(events.Warned(title=f"{name} is not installed, so it gets no figures.", advice=advice))
+            advice = Message("Install its library beside Waggle: pip install 'waggle[research]'. Training goes on.")
+            warn(events.Warned(title=Message("%1 is not installed, so it gets no figures.", name), advice=advice))
     return tools
 
 
@@ -86,7 +87,9 @@ class RoundTracker:
                 log.info("a tool of research failed", exc_info=True)
                 self._tools.remove(tool)
                 reason = fault_of(error).reason if isinstance(error, OSError) else type(error).__name__
-                title = f"The figures of rounds cannot be written any more: {reason}."
+                title = Message("The figures of rounds cannot be written any more: %1.", reason)
                 self._warn(
-                    events.Warned(title=title, advice="Training goes on. They are tried again at the engine's next start.")
+                    events.Warned(
+                        title=title, advice=Message("Training goes on. They are tried again at the engine's next start.")
+                    )
                 )

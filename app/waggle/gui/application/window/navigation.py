@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QToolButton
 
-from waggle.gui.i18n.formatting import figure, plural, size, tr, tr_sentence
+from waggle.gui.i18n.formatting import figure, plural, size, tr
 from waggle.gui.i18n.translator import is_right_to_left
 from waggle.gui.pages import PAGES
 from waggle.gui.state.notifications import warning_words
@@ -228,11 +228,11 @@ class StatusBar(QFrame):
         self._show_sentence()
         self._show_way_home()
         self._sign.show_icon(status.sign, SIGN_INK[status.tone])
-        self._word.say(tr_sentence(status.word))
+        self._word.say(tr(status.word))
         words = (
-            f"{tr_sentence(status.says).removesuffix('.')}. {tr_sentence(status.detail)}"
+            f"{tr(status.says).removesuffix('.')}. {tr(status.detail)}"
             if state.phase in ("preparing", "paused", "waiting", "problem")
-            else tr_sentence(status.says)
+            else tr(status.says)
         )
         self._says.say(words)
         words_shown = status_figures(state)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QS
 from waggle.core import paths
 from waggle.core.text.redaction import redact
 from waggle.gui.engine_client.line_process import LineProcess
-from waggle.gui.i18n.formatting import later, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import later, tr, visible
 from waggle.gui.pages import PAGES
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
@@ -112,7 +112,7 @@ class HelpQuestionPanel(QFrame):
 
     def _follow_program(self, program: LineProcess) -> None:
         self._program = program
-        program.line.connect(lambda line: self._add(tr_sentence(line.decode("utf-8", "replace").rstrip())))
+        program.line.connect(lambda line: self._add(tr(line.decode("utf-8", "replace").rstrip())))
         program.ended.connect(self._show_end)
 
     def take_over(self, before: "HelpQuestionPanel") -> None:
@@ -140,7 +140,7 @@ class HelpQuestionPanel(QFrame):
 
     def _show_end(self, code: int, complaints: list[str]) -> None:
         for complaint in complaints:
-            self._add(tr_sentence(complaint))
+            self._add(tr(complaint))
         self._run.setEnabled(True)
         if self._output is self.window().focusWidget():
             self._run.setFocus()

@@ -2,7 +2,7 @@
 
 from PySide6.QtWidgets import QFrame, QWidget
 
-from waggle.gui.i18n.formatting import percent, tr, tr_sentence
+from waggle.gui.i18n.formatting import percent, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.usage_profile import threads_now
 from waggle.gui.widgets.energy_footprint import of_today
@@ -44,6 +44,6 @@ class CostCard(QFrame):
         cores = tr("%1 of %2 cores") if ready.cores > 1 else tr("%1 of %2 core")
         cores = cores.replace("%1", str(threads_now(state))).replace("%2", str(ready.cores))
         self.cpu.say(f"{percent(load.cpu)} · {cores}" if load is not None else cores)
-        set_tip(self.cpu, ": ".join(filter(None, (ready.backend, tr_sentence(ready.device_reason)))))
+        set_tip(self.cpu, ": ".join(filter(None, (ready.backend, tr(ready.device_reason)))))
         celsius = load.celsius if load is not None else None
         self.heat.say(f"{celsius:.0f} °C" if celsius is not None else tr("not measured here"))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from PySide6.QtWidgets import QFrame, QWidget
 
-from waggle.gui.i18n.formatting import figure, one_line, plural, tr, tr_sentence
+from waggle.gui.i18n.formatting import figure, one_line, plural, tr
 from waggle.gui.state.tries import KIND_SIGNS, KIND_WORDS, Try, merged_tries, most_telling
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.highlighted_text import HighlightedText
@@ -63,7 +63,7 @@ class TriedQuestion(QWidget):
 
     def show_card(self, card: Card) -> None:
         say_question(self._question, card.question)
-        self._specialty.say(tr_sentence(one_line(card.specialty)), "plain")
+        self._specialty.say(tr(one_line(card.specialty)), "plain")
         self._tries.show_tries(merged_tries(card.completions))
 
 

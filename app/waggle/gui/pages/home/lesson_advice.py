@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from waggle.gui.i18n.formatting import tr_sentence
+from waggle.gui.i18n.formatting import tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import FLUSH, column, row
@@ -37,8 +37,8 @@ class LessonAdvice(QWidget):
         self.setVisible(why is not None)
         if why is None:
             return
-        self._says.setText(tr_sentence(why.says))
-        links = [Button(self._theme, tr_sentence(remedy.says), "link") for remedy in why.remedies]
+        self._says.setText(tr(why.says))
+        links = [Button(self._theme, tr(remedy.says), "link") for remedy in why.remedies]
         for link, remedy in zip(links, why.remedies, strict=True):
             link.clicked.connect(lambda _on=False, remedy=remedy: self.page_wanted.emit(remedy.page, remedy.part))
         before, self._links = self._links, ResponsiveRow(*links)

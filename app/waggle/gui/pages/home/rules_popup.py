@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QPoint, Qt, Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.core.settings import Value
-from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence
+from waggle.gui.i18n.formatting import later, one_line, plural, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import Switch
@@ -83,9 +83,9 @@ class RuleRow(QWidget):
 
     def say(self, tick: Tick) -> None:
         """Show the rule's present state."""
-        says = tr_sentence(tick.says)
+        says = tr(tick.says)
         self._says.setText(says)
-        self._ends.setText(tr_sentence(tick.ends))
+        self._ends.setText(tr(tick.ends))
         if isinstance(self._control, Switch):
             self._control.setChecked(True)  # only rules that are on are listed
             self._control.setAccessibleName(tr("Rule: %1").replace("%1", says))

@@ -4,7 +4,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy
 
 from waggle.gui.charts.skill_comb import CellSize, SkillComb
-from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
+from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.state.learning_story import has_curve, skills
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import as_widget, column, row
@@ -54,7 +54,7 @@ class SkillCard(QFrame):
         for place, line in enumerate(self._lines):
             skill = newest[place] if place < len(newest) else None
             line.setVisible(skill is not None)
-            words = tr("%1, from %2").replace("%1", tr_sentence(one_line(skill.title))) if skill else ""
+            words = tr("%1, from %2").replace("%1", tr(one_line(skill.title))) if skill else ""
             line.say(words.replace("%2", one_line(skill.teacher or "")) if skill else "")
         self._fit()
         words = tr("right answers to new questions") if tested else tr("filled in after the next test")

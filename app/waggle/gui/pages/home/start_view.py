@@ -6,7 +6,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from waggle.gui.i18n.formatting import plural, tr, tr_sentence
+from waggle.gui.i18n.formatting import plural, tr
 from waggle.gui.pages.home.first_round import TryList
 from waggle.gui.state.slow_start import REASONS, slow_words
 from waggle.gui.state.tries import Try
@@ -41,7 +41,7 @@ class StartStep(QWidget):
         name = preparing.part if preparing is not None and place == done else self._part
         sign, ink = ("check", "good") if place < done else ("on", "accent_line") if place == done else ("off", "text_faint")
         self._sign.show_icon(sign, ink)
-        self._name.say(tr_sentence(f"{name}.").removesuffix("."), "text" if place == done else "text_soft")
+        self._name.say(tr(name), "text" if place == done else "text_soft")
         state = tr("done") if place < done else tr("under way") if place == done else tr("to come")
         self.setAccessibleName(f"{self._name.words()}: {state}")
 

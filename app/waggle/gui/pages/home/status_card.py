@@ -5,7 +5,7 @@ from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QSizePolicy
 
 from waggle.core import cuda_download
-from waggle.gui.i18n.formatting import figure, later, tr, tr_sentence
+from waggle.gui.i18n.formatting import figure, later, tr
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.lesson_advice import LessonAdvice
 from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
@@ -175,9 +175,9 @@ class StatusCard(QFrame):
             self._copied.stop()  # the report of another problem
         self._state = state
         status = sentence(state)
-        self._chip.say(tr_sentence(status.word), "plain" if status.tone == "plain" else status.tone, status.sign)
+        self._chip.say(tr(status.word), "plain" if status.tone == "plain" else status.tone, status.sign)
         self._since.say(
-            tr("since %1").replace("%1", tr_sentence(moment(state.phase_since, now)))
+            tr("since %1").replace("%1", tr(moment(state.phase_since, now)))
             if state.phase_since and state.phase != "preparing"
             else ""
         )
@@ -185,8 +185,8 @@ class StatusCard(QFrame):
         if calm != self._calm:
             self._calm = calm
             self._arrange()
-        self._says.setText(tr_sentence(status.says).removesuffix("."))
-        self._detail.setText(tr_sentence(status.detail))
+        self._says.setText(tr(status.says).removesuffix("."))
+        self._detail.setText(tr(status.detail))
         self._why.show_ticks(status.why, no_rule_text(state, status))
         self._show_warning(state, now)
         self._advice.show_diagnosis(diagnosis(state))

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QActionGroup, QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
-from waggle.gui.i18n.formatting import figure, one_line, plural, tr, tr_sentence
+from waggle.gui.i18n.formatting import figure, one_line, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.live.question_card import COLUMNS, NARROW, QuestionCard
@@ -214,11 +214,9 @@ class LivePage(Page):
             why = tr("Feed held. ") if self._pace.frozen else self._pace.why
             return why + plural(self._pace.waiting, "%n newer question is waiting", "%n newer questions are waiting")
         if state.phase == "contributing" and state.stage is not None:
-            words = (
-                tr("Round %1: your model is %2").replace("%1", figure(state.round)).replace("%2", tr_sentence(DOING[state.stage]))
-            )
+            words = tr("Round %1: your model is %2").replace("%1", figure(state.round)).replace("%2", tr(DOING[state.stage]))
             return words
-        return tr_sentence(sentence(state).says)
+        return tr(sentence(state).says)
 
     def _empty_words(self) -> str:
         if self._state.cards and (self._specialty or self._whose.index):
@@ -248,9 +246,7 @@ class LivePage(Page):
             self._say_specialty()
         self._menu.clear()
         for title in ("", *titles):
-            action = self._menu.addAction(
-                tr_sentence(one_line(title)).replace("&", "&&") or tr("All specialties"), self._chooser(title)
-            )
+            action = self._menu.addAction(tr(one_line(title)).replace("&", "&&") or tr("All specialties"), self._chooser(title))
             action.setCheckable(True)
             action.setChecked(title == self._specialty)
             action.setActionGroup(self._group)
@@ -264,4 +260,4 @@ class LivePage(Page):
         return choose
 
     def _say_specialty(self) -> None:
-        self._menu_button.say(tr_sentence(one_line(self._specialty)) or tr("All specialties"), "down")
+        self._menu_button.say(tr(one_line(self._specialty)) or tr("All specialties"), "down")

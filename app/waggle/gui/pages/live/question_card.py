@@ -17,7 +17,6 @@ from waggle.gui.i18n.formatting import (
     plural,
     reward,
     tr,
-    tr_sentence,
     visible,
     visible_lines,
 )
@@ -260,7 +259,7 @@ class QuestionCard(QFrame):
         self._who.say(tr("You") if card.mine else one_line(card.name))
         self._key.say(one_line(fingerprint(card.origin)))
         self._key.setVisible(not card.mine)
-        self._specialty.say(tr_sentence(one_line(card.specialty)), "plain" if card.mine else "peer")
+        self._specialty.say(tr(one_line(card.specialty)), "plain" if card.mine else "peer")
         self._specialty.setMinimumWidth(min(self._theme.px(SPECIALTY), self._specialty.sizeHint().width()))
         say_question(self._question, card.question)
         self._whole.setText(visible_lines(card.question[:LONGEST_SHOWN]))
@@ -311,7 +310,7 @@ class QuestionCard(QFrame):
 
     def as_text(self, card: Card) -> str:
         """The card as plain text for the clipboard; invisible characters are made visible."""
-        head = ", ".join((self._who.words(), tr_sentence(one_line(card.specialty)), self._when.words()))
+        head = ", ".join((self._who.words(), tr(one_line(card.specialty)), self._when.words()))
         parts = [head, visible_lines(card.question[:LONGEST_SHOWN])]
         effects = (*card.effects, *(0 for _ in card.completions))
         for number, (answer, effect) in enumerate(zip(card.completions, effects, strict=False), 1):

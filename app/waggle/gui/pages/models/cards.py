@@ -3,7 +3,8 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame
 
-from waggle.gui.i18n.formatting import one_line, size, tr, tr_sentence
+from waggle.core.text.message import turns_of
+from waggle.gui.i18n.formatting import one_line, size, tr
 from waggle.gui.pages.models.model_words import model_name, model_summary, offer_size, offer_terms, offer_title
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -144,5 +145,5 @@ def _act_words(here: ModelDetails | None, *, coming: bool = False, failed: bool 
 
 def fit_parts(fit: str) -> tuple[str, str]:
     """Whether a model fits in one sentence, and how it would be trained."""
-    first, more, how = fit.partition(". ")
-    return tr_sentence(f"{first}." if more else first), tr_sentence(how)
+    first, *how = turns_of(fit)
+    return tr(first), " ".join(map(tr, how))

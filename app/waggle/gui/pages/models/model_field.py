@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 
 from waggle.core.errors import ModelError
 from waggle.core.model_reference import is_reference, parse
-from waggle.gui.i18n.formatting import tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import tr, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import column, row
@@ -79,6 +79,6 @@ class ModelField(QWidget):
         try:
             model = parse(words)
         except ModelError as error:
-            self.say(visible(f"{tr_sentence(error.title)} {tr_sentence(error.advice)}"), "bad")
+            self.say(visible(f"{tr(error.title)} {tr(error.advice)}"), "bad")
             return
         self.named.emit(model.name, model.folder)

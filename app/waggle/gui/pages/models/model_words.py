@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from waggle.gui.i18n.formatting import decimal, duration, figure, one_line, plural, size, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import decimal, duration, figure, one_line, plural, size, tr, visible
 from waggle.protocol.events_models import ModelChoice, ModelDetails, ModelExported, ModelOffer
 
 APART = "  ·  "  # between two facts
@@ -86,7 +86,7 @@ def choice_title(choice: ModelChoice) -> str:
 def choice_progress(choice: ModelChoice) -> str:
     """How much has arrived, and how long the rest takes; or why the choice failed."""
     if choice.stage == "failed":
-        return visible(f"{tr_sentence(choice.title)} {tr_sentence(choice.advice)}".strip())
+        return visible(f"{tr(choice.title)} {tr(choice.advice)}".strip())
     if choice.stage == "checking" or not choice.total:
         return ""
     words = tr("%1 of %2").replace("%1", size(choice.done)).replace("%2", size(choice.total))
@@ -109,5 +109,5 @@ def exported_words(exported: ModelExported) -> str:
     elif exported.no_gguf:
         words += " " + tr("Programs to chat in, such as LM Studio and Ollama, do not know models like this one.")
     if exported.not_now:
-        words += f" {tr('This is the newest saved state.')} {tr_sentence(exported.not_now)}"
+        words += f" {tr('This is the newest saved state.')} {tr(exported.not_now)}"
     return words

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from waggle.gui.i18n.formatting import one_line, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import one_line, tr, visible
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.models.cards import ModelCard, OfferCard
@@ -185,7 +185,7 @@ class ModelsPage(Page):
         """Why the last choice of this model of the hub failed; empty if it did not."""
         choice = self._state.choice
         failed = choice is not None and choice.stage == "failed" and choice.name == name != ""
-        return visible(tr_sentence(choice.title)) if choice is not None and failed else ""
+        return visible(tr(choice.title)) if choice is not None and failed else ""
 
     def _list(self) -> None:
         """Query the models once for each engine, each saved round and each choice that has ended or failed."""

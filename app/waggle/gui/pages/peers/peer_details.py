@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QFrame
 
-from waggle.gui.i18n.formatting import peer_name, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import peer_name, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.peers.peer_table import STANDING_CHIPS
 from waggle.gui.pages.peers.refusal_words import refusal_sentences
@@ -90,7 +90,7 @@ class PeerDetails(QFrame):
             self._name.say(peer_name(peer.name, peer.id))
             self._sign.say(tr(word), tone, icon)
             self._sign.setVisible(bool(icon))
-        self._says.setText(tr(HINT) if peer is None else tr_sentence(visible(standing_text(peer, now))))
+        self._says.setText(tr(HINT) if peer is None else tr(standing_text(peer, now)))
         refusals = "" if peer is None else refusal_sentences(state.refusals.get(peer.id, {}))
         self._refusals.setText(refusals)
         self._refusals.setVisible(bool(refusals))

@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTableView
 
 from waggle.core.peer_id import fingerprint
-from waggle.gui.i18n.formatting import decimal, figure, one_line, peer_name, short_ago, tooltip_text, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import decimal, figure, one_line, peer_name, short_ago, tooltip_text, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, mirror_box
 from waggle.gui.widgets.table import style_table
@@ -154,9 +154,9 @@ class PeerTableModel(QAbstractTableModel):
         peer = self._peers[index.row()]
         match role:
             case Qt.ItemDataRole.AccessibleDescriptionRole:
-                return tr_sentence(visible(standing_text(peer, self._now)))
+                return tr(standing_text(peer, self._now))
             case Qt.ItemDataRole.ToolTipRole if index.column() == STANDING_COLUMN:
-                return tooltip_text(tr_sentence(visible(standing_text(peer, self._now))))
+                return tooltip_text(tr(standing_text(peer, self._now)))
             case Qt.ItemDataRole.ToolTipRole:
                 return tooltip_text(self._words(index.row())[index.column()])
             case _:

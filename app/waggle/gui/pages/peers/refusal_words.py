@@ -5,7 +5,7 @@ A reason is the value of a selection Reason (groups) or of a network Fault (reco
 
 from collections.abc import Mapping
 
-from waggle.gui.i18n.formatting import figure, plural, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import figure, plural, tr, visible
 
 MOST_REASONS = 3  # of each kind that are named, the most frequent first; the others are only counted
 
@@ -14,7 +14,7 @@ def refusal_sentences(counts: Mapping[str, int]) -> str:
     """One sentence on groups and one on records, from the counts of `State.refusals`; empty without any."""
     reasons = sorted(counts, key=lambda reason: (-counts[reason], reason))
     groups = {reason: words for reason in reasons if (words := group_words(reason, counts[reason]))}
-    records = {reason: f"{visible(tr_sentence(reason))} ({figure(counts[reason])})" for reason in reasons if reason not in groups}
+    records = {reason: f"{visible(tr(reason))} ({figure(counts[reason])})" for reason in reasons if reason not in groups}
     sentences = (tr("Not learned from: %1."), groups), (tr("Dropped because it broke a rule: %1."), records)
     return " ".join(sentence.replace("%1", _reason_list(words, counts)) for sentence, words in sentences if words)
 

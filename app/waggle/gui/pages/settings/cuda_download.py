@@ -10,7 +10,7 @@ from waggle.core import cuda_download, paths
 from waggle.core.cuda_download import CudaPack
 from waggle.core.errors import UNREADABLE
 from waggle.gui.engine_client.line_process import LineProcess
-from waggle.gui.i18n.formatting import size, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import size, tr, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
@@ -111,4 +111,4 @@ class CudaCard(QFrame):
 
     def _show_end(self, code: int, complaints: list[str]) -> None:
         """If it failed, show the last two lines on stderr: what went wrong, and what to do."""
-        self.show_download_state(visible(" ".join(map(tr_sentence, complaints[-2:]))) if code else "")
+        self.show_download_state(visible(" ".join(map(tr, complaints[-2:]))) if code else "")

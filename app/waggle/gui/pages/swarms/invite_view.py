@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QLabel
 
 from waggle.core.paths import owner_only
 from waggle.core.system.os_faults import fault_of
-from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
+from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.swarms.link_field import link_field
 from waggle.gui.theme.theme import Theme
@@ -127,7 +127,7 @@ class InviteView(QFrame):
             button.setEnabled(bool(self._link))
         waiting = tr("Asking for this computer's addresses.")
         still = tr("The link works while this computer, or another one it names, is on.")
-        self._reach.setText(f"{tr_sentence(invite.reach)} {still}" if invite else waiting)
+        self._reach.setText(f"{tr(invite.reach)} {still}" if invite else waiting)
         key = tr("The link holds the key of this private swarm: whoever has it can join, and it cannot be taken back. "
                  "To shut somebody out, create a new swarm.")  # fmt: skip
         self._warning.setText(key if private else "")

@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QStackedWidget
 
 from waggle.core.system.os_faults import fault_of
-from waggle.gui.i18n.formatting import later, one_line, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import later, one_line, tr, visible
 from waggle.gui.pages.swarms.link_field import link_field
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard, answered_words, remembered_words
 from waggle.gui.state.invite_link import LONGEST_TEXT, invite_in, invite_in_file
@@ -164,7 +164,7 @@ class JoinView(QStackedWidget):
             about=members_words(),
             leaving=one_line(state.ready.swarm) if state.ready else tr("this swarm"),
             round_=state.round,
-            why_not=tr_sentence(state.swarms.fixed) if state.swarms else "",
+            why_not=tr(state.swarms.fixed) if state.swarms else "",
         )
         preview.accepted.connect(self._join)
         preview.declined.connect(self.closed)

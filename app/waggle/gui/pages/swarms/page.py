@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QStackedWidget
 
-from waggle.gui.i18n.formatting import one_line, plural, tr, tr_sentence
+from waggle.gui.i18n.formatting import one_line, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
@@ -31,7 +31,7 @@ TABS = {"list": LIST, "playground": TRY, "race": RACE}  # the race needs no engi
 
 def why_no_switch(state: State) -> str:
     """Why the node cannot go to another swarm now; empty if it can."""
-    return _why_unavailable(state) or (tr_sentence(state.swarms.fixed) if state.swarms else "")
+    return _why_unavailable(state) or (tr(state.swarms.fixed) if state.swarms else "")
 
 
 def _why_unavailable(state: State) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QWidget
 
-from waggle.gui.i18n.formatting import decimal, figure, one_line, plural, reward, tr, tr_sentence
+from waggle.gui.i18n.formatting import decimal, figure, one_line, plural, reward, tr
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import as_widget, column, empty, row
 from waggle.gui.widgets.text import ElidedLabel, text
@@ -80,4 +80,4 @@ def trial_refusal_words(refusal: str) -> str:
     """Why the model did not try the questions."""
     if not refusal:
         return tr("Your model is not open now, so it did not try them.")
-    return f"{tr('Your model did not try them.')} {tr_sentence(one_line(refusal))}"
+    return f"{tr('Your model did not try them.')} {tr(refusal)}"

@@ -5,7 +5,7 @@ import os
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QFrame, QLineEdit
 
-from waggle.gui.i18n.formatting import breakable, figure, one_line, plural, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import breakable, figure, one_line, plural, tr, visible
 from waggle.gui.pages.swarms.question_examples import QuestionExamples, TrialResult, trial_refusal_words
 from waggle.gui.pages.swarms.question_file_draft import LONGEST_TITLE, QuestionFileDraft
 from waggle.gui.theme.theme import Theme
@@ -87,14 +87,14 @@ class QuestionFileCard(QFrame):
         if self._title.text() != draft.shown_title and (draft.title is None or not self._title.hasFocus()):
             self._title.setText(visible(draft.shown_title))
         self._summary.say(self._summary_words())
-        say_in(self._problem, breakable(tr_sentence(visible(draft.problem))), "bad")
+        say_in(self._problem, breakable(tr(draft.problem)), "bad")
         self._read_link.setVisible(bool(draft.problem))
         if draft.offers != self._offers:
             self._offers = draft.offers
             self._make_graders()
         self._show_grading()
         if preview is not None and not preview.refusal:
-            self._hint.setText(breakable(tr_sentence(visible(preview.hint))))
+            self._hint.setText(breakable(tr(preview.hint)))
             self._hint.setVisible(bool(preview.hint))
             self._examples.show_examples(preview.examples)
             words = tr("The longest question has %1 characters, the longest answer %2.")
@@ -137,7 +137,7 @@ class QuestionFileCard(QFrame):
             earlier.hide()
             earlier.deleteLater()
         name = tr("How the answers of %1 are graded").replace("%1", self._file_name)
-        offers = [(offer.name, tr_sentence(one_line(offer.title))) for offer in self._offers]
+        offers = [(offer.name, tr(one_line(offer.title))) for offer in self._offers]
         self._grader = ComboBox(self._theme, name, offers)
         self._grader.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self._grader.setMinimumContentsLength(10)

@@ -4,7 +4,7 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSortFilterProxyM
 from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QListView, QWidget
 
-from waggle.gui.i18n.formatting import later, tr, tr_sentence
+from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.pages.swarms.swarm_facts import unchecked_mark
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import SegmentedControl
@@ -85,7 +85,7 @@ class SpecialtyChoice(QWidget):
             return
         self._offers = offers
         self._model.clear()
-        for offer in sorted(offers, key=lambda each: ("easy" not in each.samples, tr_sentence(each.title).casefold())):
+        for offer in sorted(offers, key=lambda each: ("easy" not in each.samples, tr(each.title).casefold())):
             item = QStandardItem(self._offer_words(offer))
             item.setCheckable(True)
             item.setData(offer, OFFER)
@@ -121,7 +121,7 @@ class SpecialtyChoice(QWidget):
         """A row of the list: title, topic, and whether the chosen levels are unchecked."""
         topic = "" if offer.title.lower() == offer.topic else tr(offer.topic)
         mark = unchecked_mark(chosen_levels(offer, self._level.index), offer.unchecked)
-        return "  ·  ".join(filter(None, (tr_sentence(offer.title), topic, mark)))
+        return "  ·  ".join(filter(None, (tr(offer.title), topic, mark)))
 
     def _items(self) -> list[QStandardItem]:
         return [self._model.item(i) for i in range(self._model.rowCount())]
@@ -144,7 +144,7 @@ class SpecialtyChoice(QWidget):
         if offer is None:
             return
         level, *harder = chosen_levels(offer, self._level.index)
-        words = tr("%1: a question, %2").replace("%1", tr_sentence(offer.title)).replace("%2", tr(level))
+        words = tr("%1: a question, %2").replace("%1", tr(offer.title)).replace("%2", tr(level))
         if not harder and level != (LEVELS + LEVELS[:1])[self._level.index]:
             words += tr(" (it has no other)") if len(offer.samples) == 1 else tr(" (the closest it has)")
         self._about.say(words)

@@ -2,7 +2,7 @@
 
 from PySide6.QtWidgets import QFrame, QWidget
 
-from waggle.gui.i18n.formatting import one_line, plural, size, tr, tr_sentence
+from waggle.gui.i18n.formatting import one_line, plural, size, tr
 from waggle.gui.pages.swarms.swarm_facts import sample_label
 from waggle.gui.state.question_paths import MOST_FILES
 from waggle.gui.theme.theme import Theme
@@ -36,7 +36,7 @@ def _file(theme: Theme, specialty: SpecialtyDetails) -> QWidget:
     if specialty.file_bytes:
         about.append(tr("%1 to download").replace("%1", size(specialty.file_bytes)))
     if specialty.grader_title:
-        about.append(tr("graded as: %1").replace("%1", tr_sentence(one_line(specialty.grader_title))))
+        about.append(tr("graded as: %1").replace("%1", tr(one_line(specialty.grader_title))))
     facts = ElidedLabel(theme, "  ·  ".join(about), "small", "text_soft")
     samples = [sample_label(theme, sample) for sample in specialty.samples[:MOST_SAMPLES]]
     return as_widget(column(title, facts, *samples, gap=5))

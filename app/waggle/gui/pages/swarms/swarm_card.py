@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
-from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
+from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.pages.swarms.stranger_questions import stranger_questions
 from waggle.gui.pages.swarms.swarm_facts import (
     SHARED,
@@ -48,7 +48,7 @@ class SwarmCard(QFrame):
         facts = [Fact(theme, tr("It trains on"), trains_on(swarm)), self._members]
         set_tip(facts[0], f"{tr('Unchecked')}: {tr(UNCHECKED)}" if has_unchecked(swarm) else "")
         if swarm.model_hint:
-            facts.append(Fact(theme, tr("Recommended model"), tr_sentence(one_line(swarm.model_hint))))
+            facts.append(Fact(theme, tr("Recommended model"), tr(one_line(swarm.model_hint))))
         if swarm.active:
             facts.append(Fact(theme, tr("Shared"), tr(SHARED)))
         parts: list[QWidget] = [as_widget(head), *facts]

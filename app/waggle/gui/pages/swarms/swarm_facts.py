@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QLabel, QWidget
 
-from waggle.gui.i18n.formatting import breakable, later, one_line, plural, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import breakable, later, one_line, plural, tr, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import as_widget, column, frame, row
 from waggle.gui.widgets.painted_widgets import Chip
@@ -32,7 +32,7 @@ def trains_on(swarm: SwarmDetails) -> str:
         tr("own questions") if specialty.questions else mark for specialty, mark in zip(swarm.specialties, unchecked, strict=True)
     ]
     titles = [
-        tr_sentence(one_line(specialty.title)) + (f" ({mark})" if mark and not all_unchecked else "")
+        tr(one_line(specialty.title)) + (f" ({mark})" if mark and not all_unchecked else "")
         for specialty, mark in zip(swarm.specialties, marks, strict=True)
     ]
     listed_titles = ", ".join(titles[:MOST_TITLES])
@@ -115,7 +115,7 @@ def sample_questions(theme: Theme, swarm: SwarmDetails) -> QFrame | None:
         return None
     parts: list[QWidget] = []
     for specialty in with_samples:
-        title = text(theme, tr_sentence(one_line(specialty.title)), "tag", "soft")
+        title = text(theme, tr(one_line(specialty.title)), "tag", "soft")
         parts.append(as_widget(column(title, sample_label(theme, specialty.sample), gap=1)))
     return frame("well", column(*parts, gap=8, margins=(12, 9, 12, 10)))
 

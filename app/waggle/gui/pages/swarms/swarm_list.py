@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QGridLayout, QLayout, QWidget
 
-from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
+from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.theme.theme import Theme
@@ -64,7 +64,7 @@ class SwarmList(QWidget):
         parts: list[QWidget | QLayout] = []
         for why in dict.fromkeys(swarm.why for swarm in ended):
             parts += [self._ended_row(swarm) for swarm in ended if swarm.why == why]
-            words = f"{tr_sentence(why)} {tr('Your model, its progress and your name stay.')}"
+            words = f"{tr(why)} {tr('Your model, its progress and your name stay.')}"
             parts.append(text(self._theme, words, "small", "soft", wrap=True))
         return card(*parts, gap=6)
 

@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
-from waggle.gui.i18n.formatting import one_line, plural, tr, tr_sentence
+from waggle.gui.i18n.formatting import one_line, plural, tr
 from waggle.gui.pages.swarms.stranger_questions import stranger_questions
 from waggle.gui.pages.swarms.swarm_facts import SHARED, STAYS, UNCHECKED, Fact, chips, has_unchecked, sample_questions, trains_on
 from waggle.gui.theme.theme import Theme
@@ -59,7 +59,7 @@ class SwarmPreviewCard(QFrame):
         if has_unchecked(swarm):
             parts.append(Fact(theme, tr("Unchecked"), tr(UNCHECKED)))
         if swarm.model_hint:
-            parts.append(Fact(theme, tr("Recommended model"), tr_sentence(one_line(swarm.model_hint))))
+            parts.append(Fact(theme, tr("Recommended model"), tr(one_line(swarm.model_hint))))
         shared, questions = tr("You will share"), tr("Questions of this kind will be asked")
         if swarm.active:
             shared, questions = tr("Shared"), tr("Questions of this kind are asked")

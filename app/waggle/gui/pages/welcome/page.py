@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QWidget
 
 from waggle.core.settings import Value, profiles
 from waggle.core.system.machine import usable_cores
-from waggle.gui.i18n.formatting import later, one_line, size, tr, tr_sentence
+from waggle.gui.i18n.formatting import later, one_line, size, tr
 from waggle.gui.pages.welcome.waggle_dance import WaggleDance
 from waggle.gui.state import shortcuts
 from waggle.gui.state.invite_link import invite_in
@@ -254,8 +254,8 @@ class WelcomePage(QWidget):
 
     def _forward(self) -> None:
         if self._pages.currentIndex() == SWARM and self._swarm_chosen == INVITED and not invite_in(self._link.text()):
-            title = tr_sentence("This is not an invite link: one begins with waggle://join?")  # the engine's own words
-            say_in(self._refused, f"{title} {tr_sentence('Ask for the link again, and copy it whole.')}", "bad")
+            title = tr("This is not an invite link: one begins with waggle://join?")  # the engine's own words
+            say_in(self._refused, f"{title} {tr('Ask for the link again, and copy it whole.')}", "bad")
             announce(self, self._refused.text())
             self._link.setFocus()
             return

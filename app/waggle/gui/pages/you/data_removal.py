@@ -10,7 +10,8 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QWidget
 from waggle.core import paths, stored_data
 from waggle.core.errors import UNREADABLE
 from waggle.core.stored_data import KEPT_BY_DEFAULT, DataKind, Removal, StoredFiles
-from waggle.gui.i18n.formatting import later, plural, size, tr, tr_sentence, visible
+from waggle.core.text.message import unpacked_message
+from waggle.gui.i18n.formatting import later, plural, size, tr, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, empty, frame, row, rule
@@ -197,12 +198,10 @@ class RemovalScreen(QWidget):
         output, complaint = (bytes(read().data()) for read in (self._process.readAllStandardOutput,
                                                              self._process.readAllStandardError))  # fmt: skip
         try:
-            self._say(msgspec.json.decode(output, type=tuple[Removal, ...]))
+            self._say(msgspec.json.decode(output, type=tuple[Removal, ...], dec_hook=unpacked_message))
         except UNREADABLE:  # it refused before removing anything, with a reason on stderr, or it crashed
             refused = complaint.startswith(b"waggle: ")
-            words = (
-                tr_sentence(line.strip().removeprefix("waggle: ")) for line in complaint.decode("utf-8", "replace").splitlines()
-            )
+            words = (tr(line.strip().removeprefix("waggle: ")) for line in complaint.decode("utf-8", "replace").splitlines())
             self._end(
                 tr("Nothing was removed") if refused else tr("Not everything was removed"), visible(" ".join(words).strip())
             )

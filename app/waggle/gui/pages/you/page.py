@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 
 from waggle.core.stored_data import kept_by_default
 from waggle.gui.charts.heat_map import HeatMap
-from waggle.gui.i18n.formatting import duration, figure, one_line, peer_name, percent, plural, tr, tr_sentence, whole_day
+from waggle.gui.i18n.formatting import duration, figure, one_line, peer_name, percent, plural, tr, whole_day
 from waggle.gui.i18n.placeholders import engine_placeholder, why_unavailable
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
@@ -44,7 +44,7 @@ OVERVIEW, IDENTITY, GOODBYE = range(3)
 
 def aha_cells(aha: Aha) -> tuple[str, str]:
     """The specialty of a first right answer, and whether it was learned from a peer."""
-    specialty = tr_sentence(one_line(aha.specialty))
+    specialty = tr(one_line(aha.specialty))
     if aha.origin:
         whose = tr("round %1, after learning from %2").replace("%2", peer_name(aha.name, aha.origin))
     else:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from waggle.core.text.message import Message
 from waggle.models.shared.configuration.model_config import ModelConfig
 
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
@@ -37,7 +38,7 @@ def number(settings: Settings, *names: str, default: int | None = None) -> int:
         if value is not None:
             return int(value)
     if default is None:
-        raise ValueError(f"{names[0]} is missing")
+        raise ValueError(Message("%1 is missing", names[0]))
     return default
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import ModelError
+from waggle.core.text.message import Message
 from waggle.core.text.person_text import decoded
 from waggle.models.shared import model_files
 from waggle.models.shared.configuration import quantised, sliding_windows
@@ -29,7 +30,7 @@ UNCOMPUTED = (
 )  # settings that Gemma 3 may have
 EMBEDDING, NORM, HEAD = "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"
 PRECISIONS = ("float32", "bfloat16", "float16")
-ANOTHER = "Choose another model."  # downloading again would not help
+ANOTHER = Message("Choose another model.")  # downloading again would not help
 LARGEST_SIZE, LARGEST_NUMBER, MOST_LAYERS = 1 << 24, 1 << 48, 1000  # more than any model has
 Positive = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_SIZE)]
 Layers = Annotated[int, msgspec.Meta(ge=1, le=MOST_LAYERS)]
@@ -172,7 +173,8 @@ def read(folder: Path) -> ModelConfig:
     raw = table_of(folder)
     if raw.get("model_type") not in ARCHITECTURES:
         raise NotOnFastPathError(
-            f"Waggle does not know models of type {raw.get('model_type')}.", f"It knows {', '.join(ARCHITECTURES)}."
+            Message("Waggle does not know models of type %1.", raw.get("model_type")),
+            Message("It knows %1.", ", ".join(ARCHITECTURES)),
         )
     try:
         configuration = msgspec.convert(_complete(raw), ModelConfig)
@@ -188,7 +190,7 @@ def table_of(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if not path.is_file():
         raise ModelError(
-            f"There is no model in {folder}.", "Check `model.folder` in the settings, or remove it to use the starter."
+            Message("There is no model in %1.", folder), "Check `model.folder` in the settings, or remove it to use the starter."
         )
     table = table_in(path)
     _require_plausible(folder, table)
@@ -206,7 +208,9 @@ def _require_plausible(folder: Path, table: dict[str, Any]) -> None:
             waiting += ((name, part) for part in value)
         elif isinstance(value, int) and abs(value) > _largest(name):
             number = f"{value:.3g}" if abs(value) < 10**300 else "a number without end"
-            raise ModelError(f"The model in {folder} cannot be read: its config.json says that {name} is {number}.", ANOTHER)
+            raise ModelError(
+                Message("The model in %1 cannot be read: its config.json says that %2 is %3.", folder, name, number), ANOTHER
+            )
 
 
 def _largest(name: str) -> int:
@@ -224,7 +228,7 @@ def table_in(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise model_files.unread(path, error) from error
     if not isinstance(table, dict):
-        raise ModelError(f"{path} holds no settings of a model.", "Copy or download the model again.")
+        raise ModelError(Message("%1 holds no settings of a model.", path), "Copy or download the model again.")
     return table
 
 
@@ -279,27 +283,35 @@ def _check(folder: Path, configuration: ModelConfig, raw: dict[str, Any]) -> Non
     quantised.require_plain(folder, raw)
     for rope in set(configuration.ropes):
         if rope.rope_type not in ROPES or rope.partial_rotary_factor != 1.0:
-            raise NotOnFastPathError(f"Waggle does not know {rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
+            raise NotOnFastPathError(
+                Message("Waggle does not know %1 rope.", rope.rope_type), Message("It knows %1.", ", ".join(ROPES))
+            )
     if not sliding_windows.are_known(configuration.kind, raw, configuration.windows):
-        raise NotOnFastPathError(f"Waggle does not know these types of layers in models of type {raw['model_type']}.", ANOTHER)
+        raise NotOnFastPathError(
+            Message("Waggle does not know these types of layers in models of type %1.", raw["model_type"]), ANOTHER
+        )
     if any(raw.get(name) for name in UNCOMPUTED):
         raise NotOnFastPathError("Waggle does not know capped scores and attention both ways.", ANOTHER)
     if configuration.hidden_act != configuration.kind.activation:
-        raise NotOnFastPathError(f"Waggle does not know the activation {configuration.hidden_act}.", "Choose a plain model.")
+        raise NotOnFastPathError(
+            Message("Waggle does not know the activation %1.", configuration.hidden_act), "Choose a plain model."
+        )
     if configuration.dtype not in PRECISIONS:
-        raise ModelError(f"Waggle does not know weights in {configuration.dtype}.", f"It knows {', '.join(PRECISIONS)}.")
+        raise ModelError(
+            Message("Waggle does not know weights in %1.", configuration.dtype), Message("It knows %1.", ", ".join(PRECISIONS))
+        )
 
 
 def _require_computable(folder: Path, configuration: ModelConfig) -> None:
     """Raise ModelError for numbers that are valid one by one but not together."""
     if configuration.head_dim % 2 or configuration.num_attention_heads % configuration.num_key_value_heads:
-        raise ModelError(f"The heads of the model in {folder} cannot be shared out.", ANOTHER)
+        raise ModelError(Message("The heads of the model in %1 cannot be shared out.", folder), ANOTHER)
     if not (math.isfinite(configuration.rms_norm_eps) and configuration.rms_norm_eps >= 0.0):
-        raise ModelError(f"The layers of the model in {folder} cannot be normalised.", ANOTHER)
+        raise ModelError(Message("The layers of the model in %1 cannot be normalised.", folder), ANOTHER)
     if not (math.isfinite(configuration.query_scale) and configuration.query_scale > 0.0):
-        raise ModelError(f"The scores of the model in {folder} cannot be scaled.", ANOTHER)
+        raise ModelError(Message("The scores of the model in %1 cannot be scaled.", folder), ANOTHER)
     if not all(_turns(rope, configuration.head_dim) for rope in set(configuration.ropes)):
-        raise ModelError(f"The positions of the model in {folder} cannot be turned.", ANOTHER)
+        raise ModelError(Message("The positions of the model in %1 cannot be turned.", folder), ANOTHER)
 
 
 def _turns(rope: RopeConfig, width: int) -> bool:
@@ -323,4 +335,4 @@ def scale_llama3(rope: RopeConfig, plain: NDArray[np.float32]) -> NDArray[np.flo
 
 
 def _unreadable(folder: Path, why: object) -> ModelError:
-    return ModelError(f"The model in {folder} cannot be read: {why}.", "Copy or download it again.")
+    return ModelError(Message("The model in %1 cannot be read: %2.", folder, why), "Copy or download it again.")

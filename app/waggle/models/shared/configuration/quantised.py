@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from waggle.core.errors import ModelError
+from waggle.core.text.message import Message
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 CARD_BYTES, TEXT_BYTES, FIELDS = 1 << 16, 1 << 12, 200  # the most that are read
@@ -30,7 +31,10 @@ def require_plain(folder: Path, table: dict[str, Any]) -> None:
     method = settings.get("quant_method") if isinstance(settings, dict) else None
     if isinstance(method, str) and method in NEED_PACKAGE:
         raise ModelError(
-            f"This model was quantised with {NEED_PACKAGE[method]}. Opening it needs gptqmodel, which Waggle does not include.",
+            Message(
+                "This model was quantised with %1. Opening it needs gptqmodel, which Waggle does not include.",
+                NEED_PACKAGE[method],
+            ),
             advice(made_from(folder, table)),
         )
     raise ModelError("Waggle does not train quantised models.", advice(made_from(folder, table)))
@@ -38,8 +42,8 @@ def require_plain(folder: Path, table: dict[str, Any]) -> None:
 
 def refuse_gguf(path: Path, why: str, *, is_damaged: bool = False) -> ModelError:
     """The error for a GGUF file that cannot be opened; `why` is a clause. Another copy of a damaged one may be whole."""
-    advised = "Copy or download the model again." if is_damaged else advice(_from_gguf(path))
-    return ModelError(f"{path.name} cannot be opened: {why}.", advised)
+    advised = Message("Copy or download the model again.") if is_damaged else advice(_from_gguf(path))
+    return ModelError(Message("%1 cannot be opened: %2.", path.name, why), advised)
 
 
 def made_from(folder: Path, table: dict[str, Any]) -> str:
@@ -47,9 +51,9 @@ def made_from(folder: Path, table: dict[str, Any]) -> str:
     return _from_card(folder) or hub_name(table.get("_name_or_path"))
 
 
-def advice(name: str) -> str:
+def advice(name: str) -> Message:
     """What to choose instead of a model that was made from the model of this name, which may be empty."""
-    return f"Choose {name}, which it was made from." if name else "Choose the model that it was made from."
+    return Message("Choose %1, which it was made from.", name) if name else Message("Choose the model that it was made from.")
 
 
 def _from_card(folder: Path) -> str:

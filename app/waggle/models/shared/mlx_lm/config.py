@@ -12,6 +12,7 @@ import msgspec
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
+from waggle.core.text.message import Message
 from waggle.models.shared import weight_files
 from waggle.models.shared.configuration import model_config, quantised
 from waggle.models.shared.configuration.counted_config import CountedConfig, estimated_weights, number
@@ -63,7 +64,7 @@ def quantization(table: Mapping[str, Any]) -> tuple[Quantization | None, dict[st
             if name not in Quantization.__struct_fields__ and isinstance(value, dict | bool)
         }
     except msgspec.ValidationError as error:
-        raise ModelError(f"The model's quantisation cannot be read: {error}.", ANOTHER) from error
+        raise ModelError(Message("The model's quantisation cannot be read: %1.", error), ANOTHER) from error
     return usual, others
 
 
@@ -92,7 +93,7 @@ def read(folder: Path) -> MlxLmConfig:
         configuration = msgspec.convert(fields, MlxLmConfig)
         counted, packed = _count(folder, configuration, numbers)
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
+        raise ModelError(Message("The model in %1 cannot be read: %2.", folder, error), "Copy or download it again.") from error
     if not is_packed(table):
         packed = 0
     return msgspec.structs.replace(
@@ -105,16 +106,16 @@ def known_table(folder: Path) -> dict[str, Any]:
     table = model_config.table_of(folder)
     kind = table.get("model_type")
     if "model_file" in table:
-        raise NotInMlxLmError(f"The model in {folder} needs code of its own, which Waggle never runs.", ANOTHER)
+        raise NotInMlxLmError(Message("The model in %1 needs code of its own, which Waggle never runs.", folder), ANOTHER)
     if not is_packed(table):
         quantised.require_plain(folder, table)
     if not mlx_lm_modules.is_known(kind):
         raise NotInMlxLmError(
-            f"Waggle does not know models of type {kind} on this computer.",
+            Message("Waggle does not know models of type %1 on this computer.", kind),
             "It knows the language models of mlx-lm. Choose another model.",
         )
     if problem := _unbounded(table):
-        raise ModelError(f"The model in {folder} cannot be read: {problem}.", "Copy or download it again.")
+        raise ModelError(Message("The model in %1 cannot be read: %2.", folder, problem), "Copy or download it again.")
     quantization(table)
     return table
 
@@ -122,7 +123,7 @@ def known_table(folder: Path) -> dict[str, Any]:
 def _checked(packed: Mapping[str, Any]) -> Quantization:
     result = msgspec.convert(packed, Quantization)
     if result.group_size not in GROUPS or result.bits not in BITS:
-        raise msgspec.ValidationError(f"{result.bits} bits in groups of {result.group_size}")
+        raise msgspec.ValidationError(Message("%1 bits in groups of %2", result.bits, result.group_size))
     return result
 
 

@@ -17,6 +17,7 @@ from mlx.utils import tree_flatten
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
+from waggle.core.text.message import Message
 from waggle.models.shared import weight_files
 from waggle.models.shared.configuration.model_config import ANOTHER, EMBEDDING, HEAD
 from waggle.models.shared.error_text import first_line
@@ -29,7 +30,7 @@ from waggle.models.shared.mlx_lm import weights as mlx_lm_weights
 from waggle.models.shared.mlx_lm.config import Quantization
 from waggle.models.shared.weight_files import PACKED, STORED
 
-COPY_AGAIN = "Copy or download it again."
+COPY_AGAIN = Message("Copy or download it again.")
 Arrays = dict[str, mx.array]
 # What a module raises for settings and weights of a stranger that do not fit together.
 REFUSALS = (TypeError, ValueError, AttributeError, KeyError, IndexError, NotImplementedError, AssertionError, ZeroDivisionError)
@@ -62,7 +63,7 @@ def load(folder: Path) -> Network:
         _quantize(module, table, weights)
         in_files = _names_in_files(sanitize, stored)
     except REFUSALS as error:
-        raise ModelError(f"The model in {folder} cannot be opened: {first_line(error)}.", ANOTHER) from error
+        raise ModelError(Message("The model in %1 cannot be opened: %2.", folder, first_line(error)), ANOTHER) from error
     _require_complete(folder, module, weights)
     _require_tied(folder, stored, weights)
     module.eval()
@@ -75,7 +76,7 @@ def build(folder: Path, table: Mapping[str, Any], stored: Mapping[str, Any]) -> 
     try:
         library = mlx_lm_modules.model_module(kind)
     except ImportError as error:  # known, but for a newer MLX
-        raise ModelError(f"Models of type {kind} need another version of MLX.", "Install Waggle again.") from error
+        raise ModelError(Message("Models of type %1 need another version of MLX.", kind), "Install Waggle again.") from error
     try:
         settings = mlx_lm_settings.module_settings(table)
         settings.setdefault("tie_word_embeddings", HEAD not in stored)  # defaults differ between the libraries
@@ -87,7 +88,7 @@ def build(folder: Path, table: Mapping[str, Any], stored: Mapping[str, Any]) -> 
     except ModelError:
         raise
     except REFUSALS as error:
-        raise ModelError(f"The model in {folder} cannot be opened: {first_line(error)}.", ANOTHER) from error
+        raise ModelError(Message("The model in %1 cannot be opened: %2.", folder, first_line(error)), ANOTHER) from error
 
 
 def stored_arrays(folder: Path) -> Arrays:
@@ -96,10 +97,12 @@ def stored_arrays(folder: Path) -> Arrays:
         arrays = weight_files.arrays_by_name(folder)
         for array in arrays.values():
             if array.precision not in STORED and array.precision not in PACKED:
-                raise ModelError(f"Waggle does not know weights in {array.precision}.", f"It knows {', '.join(STORED)}.")
+                raise ModelError(
+                    Message("Waggle does not know weights in %1.", array.precision), Message("It knows %1.", ", ".join(STORED))
+                )
         return {name: as_mlx(array.read()) for name, array in arrays.items()}
     except (OSError, SafetensorError) as error:
-        raise ModelError(f"The model in {folder} cannot be read: {error}.", COPY_AGAIN) from error
+        raise ModelError(Message("The model in %1 cannot be read: %2.", folder, error), COPY_AGAIN) from error
 
 
 def _sanitized(module: Any, table: Mapping[str, Any], stored: Mapping[str, mx.array]) -> Arrays:
@@ -160,7 +163,7 @@ def _quantize(module: Any, table: Mapping[str, Any], weights: Mapping[str, mx.ar
         if chosen is None or not hasattr(layer, "to_quantized") or f"{name}.scales" not in weights:
             return False
         if f"{name}.global_scale" in weights:
-            raise ValueError(f"{name} has a scale of its own")
+            raise ValueError(Message("%1 has a scale of its own", name))
         return {"group_size": chosen.group_size, "bits": chosen.bits, "mode": chosen.mode}
 
     quantize(module, usual.group_size, usual.bits, mode=usual.mode, class_predicate=packing)
@@ -179,7 +182,7 @@ def _require_complete(folder: Path, module: Any, weights: Mapping[str, mx.array]
             if tuple(weights[name].shape) != shape:
                 problem = f"{name} is {list(weights[name].shape)}, and its config.json says {list(shape)}"
     if problem:
-        raise ModelError(f"The model in {folder} cannot be read: {problem}.", COPY_AGAIN)
+        raise ModelError(Message("The model in %1 cannot be read: %2.", folder, problem), COPY_AGAIN)
 
 
 def _parameters(module: Any) -> list[tuple[str, mx.array]]:
@@ -194,4 +197,4 @@ def _require_tied(folder: Path, stored: Mapping[str, mx.array], weights: Mapping
     head = stored[HEAD]
     same = [other for name, other in stored.items() if name != HEAD and other.shape == head.shape]
     if (same or EMBEDDING in stored) and not any(bool(np.array(mx.array_equal(head, other))) for other in same):
-        raise ModelError(f"The model in {folder} cannot be read: its head is not its embedding, as it says.", ANOTHER)
+        raise ModelError(Message("The model in %1 cannot be read: its head is not its embedding, as it says.", folder), ANOTHER)

@@ -6,6 +6,7 @@ What a module would pass over although it changes the model's numbers is refused
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from waggle.core.text.message import Message
 from waggle.models.shared.configuration.model_config import ANOTHER, NotOnFastPathError
 
 FULL, WINDOW = "full_attention", "sliding_attention"  # types of layers
@@ -79,12 +80,14 @@ def require_heeded(kind: str, module: str, settings: Mapping[str, Any], fields: 
         if name in ROPE_SETTINGS and "rope_parameters" in fields:
             continue
         if name not in fields and value is not None and value != neutral and (kind, name) not in FIXED:
-            raise NotInMlxLmError(f"mlx-lm passes over {name} in models of type {kind}.", ANOTHER)
+            raise NotInMlxLmError(Message("mlx-lm passes over %1 in models of type %2.", name, kind), ANOTHER)
     for name in ACTIVATION_NAMES:
         if name in fields or settings.get(name) is None:
             continue
         if settings[name] not in ACTIVATIONS.get(module, SILU):
-            raise NotInMlxLmError(f"mlx-lm does not know the activation {settings[name]} in models of type {kind}.", ANOTHER)
+            raise NotInMlxLmError(
+                Message("mlx-lm does not know the activation %1 in models of type %2.", settings[name], kind), ANOTHER
+            )
 
 
 def heeds_windows(kind: str) -> bool:

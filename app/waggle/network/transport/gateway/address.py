@@ -2,6 +2,7 @@
 
 from waggle.core.errors import SwarmError
 from waggle.core.peer_id import peer_id_of
+from waggle.core.text.message import Message
 from waggle.network.messages.addresses import is_gateway
 
 
@@ -9,8 +10,10 @@ def parse_address(address: str) -> tuple[str, bytes]:
     """The URL of a gateway, and the peer id that the address demands (empty: any). Raises SwarmError."""
     url, _, who = address.partition("#")
     if not is_gateway(url):
-        raise SwarmError(f"{address} is no gateway's address.", "It looks like wss://example.org/gateway.")
+        raise SwarmError(Message("%1 is no gateway's address.", address), "It looks like wss://example.org/gateway.")
     try:
         return url, peer_id_of(who) if who else b""
     except ValueError as error:
-        raise SwarmError(f"{who} is no peer's id.", f"Copy the address of the gateway {url} whole.") from error
+        raise SwarmError(
+            Message("%1 is no peer's id.", who), Message("Copy the address of the gateway %1 whole.", url)
+        ) from error

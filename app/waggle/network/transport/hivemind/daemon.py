@@ -15,6 +15,7 @@ from typing import Any
 from waggle.core.errors import SwarmError
 from waggle.core.peer_id import is_peer_id
 from waggle.core.system.process_memory import resident_bytes
+from waggle.core.text.message import Message
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.addresses import by_tcp, peer_of
 from waggle.network.messages.options import SwarmOptions
@@ -163,7 +164,8 @@ async def start_daemon(
             )
         except (hivemind.P2PDaemonError, ValueError, OSError, EOFError) as error:
             raise SwarmError(
-                "The network process does not start.", f"Look at the page Help, or run `waggle doctor`. It says: {error}"[:300]
+                "The network process does not start.",
+                Message("Look at the page Help, or run `waggle doctor`. It says: %1", error)[:300],
             ) from error
 
     p2p = await (relay.start(hivemind, start, _end) if options.relay else start())

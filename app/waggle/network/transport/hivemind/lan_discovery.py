@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from waggle.core.errors import SwarmError
 from waggle.core.peer_id import text_of
 from waggle.core.system.os_faults import fault_of
+from waggle.core.text.message import Message
 from waggle.network.messages.addresses import is_address
 from waggle.network.transport.hivemind.daemon import EVERYWHERE
 from waggle.network.transport.peer_cache import MAX_KEPT
@@ -90,7 +91,7 @@ class LanDiscovery:
                 log.warning("this node is not advertised on the local network: another computer claims its name")
         except OSError as error:
             raise SwarmError(
-                f"The local network cannot be searched: {fault_of(error).reason}.", "Set swarm.lan to false."
+                Message("The local network cannot be searched: %1.", fault_of(error).reason), "Set swarm.lan to false."
             ) from error
 
     async def _browse(self) -> None:

@@ -24,6 +24,7 @@ from typing import Any
 from waggle.core.errors import SwarmError
 from waggle.core.peer_id import is_peer_id
 from waggle.core.system.machine import shared_memory_fault
+from waggle.core.text.message import Message
 from waggle.network.messages import announcement
 from waggle.network.transport.hivemind import dht_validator
 
@@ -42,7 +43,7 @@ def load_hivemind() -> types.SimpleNamespace:
     """hivemind's classes, patched. Raises SwarmError if hivemind is not installed, or cannot work here."""
     if fault := shared_memory_fault():
         raise SwarmError(
-            f"This computer's shared memory, /dev/shm, cannot be used: {fault}.",
+            Message("This computer's shared memory, /dev/shm, cannot be used: %1.", fault),
             "Make it writable; in a container, by its options. To train alone meanwhile, set swarm.solo to true.",
         )
     try:

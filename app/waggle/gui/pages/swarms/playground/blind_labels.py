@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent, QTextOption, QWheelEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QPlainTextEdit
 
-from waggle.gui.i18n.formatting import plural, tr, tr_sentence, visible_lines
+from waggle.gui.i18n.formatting import plural, tr, visible_lines
 from waggle.gui.theme.theme import Theme
 
 LETTERS = "ABCDEFGHIJ"
@@ -21,7 +21,7 @@ def snapshot_label(rounds: int, newest: int) -> str:
 
 def not_now_text(reason: str) -> str:
     """Why the newest saved state answers and not the model of now; empty without a reason."""
-    return f"{tr('The newest saved state answers.')} {tr_sentence(reason)}" if reason else ""
+    return f"{tr('The newest saved state answers.')} {tr(reason)}" if reason else ""
 
 
 def answer_label(place: int) -> str:

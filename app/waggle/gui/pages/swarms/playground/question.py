@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
 
-from waggle.gui.i18n.formatting import one_line, plural, reward, tr, tr_sentence, visible, visible_lines
+from waggle.gui.i18n.formatting import one_line, plural, reward, tr, visible, visible_lines
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.swarms.playground.blind_labels import answer_label, hide_names_box, not_now_text, snapshot_label
 from waggle.gui.state.tries import KIND_SIGNS, kind_of
@@ -262,7 +262,7 @@ class QuestionView(QWidget):
 
     def _offer(self) -> None:
         ready = self._state.ready
-        titles = {info.dataset: tr_sentence(one_line(info.title)) for info in ready.specialties} if ready else {}
+        titles = {info.dataset: tr(one_line(info.title)) for info in ready.specialties} if ready else {}
         if titles == self._titles:
             return
         self._titles = titles
@@ -298,7 +298,7 @@ class QuestionView(QWidget):
         self._question.setText(visible_lines(posed.question.strip()))
         self._well.show()
         pinned, fresh = tr("%1, question %2; pinned until you ask for another"), tr("%1, a new question that others take too")
-        words = (fresh if posed.epoch else pinned).replace("%1", tr_sentence(one_line(posed.title)))
+        words = (fresh if posed.epoch else pinned).replace("%1", tr(one_line(posed.title)))
         self._about.say(words.replace("%2", str(posed.number)))
         self._mine.clear()
         self._drawn_from = None

@@ -1,0 +1,144 @@
+"""A sentence for a person as an id with values, so that each language can say it in words of its own.
+
+The id is the English sentence, with %1, %2 ... where the values stand. Whoever has something to say makes a `Message`; the
+window looks its id up in the catalog of the person's language, and everybody else reads it as English text.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+LONGEST = 2000  # characters of a text in a message
+PLACE = re.compile(r"%(\d|n)")
+
+
+def plain(words: str) -> str:
+    """The text on one line, with bounded length, and with U+FFFD for control, bidirectional and invisible characters.
+
+    It may quote a stranger, and is shown in a terminal, in the log and in the window.
+    """
+    cut = words if len(words) <= LONGEST else f"{words[:LONGEST]}..."
+    line = cut if cut.isprintable() else " ".join(cut.splitlines())
+    return line if line.isprintable() else "".join(each if each.isprintable() else "\ufffd" for each in line)
+
+
+def filled(words: str, values: Sequence[str], amount: str = "") -> str:
+    """The words with their values in place, all in one pass: a value may contain "%1". A place without a value stays."""
+
+    def value(place: re.Match[str]) -> str:
+        if place[1] == "n":
+            return amount or place[0]
+        number = int(place[1])
+        return values[number - 1] if 0 < number <= len(values) else place[0]
+
+    return PLACE.sub(value, words)
+
+
+class Figure(NamedTuple):
+    """A number that each language writes in its own way, rounded to `digits` after the decimal sign. In English: 1,234.5."""
+
+    number: float
+    digits: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.number:,.{self.digits}f}"
+
+
+class Message(str):
+    """A sentence, or a part of one, that can be translated. As a `str` it is English on one line, of bounded length.
+
+    A value may be a `Message`, which is translated too, or a `Figure`; integers and texts stay as they are in every language.
+    Anything else becomes its text. Texts become `plain`, because they may quote a stranger.
+
+    The `amount` of something decides between the forms of a plural and stands for %n; `one` is then the English for 1.
+    """
+
+    id: str
+    values: tuple["Value", ...]
+    one: str
+    amount: int | None
+
+    def __new__(cls, id: str, *values: object, one: str = "", amount: int | None = None) -> "Message":  # noqa: A002
+        kept = tuple(each if isinstance(each, int | Figure | Message) else plain(str(each)) for each in values)
+        words = one if amount == 1 and one else id
+        message = super().__new__(cls, plain(filled(words, [str(each) for each in kept], f"{amount or 0:,}")))
+        message.id, message.values, message.one, message.amount = plain(id), kept, plain(one), amount
+        return message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpacked, (_packed(self),)
+
+
+def counted(amount: int, one: str, many: str, *values: object) -> Message:
+    """A message whose words depend on the amount of something, which stands for %n in both."""
+    return Message(many, *values, one=one, amount=amount)
+
+
+Value = str | int | Figure | Message
+NOTHING = Message("")
+
+
+def as_message(words: str) -> Message:
+    """Words that may be no `Message` yet: they are translated where the catalog has them whole."""
+    if isinstance(words, Message):
+        return words
+    return Message("%1", words) if PLACE.search(words) else Message(plain(words))
+
+
+def in_turn(*parts: str) -> Message:
+    """The parts that are not empty, one after another, with a space between."""
+    said = [as_message(part) for part in parts if part]
+    return said[0] if len(said) == 1 else Message(_turns(len(said)), *said)
+
+
+def turns_of(words: str) -> tuple[Message, ...]:
+    """The parts of a message that `in_turn` put together; else itself."""
+    message = as_message(words)
+    parts = tuple(value for value in message.values if isinstance(value, Message))
+    return parts if len(parts) > 1 and message.id == _turns(len(parts)) else (message,)
+
+
+def _turns(number: int) -> str:
+    return " ".join(f"%{place}" for place in range(1, number + 1))
+
+
+class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A message between processes. One without values is just a text."""
+
+    id: str
+    values: "tuple[str | int | Figure | _Packed, ...]" = ()
+    one: str = ""
+    amount: int | None = None
+
+
+def packed_message(value: object) -> object:
+    """For `enc_hook` of msgspec: what stands for a message between processes that pass it on."""
+    if isinstance(value, Message):
+        return _packed(value) if value.values or value.amount is not None else str(value)
+    raise NotImplementedError(f"{type(value).__name__} cannot be encoded")
+
+
+def _packed(message: Message) -> _Packed:
+    values = tuple(_packed(each) if isinstance(each, Message) else each for each in message.values)
+    return _Packed(message.id, values, message.one, message.amount)
+
+
+def english(value: object) -> object:
+    """For `enc_hook` of msgspec, where a program or a file of ours reads plain text: the message in English."""
+    if isinstance(value, Message):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} cannot be encoded")
+
+
+def unpacked_message(kind: type, value: object) -> object:
+    """For `dec_hook` of msgspec: the message again. Raises ValidationError for what is none."""
+    if kind is not Message:
+        raise NotImplementedError(f"{kind.__name__} cannot be decoded")
+    return as_message(value) if isinstance(value, str) else _unpacked(msgspec.convert(value, _Packed))
+
+
+def _unpacked(packed: _Packed) -> Message:
+    values = (_unpacked(each) if isinstance(each, _Packed) else each for each in packed.values)
+    return Message(packed.id, *values, one=packed.one, amount=packed.amount)
