@@ -1,0 +1,125 @@
+"""The card on the stage: a question, its tries, and what was learned from them."""
+
+from collections import Counter
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QWidget
+
+from waggle.gui.charts.try_chips import TryChips
+from waggle.gui.i18n.formatting import ago, figure, listed, one_line, peer_name, tr, tr_sentence
+from waggle.gui.state.stage import Scene, Teacher, lesson_words
+from waggle.gui.state.tries import essence, kind_of, merged_tries
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.layout import FLUSH, as_widget, column, row, rule
+from waggle.gui.widgets.painted_widgets import Avatar, Chip, Icon
+from waggle.gui.widgets.question_text import gist
+from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.typeset_text import TypesetText
+from waggle.protocol.state import HALTED_PHASES, State
+
+TEACHERS = 3  # peers that are shown
+QUESTION_SHARE, LEAST_QUESTION = 0.42, 150  # of the room's height, and pixels, that a question may take unless it is opened
+
+
+class TeacherRow(QWidget):
+    """A peer, and what was learned from it in a round: an example where its texts are here, else its specialties."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._face = Avatar(theme, 24)
+        self._name, self._about = ElidedLabel(theme, role="label"), ElidedLabel(theme, role="small", tone="text_soft")
+        self.setLayout(row(self._face, self._name, (self._about, 1), gap=10))
+
+    def show_teacher(self, teacher: Teacher, titles: dict[str, str]) -> None:
+        self._face.show_identity(teacher.origin, mine=False)
+        self._name.say(peer_name(teacher.name, teacher.origin) if teacher.name else tr("A peer"))
+        self._about.say(_example_words(teacher) or _specialty_words(teacher, titles))
+
+
+def _example_words(teacher: Teacher) -> str:
+    """The example's question and its right answer; empty without one."""
+    card = teacher.example
+    right = [answer for answer in card.completions if kind_of(answer) == "right"] if card else []
+    if card is None or not right:
+        return ""
+    return f"{gist(card.question)} \u2192 {essence(min(right, key=lambda answer: len(answer.text)))}"
+
+
+def _specialty_words(teacher: Teacher, titles: dict[str, str]) -> str:
+    counts = Counter(tr_sentence(one_line(titles.get(dataset, dataset))) for dataset in teacher.datasets)
+    named = [f"{title} \u00d7{figure(count)}" if count > 1 else title for title, count in counts.items()]
+    return listed(named, len(named))
+
+
+class SceneCard(QFrame):
+    """Shows one scene, or why there is none yet. `opened`: the whole question was opened or closed."""
+
+    opened = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._theme = theme
+        self.is_open = False
+        self._room = 0
+        self._key = ""
+        self._specialty, self._round = Chip(theme), ElidedLabel(theme, role="label", tone="text_soft")
+        self._when = ElidedLabel(theme, role="small", tone="text_faint", right=True)
+        self._question, self._tries = TypesetText(theme), TryChips(theme)
+        self._reader = Button(theme, tr("Read all"), "link")
+        self._reader.clicked.connect(self._toggle)
+        self._sign = Icon(theme, "learn", "accent_text", 20)
+        self._lesson = text(theme, "", "strong", wrap=True)
+        self._teachers = [TeacherRow(theme) for _ in range(TEACHERS)]
+        self._head = row(self._specialty, self._round, (self._when, 1), gap=12)
+        self._body = column(self._question, row(FLUSH, self._reader, None, gap=0), 6, self._tries, gap=8)
+        self._foot = column(row(self._sign, (self._lesson, 1), gap=10), *self._teachers, gap=8)
+        whole = column(self._head, None, self._body, None, rule(), self._foot, gap=14, margins=(24, 18, 24, 18))
+        self._empty = text(theme, "", "title", "soft", wrap=True)
+        self._pages = as_widget(whole), as_widget(column(None, self._empty, None, margins=(24, 18, 24, 18)))
+        self.setLayout(column(*((page, 1) for page in self._pages), gap=0))
+
+    def arrange(self, *, wide: bool) -> None:
+        self._question.set_large(wide)
+
+    def set_room(self, height: int) -> None:
+        """How many pixels of height are visible."""
+        self._room = height
+        self._fit()
+
+    def show_scene(self, scene: Scene | None, state: State, now: float, *, empty: str) -> None:
+        """`empty` says when the first one comes."""
+        self._pages[0].setVisible(scene is not None)
+        self._pages[1].setVisible(scene is None)
+        self._empty.setText(empty)
+        if scene is None:
+            return
+        card = scene.card
+        if card.key != self._key:
+            self._key, self.is_open = card.key, False
+        self._specialty.say(tr_sentence(one_line(card.specialty)), "plain")
+        self._round.say(tr("Round %1").replace("%1", figure(scene.round)))
+        self._when.say(ago(card.at, now))
+        self._question.say(card.question)
+        self._tries.show_tries(merged_tries(card.completions), going=state.phase not in HALTED_PHASES)
+        self._lesson.setText(lesson_words(scene, state))
+        self._sign.show_icon("peers" if scene.taught else "learn", "peer" if scene.taught else "accent_text")
+        titles = {info.dataset: info.title for info in state.ready.specialties} if state.ready else {}
+        for place, line in enumerate(self._teachers):
+            line.setVisible(place < len(scene.teachers))
+            if place < len(scene.teachers):
+                line.show_teacher(scene.teachers[place], titles)
+        self._fit()
+
+    def _toggle(self) -> None:
+        self.is_open = not self.is_open
+        self._fit()
+        self.opened.emit()
+
+    def _fit(self) -> None:
+        """Limit the question to its share of the room, unless the person opened all of it."""
+        room = max(self._theme.px(LEAST_QUESTION), self._room * QUESTION_SHARE)
+        self._question.set_limit(10_000 if self.is_open else room)
+        self._reader.setVisible(self._question.is_cut or self.is_open)
+        self._reader.say(tr("Read less") if self.is_open else tr("Read all"))
