@@ -28,8 +28,8 @@ class Played:
         self.state = State()
         self.take(ready(node=ME, round=0), events.PhaseChanged(phase="contributing", round=0))
 
-    def take(self, *told: AnyEvent) -> None:
-        for event in told:
+    def take(self, *events_of_engine: AnyEvent) -> None:
+        for event in events_of_engine:
             self.state = apply(self.state, event)
         self.stage.take(self.state)
 
@@ -70,12 +70,28 @@ class Played:
 def test_the_most_telling_question_of_the_newest_judged_round_stands_there() -> None:
     played = Played()
     played.draw(0)
-    assert played.stage.scene is None
     played.judge(0)
+    played.later(DWELL)
     assert played.stage.scene is not None
     assert (played.stage.scene.card.question, played.stage.scene.reward) == ("0/1?", 0.25)
     played.end(0, reward=0.3)
     assert played.stage.scene.reward == 0.3
+
+
+def test_before_any_round_is_judged_the_question_that_is_answered_stands_there() -> None:
+    played = Played()
+    assert played.stage.scene is None
+    played.draw(0)
+    played.take(events.CompletionsProgress(round=0, rows=((0, 0, "4", True), (0, 1, "5", False))))
+    assert played.words == "1 of 2 answers are written."
+    played.judge(0)
+    assert played.later(DWELL, "the pointer") is None, "it does not leave under a person"
+    assert played.stage.scene is not None
+    assert (played.stage.scene.card.question, played.stage.scene.card.completions) == ("0/0?", (WRONG, WRONG))
+    played.learn(0, "me/0/1")
+    assert played.words == "Your model learned from 1 question of its own."
+    assert played.later(LINGER) == 0
+    assert played.stage.scene.card.question == "0/1?"
 
 
 def test_a_question_stays_as_long_as_it_takes_to_read_however_fast_the_model_is() -> None:

@@ -13,10 +13,10 @@ from waggle.gui.state.tries import KIND_SIGNS, KIND_WORDS, Try
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import chip_width, draw_chip
 from waggle.gui.widgets.number_grid import cell_size, draw_grid
-from waggle.gui.widgets.typeset_lines import TypesetLines
+from waggle.gui.widgets.typeset_lines import TypesetLines, scaled
 
 BESIDE, ABOVE, BETWEEN = 14, 9, 10  # pixels between a chip's edge and its answer, at the side and above, and between chips
-CELL, GRID_ROOM = 18, QRectF(0, 0, 260, 130)  # pixels: a cell of a grid at most, and a grid at most
+CELL, GRID_ROOM = 18, (260, 130)  # pixels: a cell of a grid at most, and a grid at most
 SHORT, WIDEST, LINES = 14, 300, 2  # characters of an answer in large type, pixels that a longer one may take, and its lines
 GROUNDS = {"right": "good_soft", "untagged": "accent_soft"}  # of other kinds: sunken
 
@@ -42,15 +42,25 @@ class TryChips(PaintedChart):
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, name=tr("Its tries"))
         self._chips: list[_Chip] = []
-        self._drawn: object = None
+        self._drawn: tuple[tuple[Try, ...], bool] = ((), True)
+        self._scale = 1.0
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as the texts of models
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
+    def set_scale(self, scale: float) -> None:
+        """How many times the usual size everything has: larger where there is room."""
+        if scale != self._scale:
+            self._scale = scale
+            self._set_all()
+
     def show_tries(self, tries: Sequence[Try], *, going: bool = True) -> None:
         """`going`: what is not finished yet is still being written."""
-        if (list(tries), going) == self._drawn:
-            return
-        self._drawn = list(tries), going
+        if (tuple(tries), going) != self._drawn:
+            self._drawn = tuple(tries), going
+            self._set_all()
+
+    def _set_all(self) -> None:
+        tries, going = self._drawn
         self._chips = [self._set(each, going=going) for each in tries]
         self.setAccessibleDescription(". ".join(try_words(chip.each, chip.words) for chip in self._chips))
         self.fit()
@@ -58,11 +68,12 @@ class TryChips(PaintedChart):
     def _set(self, each: Try, *, going: bool) -> _Chip:
         words = tr(KIND_WORDS[each.kind]) if going or each.kind != "writing" else tr("not finished")
         if each.grid is not None:
-            side = cell_size(each.grid, GRID_ROOM, self.theme.px(CELL))
+            room = QRectF(0, 0, *(self.theme.px(self._scale * side) for side in GRID_ROOM))
+            side = cell_size(each.grid, room, self.theme.px(self._scale * CELL))
             return _Chip(each, None, QSizeF(side * len(each.grid[0]), side * len(each.grid)), words)
-        font = self.theme.font("title" if len(each.text) <= SHORT else "body")
+        font = scaled(self.theme.font("display" if len(each.text) <= SHORT else "body"), self._scale)
         lines = TypesetLines(self.theme, each.text, font, "text" if each.kind in GROUNDS else "text_soft")
-        lines.lay_out(self.theme.px(WIDEST), LINES)
+        lines.lay_out(self.theme.px(self._scale * WIDEST), LINES)
         return _Chip(each, lines, QSizeF(lines.width + 1, lines.height), words)
 
     def fit(self) -> None:
@@ -90,7 +101,7 @@ class TryChips(PaintedChart):
         return QFontMetricsF(self._count_font()).horizontalAdvance(words) + 8 if words else 0.0
 
     def _count_font(self) -> QFont:
-        return self.theme.font("heading")
+        return scaled(self.theme.font("heading"), self._scale)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

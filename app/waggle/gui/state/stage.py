@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from waggle.core.peer_id import BASE58
-from waggle.gui.i18n.formatting import listed, one_line, plural, tr
+from waggle.gui.i18n.formatting import figure, listed, one_line, plural, tr
 from waggle.gui.state.tries import judged_rounds
 from waggle.protocol.events import PolicyUpdated
 from waggle.protocol.state import HALTED_PHASES, PEERS, Card, State
@@ -56,6 +56,7 @@ class Stage:
         self.clock = clock
         self.scenes: dict[int, Scene] = {}  # by round, oldest first
         self.round: int | None = None  # on the stage
+        self.rehearsal: Scene | None = None  # a question that is being answered, before any round is judged
         self.follows = True  # the newest; False: a person chose an earlier one
         self.why = ""  # why a newer question waits, in words: what the person does
         self._run: tuple[str, ...] = ()
@@ -64,7 +65,7 @@ class Stage:
 
     @property
     def scene(self) -> Scene | None:
-        return None if self.round is None else self.scenes.get(self.round)
+        return self.rehearsal if self.round is None else self.scenes.get(self.round)
 
     @property
     def newest(self) -> int | None:
@@ -73,7 +74,7 @@ class Stage:
     @property
     def waiting(self) -> int:
         """How many rounds are newer than the one on the stage."""
-        return 0 if self.round is None else sum(number > self.round for number in self.scenes)
+        return sum(self.round is None or number > self.round for number in self.scenes)
 
     @property
     def is_held(self) -> bool:
@@ -99,7 +100,23 @@ class Stage:
                 del known[number]
         self.scenes = {number: known[number] for number in sorted(known)}
         if self.round not in self.scenes:
-            self.go_to_newest()
+            self.round = None
+            self._rehearse(state)
+            if self.rehearsal is None and self.scenes:
+                self.go_to_newest()
+
+    def _rehearse(self, state: State) -> None:
+        """Follow the question that is being answered, or find one as long as no round is judged."""
+        cards = [card for card in state.cards if card.mine and not card.by_hand and card.round == state.round]
+        before = self.rehearsal
+        if before is not None:
+            cards = [card for card in cards if card.key == before.card.key]
+        elif self.scenes:
+            cards = []
+        card = cards[0] if cards else None
+        self.rehearsal = replace(self.scenes.get(card.round, Scene(card.round, card, 0.0)), card=card) if card else None
+        if before is None:
+            self._turned = self.clock()
 
     def turn(self, why: str) -> None:
         """Go to the newest round if it is time; `why` says what holds the present one, empty if nothing does."""
@@ -114,9 +131,10 @@ class Stage:
         """Show this round, as a person chose; the newest is followed again."""
         if number in self.scenes:
             self.round, self.follows, self._turned = number, number == self.newest, self.clock()
+            self.rehearsal = None
 
     def go_to_newest(self) -> None:
-        self.round, self.follows, self._turned = self.newest, True, self.clock()
+        self.round, self.follows, self._turned, self.rehearsal = self.newest, True, self.clock(), None
 
     def leave(self) -> None:
         """The stage is hidden: on return it shows the newest round, unless the person went back to an earlier one."""
@@ -124,7 +142,7 @@ class Stage:
 
     def forget(self) -> None:
         """Another model, swarm or recording: none of its rounds is here any more."""
-        self.scenes, self.round, self.follows, self.why = {}, None, True, ""
+        self.scenes, self.round, self.rehearsal, self.follows, self.why = {}, None, None, True, ""
         self._turned = self._held_at = -inf
 
 
@@ -184,7 +202,11 @@ def beginning_of(peer_id: str) -> str:
 
 def lesson_words(scene: Scene, state: State) -> str:
     """What was learned in a round, and from whom, in one sentence."""
+    answers = scene.card.completions
     if scene.own is None:
+        if state.phase in ("contributing", "finishing") and not all(answer.judged for answer in answers):
+            written = sum(answer.ended or answer.judged for answer in answers)
+            return tr("%1 of %2 answers are written.").replace("%1", figure(written)).replace("%2", figure(len(answers)))
         if state.phase in HALTED_PHASES:
             return tr("Your model learns from this round when training resumes.")
         if state.phase in ("contributing", "finishing"):

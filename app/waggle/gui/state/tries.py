@@ -9,17 +9,17 @@ from waggle.gui.state.typesetting import NumberGrid, grid_in
 from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
 from waggle.protocol.state import Card
 
-Kind = Literal["right", "untagged", "close", "wrong", "cut", "writing"]
-ORDER: tuple[Kind, ...] = ("right", "untagged", "close", "wrong", "cut", "writing")
+Kind = Literal["right", "untagged", "close", "wrong", "cut", "written", "writing"]
+ORDER: tuple[Kind, ...] = ("right", "untagged", "close", "wrong", "cut", "written", "writing")
 CLOSE = 0.2  # the least reward of an answer that is nearly right
 TAGS = "<answer>", "</answer>"
 KIND_WORDS: dict[str, str] = {
     "right": later("right"), "untagged": later("right, no answer tag yet"), "close": later("close"), "wrong": later("wrong"),
-    "cut": later("cut off"), "writing": later("writing"),
+    "cut": later("cut off"), "written": later("written"), "writing": later("writing"),
 }  # fmt: skip
 KIND_SIGNS: dict[str, tuple[str, str]] = {
     "right": ("good", "check"), "untagged": ("accent", "pen"), "close": ("bare", "off"), "wrong": ("bare", "cross"),
-    "cut": ("bare", "cut"), "writing": ("bare", "pen"),
+    "cut": ("bare", "cut"), "written": ("bare", "check"), "writing": ("bare", "pen"),
 }  # fmt: skip
 
 
@@ -35,7 +35,7 @@ class Try(msgspec.Struct, frozen=True):
 def kind_of(answer: ShownCompletion) -> Kind:
     """What an answer is worth; a wrong one without its tag is just wrong."""
     if not answer.judged:
-        return "writing"
+        return "written" if answer.ended else "writing"
     if answer.reward >= RIGHT:
         return "right"
     if answer.reason == UNTAGGED:

@@ -110,6 +110,16 @@ def set_question(question: str) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
+def task_words(question: str) -> str:
+    """What a question asks for, on one line, without how to answer; grids as their digits."""
+    blocks = [block for block in set_question(question) if block.task]
+    return " ".join(block.text if isinstance(block, Words) else _digits(block.grid) for block in blocks)
+
+
+def _digits(grid: NumberGrid) -> str:
+    return " / ".join(" ".join(map(str, line)) for line in grid)
+
+
 def _blocks(lines: Sequence[tuple[str, bool]]) -> list[Block]:
     """The blocks of a paragraph."""
     blocks: list[Block] = []

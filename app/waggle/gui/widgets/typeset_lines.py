@@ -5,7 +5,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen, QTextCharFormat,
 
 from waggle.gui.state.typesetting import Fraction, fractions_in
 from waggle.gui.theme.theme import Theme
-from waggle.gui.widgets.highlighted_text import CLOSE, left_of, units
+from waggle.gui.widgets.highlighted_text import CLOSE, CUT, left_of, units
 
 SMALLER = 0.72  # the size of a fraction's digits, as a share of the text's
 AXIS, GAP = 0.62, 0.3  # the height of a fraction's bar, of an "x"; and between it and the numbers, of a digit
@@ -13,21 +13,30 @@ AROUND, BAR = 3, 1.5  # pixels beside the numbers of a fraction, and the thickne
 BLANK = "\u00a0"  # stands for a fraction, stretched to its width
 
 
+def scaled(font: QFont, scale: float) -> QFont:
+    """The font in another size."""
+    other = QFont(font)
+    other.setPixelSize(round(scale * font.pixelSize()))
+    return other
+
+
 class TypesetLines:
-    """Words, in which fractions are stacked, broken into lines."""
+    """Words in one font. A text that needs too many lines ends with an ellipsis."""
 
     def __init__(self, theme: Theme, text: str, font: QFont, tone: str = "text") -> None:
-        self._theme, self._font, self._tone = theme, font, tone
+        self._theme, self._text, self._font, self._tone = theme, text, font, tone
         self._small = QFont(font)
         self._small.setPixelSize(max(9, round(font.pixelSize() * SMALLER)))
         self._small_metrics = QFontMetricsF(self._small)
         self.leading = font.pixelSize() * CLOSE  # pixels of a line without a fraction
         self._fractions: list[tuple[Fraction, int]] = []  # and where its blank stands, in UTF-16 units
-        self._layout = self._with_blanks(text)
+        self._layout = QTextLayout()
         self.width = self.height = 0.0  # pixels, once broken
 
     def _with_blanks(self, text: str) -> QTextLayout:
+        """The text, with a blank in place of each fraction."""
         parts, spans, end = [], [], 0
+        self._fractions.clear()
         for fraction in fractions_in(text):
             parts += [text[end : fraction.start], BLANK]
             end = fraction.end
@@ -55,10 +64,19 @@ class TypesetLines:
     def _width_of(self, fraction: Fraction) -> float:
         return max(map(self._small_metrics.horizontalAdvance, (fraction.above, fraction.below))) + 2 * AROUND + 2
 
-    def lay_out(self, width: float, most: int = 10_000) -> bool:
-        """Break into at most `most` lines of this width; returns whether that is all of it."""
+    def lay_out(self, width: float, most: int = 10_000) -> None:
+        """Break into at most `most` lines of this width."""
+        text = self._text
+        while (end := self._break(text, width, most)) < len(text):
+            text = f"{text[: max(0, end - 2)].rstrip(f' {CUT}')} {CUT}"
+            if end <= 2:
+                break
+
+    def _break(self, text: str, width: float, most: int) -> int:
+        """Break this text; returns how many of its characters have room."""
         tall = max(self.leading, 2 * self._small_metrics.height() + BAR)
-        layout, y, end, self.width = self._layout, 0.0, 0, 0.0
+        layout = self._layout = self._with_blanks(text)
+        y, end, self.width = 0.0, 0, 0.0
         layout.beginLayout()
         for _ in range(most):
             line = layout.createLine()
@@ -72,7 +90,8 @@ class TypesetLines:
             y += high
         layout.endLayout()
         self.height = y
-        return end >= units(layout.text())
+        stacked = sum(fraction.end - fraction.start - 1 for fraction, place in self._fractions if place < end)
+        return len(layout.text().encode("utf-16-le")[: 2 * end].decode("utf-16-le", "ignore")) + stacked
 
     def draw(self, painter: QPainter, corner: QPointF) -> None:
         painter.setPen(self._theme.colour(self._tone))

@@ -11,11 +11,11 @@ from waggle.gui.state.typesetting import Block, LabelledGrid, Words, set_questio
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.number_grid import cell_size, draw_grid
 from waggle.gui.widgets.painted_widgets import PaintedWidget
-from waggle.gui.widgets.typeset_lines import TypesetLines
+from waggle.gui.widgets.typeset_lines import TypesetLines, scaled
 
-SIZES = ((140, "hero"), (140, "display"), (320, "title"), (10_000, "body"))  # fonts of a task, by its length in characters
+SIZES = ((70, "hero"), (140, "display"), (320, "title"), (10_000, "body"))  # fonts of a task, by its length in characters
 TASK_CELL, CELL, GRID_HIGH = 30, 20, 190  # pixels: a cell of the task's grid and of another one, and a grid, at most
-APART, BETWEEN, BESIDE = 12, 4, 26  # pixels between paragraphs, between lines of one, and between grids side by side
+APART, BETWEEN, BESIDE = 12, 5, 26  # pixels between paragraphs, between lines of one, and between grids side by side
 HEADING = 24  # characters that words such as "Example 1:" have at most
 
 
@@ -34,7 +34,7 @@ class TypesetText(PaintedWidget):
         self._question = ""
         self._blocks: tuple[Block, ...] = ()
         self._limit = 10_000.0
-        self._is_large = False
+        self._scale = 1.0
         self._placed: list[PlacedBlock] = []
         self.is_cut = False
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as the texts of models
@@ -52,10 +52,10 @@ class TypesetText(PaintedWidget):
             self._limit = height
             self.fit()
 
-    def set_large(self, large: bool) -> None:
-        """Whether there is room for larger type."""
-        if large != self._is_large:
-            self._is_large = large
+    def set_scale(self, scale: float) -> None:
+        """How many times the usual size everything has: larger where there is room."""
+        if scale != self._scale:
+            self._scale = scale
             self.fit()
 
     def fit(self) -> None:
@@ -116,18 +116,21 @@ class TypesetText(PaintedWidget):
 
     def _font(self, block: Words) -> QFont:
         if block.code:
-            return self.theme.font("mono")
+            return scaled(self.theme.font("mono"), self._scale)
         length = sum(len(each.text) for each in self._blocks if isinstance(each, Words) and each.task)
-        if not block.task:
-            return self.theme.font("body" if self._is_large else "small")
-        return self.theme.font(next(role for most, role in SIZES[0 if self._is_large else 1 :] if length <= most))
+        role = next(role for most, role in SIZES if length <= most) if block.task else "small"
+        return scaled(self.theme.font(role), self._scale)
 
     def _label_width(self, label: str) -> float:
-        return QFontMetricsF(self.theme.font("small")).horizontalAdvance(label) + 10 if label else 0.0
+        return QFontMetricsF(self._label_font()).horizontalAdvance(label) + 10 if label else 0.0
+
+    def _label_font(self) -> QFont:
+        return scaled(self.theme.font("small"), self._scale)
 
     def _grid_size(self, block: LabelledGrid) -> QSizeF:
-        room = QRectF(0, 0, self.width() - self._label_width(block.label), self.theme.px(GRID_HIGH))
-        side = cell_size(block.grid, room, self.theme.px(TASK_CELL if block.task else CELL))
+        scale = self._scale
+        room = QRectF(0, 0, self.width() - self._label_width(block.label), self.theme.px(scale * GRID_HIGH))
+        side = cell_size(block.grid, room, self.theme.px(scale * (TASK_CELL if block.task else CELL)))
         return QSizeF(side * len(block.grid[0]), side * len(block.grid))
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
@@ -136,7 +139,7 @@ class TypesetText(PaintedWidget):
                 each.lines.draw(painter, each.place.topLeft())
             elif isinstance(each.block, LabelledGrid):
                 side = each.place.height() / len(each.block.grid)
-                painter.setFont(self.theme.font("small"))
+                painter.setFont(self._label_font())
                 painter.setPen(self.theme.colour("text_soft"))
                 before = QRectF(each.place.left() - each.label, each.place.top(), each.label, side)
                 painter.drawText(before, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, each.block.label)

@@ -68,7 +68,7 @@ class LivePage(Page):
         self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         self._head.setSpacing(gap)
         self.answers.feed.set_margins(edge, gap)
-        self.stage.arrange(edge, gap, wide=self.wide)
+        self.stage.arrange(edge, gap)
 
     def show_view(self, view: int) -> None:
         """Show the stage or all answers."""

@@ -2,23 +2,25 @@
 
 from collections import Counter
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.charts.try_chips import TryChips
 from waggle.gui.i18n.formatting import ago, figure, listed, one_line, peer_name, tr, tr_sentence
 from waggle.gui.state.stage import Scene, Teacher, lesson_words
 from waggle.gui.state.tries import essence, kind_of, merged_tries
+from waggle.gui.state.typesetting import task_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import FLUSH, as_widget, column, row, rule
 from waggle.gui.widgets.painted_widgets import Avatar, Chip, Icon
-from waggle.gui.widgets.question_text import gist
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.gui.widgets.typeset_text import TypesetText
 from waggle.protocol.state import HALTED_PHASES, State
 
 TEACHERS = 3  # peers that are shown
+USUAL_ROOM = 520  # pixels of height for which question and tries have their usual size
+SMALLEST, LARGEST = 0.8, 1.8  # of what they are usually
 QUESTION_SHARE, LEAST_QUESTION = 0.42, 150  # of the room's height, and pixels, that a question may take unless it is opened
 
 
@@ -43,7 +45,7 @@ def _example_words(teacher: Teacher) -> str:
     right = [answer for answer in card.completions if kind_of(answer) == "right"] if card else []
     if card is None or not right:
         return ""
-    return f"{gist(card.question)} \u2192 {essence(min(right, key=lambda answer: len(answer.text)))}"
+    return f"{task_words(card.question)} \u2192 {essence(min(right, key=lambda answer: len(answer.text)))}"
 
 
 def _specialty_words(teacher: Teacher, titles: dict[str, str]) -> str:
@@ -68,6 +70,7 @@ class SceneCard(QFrame):
         self._when = ElidedLabel(theme, role="small", tone="text_faint", right=True)
         self._question, self._tries = TypesetText(theme), TryChips(theme)
         self._reader = Button(theme, tr("Read all"), "link")
+        self._reader.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # not by a click: the focus would hold the stage
         self._reader.clicked.connect(self._toggle)
         self._sign = Icon(theme, "learn", "accent_text", 20)
         self._lesson = text(theme, "", "strong", wrap=True)
@@ -77,15 +80,17 @@ class SceneCard(QFrame):
         self._foot = column(row(self._sign, (self._lesson, 1), gap=10), *self._teachers, gap=8)
         whole = column(self._head, None, self._body, None, rule(), self._foot, gap=14, margins=(24, 18, 24, 18))
         self._empty = text(theme, "", "title", "soft", wrap=True)
-        self._pages = as_widget(whole), as_widget(column(None, self._empty, None, margins=(24, 18, 24, 18)))
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        picture = row(None, Icon(theme, "live", "text_faint", 36), None)
+        self._pages = as_widget(whole), as_widget(column(None, picture, self._empty, None, gap=14, margins=(24, 18, 24, 18)))
         self.setLayout(column(*((page, 1) for page in self._pages), gap=0))
 
-    def arrange(self, *, wide: bool) -> None:
-        self._question.set_large(wide)
-
     def set_room(self, height: int) -> None:
-        """How many pixels of height are visible."""
+        """How many pixels of height are visible: the more, the larger is the type."""
         self._room = height
+        scale = round(min(LARGEST, max(SMALLEST, height / self._theme.px(USUAL_ROOM))), 1)
+        for part in (self._question, self._tries):
+            part.set_scale(scale)
         self._fit()
 
     def show_scene(self, scene: Scene | None, state: State, now: float, *, empty: str) -> None:
@@ -102,7 +107,8 @@ class SceneCard(QFrame):
         self._round.say(tr("Round %1").replace("%1", figure(scene.round)))
         self._when.say(ago(card.at, now))
         self._question.say(card.question)
-        self._tries.show_tries(merged_tries(card.completions), going=state.phase not in HALTED_PHASES)
+        begun = tuple(answer for answer in card.completions if answer.judged or answer.text)
+        self._tries.show_tries(merged_tries(begun), going=state.phase not in HALTED_PHASES)
         self._lesson.setText(lesson_words(scene, state))
         self._sign.show_icon("peers" if scene.taught else "learn", "peer" if scene.taught else "accent_text")
         titles = {info.dataset: info.title for info in state.ready.specialties} if state.ready else {}

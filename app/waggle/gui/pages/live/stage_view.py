@@ -1,6 +1,6 @@
 """The stage of Live: one question, typeset, its tries, what was learned and from whom, and a strip of the rounds before."""
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -16,6 +16,18 @@ from waggle.gui.widgets.text import text
 from waggle.protocol.state import State
 
 
+class SceneArea(ScrollArea):
+    """Tells the scene how much of it is visible."""
+
+    def __init__(self, scene: SceneCard) -> None:
+        super().__init__(column((scene, 1), gap=0))
+        self._scene = scene
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._scene.set_room(self.viewport().height())
+
+
 class StageView(QWidget):
     """`choice_changed`: the person chose another round, or opened the whole question."""
 
@@ -27,10 +39,11 @@ class StageView(QWidget):
         self.stage = Stage()
         self._scene = SceneCard(theme)
         self._scene.opened.connect(self.choice_changed)
-        self._area = ScrollArea(column((self._scene, 1), gap=0))
+        self._area = SceneArea(self._scene)
         self._strip = RoundStrip(theme)
         self._strip.chosen.connect(self._go_to)
         self._now_button = Button(theme, tr("Now"), icon="live", small=True)
+        self._now_button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # not by a click: the focus would hold the stage
         self._now_button.clicked.connect(self._go_to_newest)
         policy = self._now_button.sizePolicy()
         policy.setRetainSizeWhenHidden(True)  # so that the strip keeps its cells in place
@@ -39,10 +52,9 @@ class StageView(QWidget):
         self._rounds = as_widget(self._foot)
         self.setLayout(column((self._area, 1), self._rounds, gap=0))
 
-    def arrange(self, edge: int, gap: int, *, wide: bool) -> None:
+    def arrange(self, edge: int, gap: int) -> None:
         self._area.set_edges(edge, gap)
         self._foot.setContentsMargins(edge, 0, edge, gap)
-        self._scene.arrange(wide=wide)
 
     def remember(self, state: State) -> None:
         """Take the rounds of a State, also while the stage is hidden."""
@@ -86,6 +98,8 @@ class StageView(QWidget):
         self.choice_changed.emit()
 
     def _go_to_newest(self) -> None:
+        if self._now_button.hasFocus():  # it is hidden now
+            self._strip.setFocus(Qt.FocusReason.OtherFocusReason)
         self.stage.go_to_newest()
         self.choice_changed.emit()
 
@@ -98,7 +112,3 @@ class StageView(QWidget):
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
         self.stage.leave()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._scene.set_room(self._area.viewport().height())
