@@ -114,6 +114,10 @@ class TryChips(PaintedChart):
     def minimumSizeHint(self) -> QSize:
         return QSize(self.theme.px(WIDEST), self.height())
 
+    def right_places(self) -> list[QPointF]:
+        """The middles of the chips of right answers."""
+        return [chip.place.center() for chip in self._chips if chip.each.kind == "right"]
+
     def words_at(self, point: QPointF) -> str:
         return next((try_words(chip.each, chip.words) for chip in self._chips if chip.place.contains(point)), "")
 

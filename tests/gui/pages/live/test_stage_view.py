@@ -13,6 +13,7 @@ from gui.recorded import PEERS, ready
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.live.page import ALL_ANSWERS, STAGE, LivePage
 from waggle.gui.state.stage import DWELL, LINGER
+from waggle.gui.theme.theme import LessMotion
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent
 
@@ -190,6 +191,21 @@ def test_grids_and_words_of_strangers_are_tries_too(theatre: Theatre) -> None:
     picture = theatre.scene._tries.grab().toImage()
     colours = {picture.pixelColor(x, y).name() for x in range(picture.width()) for y in range(picture.height())}
     assert theatre.live.theme.colour("good_soft").name() in colours
+
+
+@pytest.mark.parametrize(("less_motion", "moves"), [("on", False), ("off", True)])
+def test_a_lesson_is_seen_as_it_happens_unless_motion_is_reduced(
+    theatre: Theatre, qtbot: QtBot, less_motion: LessMotion, moves: bool
+) -> None:
+    theatre.live.theme.less_motion = less_motion
+    theatre.play(0)
+    theatre.play(1)
+    QApplication.processEvents()
+    flight = theatre.scene._flight
+    assert flight.isVisible() == moves
+    assert len(flight._flights) == moves
+    qtbot.waitUntil(lambda: not flight.isVisible())
+    assert not flight._frames.isActive()
 
 
 def test_all_answers_is_one_press_away_and_back(theatre: Theatre, qtbot: QtBot) -> None:

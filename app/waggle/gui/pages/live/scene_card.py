@@ -2,9 +2,10 @@
 
 from collections import Counter
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QPointF, Qt, QTimer, Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
+from waggle.gui.charts.lesson_flight import Flight, LessonFlight
 from waggle.gui.charts.try_chips import TryChips
 from waggle.gui.i18n.formatting import ago, figure, listed, one_line, peer_name, tr, tr_sentence
 from waggle.gui.state.stage import Scene, Teacher, lesson_words
@@ -84,6 +85,8 @@ class SceneCard(QFrame):
         picture = row(None, Icon(theme, "live", "text_faint", 36), None)
         self._pages = as_widget(whole), as_widget(column(None, picture, self._empty, None, gap=14, margins=(24, 18, 24, 18)))
         self.setLayout(column(*((page, 1) for page in self._pages), gap=0))
+        self._flight = LessonFlight(theme, self)
+        self._learned = -1  # the round whose lesson was shown last
 
     def set_room(self, height: int) -> None:
         """How many pixels of height are visible: the more, the larger is the type."""
@@ -93,8 +96,8 @@ class SceneCard(QFrame):
             part.set_scale(scale)
         self._fit()
 
-    def show_scene(self, scene: Scene | None, state: State, now: float, *, empty: str) -> None:
-        """`empty` says when the first one comes."""
+    def show_scene(self, scene: Scene | None, state: State, now: float, *, empty: str, newest: bool) -> None:
+        """`empty` says when the first one comes. The lesson of the `newest` round is seen as it happens."""
         self._pages[0].setVisible(scene is not None)
         self._pages[1].setVisible(scene is None)
         self._empty.setText(empty)
@@ -105,6 +108,7 @@ class SceneCard(QFrame):
             self._key, self.is_open = card.key, False
         self._specialty.say(tr_sentence(one_line(card.specialty)), "plain")
         self._round.say(tr("Round %1").replace("%1", figure(scene.round)))
+        self.setAccessibleName(f"{self._round.words()}: {self._specialty.accessibleName()}")
         self._when.say(ago(card.at, now))
         self._question.say(card.question)
         begun = tuple(answer for answer in card.completions if answer.judged or answer.text)
@@ -117,6 +121,19 @@ class SceneCard(QFrame):
             if place < len(scene.teachers):
                 line.show_teacher(scene.teachers[place], titles)
         self._fit()
+
+        if newest and scene.own is not None and scene.round != self._learned:
+            self._learned = scene.round
+            QTimer.singleShot(0, self, self._fly)  # once everything has its place
+
+    def _fly(self) -> None:
+        """Let the right answers, and the examples of peers, fly to the sign of the lesson."""
+        end = QPointF(self._sign.mapTo(self, self._sign.rect().center()))
+        own = [Flight(self._tries.mapTo(self, place), end, "accent_line") for place in self._tries.right_places()]
+        lines = [line for line in self._teachers if line.isVisible()]
+        edge = self.width() if end.x() < self.width() / 2 else 0
+        theirs = [Flight(QPointF(edge, line.mapTo(self, line.rect().center()).y()), end, "peer") for line in lines]
+        self._flight.fly([*own, *theirs])
 
     def _toggle(self) -> None:
         self.is_open = not self.is_open

@@ -64,7 +64,7 @@ class StageView(QWidget):
         """`empty` says when the first question comes."""
         self.stage.take(state)
         self.stage.turn(self._hold_reason())
-        self._scene.show_scene(self.stage.scene, state, now, empty=empty)
+        self._scene.show_scene(self.stage.scene, state, now, empty=empty, newest=self.stage.round == self.stage.newest)
         self._rounds.setVisible(len(self.stage.scenes) > 1)
         if not self._strip.underMouse():  # its cells would move under the pointer
             self._strip.show_scenes(tuple(self.stage.scenes.values()), self.stage.round)
