@@ -71,7 +71,8 @@ class TryChips(PaintedChart):
             room = QRectF(0, 0, *(self.theme.px(self._scale * side) for side in GRID_ROOM))
             side = cell_size(each.grid, room, self.theme.px(self._scale * CELL))
             return _Chip(each, None, QSizeF(side * len(each.grid[0]), side * len(each.grid)), words)
-        font = scaled(self.theme.font("display" if len(each.text) <= SHORT else "body"), self._scale)
+        short = len(each.text) <= SHORT
+        font = scaled(self.theme.font("display" if short else "body"), self._scale if short else max(1.0, self._scale))
         lines = TypesetLines(self.theme, each.text, font, "text" if each.kind in GROUNDS else "text_soft")
         lines.lay_out(self.theme.px(self._scale * WIDEST), LINES)
         return _Chip(each, lines, QSizeF(lines.width + 1, lines.height), words)
@@ -101,7 +102,7 @@ class TryChips(PaintedChart):
         return QFontMetricsF(self._count_font()).horizontalAdvance(words) + 8 if words else 0.0
 
     def _count_font(self) -> QFont:
-        return scaled(self.theme.font("heading"), self._scale)
+        return scaled(self.theme.font("heading"), max(1.0, self._scale))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

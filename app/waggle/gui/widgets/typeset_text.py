@@ -115,17 +115,17 @@ class TypesetText(PaintedWidget):
         return fitting
 
     def _font(self, block: Words) -> QFont:
-        if block.code:
-            return scaled(self.theme.font("mono"), self._scale)
+        if block.code or not block.task:  # never smaller than usual
+            return scaled(self.theme.font("mono" if block.code else "small"), max(1.0, self._scale))
         length = sum(len(each.text) for each in self._blocks if isinstance(each, Words) and each.task)
-        role = next(role for most, role in SIZES if length <= most) if block.task else "small"
-        return scaled(self.theme.font(role), self._scale)
+        role = next(role for most, role in SIZES if length <= most)
+        return scaled(self.theme.font(role), max(1.0, self._scale) if role == "body" else self._scale)
 
     def _label_width(self, label: str) -> float:
         return QFontMetricsF(self._label_font()).horizontalAdvance(label) + 10 if label else 0.0
 
     def _label_font(self) -> QFont:
-        return scaled(self.theme.font("small"), self._scale)
+        return scaled(self.theme.font("small"), max(1.0, self._scale))
 
     def _grid_size(self, block: LabelledGrid) -> QSizeF:
         scale = self._scale

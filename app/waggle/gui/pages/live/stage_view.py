@@ -68,7 +68,7 @@ class StageView(QWidget):
         self._rounds.setVisible(len(self.stage.scenes) > 1)
         if not self._strip.underMouse():  # its cells would move under the pointer
             self._strip.show_scenes(tuple(self.stage.scenes.values()), self.stage.round)
-        self._now_button.setVisible(bool(self.stage.waiting))
+        self._now_button.setVisible(not self.stage.follows or self.stage.is_held)
 
     @property
     def has_more(self) -> bool:
