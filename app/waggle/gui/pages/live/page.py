@@ -41,19 +41,20 @@ class LivePage(Page):
         self._view.chosen.connect(self.show_view)
         self._example = Button(theme, tr("Watch an example"), icon="play")
         self._example.clicked.connect(context.requests.example)
-        self.stage, self.answers = StageView(theme), AllAnswers(theme)
-        self.stage.choice_changed.connect(self._redraw)
-        self.answers.choice_changed.connect(self._redraw)
-        context.store.changed.connect(lambda: self.stage.remember(context.store.state))  # also while another page is shown
-        self._stepper = RoundStepper(theme)
         self._digest = text(theme, "", "small", "soft", wrap=True)
         self._digest.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
-        self._digest.hide()
+        self._digest_card = card(self._digest, pad=18)
+        self._digest_card.hide()
+        self.stage, self.answers = StageView(theme), AllAnswers(theme, self._digest_card)
+        self.stage.choice_changed.connect(self._redraw)
+        self.answers.choice_changed.connect(self._redraw)
+        context.store.changed.connect(lambda: self.stage.remember(context.store.state))  # also while another page is shown
+        self._stepper = RoundStepper(theme)
         self._head = column(
             page_header(theme, tr("Live"), self._line, self._view, self._example, *self.answers.controls),
-            card(self._stepper, self._digest, pad=18, gap=10),
+            card(self._stepper, pad=18, gap=10),
         )
         self._views = QStackedWidget()
         self._views.setMinimumHeight(1)  # so that the header keeps its height
@@ -119,7 +120,7 @@ class LivePage(Page):
         if words != self._digest.text():
             self._digest.setText(words)
             self._digest.setAccessibleName(tr("Lately: %1").replace("%1", words))
-            self._digest.setVisible(bool(words))
+            self._digest_card.setVisible(bool(words))
 
     def _headline(self) -> str:
         state = self._state
