@@ -170,6 +170,8 @@
 <message numerus="yes"><source>%n direct</source><translation><numerusform>%n direkt</numerusform><numerusform>%n direkt</numerusform></translation></message>
 <message numerus="yes"><source>%n downloads</source><translation><numerusform>%n Download</numerusform><numerusform>%n Downloads</numerusform></translation></message>
 <message numerus="yes"><source>%n earlier turns were left out: there was no room for them.</source><translation><numerusform>%n früherer Wortwechsel blieb weg: Dafür war kein Platz.</numerusform><numerusform>%n frühere Wortwechsel blieben weg: Dafür war kein Platz.</numerusform></translation></message>
+<message numerus="yes"><source>%n examples from %1</source><translation><numerusform>%n Beispiel von %1</numerusform><numerusform>%n Beispielen von %1</numerusform></translation></message>
+<message numerus="yes"><source>%n examples learned from peers</source><translation><numerusform>%n Beispiel von Peers gelernt</numerusform><numerusform>%n Beispiele von Peers gelernt</numerusform></translation></message>
 <message numerus="yes"><source>%n examples learned from peers.</source><translation><numerusform>%n Beispiel von Peers gelernt.</numerusform><numerusform>%n Beispiele von Peers gelernt.</numerusform></translation></message>
 <message numerus="yes"><source>%n files could not be removed</source><translation><numerusform>%n Datei ließ sich nicht entfernen</numerusform><numerusform>%n Dateien ließen sich nicht entfernen</numerusform></translation></message>
 <message numerus="yes"><source>%n files of your own</source><translation><numerusform>%n eigene Datei</numerusform><numerusform>%n eigene Dateien</numerusform></translation></message>
@@ -186,12 +188,14 @@
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n spätere Runde wird beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform><numerusform>%n spätere Runden werden beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform></translation></message>
 <message numerus="yes"><source>%n messages, newest first.</source><translation><numerusform>%n Nachricht, neueste zuerst.</numerusform><numerusform>%n Nachrichten, neueste zuerst.</numerusform></translation></message>
 <message numerus="yes"><source>%n newer questions are waiting</source><translation><numerusform>%n neuere Frage wartet</numerusform><numerusform>%n neuere Fragen warten</numerusform></translation></message>
+<message numerus="yes"><source>%n newer rounds are waiting</source><translation><numerusform>%n neuere Runde wartet</numerusform><numerusform>%n neuere Runden warten</numerusform></translation></message>
 <message numerus="yes"><source>%n of %1 peers match</source><translation><numerusform>%n von %1 Peers passt</numerusform><numerusform>%n von %1 Peers passen</numerusform></translation></message>
 <message numerus="yes"><source>%n of its %1 groups were of use</source><translation><numerusform>%n seiner %1 Gruppen war nützlich</numerusform><numerusform>%n seiner %1 Gruppen waren nützlich</numerusform></translation></message>
 <message numerus="yes"><source>%n on your network</source><translation><numerusform>%n in deinem Netz</numerusform><numerusform>%n in deinem Netz</numerusform></translation></message>
 <message numerus="yes"><source>%n peers</source><translation><numerusform>%n Peer</numerusform><numerusform>%n Peers</numerusform></translation></message>
 <message numerus="yes"><source>%n questions</source><translation><numerusform>%n Frage</numerusform><numerusform>%n Fragen</numerusform></translation></message>
 <message numerus="yes"><source>%n questions are longer than your model can read.</source><translation><numerusform>%n Frage ist länger, als dein Modell lesen kann.</numerusform><numerusform>%n Fragen sind länger, als dein Modell lesen kann.</numerusform></translation></message>
+<message numerus="yes"><source>%n questions of its own</source><translation><numerusform>%n eigener Frage</numerusform><numerusform>%n eigenen Fragen</numerusform></translation></message>
 <message numerus="yes"><source>%n records broke a rule and were dropped</source><translation><numerusform>%n Datensatz verletzte eine Regel und wurde verworfen</numerusform><numerusform>%n Datensätze verletzten eine Regel und wurden verworfen</numerusform></translation></message>
 <message numerus="yes"><source>%n repeated</source><translation><numerusform>%n doppelt</numerusform><numerusform>%n doppelt</numerusform></translation></message>
 <message numerus="yes"><source>%n rounds</source><translation><numerusform>%n Runde</numerusform><numerusform>%n Runden</numerusform></translation></message>
@@ -238,6 +242,7 @@
 <message><source>A name has 60 characters, a hint %1.</source><translation>Ein Name hat 60 Zeichen, ein Hinweis %1.</translation></message>
 <message><source>A part of the journal is damaged, or another version of Waggle wrote it.</source><translation>Ein Teil des Journals ist beschädigt, oder eine andere Version von Waggle hat ihn geschrieben.</translation></message>
 <message><source>A passphrase has at least %1 characters.</source><translation>Eine Passphrase hat mindestens %1 Zeichen.</translation></message>
+<message><source>A peer</source><translation>Ein Peer</translation></message>
 <message><source>A picture is taken of a recorded run.</source><translation>Ein Bild entsteht aus einem aufgezeichneten Lauf.</translation></message>
 <message><source>A picture's name ends in .png, in a folder that is there.</source><translation>Der Name eines Bildes endet auf .png, und seinen Ordner gibt es schon.</translation></message>
 <message><source>A program fills the screen.</source><translation>Ein Programm füllt den Bildschirm.</translation></message>
@@ -288,6 +293,7 @@
 <message><source>Aha: first right answers</source><translation>Aha: erste richtige Antworten</translation></message>
 <message><source>Alice's family</source><translation>Alices Familie</translation></message>
 <message><source>All</source><translation>Alle</translation></message>
+<message><source>All answers</source><translation>Alle Antworten</translation></message>
 <message><source>All is as it was before.</source><translation>Alles ist wie vorher.</translation></message>
 <message><source>All rounds as a table</source><translation>Alle Runden als Tabelle</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Alle Optionen passen auf eine Seite: Ist das die richtige Datei?</translation></message>
@@ -816,6 +822,7 @@
 <message><source>Its questions had false answers, and members now agree on levels that were checked. First light continues with new questions and needs no invite.</source><translation>Zu seinen Fragen gehörten falsche Antworten, und Mitglieder einigen sich jetzt auf geprüfte Stufen. First light geht mit neuen Fragen weiter und braucht keine Einladung.</translation></message>
 <message><source>Its training continues.</source><translation>Sein Training geht weiter.</translation></message>
 <message><source>Its training is kept, but cannot continue with these files. Begin anew, or put the old files back.</source><translation>Sein Training bleibt erhalten, kann aber mit diesen Dateien nicht weitergehen. Fang neu an oder leg die alten Dateien zurück.</translation></message>
+<message><source>Its tries</source><translation>Seine Versuche</translation></message>
 <message><source>Its whole path on the computer that the engine runs on</source><translation>Ganzer Pfad auf dem Computer, auf dem die Engine läuft</translation></message>
 <message><source>JSON lines (.jsonl) or a table (.csv): a question and its answer on each line.</source><translation>JSON-Zeilen (.jsonl) oder eine Tabelle (.csv): in jeder Zeile eine Frage und ihre Antwort.</translation></message>
 <message><source>Jan</source><translation>Jan</translation></message>
@@ -994,6 +1001,7 @@
 <message><source>No question was found that others take.</source><translation>Es fand sich keine Frage, die andere annehmen.</translation></message>
 <message><source>No race yet</source><translation>Noch kein Wettlauf</translation></message>
 <message><source>No round is being played</source><translation>Es wird keine Runde gespielt</translation></message>
+<message><source>No round yet</source><translation>Noch keine Runde</translation></message>
 <message><source>No rounds for %1</source><translation>%1 lang keine Runden</translation></message>
 <message><source>No score yet: it is measured before the first round and then every few rounds.</source><translation>Noch kein Wert: Er wird vor der ersten Runde gemessen, dann alle paar Runden.</translation></message>
 <message><source>No seed of this swarm has its charter.</source><translation>Kein Seed dieses Schwarms hat seine Charta.</translation></message>
@@ -1049,6 +1057,7 @@
 <message><source>Nothing learned from peers.</source><translation>Nichts von Peers gelernt.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nichts verlässt diesen Computer</translation></message>
 <message><source>Nothing starts</source><translation>Nichts startet</translation></message>
+<message><source>Nothing to learn in this round: no answer stood out.</source><translation>In dieser Runde gab es nichts zu lernen: Keine Antwort stach heraus.</translation></message>
 <message><source>Nothing was changed. %1</source><translation>Nichts wurde verändert. %1</translation></message>
 <message><source>Nothing was exchanged with it yet.</source><translation>Mit ihm wurde noch nichts getauscht.</translation></message>
 <message><source>Nothing was learned for %1 rounds: all answers to one question were equally good.</source><translation>Seit %1 Runden wurde nichts gelernt: Alle Antworten auf eine Frage waren gleich gut.</translation></message>
@@ -1059,6 +1068,7 @@
 <message><source>Nothing was learned for %1 rounds: the starter hardly uses the answer tags yet, but finds them in time.</source><translation>Seit %1 Runden wurde nichts gelernt: Der Starter benutzt die Antwort-Tags noch kaum, findet sie aber mit der Zeit von selbst.</translation></message>
 <message><source>Nothing was learned for %1 rounds: the steps were left out, as their numbers were not finite.</source><translation>Seit %1 Runden wurde nichts gelernt: Die Schritte wurden ausgelassen, weil ihre Zahlen nicht endlich waren.</translation></message>
 <message><source>Nothing was learned from peers yet.</source><translation>Von Peers wurde noch nichts gelernt.</translation></message>
+<message><source>Nothing was learned in this round: its step was left out.</source><translation>In dieser Runde wurde nichts gelernt: Ihr Lernschritt fiel aus.</translation></message>
 <message><source>Nothing was lost.</source><translation>Nichts ging verloren.</translation></message>
 <message><source>Nothing was lost. Closing other programs makes room.</source><translation>Nichts ging verloren. Andere Programme zu schließen schafft Platz.</translation></message>
 <message><source>Nothing was lost: you are still training %1.</source><translation>Nichts ging verloren: Du trainierst weiter %1.</translation></message>
@@ -1067,6 +1077,7 @@
 <message><source>Nothing yet today</source><translation>Heute noch nichts</translation></message>
 <message><source>Notifications</source><translation>Benachrichtigungen</translation></message>
 <message><source>Nov</source><translation>Nov</translation></message>
+<message><source>Now</source><translation>Jetzt</translation></message>
 <message numerus="yes"><source>Now, %n rounds</source><translation><numerusform>Jetzt, %n Runde</numerusform><numerusform>Jetzt, %n Runden</numerusform></translation></message>
 <message><source>Now, untrained</source><translation>Jetzt, untrainiert</translation></message>
 <message><source>Number</source><translation>Zahl</translation></message>
@@ -1256,9 +1267,11 @@
 <message><source>Round %1: %3 of %4 right in %2.</source><translation>Runde %1: %3 von %4 richtig in %2.</translation></message>
 <message><source>Round %1: %3 of %4 right.</source><translation>Runde %1: %3 von %4 richtig.</translation></message>
 <message numerus="yes"><source>Round %1: %n tries at each question</source><translation><numerusform>Runde %1: %n Versuch je Frage</numerusform><numerusform>Runde %1: %n Versuche je Frage</numerusform></translation></message>
+<message><source>Round %1: reward %2</source><translation>Runde %1: Belohnung %2</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runde %1: dein Modell %2</translation></message>
 <message><source>Rounds</source><translation>Runden</translation></message>
 <message><source>Rounds between two tests</source><translation>Runden zwischen zwei Prüfungen</translation></message>
+<message><source>Rounds; arrow keys go back and forth</source><translation>Runden; die Pfeiltasten blättern vor und zurück</translation></message>
 <message><source>Rule: %1</source><translation>Regel: %1</translation></message>
 <message><source>Run the self-test</source><translation>Selbsttest starten</translation></message>
 <message><source>Saturday</source><translation>Samstag</translation></message>
@@ -1360,6 +1373,11 @@
 <message><source>Something went wrong.</source><translation>Etwas ging schief.</translation></message>
 <message><source>Specialty</source><translation>Fachgebiet</translation></message>
 <message><source>Spell backward</source><translation>Rückwärts buchstabieren</translation></message>
+<message><source>Stage</source><translation>Bühne</translation></message>
+<message><source>Stage held while it is scrolled down. </source><translation>Steht still, solange du nach unten gescrollt hast. </translation></message>
+<message><source>Stage held while the pointer is on it. </source><translation>Steht still, solange der Mauszeiger darauf liegt. </translation></message>
+<message><source>Stage held while the whole question is open. </source><translation>Steht still, solange die ganze Frage offen ist. </translation></message>
+<message><source>Stage held while you are in it. </source><translation>Steht still, solange du darin bist. </translation></message>
 <message><source>Standard</source><translation>Üblich</translation></message>
 <message><source>Standing</source><translation>Ruf</translation></message>
 <message><source>Start</source><translation>Starten</translation></message>
@@ -2038,6 +2056,7 @@
 <message><source>You train alone: nobody answers. The others may be off, or a firewall is in the way.</source><translation>Du trainierst allein: Niemand antwortet. Die anderen sind vielleicht aus, oder eine Firewall steht im Weg.</translation></message>
 <message><source>You train alone; invite someone to learn together.</source><translation>Du trainierst allein; lade jemanden ein, um gemeinsam zu lernen.</translation></message>
 <message><source>You used</source><translation>Genutzt</translation></message>
+<message><source>You went back to an earlier round. </source><translation>Du bist bei einer früheren Runde. </translation></message>
 <message><source>You will not notice it: a quarter of the cores, at least one, and whatever else runs goes first.</source><translation>Du merkst nichts davon: ein Viertel der Kerne, mindestens einer, und alles andere hat Vorrang.</translation></message>
 <message><source>You will share</source><translation>Du teilst</translation></message>
 <message><source>You're the only one here. Invite someone to learn together.</source><translation>Außer dir ist niemand hier. Lade jemanden ein, um gemeinsam zu lernen.</translation></message>
@@ -2072,6 +2091,10 @@
 <message><source>Your model is safe: everything up to the last saved round is kept.</source><translation>Dein Modell ist sicher: Alles bis zur letzten gespeicherten Runde bleibt erhalten.</translation></message>
 <message><source>Your model is taking its first test.</source><translation>Dein Modell macht seinen ersten Test.</translation></message>
 <message><source>Your model keeps all that it has learned. You can come back at any time.</source><translation>Dein Modell behält alles, was es gelernt hat. Du kannst jederzeit zurück.</translation></message>
+<message><source>Your model learned from %1 and %2.</source><translation>Dein Modell hat aus %1 und %2 gelernt.</translation></message>
+<message><source>Your model learned from %1.</source><translation>Dein Modell hat aus %1 gelernt.</translation></message>
+<message><source>Your model learns from this round next.</source><translation>Als Nächstes lernt dein Modell aus dieser Runde.</translation></message>
+<message><source>Your model learns from this round when training resumes.</source><translation>Dein Modell lernt aus dieser Runde, sobald das Training weitergeht.</translation></message>
 <message><source>Your model reads %1 tokens at a time, a question and its answer together; %2 of %3 questions are longer.</source><translation>Dein Modell liest %1 Tokens auf einmal, Frage und Antwort zusammen; %2 von %3 Fragen sind länger.</translation></message>
 <message><source>Your model solved %1</source><translation>Dein Modell hat %1 gelöst</translation></message>
 <message><source>Your model solved its first question: %1</source><translation>Dein Modell löste seine erste Frage: %1</translation></message>
@@ -2111,6 +2134,7 @@
 <message><source>a message has an unknown role</source><translation>eine Nachricht hat eine unbekannte Rolle</translation></message>
 <message><source>a message has no %1 that is a text</source><translation>eine Nachricht hat kein %1, das Text ist</translation></message>
 <message><source>a part of its path is no folder</source><translation>ein Teil des Pfades ist kein Ordner</translation></message>
+<message><source>a peer</source><translation>einem Peer</translation></message>
 <message><source>a peer's group, coming in</source><translation>Peer-Gruppe, kommt an</translation></message>
 <message><source>a question twice</source><translation>eine Frage doppelt</translation></message>
 <message><source>a spreadsheet or an archive</source><translation>eine Tabelle oder ein Archiv</translation></message>

@@ -170,6 +170,8 @@
 <message numerus="yes"><source>%n direct</source><translation><numerusform>%n bezpośrednio</numerusform><numerusform>%n bezpośrednio</numerusform><numerusform>%n bezpośrednio</numerusform></translation></message>
 <message numerus="yes"><source>%n downloads</source><translation><numerusform>%n pobranie</numerusform><numerusform>%n pobrania</numerusform><numerusform>%n pobrań</numerusform></translation></message>
 <message numerus="yes"><source>%n earlier turns were left out: there was no room for them.</source><translation><numerusform>Pominięto %n wcześniejszą wymianę zdań: zabrakło na nią miejsca.</numerusform><numerusform>Pominięto %n wcześniejsze wymiany zdań: zabrakło na nie miejsca.</numerusform><numerusform>Pominięto %n wcześniejszych wymian zdań: zabrakło na nie miejsca.</numerusform></translation></message>
+<message numerus="yes"><source>%n examples from %1</source><translation type="unfinished"><numerusform></numerusform><numerusform></numerusform><numerusform></numerusform></translation></message>
+<message numerus="yes"><source>%n examples learned from peers</source><translation type="unfinished"><numerusform></numerusform><numerusform></numerusform><numerusform></numerusform></translation></message>
 <message numerus="yes"><source>%n examples learned from peers.</source><translation><numerusform>Nauka z %n przykładu od peerów.</numerusform><numerusform>Nauka z %n przykładów od peerów.</numerusform><numerusform>Nauka z %n przykładów od peerów.</numerusform></translation></message>
 <message numerus="yes"><source>%n files could not be removed</source><translation><numerusform>Nie udało się usunąć %n pliku</numerusform><numerusform>Nie udało się usunąć %n plików</numerusform><numerusform>Nie udało się usunąć %n plików</numerusform></translation></message>
 <message numerus="yes"><source>%n files of your own</source><translation><numerusform>%n własny plik</numerusform><numerusform>%n własne pliki</numerusform><numerusform>%n własnych plików</numerusform></translation></message>
@@ -186,12 +188,14 @@
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n późniejsza runda zostanie powtórzona przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejsze rundy zostaną powtórzone przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejszych rund zostanie powtórzonych przy następnym uruchomieniu, bo silnik został przerwany.</numerusform></translation></message>
 <message numerus="yes"><source>%n messages, newest first.</source><translation><numerusform>%n wiadomość, od najnowszej.</numerusform><numerusform>%n wiadomości, od najnowszej.</numerusform><numerusform>%n wiadomości, od najnowszej.</numerusform></translation></message>
 <message numerus="yes"><source>%n newer questions are waiting</source><translation><numerusform>Czeka %n nowsze pytanie</numerusform><numerusform>Czekają %n nowsze pytania</numerusform><numerusform>Czeka %n nowszych pytań</numerusform></translation></message>
+<message numerus="yes"><source>%n newer rounds are waiting</source><translation type="unfinished"><numerusform></numerusform><numerusform></numerusform><numerusform></numerusform></translation></message>
 <message numerus="yes"><source>%n of %1 peers match</source><translation><numerusform>%n z %1 peerów pasuje</numerusform><numerusform>%n z %1 peerów pasują</numerusform><numerusform>%n z %1 peerów pasuje</numerusform></translation></message>
 <message numerus="yes"><source>%n of its %1 groups were of use</source><translation><numerusform>%n z jego %1 grup przydała się</numerusform><numerusform>%n z jego %1 grup przydały się</numerusform><numerusform>%n z jego %1 grup przydało się</numerusform></translation></message>
 <message numerus="yes"><source>%n on your network</source><translation><numerusform>%n w Twojej sieci</numerusform><numerusform>%n w Twojej sieci</numerusform><numerusform>%n w Twojej sieci</numerusform></translation></message>
 <message numerus="yes"><source>%n peers</source><translation><numerusform>%n peer</numerusform><numerusform>%n peery</numerusform><numerusform>%n peerów</numerusform></translation></message>
 <message numerus="yes"><source>%n questions</source><translation><numerusform>%n pytanie</numerusform><numerusform>%n pytania</numerusform><numerusform>%n pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n questions are longer than your model can read.</source><translation><numerusform>%n pytanie jest dłuższe, niż Twój model potrafi przeczytać.</numerusform><numerusform>%n pytania są dłuższe, niż Twój model potrafi przeczytać.</numerusform><numerusform>%n pytań jest dłuższych, niż Twój model potrafi przeczytać.</numerusform></translation></message>
+<message numerus="yes"><source>%n questions of its own</source><translation type="unfinished"><numerusform></numerusform><numerusform></numerusform><numerusform></numerusform></translation></message>
 <message numerus="yes"><source>%n records broke a rule and were dropped</source><translation><numerusform>%n rekord złamał regułę i został odrzucony</numerusform><numerusform>%n rekordy złamały regułę i zostały odrzucone</numerusform><numerusform>%n rekordów złamało regułę i zostało odrzuconych</numerusform></translation></message>
 <message numerus="yes"><source>%n repeated</source><translation><numerusform>%n powtórzenie</numerusform><numerusform>%n powtórzenia</numerusform><numerusform>%n powtórzeń</numerusform></translation></message>
 <message numerus="yes"><source>%n rounds</source><translation><numerusform>%n runda</numerusform><numerusform>%n rundy</numerusform><numerusform>%n rund</numerusform></translation></message>
@@ -238,6 +242,7 @@
 <message><source>A name has 60 characters, a hint %1.</source><translation>Nazwa może mieć 60 znaków, a wskazówka %1.</translation></message>
 <message><source>A part of the journal is damaged, or another version of Waggle wrote it.</source><translation>Część dziennika jest uszkodzona albo zapisała ją inna wersja Waggle.</translation></message>
 <message><source>A passphrase has at least %1 characters.</source><translation>Minimalna liczba znaków w haśle: %1.</translation></message>
+<message><source>A peer</source><translation type="unfinished"></translation></message>
 <message><source>A picture is taken of a recorded run.</source><translation>Obraz można zrobić z nagranego przebiegu.</translation></message>
 <message><source>A picture's name ends in .png, in a folder that is there.</source><translation>Nazwa obrazu kończy się na .png, a jego folder już istnieje.</translation></message>
 <message><source>A program fills the screen.</source><translation>Jakiś program zajmuje cały ekran.</translation></message>
@@ -288,6 +293,7 @@
 <message><source>Aha: first right answers</source><translation>Aha: pierwsze poprawne odpowiedzi</translation></message>
 <message><source>Alice's family</source><translation>Rodzina Alicji</translation></message>
 <message><source>All</source><translation>Wszystkie</translation></message>
+<message><source>All answers</source><translation type="unfinished"></translation></message>
 <message><source>All is as it was before.</source><translation>Wszystko jest tak jak przedtem.</translation></message>
 <message><source>All rounds as a table</source><translation>Wszystkie rundy w tabeli</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Wszystkie ustawienia mieszczą się na jednej stronie: czy to właściwy plik?</translation></message>
@@ -816,6 +822,7 @@
 <message><source>Its questions had false answers, and members now agree on levels that were checked. First light continues with new questions and needs no invite.</source><translation>Do jego pytań należały błędne odpowiedzi, a członkowie uzgadniają teraz sprawdzone poziomy. First light działa dalej z nowymi pytaniami i nie wymaga zaproszenia.</translation></message>
 <message><source>Its training continues.</source><translation>Jego trening trwa dalej.</translation></message>
 <message><source>Its training is kept, but cannot continue with these files. Begin anew, or put the old files back.</source><translation>Jego trening jest zachowany, ale z tymi plikami nie może trwać dalej. Zacznij od nowa albo przywróć stare pliki.</translation></message>
+<message><source>Its tries</source><translation type="unfinished"></translation></message>
 <message><source>Its whole path on the computer that the engine runs on</source><translation>Pełna ścieżka na komputerze, na którym działa silnik</translation></message>
 <message><source>JSON lines (.jsonl) or a table (.csv): a question and its answer on each line.</source><translation>Wiersze JSON (.jsonl) lub tabela (.csv): w każdym wierszu pytanie i odpowiedź.</translation></message>
 <message><source>Jan</source><translation>sty</translation></message>
@@ -994,6 +1001,7 @@
 <message><source>No question was found that others take.</source><translation>Nie znaleziono pytania, które inni przyjmą.</translation></message>
 <message><source>No race yet</source><translation>Jeszcze bez wyścigu</translation></message>
 <message><source>No round is being played</source><translation>Nie trwa żadna runda</translation></message>
+<message><source>No round yet</source><translation type="unfinished"></translation></message>
 <message><source>No rounds for %1</source><translation>Bez rund przez %1</translation></message>
 <message><source>No score yet: it is measured before the first round and then every few rounds.</source><translation>Nie ma jeszcze wyniku: pomiar jest przed pierwszą rundą, a potem co kilka rund.</translation></message>
 <message><source>No seed of this swarm has its charter.</source><translation>Żaden węzeł startowy tego roju nie ma jego karty.</translation></message>
@@ -1049,6 +1057,7 @@
 <message><source>Nothing learned from peers.</source><translation>Niczego nie nauczono się od peerów.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nic nie opuszcza tego komputera</translation></message>
 <message><source>Nothing starts</source><translation>Nic się nie uruchamia</translation></message>
+<message><source>Nothing to learn in this round: no answer stood out.</source><translation type="unfinished"></translation></message>
 <message><source>Nothing was changed. %1</source><translation>Nic nie zostało zmienione. %1</translation></message>
 <message><source>Nothing was exchanged with it yet.</source><translation>Nie było z nim jeszcze żadnej wymiany.</translation></message>
 <message><source>Nothing was learned for %1 rounds: all answers to one question were equally good.</source><translation>Brak postępów w nauce, rundy: %1. Wszystkie odpowiedzi na jedno pytanie były równie dobre.</translation></message>
@@ -1059,6 +1068,7 @@
 <message><source>Nothing was learned for %1 rounds: the starter hardly uses the answer tags yet, but finds them in time.</source><translation>Brak postępów w nauce, rundy: %1. Starter prawie nie używa jeszcze znaczników odpowiedzi, ale z czasem je odkryje.</translation></message>
 <message><source>Nothing was learned for %1 rounds: the steps were left out, as their numbers were not finite.</source><translation>Brak postępów w nauce, rundy: %1. Kroki pominięto, bo ich liczby nie były skończone.</translation></message>
 <message><source>Nothing was learned from peers yet.</source><translation>Niczego jeszcze nie nauczono się od peerów.</translation></message>
+<message><source>Nothing was learned in this round: its step was left out.</source><translation type="unfinished"></translation></message>
 <message><source>Nothing was lost.</source><translation>Nic nie przepadło.</translation></message>
 <message><source>Nothing was lost. Closing other programs makes room.</source><translation>Nic nie przepadło. Zamknięcie innych programów zwolni miejsce.</translation></message>
 <message><source>Nothing was lost: you are still training %1.</source><translation>Nic nie przepadło: nadal trenujesz %1.</translation></message>
@@ -1067,6 +1077,7 @@
 <message><source>Nothing yet today</source><translation>Dziś jeszcze nic</translation></message>
 <message><source>Notifications</source><translation>Powiadomienia</translation></message>
 <message><source>Nov</source><translation>lis</translation></message>
+<message><source>Now</source><translation type="unfinished"></translation></message>
 <message numerus="yes"><source>Now, %n rounds</source><translation><numerusform>Teraz, %n runda</numerusform><numerusform>Teraz, %n rundy</numerusform><numerusform>Teraz, %n rund</numerusform></translation></message>
 <message><source>Now, untrained</source><translation>Teraz, bez treningu</translation></message>
 <message><source>Number</source><translation>Liczba</translation></message>
@@ -1256,9 +1267,11 @@
 <message><source>Round %1: %3 of %4 right in %2.</source><translation>Runda %1: dobre odpowiedzi: %3 z %4, temat: %2.</translation></message>
 <message><source>Round %1: %3 of %4 right.</source><translation>Runda %1: dobre odpowiedzi: %3 z %4.</translation></message>
 <message numerus="yes"><source>Round %1: %n tries at each question</source><translation><numerusform>Runda %1: %n próba na pytanie</numerusform><numerusform>Runda %1: %n próby na pytanie</numerusform><numerusform>Runda %1: %n prób na pytanie</numerusform></translation></message>
+<message><source>Round %1: reward %2</source><translation type="unfinished"></translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runda %1: Twój model %2</translation></message>
 <message><source>Rounds</source><translation>Rundy</translation></message>
 <message><source>Rounds between two tests</source><translation>Rundy między dwoma testami</translation></message>
+<message><source>Rounds; arrow keys go back and forth</source><translation type="unfinished"></translation></message>
 <message><source>Rule: %1</source><translation>Reguła: %1</translation></message>
 <message><source>Run the self-test</source><translation>Uruchom autotest</translation></message>
 <message><source>Saturday</source><translation>Sobota</translation></message>
@@ -1360,6 +1373,11 @@
 <message><source>Something went wrong.</source><translation>Coś poszło nie tak.</translation></message>
 <message><source>Specialty</source><translation>Specjalność</translation></message>
 <message><source>Spell backward</source><translation>Literowanie wspak</translation></message>
+<message><source>Stage</source><translation type="unfinished"></translation></message>
+<message><source>Stage held while it is scrolled down. </source><translation type="unfinished"></translation></message>
+<message><source>Stage held while the pointer is on it. </source><translation type="unfinished"></translation></message>
+<message><source>Stage held while the whole question is open. </source><translation type="unfinished"></translation></message>
+<message><source>Stage held while you are in it. </source><translation type="unfinished"></translation></message>
 <message><source>Standard</source><translation>Standardowy</translation></message>
 <message><source>Standing</source><translation>Reputacja</translation></message>
 <message><source>Start</source><translation>Uruchom</translation></message>
@@ -2038,6 +2056,7 @@
 <message><source>You train alone: nobody answers. The others may be off, or a firewall is in the way.</source><translation>Trenujesz w pojedynkę: nikt nie odpowiada. Inni mogą być wyłączeni albo przeszkadza zapora.</translation></message>
 <message><source>You train alone; invite someone to learn together.</source><translation>Trenujesz w pojedynkę; zaproś kogoś, by uczyć się razem.</translation></message>
 <message><source>You used</source><translation>Wykorzystano</translation></message>
+<message><source>You went back to an earlier round. </source><translation type="unfinished"></translation></message>
 <message><source>You will not notice it: a quarter of the cores, at least one, and whatever else runs goes first.</source><translation>Nie zauważysz tego: ćwierć rdzeni, co najmniej jeden, a wszystko inne ma pierwszeństwo.</translation></message>
 <message><source>You will share</source><translation>Udostępnisz</translation></message>
 <message><source>You're the only one here. Invite someone to learn together.</source><translation>Jesteś tu jedyną osobą. Zaproś kogoś, by uczyć się razem.</translation></message>
@@ -2072,6 +2091,10 @@
 <message><source>Your model is safe: everything up to the last saved round is kept.</source><translation>Twój model jest bezpieczny: wszystko do ostatniej zapisanej rundy jest zachowane.</translation></message>
 <message><source>Your model is taking its first test.</source><translation>Twój model przechodzi pierwszy test.</translation></message>
 <message><source>Your model keeps all that it has learned. You can come back at any time.</source><translation>Twój model zachowa wszystko, czego się nauczył. Możesz wrócić w każdej chwili.</translation></message>
+<message><source>Your model learned from %1 and %2.</source><translation type="unfinished"></translation></message>
+<message><source>Your model learned from %1.</source><translation type="unfinished"></translation></message>
+<message><source>Your model learns from this round next.</source><translation type="unfinished"></translation></message>
+<message><source>Your model learns from this round when training resumes.</source><translation type="unfinished"></translation></message>
 <message><source>Your model reads %1 tokens at a time, a question and its answer together; %2 of %3 questions are longer.</source><translation>Twój model czyta naraz do %1 tokenów, pytanie i odpowiedź razem; dłuższe pytania: %2 z %3.</translation></message>
 <message><source>Your model solved %1</source><translation>Twój model rozwiązał %1</translation></message>
 <message><source>Your model solved its first question: %1</source><translation>Twój model rozwiązał pierwsze pytanie: %1</translation></message>
@@ -2111,6 +2134,7 @@
 <message><source>a message has an unknown role</source><translation>wiadomość ma nieznaną rolę</translation></message>
 <message><source>a message has no %1 that is a text</source><translation>w wiadomości nie ma tekstu w polu %1</translation></message>
 <message><source>a part of its path is no folder</source><translation>część ścieżki nie jest folderem</translation></message>
+<message><source>a peer</source><translation type="unfinished"></translation></message>
 <message><source>a peer's group, coming in</source><translation>grupa od peera, nadchodzi</translation></message>
 <message><source>a question twice</source><translation>pytanie powtórzone</translation></message>
 <message><source>a spreadsheet or an archive</source><translation>arkusz kalkulacyjny lub archiwum</translation></message>

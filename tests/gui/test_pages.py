@@ -11,6 +11,7 @@ from PySide6.QtCore import QEvent, QPersistentModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
+from gui.pages.live.test_page import show_all_answers
 from gui.recorded import PEERS, ready
 from pictures.screenshots import failed
 from waggle.gui.application.main_window import MainWindow
@@ -114,45 +115,39 @@ def test_the_stepper_counts_what_is_done() -> None:
 
 def test_the_feed_is_bounded_and_newest_first(window_told: TellWindow, story: list[AnyEvent]) -> None:
     window = window_told(story)
-    window.show_page("live")
-    live = window.pages["live"]
-    assert isinstance(live, LivePage)
-    cards = [card_widget for card_widget in live._feed._cards if not card_widget.isHidden()]
+    live = show_all_answers(window)
+    cards = [card_widget for card_widget in live.answers.feed._cards if not card_widget.isHidden()]
     assert 0 < len(cards) <= 12
     assert cards[0]._card is window._store.state.cards[0]
 
 
 def test_the_same_widgets_serve_the_next_round(window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot) -> None:
     window = window_told(written)
-    window.show_page("live")
-    live = window.pages["live"]
-    assert isinstance(live, LivePage)
-    qtbot.waitUntil(lambda: not live._feed._later.isActive())
-    before = list(live._feed._cards)
+    live = show_all_answers(window)
+    qtbot.waitUntil(lambda: not live.answers.feed._later.isActive())
+    before = list(live.answers.feed._cards)
     for event in written[-40:]:
         window._store.take(event)
     window._store.flush()
-    assert live._feed._cards == before
+    assert live.answers.feed._cards == before
 
 
 def test_filters_choose_and_freezing_holds(window_told: TellWindow, written: list[AnyEvent]) -> None:
     window = window_told(written)
-    window.show_page("live")
-    live = window.pages["live"]
-    assert isinstance(live, LivePage)
-    live._whose.choose(2)
+    live = show_all_answers(window)
+    live.answers.whose.choose(2)
     assert all(
-        not card_widget._card.mine for card_widget in live._feed._cards if not card_widget.isHidden() and card_widget._card
+        not card_widget._card.mine for card_widget in live.answers.feed._cards if not card_widget.isHidden() and card_widget._card
     )
-    live._freeze.setChecked(True)
-    top = live._feed._cards[0]._card
+    live.answers.freeze.setChecked(True)
+    top = live.answers.feed._cards[0]._card
     late = events.ShownGroup(key="late", specialty="s", question="q", completions=(ShownCompletion(text="x", judged=True),))
     window._store.take(events.PeerGroupsArrived(origin="p", name="P", round=1, model="m", groups=(late,)))
     window._store.flush()
-    assert live._feed._cards[0]._card is top
+    assert live.answers.feed._cards[0]._card is top
     assert "1 newer question" in live._line.words()
-    live._freeze.setChecked(False)
-    first = live._feed._cards[0]._card
+    live.answers.freeze.setChecked(False)
+    first = live.answers.feed._cards[0]._card
     assert first is not None
     assert first.key == "late"
 
@@ -161,43 +156,37 @@ def test_a_specialty_that_another_swarm_does_not_have_is_chosen_no_longer(
     window_told: TellWindow, written: list[AnyEvent], qapp: QApplication
 ) -> None:
     window = window_told(written)
-    window.show_page("live")
-    live = window.pages["live"]
-    assert isinstance(live, LivePage)
-    menu = live._menu_button.menu()
+    live = show_all_answers(window)
+    menu = live.answers._menu_button.menu()
     menu.actions()[1].trigger()
     chosen = menu.actions()[1].text()
-    assert (live._specialty, live._menu_button.text()) == (chosen, chosen)
+    assert (live.answers._specialty, live.answers._menu_button.text()) == (chosen, chosen)
     other = ready(charter="cd" * 32, specialties=(events.SpecialtyInfo(dataset="bf", title="Tiny programs"),))
     for event in (StartedAgain(reason="Another swarm was chosen."), other):
         window._store.take(event)
     window._store.flush()
-    assert (live._specialty, live._menu_button.text()) == ("", "All specialties")
-    assert [action.text() for action in live._menu_button.menu().actions()] == ["All specialties", "Tiny programs"]
-    assert live._menu_button.menu().actions()[0].isChecked()
+    assert (live.answers._specialty, live.answers._menu_button.text()) == ("", "All specialties")
+    assert [action.text() for action in live.answers._menu_button.menu().actions()] == ["All specialties", "Tiny programs"]
+    assert live.answers._menu_button.menu().actions()[0].isChecked()
     qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    assert len(live._menu_button.findChildren(QMenu)) == 1, "it is filled anew, not made anew"
+    assert len(live.answers._menu_button.findChildren(QMenu)) == 1, "it is filled anew, not made anew"
 
 
 def test_the_menu_has_all_kinds_that_a_swarm_can_have(window_told: TellWindow) -> None:
     titles = [f"Kind {number}" for number in range(64)]
     window = window_told([ready(specialties=tuple(events.SpecialtyInfo(dataset=f"k{n}", title=n) for n in titles))])
-    window.show_page("live")
-    live = window.pages["live"]
-    assert isinstance(live, LivePage)
-    assert [action.text() for action in live._menu_button.menu().actions()] == ["All specialties", *titles]
+    live = show_all_answers(window)
+    assert [action.text() for action in live.answers._menu_button.menu().actions()] == ["All specialties", *titles]
 
 
 def test_an_empty_feed_can_be_frozen_too(window_told: TellWindow, written: list[AnyEvent]) -> None:
     window = window_told([])
-    window.show_page("live")
-    live = window.pages["live"]
-    assert isinstance(live, LivePage)
-    live._freeze.setChecked(True)
+    live = show_all_answers(window)
+    live.answers.freeze.setChecked(True)
     for event in written:
         window._store.take(event)
     window._store.flush()
-    assert not any(card_widget._card for card_widget in live._feed._cards)
+    assert not any(card_widget._card for card_widget in live.answers.feed._cards)
     assert "newer questions are waiting" in live._line.words()
 
 
@@ -257,12 +246,10 @@ def test_what_a_person_opened_stays_open_wherever_it_stands(window_told: TellWin
     answer = events.ShownCompletion(text="step by step " * 200, judged=True)
     groups = [events.ShownGroup(key=about, specialty=about, question="Q", completions=(answer,)) for about in ("Logic", "Sums")]
     window = window_told([events.PeerGroupsArrived(origin="p", name="Brisk Otter", round=1, model="m", groups=tuple(groups))])
-    window.show_page("live")
-    live = window.pages["live"]
-    assert isinstance(live, LivePage)
-    live._feed._cards[1]._reader.click()
-    live._menu_button.menu().actions()[2].trigger()
-    first = live._feed._cards[0]
+    live = show_all_answers(window)
+    live.answers.feed._cards[1]._reader.click()
+    live.answers._menu_button.menu().actions()[2].trigger()
+    first = live.answers.feed._cards[0]
     assert first._card is not None
     assert (first._card.key, first._reader.text()) == ("Sums", "Read less")
 

@@ -27,6 +27,7 @@ from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
 from waggle.gui.pages import PAGES
+from waggle.gui.pages.live.page import ALL_ANSWERS, STAGE, LivePage
 from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import events, json_lines
@@ -36,8 +37,8 @@ LANGUAGES: tuple[Language, ...] = ("en", "pseudo", "mirrored")
 STATES: dict[str, Callable[[Story], Story]] = {
     "empty": lambda story: [], "loading": starting, "normal": lambda story: story, "error": failed,
 }  # fmt: skip
-TABLE = "table"  # of Progress
-VIEWS = (*PAGES, TABLE)
+TABLE, ANSWERS = "table", "answers"  # of Progress and of Live
+VIEWS = (*PAGES, TABLE, ANSWERS)
 SCALES = ("1", "2")
 SIZE = (1024, 640)  # the smallest size in which everything must fit
 README = (1280, 800)
@@ -98,10 +99,13 @@ def readme(folder: Path) -> Path:
 
 def show(window: MainWindow, view: str) -> None:
     """Show a page, or a page in one of its views."""
-    window.show_page("progress" if view == TABLE else view)
+    window.show_page({TABLE: "progress", ANSWERS: "live"}.get(view, view))
     progress = window.pages.built.get("progress")
     if isinstance(progress, ProgressPage):
         progress.show_table(view == TABLE)
+    live = window.pages.built.get("live")
+    if isinstance(live, LivePage):
+        live.show_view(ALL_ANSWERS if view == ANSWERS else STAGE)
 
 
 def sheet(page: str, folder: Path) -> Path:

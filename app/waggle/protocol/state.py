@@ -26,6 +26,7 @@ from waggle.protocol.schedule import ScheduleDecision
 
 RECALLED = 20  # rounds: as many as a diagnosis needs
 ROUNDS, PEERS, CARDS, SCORES, WARNINGS, MINUTES = 200, 500, 40, 400, 20, 30
+UPDATES = 8  # optimizer steps: those of the rounds whose cards are here
 SPECIALTIES = 64  # the most that a charter has
 PREVIEWS = 8  # a window creates a swarm from at most four files, and waits for two answers about each
 REASONS = 64  # of refusals: more than there are, so that a damaged recording costs no memory
@@ -85,6 +86,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     external: int = 0
     waiting: int = 0
     cards: tuple[Card, ...] = ()  # newest first
+    updates: tuple[events.PolicyUpdated, ...] = ()  # the last optimizer steps, and what each learned from; oldest first
     rounds: tuple[events.RoundSummary, ...] = ()  # oldest first
     recalled: tuple[events.RoundSummary, ...] = ()  # the last rounds before the engine started, oldest first
     held_out: tuple[events.HeldOutScore, ...] = ()
@@ -187,7 +189,7 @@ def apply(state: State, event: AnyEvent) -> State:
                 cards = tuple(card for card in state.cards if not card.mine or card.by_hand)
                 moved = replace(
                     moved, talk=(), rounds=(), history=(), held_out=(), history_scores=(), ahas=(), saved_round=None, cards=cards,
-                    shares=(),
+                    shares=(), updates=(),
                 )  # fmt: skip
             moved = replace(
                 moved, rejected=0, refusals={}, preparing=None, downloading=None, problem=None, gone=None, offered=None,
@@ -273,7 +275,7 @@ def _apply_round(state: State, event: AnyEvent) -> State:
         case events.PolicyUpdated():
             lessons = {lesson.key: lesson.effects for lesson in event.lessons}
             cards = tuple(replace(card, effects=lessons[card.key]) if card.key in lessons else card for card in state.cards)
-            return replace(state, cards=cards)
+            return replace(state, cards=cards, updates=(*state.updates, event)[-UPDATES:])
         case events.RoundsRecalled():
             return replace(state, recalled=event.rounds[-RECALLED:])
         case events.RoundCompleted():
@@ -377,7 +379,7 @@ def _apply_swarm_list(state: State, event: events_swarms.SwarmEvent) -> State:
         case events_swarms.StartedAgain():  # perhaps in another swarm, with other peers and questions
             return replace(
                 _without_engine(state), phase="preparing", phase_since=event.at, cards=(), peers={}, refusals={}, compared=None,
-                arrivals=(), posed=None, tried=None, shares=(),
+                arrivals=(), posed=None, tried=None, shares=(), updates=(),
             )  # fmt: skip
 
 
@@ -386,6 +388,7 @@ def _rewind_to(state: State, number: int) -> State:
     return replace(
         state,
         rounds=tuple(entry for entry in state.rounds if entry.round < number),
+        updates=tuple(update for update in state.updates if update.round < number),
         history=tuple(entry for entry in state.history if entry.round < number),
         held_out=tuple(entry for entry in state.held_out if entry.round <= number),
         history_scores=tuple(entry for entry in state.history_scores if entry.round <= number),

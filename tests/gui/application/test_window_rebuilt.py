@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
-from gui.pages.live.test_page import arrived
+from gui.pages.live.test_page import arrived, show_all_answers
 from gui.pages.swarms.playground.test_chat import OFFERED, turn
 from gui.pages.swarms.test_page import EASY, HERE, OFFERS, OTHER, is_previewing
 from gui.recorded import ready
@@ -198,24 +198,24 @@ def test_a_feed_stays_frozen_and_filtered(shell: Controller, way: dict[str, str 
         return page
 
     tell(shell, arrived(30))
-    shell.window.show_page("live")
-    live()._whose.choose(2)
-    live()._feed._cards[0]._toggle()
-    live()._freeze.setChecked(True)
+    show_all_answers(shell.window)
+    live().answers.whose.choose(2)
+    live().answers.feed._cards[0]._toggle()
+    live().answers.freeze.setChecked(True)
     tell(shell, arrived(40))
     renew(shell, way)
     tell(shell, arrived(50))
-    assert live()._whose.index == 2
-    assert live()._freeze.isChecked()
-    (card,) = [card for card in live()._feed._cards if not card.isHidden()]
+    assert live().answers.whose.index == 2
+    assert live().answers.freeze.isChecked()
+    (card,) = [card for card in live().answers.feed._cards if not card.isHidden()]
     assert card._card is not None
     assert (card._card.key, card.is_open) == ("p/(30,)", True)
     assert "2" in live()._line.words()
-    live()._chooser("Fractions")()
+    live().answers._chooser("Fractions")()
     renew(shell, {"window.text_percent": 90})
-    assert live()._specialty == "Fractions"
-    assert [action.isChecked() for action in live()._menu.actions()].index(True) == 1
-    assert live()._menu_button.text() == ("Brüche" if "window.language" in way else "Fractions")
+    assert live().answers._specialty == "Fractions"
+    assert [action.isChecked() for action in live().answers._menu.actions()].index(True) == 1
+    assert live().answers._menu_button.text() == ("Brüche" if "window.language" in way else "Fractions")
 
 
 def test_the_chosen_peer_the_table_and_what_is_looked_for_go_on(shell: Controller) -> None:

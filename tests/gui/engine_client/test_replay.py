@@ -6,6 +6,7 @@ import pytest
 import shiboken6
 from pytestqt.qtbot import QtBot
 
+from gui.pages.live.test_page import show_all_answers
 from gui.recorded import Run
 from waggle.cli import main
 from waggle.core import paths
@@ -205,13 +206,14 @@ def test_what_was_frozen_is_held_in_other_words_and_not_when_it_is_played_again(
     shell._source.play_all()
     shell.begin("live")
     shell._store.flush()
-    live_in(shell.window)._freeze.setChecked(True)
+    show_all_answers(shell.window)
+    live_in(shell.window).answers.freeze.setChecked(True)
     shell._rebuild_window()
-    assert live_in(shell.window)._freeze.isChecked()
-    assert live_in(shell.window)._pace.cards
+    assert live_in(shell.window).answers.freeze.isChecked()
+    assert live_in(shell.window).answers.pace.cards
     shell._play_again()
-    assert not live_in(shell.window)._freeze.isChecked()
-    assert not live_in(shell.window)._pace.cards
+    assert not live_in(shell.window).answers.freeze.isChecked()
+    assert not live_in(shell.window).answers.pace.cards
     shell._source.stop()
     window = shell.window
     shiboken6.delete(shell)

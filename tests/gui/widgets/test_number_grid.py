@@ -5,8 +5,9 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QImage, QPainter
 
 from waggle.gui.pages.live.question_card import LINES, AnswerTile
+from waggle.gui.state.typesetting import grid_in
 from waggle.gui.theme.theme import Theme, ThemeName
-from waggle.gui.widgets.number_grid import LARGEST, cell_size, colour_of, draw_grid, grid_in
+from waggle.gui.widgets.number_grid import LARGEST, cell_size, colour_of, draw_grid
 from waggle.protocol.events import ShownCompletion
 
 MATRIX = "1 0 0 1\n2 1 0 1\n1 0 1 1\n0 1 1 0"

@@ -5,7 +5,7 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 
 from waggle.gui.application.main_window import MainWindow
-from waggle.gui.pages.live.page import FRAME_MS
+from waggle.gui.pages.live.feed import FRAME_MS
 
 ATTEMPTS = 40  # then take the image anyway: some animations never end
 

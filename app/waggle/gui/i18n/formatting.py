@@ -4,6 +4,7 @@ import datetime
 import html
 import re
 import time
+from collections.abc import Sequence
 
 from waggle.core.peer_id import with_fingerprint
 from waggle.gui.i18n import translator
@@ -20,6 +21,16 @@ def tr(words: str) -> str:
 def plural(count: int, one: str, many: str) -> str:
     """The words for a count in the window's language, with %n replaced by the count; `one` is the English for 1."""
     return translator.translate_counted(count, one, many)
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """ "A", "A and B", "A, B and C", or with more than `most` names "A, B, C and 2 more"."""
+    named, more = names[:most], len(names) - most
+    if more > 0:
+        return ", ".join(named) + plural(more, " and %n more", " and %n more")
+    if len(named) < 2:
+        return "".join(named)
+    return tr("%1 and %2").replace("%1", ", ".join(named[:-1])).replace("%2", named[-1])
 
 
 def figure(number: int) -> str:

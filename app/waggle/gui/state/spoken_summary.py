@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from waggle.gui.i18n.formatting import decimal, figure, one_line, plural, tr
+from waggle.gui.i18n.formatting import decimal, figure, listed, one_line, plural, tr
 from waggle.protocol.events import RoundSummary
 from waggle.protocol.state import State
 
@@ -45,13 +45,8 @@ def _question_words(rounds: Sequence[RoundSummary]) -> str:
 
 
 def _specialties(rounds: Sequence[RoundSummary]) -> str:
-    titles = list(dict.fromkeys(tr(one_line(title)) for summary in rounds for title in summary.by_specialty))
-    named, more = titles[:NAMED], len(titles) - NAMED
-    if more > 0:
-        return ", ".join(named) + plural(more, " and %n more", " and %n more")
-    if len(named) < 2:
-        return named[0] if named else ""
-    return tr("%1 and %2").replace("%1", ", ".join(named[:-1])).replace("%2", named[-1])
+    titles = dict.fromkeys(tr(one_line(title)) for summary in rounds for title in summary.by_specialty)
+    return listed(list(titles), NAMED)
 
 
 def _from_peers(rounds: Sequence[RoundSummary], state: State) -> str:

@@ -124,10 +124,13 @@ def chip_width(theme: Theme, words: str, *, icon: bool, bare: bool = False) -> f
 
 
 def draw_chip(
-    painter: QPainter, theme: Theme, corner: QPointF, words: str, tone: str, icon: str = "", *, room: float = 1e4
+    painter: QPainter, theme: Theme, corner: QPointF, words: str, tone: str, icon: str = "", *, room: float = 1e4, ink: str = ""
 ) -> float:
-    """Draw an icon and words on a tinted background; tone "bare" has none. Returns the width used, at most `room` (pixels)."""
-    bare, ink = tone == "bare", CHIP_INK.get(tone, "text_soft")
+    """Draw an icon and words on a tinted background; tone "bare" has none. Returns the width used, at most `room` (pixels).
+
+    `ink`: a colour other than that of the tone.
+    """
+    bare, ink = tone == "bare", ink or CHIP_INK.get(tone, "text_soft")
     width = min(room, chip_width(theme, words, icon=bool(icon), bare=bare))
     x, y, height = corner.x(), corner.y(), theme.size["chip"]
     whole = QRectF(x, y, width, height)

@@ -122,7 +122,7 @@ def break_lines(layout: QTextLayout, text: str, width: float, lines: int, leadin
         start, end = line.textStart(), line.textStart() + line.textLength()
         better = _break_before(flat, start, end)
         if better < end:
-            line.setLineWidth(_left_of(line, better) + 0.5)
+            line.setLineWidth(left_of(line, better) + 0.5)
             end = start + line.textLength()
         line.setPosition(QPointF(0, i * leading + (leading - line.height()) / 2))
     layout.endLayout()
@@ -154,7 +154,7 @@ def _break_before(flat: str, start: int, end: int) -> int:
     return space if cut == end and space > start + (end - start) * SHORTEST else cut
 
 
-def _left_of(line: QTextLine, position: int) -> float:
+def left_of(line: QTextLine, position: int) -> float:
     """The x position of a character. PySide returns a tuple (x, position), although its type says float."""
     position_in_line: object = line.cursorToX(position)
     return float(position_in_line[0]) if isinstance(position_in_line, tuple) else float(position_in_line)  # type: ignore[arg-type]

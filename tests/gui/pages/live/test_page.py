@@ -14,7 +14,7 @@ from gui.recorded import ready
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.status_card import progress_words
-from waggle.gui.pages.live.page import LivePage
+from waggle.gui.pages.live.page import ALL_ANSWERS, LivePage
 from waggle.gui.pages.live.question_card import QuestionCard, merged_answers
 from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.state.feed_pacing import LINGER, SHORTEST_STAY
@@ -31,16 +31,23 @@ AWAY = QPoint(20, 20)  # from the feed
 TellWindow = Callable[..., MainWindow]
 
 
+def show_all_answers(window: MainWindow) -> LivePage:
+    """Open the feed of Live."""
+    window.show_page("live")
+    live = window.pages["live"]
+    assert isinstance(live, LivePage)
+    live.show_view(ALL_ANSWERS)
+    return live
+
+
 class Swift:
     """A window on Live that gets whole rounds of eight questions; `later` moves the clock that paces the feed."""
 
     def __init__(self, window: MainWindow) -> None:
         self.window, self.time, self.round = window, 0.0, 0
-        window.show_page("live")
-        live = window.pages["live"]
-        assert isinstance(live, LivePage)
-        self.live, self.feed = live, live._feed
-        live._pace.clock = lambda: self.time
+        live = show_all_answers(window)
+        self.live, self.feed = live, live.answers.feed
+        live.answers.pace.clock = lambda: self.time
         self.play()
 
     def play(self, rounds: int = 1) -> None:
@@ -180,7 +187,7 @@ def test_the_keyboard_and_the_scroll_bar_hold_it_too(swift: Swift, qtbot: QtBot)
     bar = swift.feed.verticalScrollBar()
     qtbot.waitUntil(lambda: bar.maximum() > 0)
     bar.setValue(50)
-    swift.live._freeze.setFocus(Qt.FocusReason.TabFocusReason)
+    swift.live.answers.freeze.setFocus(Qt.FocusReason.TabFocusReason)
     swift.later(LINGER)
     assert swift.says.startswith("Feed held while it is scrolled down. ")
     bar.setValue(0)
@@ -202,11 +209,11 @@ def test_a_click_leaves_no_focus_behind_that_would_hold_it(swift: Swift, qtbot: 
 
 def test_what_is_frozen_is_what_was_seen(swift: Swift) -> None:
     swift.play(2)
-    swift.live._freeze.setChecked(True)
+    swift.live.answers.freeze.setChecked(True)
     swift.later(10 * SHORTEST_STAY)
     assert swift.keys[0] == "1/0"
     assert swift.says == "Feed held. 16 newer questions are waiting"
-    swift.live._freeze.setChecked(False)
+    swift.live.answers.freeze.setChecked(False)
     assert swift.keys[0] == "3/0"
 
 
@@ -393,4 +400,6 @@ def test_an_empty_feed_says_when_something_comes(theme: Theme, qtbot: QtBot, pha
     live = LivePage(PageContext(theme))
     qtbot.addWidget(live)
     live.show_state(State(phase=phase, round=round_, ready=ready(round=round_)), 0.0)
-    assert live._feed._empty.text() == f"Questions and answers appear here {when}."
+    assert live.stage._scene._empty.text() == f"Questions and answers appear here {when}."
+    live.show_view(ALL_ANSWERS)
+    assert live.answers.feed._empty.text() == f"Questions and answers appear here {when}."

@@ -21,12 +21,13 @@ from waggle.gui.i18n.formatting import (
     visible_lines,
 )
 from waggle.gui.state.tries import KIND_SIGNS, kind_of
+from waggle.gui.state.typesetting import NumberGrid, grid_in
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import draw_chip
 from waggle.gui.widgets.highlighted_text import CARET, draw_highlighted_text, line_height, lines_of
 from waggle.gui.widgets.layout import column, row
-from waggle.gui.widgets.number_grid import NumberGrid, draw_grid, grid_in
+from waggle.gui.widgets.number_grid import draw_grid
 from waggle.gui.widgets.painted_widgets import Avatar, Chip, Icon, PaintedWidget
 from waggle.gui.widgets.question_text import say_question
 from waggle.gui.widgets.text import ElidedLabel, text

@@ -1,0 +1,148 @@
+"""The card on the stage: a question, its tries, and what was learned from them."""
+
+from collections import Counter
+
+from PySide6.QtCore import QPointF, Qt, QTimer, Signal
+from PySide6.QtWidgets import QFrame, QWidget
+
+from waggle.gui.charts.lesson_flight import Flight, LessonFlight
+from waggle.gui.charts.try_chips import TryChips
+from waggle.gui.i18n.formatting import ago, figure, listed, one_line, peer_name, tr
+from waggle.gui.state.stage import Scene, Teacher, lesson_words
+from waggle.gui.state.tries import essence, kind_of, merged_tries
+from waggle.gui.state.typesetting import task_words
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.layout import FLUSH, as_widget, column, row, rule
+from waggle.gui.widgets.painted_widgets import Avatar, Chip, Icon
+from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.gui.widgets.typeset_text import TypesetText
+from waggle.protocol.state import HALTED_PHASES, State
+
+TEACHERS = 3  # peers that are shown
+USUAL_ROOM = 520  # pixels of height for which question and tries have their usual size
+SMALLEST, LARGEST = 0.8, 1.8  # of what they are usually
+QUESTION_SHARE, LEAST_QUESTION = 0.42, 150  # of the room's height, and pixels, that a question may take unless it is opened
+
+
+class TeacherRow(QWidget):
+    """A peer, and what was learned from it in a round: an example where its texts are here, else its specialties."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._face = Avatar(theme, 24)
+        self._name, self._about = ElidedLabel(theme, role="label"), ElidedLabel(theme, role="small", tone="text_soft")
+        self.setLayout(row(self._face, self._name, (self._about, 1), gap=10))
+
+    def show_teacher(self, teacher: Teacher, titles: dict[str, str]) -> None:
+        self._face.show_identity(teacher.origin, mine=False)
+        self._name.say(peer_name(teacher.name, teacher.origin) if teacher.name else tr("A peer"))
+        self._about.say(_example_words(teacher) or _specialty_words(teacher, titles))
+
+
+def _example_words(teacher: Teacher) -> str:
+    """The example's question and its right answer; empty without one."""
+    card = teacher.example
+    right = [answer for answer in card.completions if kind_of(answer) == "right"] if card else []
+    if card is None or not right:
+        return ""
+    return f"{task_words(card.question)} \u2192 {essence(min(right, key=lambda answer: len(answer.text)))}"
+
+
+def _specialty_words(teacher: Teacher, titles: dict[str, str]) -> str:
+    counts = Counter(tr(one_line(titles.get(dataset, dataset))) for dataset in teacher.datasets)
+    named = [f"{title} \u00d7{figure(count)}" if count > 1 else title for title, count in counts.items()]
+    return listed(named, len(named))
+
+
+class SceneCard(QFrame):
+    """Shows one scene, or why there is none yet. `opened`: the whole question was opened or closed."""
+
+    opened = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._theme = theme
+        self.is_open = False
+        self._room = 0
+        self._key = ""
+        self._specialty, self._round = Chip(theme), ElidedLabel(theme, role="label", tone="text_soft")
+        self._when = ElidedLabel(theme, role="small", tone="text_faint", right=True)
+        self._question, self._tries = TypesetText(theme), TryChips(theme)
+        self._reader = Button(theme, tr("Read all"), "link")
+        self._reader.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # not by a click: the focus would hold the stage
+        self._reader.clicked.connect(self._toggle)
+        self._sign = Icon(theme, "learn", "accent_text", 20)
+        self._lesson = text(theme, "", "strong", wrap=True)
+        self._teachers = [TeacherRow(theme) for _ in range(TEACHERS)]
+        self._head = row(self._specialty, self._round, (self._when, 1), gap=12)
+        self._body = column(self._question, row(FLUSH, self._reader, None, gap=0), 6, self._tries, gap=8)
+        self._foot = column(row(self._sign, (self._lesson, 1), gap=10), *self._teachers, gap=8)
+        whole = column(self._head, None, self._body, None, rule(), self._foot, gap=14, margins=(24, 18, 24, 18))
+        self._empty = text(theme, "", "title", "soft", wrap=True)
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        picture = row(None, Icon(theme, "live", "text_faint", 36), None)
+        self._pages = as_widget(whole), as_widget(column(None, picture, self._empty, None, gap=14, margins=(24, 18, 24, 18)))
+        self.setLayout(column(*((page, 1) for page in self._pages), gap=0))
+        self._flight = LessonFlight(theme, self)
+        self._learned = -1  # the round whose lesson was shown last
+
+    def set_room(self, height: int) -> None:
+        """How many pixels of height are visible: the more, the larger is the type."""
+        self._room = height
+        scale = round(min(LARGEST, max(SMALLEST, height / self._theme.px(USUAL_ROOM))), 1)
+        for part in (self._question, self._tries):
+            part.set_scale(scale)
+        self._fit()
+
+    def show_scene(self, scene: Scene | None, state: State, now: float, *, empty: str, newest: bool) -> None:
+        """`empty` says when the first one comes. The lesson of the `newest` round is seen as it happens."""
+        self._pages[0].setVisible(scene is not None)
+        self._pages[1].setVisible(scene is None)
+        self._empty.setText(empty)
+        if scene is None:
+            return
+        card = scene.card
+        if card.key != self._key:
+            self._key, self.is_open = card.key, False
+        self._specialty.say(tr(one_line(card.specialty)), "plain")
+        self._round.say(tr("Round %1").replace("%1", figure(scene.round)))
+        self.setAccessibleName(f"{self._round.words()}: {self._specialty.accessibleName()}")
+        self._when.say(ago(card.at, now))
+        self._question.say(card.question)
+        begun = tuple(answer for answer in card.completions if answer.judged or answer.text)
+        self._tries.show_tries(merged_tries(begun), going=state.phase not in HALTED_PHASES)
+        self._lesson.setText(lesson_words(scene, state))
+        self._sign.show_icon("peers" if scene.taught else "learn", "peer" if scene.taught else "accent_text")
+        titles = {info.dataset: info.title for info in state.ready.specialties} if state.ready else {}
+        for place, line in enumerate(self._teachers):
+            line.setVisible(place < len(scene.teachers))
+            if place < len(scene.teachers):
+                line.show_teacher(scene.teachers[place], titles)
+        self._fit()
+
+        if newest and scene.own is not None and scene.round != self._learned:
+            self._learned = scene.round
+            QTimer.singleShot(0, self, self._fly)  # once everything has its place
+
+    def _fly(self) -> None:
+        """Let the right answers, and the examples of peers, fly to the sign of the lesson."""
+        end = QPointF(self._sign.mapTo(self, self._sign.rect().center()))
+        own = [Flight(self._tries.mapTo(self, place), end, "accent_line") for place in self._tries.right_places()]
+        lines = [line for line in self._teachers if line.isVisible()]
+        edge = self.width() if end.x() < self.width() / 2 else 0
+        theirs = [Flight(QPointF(edge, line.mapTo(self, line.rect().center()).y()), end, "peer") for line in lines]
+        self._flight.fly([*own, *theirs])
+
+    def _toggle(self) -> None:
+        self.is_open = not self.is_open
+        self._fit()
+        self.opened.emit()
+
+    def _fit(self) -> None:
+        """Limit the question to its share of the room, unless the person opened all of it."""
+        room = max(self._theme.px(LEAST_QUESTION), self._room * QUESTION_SHARE)
+        self._question.set_limit(10_000 if self.is_open else room)
+        self._reader.setVisible(self._question.is_cut or self.is_open)
+        self._reader.say(tr("Read less") if self.is_open else tr("Read all"))

@@ -1,0 +1,238 @@
+"""Live opens on the stage: one question, its tries and its lesson, which stay while a person reads, and rounds to go back to."""
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import PEERS, ready
+from waggle.gui.application.main_window import MainWindow
+from waggle.gui.pages.live.page import ALL_ANSWERS, STAGE, LivePage
+from waggle.gui.state.stage import DWELL, LINGER
+from waggle.gui.theme.theme import LessMotion
+from waggle.protocol import events
+from waggle.protocol.state import AnyEvent
+
+TellWindow = Callable[..., MainWindow]
+LONG = "If box 1 is open, then box 2 is closed. " * 60
+GRID = "1 0 1\n0 1 0"
+
+
+def completion(text: str, reward: float = 0.0) -> events.ShownCompletion:
+    reason = "right" if reward else f"wrong: {text}"
+    return events.ShownCompletion(
+        text=f"<answer>{text}</answer>", judged=True, reward=reward, reason=reason, start=8, length=len(text)
+    )
+
+
+class Theatre:
+    """A window on Live with a clock that the test moves; each round has one question."""
+
+    def __init__(self, window: MainWindow) -> None:
+        self.window, self.time = window, 0.0
+        window.show_page("live")
+        live = window.pages["live"]
+        assert isinstance(live, LivePage)
+        self.live, self.view = live, live.stage
+        self.view.stage.clock = lambda: self.time
+        self.scene = self.view._scene
+        self.leave()
+
+    def leave(self) -> None:
+        """Move the pointer away from the stage."""
+        QTest.mouseMove(self.window.windowHandle(), QPoint(20, 20))
+        QApplication.processEvents()
+
+    def take(self, *engine_events: AnyEvent) -> None:
+        for event in engine_events:
+            self.window._store.take(event)
+        self.window._store.flush()
+
+    def play(self, number: int, question: str = "", *answers: events.ShownCompletion, lessons: tuple[str, ...] = ()) -> None:
+        answers = answers or (completion("1/2", 1.0), completion("1/3"), completion("1/2", 1.0))
+        group = events.ShownGroup(
+            key=f"me/{number}", specialty="Fractions", question=question or f"{number}?", completions=answers
+        )
+        blank = replace(group, completions=())
+        effects = [events.Lesson(key=key, effects=(1, -1)) for key in (group.key, *lessons)]
+        self.take(
+            events.QuestionsDrawn(round=number, epoch=0, groups=(blank,), group_size=len(answers)),
+            events.GroupsJudged(round=number, groups=(group,)),
+            events.PolicyUpdated(round=number, step=1, metrics=events.Metrics(), lessons=tuple(effects)),
+            events.RoundCompleted(summary=events.RoundSummary(round=number, at=1.0, reward=0.5, solved=0.5, seconds=1.0)),
+        )
+
+    def later(self, seconds: float) -> str:
+        self.time += seconds
+        self.window._store.flush()
+        return self.asks
+
+    @property
+    def asks(self) -> str:
+        return self.scene._question.accessibleName()
+
+    @property
+    def says(self) -> str:
+        return self.live._line.words()
+
+
+@pytest.fixture
+def theatre(window_told: TellWindow) -> Theatre:
+    return Theatre(window_told([ready(round=0), events.PhaseChanged(phase="contributing", round=0)]))
+
+
+def test_live_opens_on_a_question_with_its_tries_merged_and_its_lesson(theatre: Theatre) -> None:
+    assert theatre.live._views.currentWidget() is theatre.view
+    otter = events.ShownGroup(
+        key="p/1", specialty="Fractions", question="Simplify 4/6. Give only the fraction.", completions=(completion("2/3", 1.0),)
+    )
+    theatre.take(events.PeerGroupsArrived(origin=PEERS[0][0], name="Brisk Otter", round=1, model="m", groups=(otter,)))
+    theatre.play(0, "Simplify 2/4.", lessons=("p/1",))
+    assert theatre.asks == "Simplify 2/4."
+    assert theatre.scene._tries.accessibleDescription() == "2 × 1/2: right. 1 × 1/3: wrong"
+    assert theatre.scene._lesson.text() == "Your model learned from 1 question of its own and 1 example from Brisk Otter."
+    teacher, *others = theatre.scene._teachers
+    assert teacher._about.words() == "Simplify 4/6. → 2/3"
+    assert not any(line.isVisible() for line in others)
+
+
+def test_a_swift_model_changes_it_no_faster_than_a_person_reads(theatre: Theatre, qtbot: QtBot) -> None:
+    theatre.play(0)
+    for number in range(1, 20):
+        theatre.play(number)
+        assert theatre.asks == "0?"
+    assert theatre.says.startswith("Round 20")
+    theatre.time += DWELL
+    qtbot.waitUntil(lambda: theatre.asks == "19?")  # also if no event comes any more
+
+
+def test_it_never_changes_under_the_pointer_or_the_focus(theatre: Theatre, qtbot: QtBot) -> None:
+    theatre.play(0)
+    middle = theatre.scene.mapTo(theatre.window, theatre.scene.rect().center())
+    QTest.mouseMove(theatre.window.windowHandle(), middle)
+    QApplication.processEvents()
+    theatre.play(1)
+    assert theatre.later(10 * DWELL) == "0?"
+    assert theatre.says == "Stage held while the pointer is on it. 1 newer round is waiting"
+    theatre.leave()
+    assert theatre.later(LINGER / 2) == "0?"
+    assert theatre.later(LINGER) == "1?"
+    theatre.window.activateWindow()
+    theatre.view._strip.setFocus(Qt.FocusReason.TabFocusReason)
+    qtbot.waitUntil(theatre.view._strip.hasFocus)
+    theatre.play(2)
+    assert theatre.later(10 * DWELL) == "1?"
+    assert theatre.says.startswith("Stage held while you are in it. ")
+
+
+def test_rounds_are_gone_back_to_by_keys_and_mouse_and_now_returns(theatre: Theatre, qtbot: QtBot) -> None:
+    for number in range(4):
+        theatre.play(number)
+        theatre.later(DWELL)
+    strip, back = theatre.view._strip, theatre.view._now_button
+    assert (strip.value(), strip.maximum(), back.isVisible()) == (3, 3, False)
+    qtbot.keyClick(strip, Qt.Key.Key_Left)
+    assert theatre.asks == "2?"
+    assert strip.accessibleDescription() == "Round 2: reward 0.50"
+    qtbot.keyClick(strip, Qt.Key.Key_Home)
+    assert theatre.asks == "0?"
+    qtbot.mouseClick(strip, Qt.MouseButton.LeftButton, pos=strip.cell(1).center().toPoint())
+    assert theatre.asks == "1?"
+    theatre.play(4)
+    assert theatre.later(100 * DWELL) == "1?"
+    assert theatre.says == "You went back to an earlier round. 3 newer rounds are waiting"
+    qtbot.mouseClick(back, Qt.MouseButton.LeftButton)
+    assert theatre.asks == "4?"
+    assert QApplication.focusWidget() is not back
+    assert not back.isVisible()
+    theatre.leave()
+    theatre.play(5)
+    assert theatre.later(DWELL + LINGER) == "5?"
+
+
+def test_rounds_are_remembered_while_another_page_is_open(theatre: Theatre) -> None:
+    theatre.play(0)
+    theatre.window.show_page("home")
+    for number in range(1, 30):
+        theatre.play(number)
+    theatre.window.show_page("live")
+    theatre.window._store.flush()
+    assert theatre.asks == "29?"
+    assert theatre.view._strip.maximum() == 29
+
+
+def test_a_long_question_is_cut_and_can_be_read_whole_while_the_stage_waits(theatre: Theatre, qtbot: QtBot) -> None:
+    theatre.play(0, LONG)
+    question, reader = theatre.scene._question, theatre.scene._reader
+    assert question.is_cut
+    assert question.height() < theatre.view._area.viewport().height() / 2
+    before = question.height()
+    qtbot.mouseClick(reader, Qt.MouseButton.LeftButton)
+    assert (question.is_cut, reader.text()) == (False, "Read less")
+    assert question.height() > before
+    theatre.play(1)
+    assert theatre.later(10 * DWELL) == LONG
+    qtbot.mouseClick(reader, Qt.MouseButton.LeftButton)
+    assert question.is_cut
+    theatre.leave()
+    assert theatre.later(DWELL + LINGER) == "1?"
+    assert not reader.isVisible()
+
+
+def test_grids_and_words_of_strangers_are_tries_too(theatre: Theatre) -> None:
+    theatre.play(0, f"Copy:\n{GRID}", completion(GRID, 1.0), completion("<b>bold</b>\u202e"))
+    chips = theatre.scene._tries._chips
+    assert [chip.each.grid is not None for chip in chips] == [True, False]
+    assert theatre.scene._tries.accessibleDescription() == "1 × 1 0 1 0 1 0: right. 1 × <b>bold</b>\ufffd: wrong"
+    picture = theatre.scene._tries.grab().toImage()
+    colours = {picture.pixelColor(x, y).name() for x in range(picture.width()) for y in range(picture.height())}
+    assert theatre.live.theme.colour("good_soft").name() in colours
+
+
+@pytest.mark.parametrize(("less_motion", "moves"), [("on", False), ("off", True)])
+def test_a_lesson_is_seen_as_it_happens_unless_motion_is_reduced(
+    theatre: Theatre, qtbot: QtBot, less_motion: LessMotion, moves: bool
+) -> None:
+    theatre.live.theme.less_motion = less_motion
+    theatre.play(0)
+    theatre.play(1)
+    QApplication.processEvents()
+    flight = theatre.scene._flight
+    assert flight.isVisible() == moves
+    assert len(flight._flights) == moves
+    qtbot.waitUntil(lambda: not flight.isVisible())
+    assert not flight._frames.isActive()
+
+
+def test_all_answers_is_one_press_away_and_back(theatre: Theatre, qtbot: QtBot) -> None:
+    theatre.play(0)
+    stage, feed = theatre.live._view.parts()
+    assert not theatre.live.answers.freeze.isVisible()
+    qtbot.mouseClick(feed, Qt.MouseButton.LeftButton)
+    assert theatre.live._views.currentIndex() == ALL_ANSWERS
+    assert theatre.live.answers.freeze.isVisible()
+    assert [card._card.key for card in theatre.live.answers.feed._cards if card._card] == ["me/0"]
+    qtbot.mouseClick(stage, Qt.MouseButton.LeftButton)
+    assert theatre.live._views.currentIndex() == STAGE
+
+
+def test_the_stage_of_before_goes_on_in_a_window_that_is_built_again(theatre: Theatre, window_told: TellWindow) -> None:
+    theatre.play(0)
+    theatre.play(1)
+    theatre.view.stage.go_to(0)
+    theatre.live.show_view(ALL_ANSWERS)
+    other = Theatre(window_told([ready(round=0)]))
+    other.live.take_over(theatre.live)
+    assert other.live._views.currentIndex() == ALL_ANSWERS
+    other.live.show_view(STAGE)
+    assert other.asks == "0?"
+
+
+def test_a_recording_that_starts_again_leaves_no_round(theatre: Theatre) -> None:
+    theatre.play(0)
+    theatre.live.forget_run()
+    assert not theatre.view.stage.scenes
