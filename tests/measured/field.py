@@ -88,6 +88,8 @@ NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
     "1 never to a more open place": (
         "tests/core/test_settings.py::test_a_file_that_lost_its_content_is_not_taken_for_the_defaults",
         "tests/engine/services/test_swarm_recovery.py::test_after_a_failure_nobody_goes_back_to_where_more_people_may_come",
+        "tests/end_to_end/test_model_away.py::test_the_engine_asks_at_each_start_and_goes_on_by_itself_once_the_disk_is_back",
+        "tests/engine/services/test_model_question.py::test_a_model_that_the_hub_does_not_hand_out_is_asked_about_and_fetched_once_it_does",
         "tests/cli/test_identity.py::test_a_damaged_or_lost_identity_is_restored_from_its_backup_and_the_damaged_file_stays",
     ),
     "2 all or nothing": (

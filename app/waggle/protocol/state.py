@@ -128,6 +128,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     talk: tuple[events_chat.Turn, ...] = ()
     exported: events_models.ModelExported | None = None
     changed: events_models.ModelChanged | None = None  # a person has to decide; None: nothing to decide
+    unavailable: events_models.ModelUnavailable | None = None  # the chosen model cannot be had: a person may choose another
     backup: events_identity.BackupWritten | events_identity.BackupRead | None = None  # the last event about one
 
     @property
@@ -143,7 +144,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def waits_for_choice(self) -> bool:
         """Whether a person has to choose the model or the swarm before the engine goes on."""
-        return self.phase == "preparing" and (self.changed is not None or self.undecided is not None)
+        questions = (self.changed, self.undecided, self.unavailable)
+        return self.phase == "preparing" and any(question is not None for question in questions)
 
 
 class Snapshot(events.Event, frozen=True, kw_only=True, tag=True):
@@ -176,10 +178,10 @@ def apply(state: State, event: AnyEvent) -> State:
         case events.Preparing():
             fresh = _without_engine(moved) if state.phase in ("problem", "stopped") else moved  # a new process
             service = state.service and fresh is moved
-            fresh = replace(fresh, downloading=None, problem=None, gone=None, changed=None, undecided=None)
+            fresh = replace(fresh, downloading=None, problem=None, gone=None, changed=None, undecided=None, unavailable=None)
             return replace(fresh, service=service, phase="preparing", preparing=event)
         case events.Downloading():
-            return replace(moved, downloading=event)
+            return replace(moved, downloading=event, unavailable=None)
         case events.Ready():
             if state.ready is not None and (state.ready.base, state.ready.model) != (event.base, event.model):
                 # another model: the history and the local completions are not its own
@@ -344,6 +346,8 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, exported=event)
         case events_models.ModelChanged():
             return replace(state, changed=event)
+        case events_models.ModelUnavailable():
+            return replace(state, unavailable=event)
         case events_identity.DailyTotals():
             return replace(state, days=event, since=_rounds_after(state, event.newest))
         case events_identity.BackupWritten() | events_identity.BackupRead():
@@ -396,10 +400,10 @@ def _without_engine(state: State) -> State:
         card for card in state.cards if not card.mine or card.by_hand or any(completion.judged for completion in card.completions)
     )
     return replace(
-        state, until=None, preparing=None, downloading=None, changed=None, undecided=None, stage=None, questions_drawn=0,
-        answers_expected=0, answered=0, judged=0, shared=0, local=0, external=0, waiting=0, reach="connecting", address="",
-        way="", seeds_tried=0, up=0.0, down=0.0, load=None, guards=(), invite=None, looked=None, cards=tuple(cards),
-        peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
+        state, until=None, preparing=None, downloading=None, changed=None, undecided=None, unavailable=None, stage=None,
+        questions_drawn=0, answers_expected=0, answered=0, judged=0, shared=0, local=0, external=0, waiting=0,
+        reach="connecting", address="", way="", seeds_tried=0, up=0.0, down=0.0, load=None, guards=(), invite=None, looked=None,
+        cards=tuple(cards), peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
     )  # fmt: skip
 
 

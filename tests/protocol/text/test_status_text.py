@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from waggle.core.settings import ScheduleSettings
 from waggle.protocol import events
-from waggle.protocol.events_models import ModelChanged
+from waggle.protocol.events_models import ModelChanged, ModelUnavailable
 from waggle.protocol.schedule import Readings, Wishes, decide, moment
 from waggle.protocol.state import State
 from waggle.protocol.text.status_text import sentence
@@ -36,6 +36,7 @@ OTHER = events.PeerInfo(id="o", name="O", connection="gone", refusal="runs Waggl
 DOWNLOADING = events.Downloading(model="q", done=412_000_000, total=980_000_000, seconds_left=355.0)
 LOADING = events.Preparing(part="Loading the model", done=1, parts=4)
 CHANGED = ModelChanged(model="mine", rounds=120, fits=True, is_whole=True)
+UNPLUGGED = ModelUnavailable(folder="/media/usb/mine", reason="There is no model in /media/usb/mine.", advice="Connect its disk.")
 ANOTHER = "is no longer the model that was trained here."
 RELEARNING = events.Preparing(
     part="Learning again what came after the last checkpoint: 3 of 40 rounds", done=3, parts=5, long=True
@@ -58,6 +59,7 @@ TABLE = [
         "choose_training",
     ),
     (State(preparing=LOADING, changed=replace(CHANGED, fits=False)), "Waiting for you", f"mine {ANOTHER}", "choose_training"),
+    (State(preparing=LOADING, unavailable=UNPLUGGED), "Waiting for you", "There is no model in /media/usb/mine.", "choose_model"),
     (State(preparing=RELEARNING), "Preparing", "Learning again what came after the last checkpoint: 3 of 40 rounds.", "pause"),
     (
         State(preparing=RELEARNING, decision=PAUSED),

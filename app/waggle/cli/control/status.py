@@ -40,6 +40,8 @@ def describe(state: State, now: float) -> str:
         lines.append(command_line(better))
     if state.changed:
         lines.append("`waggle ctl anew` begins anew, `waggle ctl keep` keeps the old one.")
+    if state.unavailable:
+        lines.append("`waggle model choose starter` trains the starter, `waggle model choose MODEL` another one.")
     if state.undecided:
         lines.append("`waggle swarm join SWARM` chooses a swarm, `waggle ctl set swarm.solo=true` trains alone meanwhile.")
         lines += [f"  {name}" for name in state.undecided.known]
@@ -95,5 +97,6 @@ def facts(state: State) -> dict[str, object]:
         "charter": ready and ready.charter, "model": ready and ready.model, "device": ready and ready.device,
         "reach": state.reach, "address": state.address, "peers": len(state.members), "last_round": last, "held_out": score,
         "better_swarm": better, "changed_model": state.changed, "undecided_swarm": state.undecided,
+        "unavailable_model": state.unavailable,
         "after_restart": state.after_restart, "saved_round": state.saved_round,
     }  # fmt: skip
