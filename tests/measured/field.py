@@ -150,6 +150,9 @@ NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
     "12 numbers that cannot be": (
         "tests/engine/system/test_energy_meter.py::test_what_was_counted_before_a_crash_counts_after_it_and_fewer_watts_take_none_of_it_back",
         "tests/protocol/test_possible_numbers.py::test_nothing_missing_takes_no_time",
+        "tests/gui/test_counts_agree.py::test_along_a_recording_each_count_is_one_count",
+        "tests/gui/test_counts_agree.py::test_peers_in_every_standing_are_counted_alike",
+        "tests/gui/test_counts_of_engine.py::test_a_window_commands_the_page_and_the_table_say_the_same",
         "tests/protocol/test_possible_numbers.py::test_the_words_about_cores_hold_on_every_computer",
     ),
     "13 background without a background start": (

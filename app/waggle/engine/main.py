@@ -440,8 +440,9 @@ async def _watch_computer(
     load = LoadMeter()
     while True:
         readings = await asyncio.to_thread(read_sensors, live_settings.now.when, until_away=lifecycle.until_away)
-        kwh_today = meter.read(lifecycle.gate.worked_seconds, publisher.state, live_settings.now.computer, publisher.now())
-        lifecycle.decide_again(structs.replace(settled(readings), kwh_today=kwh_today))
+        energy_today = meter.read(lifecycle.gate.worked_seconds, publisher.state, live_settings.now.computer, publisher.now())
+        lifecycle.decide_again(structs.replace(settled(readings), kwh_today=energy_today.kwh))
+        _publish_energy(publisher, energy_today)
         if (measured := await asyncio.to_thread(load.read)) is not None:
             publisher.publish(measured)
         cap_gb = live_settings.now.computer.memory_gb
@@ -465,6 +466,13 @@ async def _watch_computer(
             is_away=bool(prepared and prepared.is_away()),
         )
         await asyncio.sleep(SENSOR_SECONDS)
+
+
+def _publish_energy(publisher: EventPublisher, today: events.EnergyCounted) -> None:
+    """Publish each Wh."""
+    known, now = publisher.state.energy, structs.replace(today, kwh=round(today.kwh, 3))
+    if known is None or (known.date, known.kwh) != (now.date, now.kwh):
+        publisher.publish(now)
 
 
 async def _cancel(task: asyncio.Future[None] | asyncio.Future[PreparedNode]) -> None:

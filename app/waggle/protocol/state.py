@@ -86,6 +86,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     cards: tuple[Card, ...] = ()  # newest first
     rounds: tuple[events.RoundSummary, ...] = ()  # oldest first
     recalled: tuple[events.RoundSummary, ...] = ()  # the last rounds before the engine started, oldest first
+    recalled_score: events.HeldOutScore | None = None  # the newest before the engine started
     held_out: tuple[events.HeldOutScore, ...] = ()
     ahas: tuple[events.Aha, ...] = ()  # oldest first; at most one for each specialty of a charter
     history: tuple[events.RoundSummary, ...] = ()
@@ -102,6 +103,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     up: float = 0.0
     down: float = 0.0
     load: events.LoadMeasured | None = None  # None: not measured yet
+    energy: events.EnergyCounted | None = None  # of the engine's day; None: not counted yet
     arrivals: tuple[tuple[int, int], ...] = ()  # (unix minute, external groups received in it), oldest first
     saved_round: int | None = None
     sent: tuple[events_outbox.SentMessage, ...] | None = None  # None: not queried yet
@@ -132,14 +134,22 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     backup: events_identity.BackupWritten | events_identity.BackupRead | None = None  # the last event about one
 
     @property
+    def connected(self) -> tuple[events.PeerInfo, ...]:
+        """The peers that are connected now: nobody without a running engine, whatever its last event said."""
+        runs = self.phase not in ("problem", "stopped")
+        return tuple(peer for peer in self.peers.values() if runs and peer.connection != "gone")
+
+    @property
     def members(self) -> tuple[events.PeerInfo, ...]:
         """The peers that train with this node: connected, not blocked, and with groups given or pulled."""
         return tuple(
-            peer
-            for peer in self.peers.values()
-            if (peer.received or peer.groups_pulled)  # seeds train nothing
-            and not (peer.connection == "gone" or peer.choice == "blocked")
-        )
+            peer for peer in self.connected if (peer.received or peer.groups_pulled) and peer.choice != "blocked"
+        )  # seeds train nothing
+
+    @property
+    def takers(self) -> tuple[events.PeerInfo, ...]:
+        """The members that have fetched answers of this node."""
+        return tuple(peer for peer in self.members if peer.groups_pulled)
 
     @property
     def waits_for_choice(self) -> bool:
@@ -192,7 +202,7 @@ def apply(state: State, event: AnyEvent) -> State:
                 )  # fmt: skip
             moved = replace(
                 moved, rejected=0, refusals={}, preparing=None, downloading=None, problem=None, gone=None, offered=None,
-                recalled=(),
+                recalled=(), recalled_score=None,
             )  # fmt: skip
             return replace(_rewind_to(moved, event.round), ready=event, round=event.round)
         case events.AnswersLengthened():
@@ -274,7 +284,7 @@ def _apply_round(state: State, event: AnyEvent) -> State:
             cards = tuple(replace(card, effects=lessons[card.key]) if card.key in lessons else card for card in state.cards)
             return replace(state, cards=cards)
         case events.RoundsRecalled():
-            return replace(state, recalled=event.rounds[-RECALLED:])
+            return replace(state, recalled=event.rounds[-RECALLED:], recalled_score=event.score)
         case events.RoundCompleted():
             return _complete_round(state, event.summary)
         case events.HeldOutMeasured():
@@ -359,6 +369,8 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, up=event.up, down=event.down)
         case events.LoadMeasured():
             return replace(state, load=event)
+        case events.EnergyCounted():
+            return replace(state, energy=event)
         case _:
             return state
 

@@ -10,6 +10,7 @@ from waggle.core import paths
 from waggle.core.confidence_interval import interval_of
 from waggle.core.peer_id import with_fingerprint
 from waggle.protocol.events import SwarmSuggestion
+from waggle.protocol.figures import newest_score, speed
 from waggle.protocol.state import State
 from waggle.protocol.text.activity_text import weather
 from waggle.protocol.text.lesson_diagnosis import diagnosis, helpful_text
@@ -51,8 +52,7 @@ def describe(state: State, now: float) -> str:
     if state.rounds:
         last = state.rounds[-1]
         lines.append(f"Last round: reward {last.reward:.3f}, {last.solved:.1%} right, {last.external} groups from peers.")
-    if state.held_out:
-        score = state.held_out[-1]
+    if (score := newest_score(state)) is not None:
         low, high = interval_of(score.right, score.total)
         first = "a first " if score.early else ""
         interval = f"95% interval: {low:.0%} to {high:.0%}"
@@ -90,12 +90,13 @@ def reasons(state: State) -> dict[str, object]:
 def facts(state: State) -> dict[str, object]:
     """What `describe` says, as facts."""
     ready, better = state.ready, _suggestion(state)
-    last, score = (state.rounds or (None,))[-1], (state.held_out or (None,))[-1]
+    last = (state.rounds or (None,))[-1]
     return {
         **reasons(state), "seq": state.seq, "at": state.at, "until": state.until, "round": state.round, "stage": state.stage,
         "name": ready and ready.name, "node": ready and ready.node, "swarm": ready and ready.swarm,
         "charter": ready and ready.charter, "model": ready and ready.model, "device": ready and ready.device,
-        "reach": state.reach, "address": state.address, "peers": len(state.members), "last_round": last, "held_out": score,
+        "reach": state.reach, "address": state.address, "peers": len(state.members), "last_round": last,
+        "held_out": newest_score(state), "tokens_per_second": speed(state), "energy": state.energy,
         "better_swarm": better, "changed_model": state.changed, "undecided_swarm": state.undecided,
         "unavailable_model": state.unavailable,
         "after_restart": state.after_restart, "saved_round": state.saved_round,
