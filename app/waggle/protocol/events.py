@@ -439,6 +439,16 @@ class LoadMeasured(Event, frozen=True, kw_only=True, tag=True):
     celsius: float | None = None  # None: this computer does not tell
 
 
+class KeptAwake(Event, frozen=True, kw_only=True, tag=True):
+    """Whether the system is kept awake from now on, because this computer contributes and its person chose so.
+
+    `trouble` says why it is not although it should be.
+    """
+
+    holds: bool
+    trouble: str = ""
+
+
 class EnergyCounted(Event, frozen=True, kw_only=True, tag=True):
     """The estimated energy of contributing on this day of the engine's calendar, with the round in progress."""
 
@@ -483,5 +493,5 @@ EngineEvent = (  # without Snapshot, which needs the State and so is defined in 
     | PolicyUpdated | RoundsRecalled | RoundCompleted | HeldOutMeasured | AhaHappened | CheckpointSaved | CheckpointSetAside
     | AnswersLengthened | ReachChanged
     | PeerChanged | PeerGroupsArrived | RecordRejected | TrafficMeasured | CommandDone | CommandRefused | TrainingHistory
-    | RoundsRead | LoadMeasured | EnergyCounted
+    | RoundsRead | LoadMeasured | KeptAwake | EnergyCounted
 )  # fmt: skip

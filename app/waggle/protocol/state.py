@@ -103,6 +103,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     up: float = 0.0
     down: float = 0.0
     load: events.LoadMeasured | None = None  # None: not measured yet
+    awake: events.KeptAwake | None = None  # None: the system may sleep, as it was not asked for anything else
     energy: events.EnergyCounted | None = None  # of the engine's day; None: not counted yet
     arrivals: tuple[tuple[int, int], ...] = ()  # (unix minute, external groups received in it), oldest first
     saved_round: int | None = None
@@ -369,6 +370,8 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, up=event.up, down=event.down)
         case events.LoadMeasured():
             return replace(state, load=event)
+        case events.KeptAwake():
+            return replace(state, awake=event if event.holds or event.trouble else None)
         case events.EnergyCounted():
             return replace(state, energy=event)
         case _:
@@ -414,8 +417,8 @@ def _without_engine(state: State) -> State:
     return replace(
         state, until=None, preparing=None, downloading=None, changed=None, undecided=None, unavailable=None, stage=None,
         questions_drawn=0, answers_expected=0, answered=0, judged=0, shared=0, local=0, external=0, waiting=0,
-        reach="connecting", address="", way="", seeds_tried=0, up=0.0, down=0.0, load=None, guards=(), invite=None, looked=None,
-        cards=tuple(cards), peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
+        reach="connecting", address="", way="", seeds_tried=0, up=0.0, down=0.0, load=None, awake=None, guards=(), invite=None,
+        looked=None, cards=tuple(cards), peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
     )  # fmt: skip
 
 

@@ -72,6 +72,13 @@ def explain(state: State) -> str:
     lines = [f"{summary.word}: {summary.says}", summary.detail]
     lines += [f"  {MARKS[tick.passes]} {tick.says}" for tick in summary.why]
     lines += [f"{guard.says} {guard.ends}" for guard in state.guards]
+    if state.awake is not None:
+        chosen = "as computer.keep_awake says"
+        lines.append(
+            f"This computer is kept awake, {chosen}."
+            if state.awake.holds
+            else f"This computer cannot be kept awake, {chosen}: {state.awake.trouble}."
+        )
     if (why := diagnosis(state)) is not None:
         lines += [why.says, helpful_text(why)]
     return "\n".join(lines)
@@ -82,7 +89,7 @@ def reasons(state: State) -> dict[str, object]:
     summary, why = sentence(state), diagnosis(state)
     return {
         "phase": state.phase, "word": summary.word, "says": summary.says, "detail": summary.detail, "rules": summary.why,
-        "guards": state.guards,
+        "guards": state.guards, "awake": state.awake,
         "learning": None if why is None else f"{why.says} {helpful_text(why)}",
     }  # fmt: skip
 
