@@ -111,6 +111,7 @@ NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
     "5 identity once": (
         "tests/network/transport/hivemind/test_presence_exchange.py::test_a_copy_that_knows_its_twin_alone_says_so",
         "tests/network/transport/hivemind/test_presence_exchange.py::test_a_node_and_its_running_copy_learn_of_each_other",
+        "tests/network/transport/hivemind/test_presence_exchange.py::test_both_copies_of_a_home_are_told_once_whatever_their_clocks_say",
         "tests/network/transport/hivemind/test_presence_exchange.py::test_a_restart_is_no_copy_also_if_the_clock_was_set_back",
         "tests/engine/storage/test_noise_salt.py::test_a_copy_on_another_computer_at_the_same_place_draws_differently",
         "tests/cli/test_identity.py::test_a_copy_becomes_somebody_new_and_the_old_key_file_stays",
@@ -139,6 +140,7 @@ NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
     "10 feedback without dwell": (
         "tests/engine/system/test_settling.py::test_the_worse_counts_at_once_and_the_better_after_a_while",
         "tests/engine/system/test_settling.py::test_a_flutter_is_one_wait",
+        "tests/engine/system/test_sensors.py::test_a_battery_that_empties_while_plugged_in_counts_as_battery_until_it_is_charged_again",
         "tests/engine/system/test_settling.py::test_memory_below_the_cap_counts_once_it_has_lasted",
     ),
     "11 a guard that acts in silence": (
@@ -158,6 +160,7 @@ NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
     "13 background without a background start": (
         "tests/core/test_login_start.py::test_the_service_is_installed_started_and_removed_without_a_trace",
         "tests/core/test_login_start.py::test_a_desktop_opens_the_window_and_does_not_once_the_program_is_gone",
+        "tests/gui/pages/welcome/test_page.py::test_nothing_starts_at_a_login_unless_the_person_says_so_where_the_system_can",
         "tests/core/test_login_start.py::test_goodbye_removes_what_starts_at_a_login",
         "tests/gui/application/test_login_choice.py::test_the_setting_is_carried_out_and_follows_what_others_changed",
     ),
