@@ -245,7 +245,7 @@ class WelcomePage(QWidget):
         login, tray = (as_widget(row(text(theme, words, "strong"), switch, None, gap=10)) for words, switch in switches)
         login.setVisible(login_start.is_offered())
         tray.setVisible(system_tray.available())  # without a tray, closing the window ends Waggle
-        return StretchRow((login, 1), (tray, 1), gap=20)
+        return StretchRow((login, 1), (tray, 0), gap=20)
 
     def _go(self, step: int) -> None:
         self._pages.setCurrentIndex(step)
