@@ -31,7 +31,7 @@ ONLY_IN_TERMINALS = {
     *(APP / f"cli/{name}.py" for name in ("completion", "ctl", "days", "history", "identity", "main", "race", "window")),
 }
 ERRORS = re.compile(
-    r"^(?!(ArgumentType|Assertion|EOF|Index|Key|Lookup|NotImplemented|Overflow|Runtime|Timeout|Type|Value)Error$)"
+    r"^(?!(ArgumentType|Assertion|CannotKeepAwake|EOF|Index|Key|Lookup|NotImplemented|Overflow|Runtime|Timeout|Type|Value)Error$)"
     r"(.*(Error|Fault)|MemoryShort|ModelMissing|HubUnavailable|QuestionsTooLong|BadRecord)$"
 )
 FAULTS = "Fault"  # the enum of reasons why a peer's message is refused

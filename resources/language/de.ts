@@ -404,6 +404,7 @@
 <message><source>Cancel</source><translation>Abbrechen</translation></message>
 <message><source>Cancel the download first.</source><translation>Brich zuerst den Download ab.</translation></message>
 <message><source>Cancelling A and B</source><translation>A und B streichen</translation></message>
+<message><source>Cannot be held off</source><translation>Lässt sich nicht aufhalten</translation></message>
 <message><source>Chain sum</source><translation>Kettenrechnung</translation></message>
 <message><source>Change it, or delete the question.</source><translation>Ändere sie oder lösche die Frage.</translation></message>
 <message><source>Change rule</source><translation>Regel ändern</translation></message>
@@ -422,7 +423,6 @@
 <message><source>Check its name; for a private one, give Waggle a token with `waggle token`.</source><translation>Prüfe seinen Namen; für ein privates gib Waggle mit `waggle token` ein Token.</translation></message>
 <message><source>Check its path, and whether its disk is connected.</source><translation>Prüfe den Pfad, und ob der Datenträger angeschlossen ist.</translation></message>
 <message><source>Check its path.</source><translation>Prüfe den Pfad.</translation></message>
-<message><source>Check model.folder in the settings, or remove that line to use the starter.</source><translation>Prüfe model.folder in den Optionen, oder entferne die Zeile für den Starter.</translation></message>
 <message><source>Check the connection, then search again.</source><translation>Prüfe die Verbindung und suche noch einmal.</translation></message>
 <message><source>Check the internet connection, and try again later.</source><translation>Prüfe die Internetverbindung, und versuche es später noch einmal.</translation></message>
 <message><source>Check the internet connection, or ask for a newer invite.</source><translation>Prüfe die Internetverbindung, oder bitte um eine neuere Einladung.</translation></message>
@@ -593,7 +593,7 @@
 <message><source>Energy today</source><translation>Energie heute</translation></message>
 <message><source>English</source><translation>English</translation></message>
 <message><source>Estimated</source><translation>Geschätzt</translation></message>
-<message><source>Estimated: time contributed × watts, today %1 × %2 W (%3).</source><translation>Geschätzt: Zeit des Beitragens × Watt, heute %1 × %2 W (%3).</translation></message>
+<message><source>Estimated: time contributed × watts, now %1 W (%2).</source><translation>Geschätzt: beigetragene Zeit × Watt, jetzt %1 W (%2).</translation></message>
 <message><source>Everybody in the swarm gets the whole file with its answers. Leave out what is secret or personal.</source><translation>Alle im Schwarm bekommen die ganze Datei mit den Antworten. Lass weg, was geheim oder persönlich ist.</translation></message>
 <message><source>Everything is kept.</source><translation>Alles ist gespeichert.</translation></message>
 <message><source>Everything this computer has. For when you do not need it otherwise.</source><translation>Alles, was dieser Computer hat. Für Zeiten, in denen du ihn sonst nicht brauchst.</translation></message>
@@ -778,7 +778,7 @@
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Es kennt die Sprachmodelle von mlx-lm. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Es kennt die Sprachmodelle von transformers. Wähle ein anderes Modell.</translation></message>
 <message><source>It knows this one, but does not write the answer tags yet.</source><translation>Es weiß diese Antwort, schreibt aber die Antwort-Tags noch nicht.</translation></message>
-<message numerus="yes"><source>It learned from %n examples of peers.</source><translation><numerusform>Es lernte aus %n Beispiel eines Peers.</numerusform><numerusform>Es lernte aus %n Beispielen von Peers.</numerusform></translation></message>
+<message><source>It learned from examples of peers.</source><translation>Es lernte aus Beispielen von Peers.</translation></message>
 <message numerus="yes"><source>It learned this: wrong before training, right after %n rounds.</source><translation><numerusform>Das hat es gelernt: vor dem Training falsch, nach %n Runde richtig.</numerusform><numerusform>Das hat es gelernt: vor dem Training falsch, nach %n Runden richtig.</numerusform></translation></message>
 <message><source>It learns</source><translation>Es lernt</translation></message>
 <message><source>It learns from its own successes and from theirs, a little every round.</source><translation>Es lernt aus eigenen Erfolgen und aus denen der anderen, jede Runde ein wenig.</translation></message>
@@ -841,8 +841,10 @@
 <message><source>Keep my answers here</source><translation>Meine Antworten hier behalten</translation></message>
 <message><source>Keep the old one</source><translation>Das alte behalten</translation></message>
 <message><source>Keep them here</source><translation>Hier behalten</translation></message>
+<message><source>Keep this computer awake</source><translation>Diesen Computer wach halten</translation></message>
 <message><source>Keep your model</source><translation>Behalte dein Modell</translation></message>
 <message><source>Keeps to the form it is asked for, so it learns early.</source><translation>Hält sich an die verlangte Form und lernt deshalb früh.</translation></message>
+<message><source>Kept awake</source><translation>Wird wach gehalten</translation></message>
 <message><source>Keys</source><translation>Tasten</translation></message>
 <message><source>Knights and knaves</source><translation>Ritter und Schurken</translation></message>
 <message><source>Know another one? Join it by its link. Or create one for your friends, your class or your lab.</source><translation>Du kennst einen anderen? Tritt über seinen Link bei. Oder lege einen an, für Freunde, deine Klasse oder dein Labor.</translation></message>
@@ -982,6 +984,7 @@
 <message><source>Never pauses because of heat.</source><translation>Pausiert nie wegen Hitze.</translation></message>
 <message><source>New identity</source><translation>Neue Identität</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Neuer als Qwen3, und es kann viele Sprachen.</translation></message>
+<message><source>No</source><translation>Nein</translation></message>
 <message><source>No address is known yet at which others could reach you.</source><translation>Noch ist keine Adresse bekannt, unter der andere dich erreichen könnten.</translation></message>
 <message><source>No answer stood out, so nothing was learned.</source><translation>Keine Antwort stach hervor, also wurde nichts gelernt.</translation></message>
 <message><source>No battery found.</source><translation>Kein Akku gefunden.</translation></message>
@@ -1097,6 +1100,7 @@
 <message><source>One race is one throw of the dice: race again, and see.</source><translation>Ein Wettlauf ist ein Wurf: Starte noch einen, und sieh selbst.</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Nur Zahlen haben eine Toleranz: Berichtige die Antwort, lösche die Frage oder lass die Toleranz weg.</translation></message>
 <message><source>Only this computer</source><translation>Nur dieser Computer</translation></message>
+<message><source>Only while your model trains; you chose it in Settings.</source><translation>Nur während dein Modell trainiert; so steht es in deinen Einstellungen.</translation></message>
 <message><source>Only your model's answers leave this computer, with a made-up name, a public key and your network address. Files, the model itself and what you type stay, except answers of your own that you chose to share.</source><translation>Nur die Antworten deines Modells verlassen diesen Computer, mit einem erfundenen Namen, einem öffentlichen Schlüssel und deiner Netzadresse. Dateien, das Modell selbst und was du tippst bleiben hier, außer eigenen Antworten, die du teilen wolltest.</translation></message>
 <message><source>Open Waggle</source><translation>Waggle öffnen</translation></message>
 <message><source>Open a file</source><translation>Eine Datei öffnen</translation></message>
@@ -1185,6 +1189,7 @@
 <message><source>Push to owner/name.</source><translation>Lade nach owner/name hoch.</translation></message>
 <message><source>Put a copy of it back, or rename it to begin with the default settings.</source><translation>Lege eine Kopie von ihr zurück, oder benenne sie um, um mit den Vorgaben zu beginnen.</translation></message>
 <message><source>Put a text that contains "%1" in double quotes.</source><translation>Setze einen Text mit "%1" in doppelte Anführungszeichen.</translation></message>
+<message><source>Put its files back, or choose another model.</source><translation>Lege seine Dateien zurück, oder wähle ein anderes Modell.</translation></message>
 <message><source>Question</source><translation>Frage</translation></message>
 <message><source>Questions a round</source><translation>Fragen je Runde</translation></message>
 <message><source>Questions and answers</source><translation>Fragen und Antworten</translation></message>
@@ -1357,6 +1362,7 @@
 <message><source>Simple geometry</source><translation>Einfache Geometrie</translation></message>
 <message><source>Skills</source><translation>Fähigkeiten</translation></message>
 <message><source>Skip set-up</source><translation>Einrichtung überspringen</translation></message>
+<message><source>Sleep</source><translation>Ruhezustand</translation></message>
 <message><source>Small language models</source><translation>Kleine Sprachmodelle</translation></message>
 <message><source>Small language models learn more in %1, a swarm with easier questions that comes with Waggle.</source><translation>Kleine Sprachmodelle lernen mehr in %1, einem mitgelieferten Schwarm mit leichteren Fragen.</translation></message>
 <message><source>Small models that learn well. Waggle downloads nothing until you say so.</source><translation>Kleine Modelle, die gut lernen. Waggle lädt nichts herunter, bevor du es sagst.</translation></message>
@@ -1385,6 +1391,7 @@
 <message><source>Start it, correct its address, or use none.</source><translation>Starte ihn, berichtige seine Adresse, oder verwende keinen.</translation></message>
 <message><source>Start one with `waggle engine`.</source><translation>Starte einen mit `waggle engine`.</translation></message>
 <message><source>Start the race</source><translation>Wettlauf starten</translation></message>
+<message><source>Start when I log in</source><translation>Beim Anmelden starten</translation></message>
 <message><source>Starting the answer checker</source><translation>Die Antwortprüfung startet</translation></message>
 <message><source>Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow</source><translation>Die Antwortprüfung startet. Sie kommt langsam voran, weil dieser Computer beschäftigt oder seine Festplatte langsam ist</translation></message>
 <message><source>Starting the engine.</source><translation>Die Engine startet.</translation></message>
@@ -1402,6 +1409,8 @@
 <message><source>Statements about themselves</source><translation>Aussagen über sich selbst</translation></message>
 <message><source>Stay here</source><translation>Bleiben hier</translation></message>
 <message><source>Stay here, until asked</source><translation>Bleiben hier, bis gefragt wird</translation></message>
+<message><source>Stay in the menu bar when closed</source><translation>Geschlossen in der Menüleiste bleiben</translation></message>
+<message><source>Stay in the tray when closed</source><translation>Geschlossen im Infobereich bleiben</translation></message>
 <message><source>Step %1 of %2</source><translation>Schritt %1 von %2</translation></message>
 <message><source>Steps a round</source><translation>Schritte je Runde</translation></message>
 <message><source>Stop</source><translation>Stopp</translation></message>
@@ -1703,6 +1712,7 @@
 <message><source>There is no invite in that file.</source><translation>In dieser Datei ist keine Einladung.</translation></message>
 <message><source>There is no model in %1.</source><translation>In %1 ist kein Modell.</translation></message>
 <message><source>There is no model in %1: %2 is missing.</source><translation>In %1 ist kein Modell: %2 fehlt.</translation></message>
+<message><source>There is no model in %1: nothing is there.</source><translation>In %1 ist kein Modell: Dort ist nichts.</translation></message>
 <message><source>There is no setting %1.</source><translation>Es gibt keine Option %1.</translation></message>
 <message><source>There is no sharing strategy %1.</source><translation>Es gibt keine Strategie %1 zum Teilen.</translation></message>
 <message><source>There is no tokenizer.json in %1.</source><translation>In %1 ist keine tokenizer.json.</translation></message>
@@ -1818,11 +1828,13 @@
 <message><source>Train %1</source><translation>%1 trainieren</translation></message>
 <message><source>Train %1 instead of the starter</source><translation>%1 statt des Anfängermodells trainieren</translation></message>
 <message><source>Train alone for now</source><translation>Vorerst allein trainieren</translation></message>
+<message><source>Train the starter</source><translation>Starter trainieren</translation></message>
 <message><source>Train this one</source><translation>Dieses trainieren</translation></message>
 <message><source>Trained</source><translation>Trainiert</translation></message>
 <message><source>Trained now</source><translation>Wird jetzt trainiert</translation></message>
 <message><source>Training</source><translation>Trainiert</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Das Training geht in %1 weiter. Die Seite Schwärme sagt, warum.</translation></message>
+<message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation>Das Training geht von selbst weiter, sobald das Modell wieder da ist. Was es gelernt hat, bleibt.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, in der Menüleiste oder mit %1.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Das Training läuft weiter, wenn das Fenster zu ist. Pausieren kannst du auf Start, im Infobereich oder mit %1.</translation></message>
 <message><source>Training goes on. They are tried again at the engine's next start.</source><translation>Das Training geht weiter. Beim nächsten Start der Engine wird es wieder versucht.</translation></message>
@@ -1994,6 +2006,8 @@
 <message><source>Which model it is meant for</source><translation>Für welches Modell er gedacht ist</translation></message>
 <message><source>Which of them light up</source><translation>Was leuchtet auf</translation></message>
 <message><source>Which one is the model of now?</source><translation>Welche ist vom Modell von heute?</translation></message>
+<message><source>While it trains. The screen may go dark, and a closed lid still sleeps.</source><translation>Während er trainiert. Der Bildschirm darf dunkel werden, und zugeklappt schläft er trotzdem.</translation></message>
+<message><source>While plugged in</source><translation>Am Netzteil</translation></message>
 <message><source>While this window is not in front.</source><translation>Während dieses Fenster nicht vorn ist.</translation></message>
 <message><source>While you use the computer</source><translation>Während du den Computer benutzt</translation></message>
 <message><source>Who you are</source><translation>Wer du bist</translation></message>

@@ -404,6 +404,7 @@
 <message><source>Cancel</source><translation>Anuluj</translation></message>
 <message><source>Cancel the download first.</source><translation>Najpierw anuluj pobieranie.</translation></message>
 <message><source>Cancelling A and B</source><translation>Skracanie A i B</translation></message>
+<message><source>Cannot be held off</source><translation type="unfinished"></translation></message>
 <message><source>Chain sum</source><translation>Suma łańcuchowa</translation></message>
 <message><source>Change it, or delete the question.</source><translation>Zmień je albo usuń to pytanie.</translation></message>
 <message><source>Change rule</source><translation>Zmień regułę</translation></message>
@@ -422,7 +423,6 @@
 <message><source>Check its name; for a private one, give Waggle a token with `waggle token`.</source><translation>Sprawdź nazwę; jeśli jest prywatny, przekaż Waggle token poleceniem `waggle token`.</translation></message>
 <message><source>Check its path, and whether its disk is connected.</source><translation>Sprawdź ścieżkę i to, czy dysk jest podłączony.</translation></message>
 <message><source>Check its path.</source><translation>Sprawdź ścieżkę.</translation></message>
-<message><source>Check model.folder in the settings, or remove that line to use the starter.</source><translation>Sprawdź model.folder w ustawieniach albo usuń ten wiersz, aby użyć startera.</translation></message>
 <message><source>Check the connection, then search again.</source><translation>Sprawdź połączenie i wyszukaj ponownie.</translation></message>
 <message><source>Check the internet connection, and try again later.</source><translation>Sprawdź połączenie z internetem i spróbuj później.</translation></message>
 <message><source>Check the internet connection, or ask for a newer invite.</source><translation>Sprawdź połączenie z internetem albo poproś o nowsze zaproszenie.</translation></message>
@@ -593,7 +593,7 @@
 <message><source>Energy today</source><translation>Energia dzisiaj</translation></message>
 <message><source>English</source><translation>English</translation></message>
 <message><source>Estimated</source><translation>Szacunkowo</translation></message>
-<message><source>Estimated: time contributed × watts, today %1 × %2 W (%3).</source><translation>Szacunkowo: czas pracy × waty, dziś %1 × %2 W (%3).</translation></message>
+<message><source>Estimated: time contributed × watts, now %1 W (%2).</source><translation type="unfinished"></translation></message>
 <message><source>Everybody in the swarm gets the whole file with its answers. Leave out what is secret or personal.</source><translation>Wszyscy w roju dostają cały plik wraz z odpowiedziami. Usuń to, co tajne lub osobiste.</translation></message>
 <message><source>Everything is kept.</source><translation>Wszystko zostaje.</translation></message>
 <message><source>Everything this computer has. For when you do not need it otherwise.</source><translation>Wszystko, co ten komputer ma. Na czas, gdy nie potrzebujesz go do niczego innego.</translation></message>
@@ -778,7 +778,7 @@
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Obsługiwane są modele językowe z mlx-lm. Wybierz inny model.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Obsługiwane są modele językowe z transformers. Wybierz inny model.</translation></message>
 <message><source>It knows this one, but does not write the answer tags yet.</source><translation>Zna odpowiedź, ale nie pisze jeszcze znaczników odpowiedzi.</translation></message>
-<message numerus="yes"><source>It learned from %n examples of peers.</source><translation><numerusform>Uczył się z %n przykładu od peera.</numerusform><numerusform>Uczył się z %n przykładów od peerów.</numerusform><numerusform>Uczył się z %n przykładów od peerów.</numerusform></translation></message>
+<message><source>It learned from examples of peers.</source><translation type="unfinished"></translation></message>
 <message numerus="yes"><source>It learned this: wrong before training, right after %n rounds.</source><translation><numerusform>Tego się nauczył: przed treningiem źle, po %n rundzie dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem źle, po %n rundach dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem źle, po %n rundach dobrze.</numerusform></translation></message>
 <message><source>It learns</source><translation>Uczy się</translation></message>
 <message><source>It learns from its own successes and from theirs, a little every round.</source><translation>Uczy się na sukcesach własnych i cudzych, w każdej rundzie po trochu.</translation></message>
@@ -841,8 +841,10 @@
 <message><source>Keep my answers here</source><translation>Zostaw moje odpowiedzi tutaj</translation></message>
 <message><source>Keep the old one</source><translation>Zostaw stary</translation></message>
 <message><source>Keep them here</source><translation>Zostaw je tutaj</translation></message>
+<message><source>Keep this computer awake</source><translation type="unfinished"></translation></message>
 <message><source>Keep your model</source><translation>Zachowaj swój model</translation></message>
 <message><source>Keeps to the form it is asked for, so it learns early.</source><translation>Trzyma się wymaganej formy, więc wcześnie zaczyna się uczyć.</translation></message>
+<message><source>Kept awake</source><translation type="unfinished"></translation></message>
 <message><source>Keys</source><translation>Klawisze</translation></message>
 <message><source>Knights and knaves</source><translation>Rycerze i łotrzy</translation></message>
 <message><source>Know another one? Join it by its link. Or create one for your friends, your class or your lab.</source><translation>Znasz inny? Dołącz przez link. Albo utwórz własny dla znajomych, klasy lub laboratorium.</translation></message>
@@ -982,6 +984,7 @@
 <message><source>Never pauses because of heat.</source><translation>Nigdy nie wstrzymuje z powodu ciepła.</translation></message>
 <message><source>New identity</source><translation>Nowa tożsamość</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Nowszy niż Qwen3 i działa w wielu językach.</translation></message>
+<message><source>No</source><translation type="unfinished"></translation></message>
 <message><source>No address is known yet at which others could reach you.</source><translation>Nie jest jeszcze znany adres, pod którym inni mogliby się z Tobą połączyć.</translation></message>
 <message><source>No answer stood out, so nothing was learned.</source><translation>Żadna odpowiedź się nie wyróżniała, więc niczego się nie nauczył.</translation></message>
 <message><source>No battery found.</source><translation>Nie znaleziono baterii.</translation></message>
@@ -1097,6 +1100,7 @@
 <message><source>One race is one throw of the dice: race again, and see.</source><translation>Jeden wyścig to jeden rzut kostką: ścigaj się jeszcze raz i zobacz.</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Tolerancję mają tylko liczby: popraw odpowiedź, usuń pytanie albo pomiń tolerancję.</translation></message>
 <message><source>Only this computer</source><translation>Tylko ten komputer</translation></message>
+<message><source>Only while your model trains; you chose it in Settings.</source><translation type="unfinished"></translation></message>
 <message><source>Only your model's answers leave this computer, with a made-up name, a public key and your network address. Files, the model itself and what you type stay, except answers of your own that you chose to share.</source><translation>Ten komputer opuszczają tylko odpowiedzi Twojego modelu, ze zmyśloną nazwą, kluczem publicznym i Twoim adresem sieciowym. Pliki, sam model i to, co wpisujesz, zostają, oprócz Twoich własnych odpowiedzi, jeśli zechcesz je udostępnić.</translation></message>
 <message><source>Open Waggle</source><translation>Otwórz Waggle</translation></message>
 <message><source>Open a file</source><translation>Otwórz plik</translation></message>
@@ -1185,6 +1189,7 @@
 <message><source>Push to owner/name.</source><translation>Wyślij do owner/name.</translation></message>
 <message><source>Put a copy of it back, or rename it to begin with the default settings.</source><translation>Przywróć jego kopię albo zmień mu nazwę, aby zacząć od ustawień domyślnych.</translation></message>
 <message><source>Put a text that contains "%1" in double quotes.</source><translation>Umieść tekst zawierający "%1" w podwójnych cudzysłowach.</translation></message>
+<message><source>Put its files back, or choose another model.</source><translation type="unfinished"></translation></message>
 <message><source>Question</source><translation>Pytanie</translation></message>
 <message><source>Questions a round</source><translation>Pytania na rundę</translation></message>
 <message><source>Questions and answers</source><translation>Pytania i odpowiedzi</translation></message>
@@ -1357,6 +1362,7 @@
 <message><source>Simple geometry</source><translation>Prosta geometria</translation></message>
 <message><source>Skills</source><translation>Umiejętności</translation></message>
 <message><source>Skip set-up</source><translation>Pomiń konfigurację</translation></message>
+<message><source>Sleep</source><translation type="unfinished"></translation></message>
 <message><source>Small language models</source><translation>Małe modele językowe</translation></message>
 <message><source>Small language models learn more in %1, a swarm with easier questions that comes with Waggle.</source><translation>Małe modele językowe nauczą się więcej w %1, roju z łatwiejszymi pytaniami, który jest częścią Waggle.</translation></message>
 <message><source>Small models that learn well. Waggle downloads nothing until you say so.</source><translation>Małe modele, które dobrze się uczą. Waggle niczego nie pobiera, dopóki nie zdecydujesz.</translation></message>
@@ -1385,6 +1391,7 @@
 <message><source>Start it, correct its address, or use none.</source><translation>Uruchom go, popraw jego adres albo z niego zrezygnuj.</translation></message>
 <message><source>Start one with `waggle engine`.</source><translation>Uruchom go poleceniem `waggle engine`.</translation></message>
 <message><source>Start the race</source><translation>Rozpocznij wyścig</translation></message>
+<message><source>Start when I log in</source><translation type="unfinished"></translation></message>
 <message><source>Starting the answer checker</source><translation>Uruchamianie oceny odpowiedzi</translation></message>
 <message><source>Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow</source><translation>Uruchamianie oceny odpowiedzi. Idzie powoli, bo ten komputer jest zajęty albo jego dysk jest wolny</translation></message>
 <message><source>Starting the engine.</source><translation>Uruchamianie silnika.</translation></message>
@@ -1402,6 +1409,8 @@
 <message><source>Statements about themselves</source><translation>Zdania o sobie samych</translation></message>
 <message><source>Stay here</source><translation>Zostają tutaj</translation></message>
 <message><source>Stay here, until asked</source><translation>Zostają tutaj, dopóki ktoś nie zapyta</translation></message>
+<message><source>Stay in the menu bar when closed</source><translation type="unfinished"></translation></message>
+<message><source>Stay in the tray when closed</source><translation type="unfinished"></translation></message>
 <message><source>Step %1 of %2</source><translation>Krok %1 z %2</translation></message>
 <message><source>Steps a round</source><translation>Kroki na rundę</translation></message>
 <message><source>Stop</source><translation>Zatrzymaj</translation></message>
@@ -1703,6 +1712,7 @@
 <message><source>There is no invite in that file.</source><translation>W tym pliku nie ma zaproszenia.</translation></message>
 <message><source>There is no model in %1.</source><translation>W %1 nie ma modelu.</translation></message>
 <message><source>There is no model in %1: %2 is missing.</source><translation>W %1 nie ma modelu: brakuje %2.</translation></message>
+<message><source>There is no model in %1: nothing is there.</source><translation type="unfinished"></translation></message>
 <message><source>There is no setting %1.</source><translation>Nie ma ustawienia %1.</translation></message>
 <message><source>There is no sharing strategy %1.</source><translation>Nie ma strategii dzielenia się %1.</translation></message>
 <message><source>There is no tokenizer.json in %1.</source><translation>W %1 nie ma tokenizer.json.</translation></message>
@@ -1818,11 +1828,13 @@
 <message><source>Train %1</source><translation>Trenuj %1</translation></message>
 <message><source>Train %1 instead of the starter</source><translation>Trenuj %1 zamiast startera</translation></message>
 <message><source>Train alone for now</source><translation>Na razie trenuj w pojedynkę</translation></message>
+<message><source>Train the starter</source><translation type="unfinished"></translation></message>
 <message><source>Train this one</source><translation>Trenuj ten</translation></message>
 <message><source>Trained</source><translation>Wytrenowany</translation></message>
 <message><source>Trained now</source><translation>Teraz trenowany</translation></message>
 <message><source>Training</source><translation>Trenuje</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Trening trwa dalej w %1. Powód podaje strona Roje.</translation></message>
+<message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation type="unfinished"></translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, na pasku menu lub przez %1.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, w zasobniku lub przez %1.</translation></message>
 <message><source>Training goes on. They are tried again at the engine's next start.</source><translation>Trening trwa. Kolejna próba przy następnym uruchomieniu silnika.</translation></message>
@@ -1994,6 +2006,8 @@
 <message><source>Which model it is meant for</source><translation>Do jakiego modelu jest przeznaczony</translation></message>
 <message><source>Which of them light up</source><translation>Które się zaświecą</translation></message>
 <message><source>Which one is the model of now?</source><translation>Która jest od obecnego modelu?</translation></message>
+<message><source>While it trains. The screen may go dark, and a closed lid still sleeps.</source><translation type="unfinished"></translation></message>
+<message><source>While plugged in</source><translation type="unfinished"></translation></message>
 <message><source>While this window is not in front.</source><translation>Gdy to okno nie jest na wierzchu.</translation></message>
 <message><source>While you use the computer</source><translation>Gdy używasz komputera</translation></message>
 <message><source>Who you are</source><translation>Kim jesteś</translation></message>

@@ -18,7 +18,7 @@ from waggle.cli.main import main
 from waggle.cli.watch import followed, terminal_writer
 from waggle.cli.watch.plot import plot
 from waggle.cli.watch.screen import screen
-from waggle.cli.watch.words import live_line, rate, round_line
+from waggle.cli.watch.words import live_line, round_line
 from waggle.core import paths
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import State
@@ -38,7 +38,6 @@ def test_the_line_of_a_round_has_its_figures():
     assert line == "round    37  held-out  15.6%  reward 0.412  right  40%  peers 1 (3 groups)  400 tokens/s  2.1 GB  12.5 s"
     bare = round_line(replace(SUMMARY, memory=0, seconds=0.0, external=0), None, 0)
     assert bare == "round    37  held-out      -  reward 0.412  right  40%  alone  0.0 s"
-    assert rate((SUMMARY, SUMMARY)) == 400.0
 
 
 def test_the_live_line_says_what_happens_or_what_it_waits_for():

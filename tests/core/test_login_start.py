@@ -147,3 +147,15 @@ def test_the_setting_is_carried_out_by_command_too(user, home, value, files):
     assert [path.startswith(file) for path, file in zip(files_below(user / "config"), files, strict=True)] == [True]
     assert main.main(["set", "window.at_login="]) == 0
     assert files_below(user / "config") == []
+
+
+def test_a_login_start_is_offered_only_where_something_reads_it(monkeypatch):
+    for name in ("XDG_CURRENT_DESKTOP", "DESKTOP_SESSION", "SNAP"):
+        monkeypatch.delenv(name, raising=False)
+    assert not login_start.is_offered("linux"), "a server, or a container"
+    monkeypatch.setenv("XDG_CURRENT_DESKTOP", "GNOME")
+    assert login_start.is_offered("linux")
+    monkeypatch.setenv("SNAP", "/snap/waggle/1")
+    assert not login_start.is_offered("linux")
+    assert login_start.is_offered("darwin")
+    assert login_start.is_offered("win32")

@@ -223,12 +223,13 @@ async def test_a_fault_beside_a_preparation_that_it_ends_is_told(process, monkey
         await main._contribute(process, "")
 
 
-async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_before(tmp_path, monkeypatch):
+async def test_a_model_that_cannot_be_opened_at_a_start_is_left_for_the_one_of_before(tmp_path, monkeypatch):
     trained = []
 
     async def contribute(process: main.ProcessResources, _reason: str) -> str:
         trained.append(process.live_settings.now.model.folder)
-        model_source.folder_of(process.live_settings.now.model)
+        if process.live_settings.now.model.folder:
+            raise ModelError("The model in /nowhere has too many layers.", "Choose another.")
         return ""
 
     monkeypatch.setattr(main, "_contribute", contribute)
@@ -240,7 +241,7 @@ async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_befo
     (warned,) = [event for event in sent if isinstance(event, events.Warned)]
     assert code == 0
     assert trained == ["/nowhere", ""]
-    assert warned.title.startswith("There is no model in /nowhere")
+    assert warned.title == "The model in /nowhere has too many layers."
     assert warned.advice == "The starter is trained instead. Choose another on the page Models."
     assert settings.read(tmp_path / "settings.toml").model == ModelSettings(), "there is no line to be removed"
 

@@ -88,6 +88,8 @@ NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
     "1 never to a more open place": (
         "tests/core/test_settings.py::test_a_file_that_lost_its_content_is_not_taken_for_the_defaults",
         "tests/engine/services/test_swarm_recovery.py::test_after_a_failure_nobody_goes_back_to_where_more_people_may_come",
+        "tests/end_to_end/test_model_away.py::test_the_engine_asks_at_each_start_and_goes_on_by_itself_once_the_disk_is_back",
+        "tests/engine/services/test_model_question.py::test_a_model_that_the_hub_does_not_hand_out_is_asked_about_and_fetched_once_it_does",
         "tests/cli/test_identity.py::test_a_damaged_or_lost_identity_is_restored_from_its_backup_and_the_damaged_file_stays",
     ),
     "2 all or nothing": (
@@ -109,6 +111,7 @@ NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
     "5 identity once": (
         "tests/network/transport/hivemind/test_presence_exchange.py::test_a_copy_that_knows_its_twin_alone_says_so",
         "tests/network/transport/hivemind/test_presence_exchange.py::test_a_node_and_its_running_copy_learn_of_each_other",
+        "tests/network/transport/hivemind/test_presence_exchange.py::test_both_copies_of_a_home_are_told_once_whatever_their_clocks_say",
         "tests/network/transport/hivemind/test_presence_exchange.py::test_a_restart_is_no_copy_also_if_the_clock_was_set_back",
         "tests/engine/storage/test_noise_salt.py::test_a_copy_on_another_computer_at_the_same_place_draws_differently",
         "tests/cli/test_identity.py::test_a_copy_becomes_somebody_new_and_the_old_key_file_stays",
@@ -137,6 +140,7 @@ NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
     "10 feedback without dwell": (
         "tests/engine/system/test_settling.py::test_the_worse_counts_at_once_and_the_better_after_a_while",
         "tests/engine/system/test_settling.py::test_a_flutter_is_one_wait",
+        "tests/engine/system/test_sensors.py::test_a_battery_that_empties_while_plugged_in_counts_as_battery_until_it_is_charged_again",
         "tests/engine/system/test_settling.py::test_memory_below_the_cap_counts_once_it_has_lasted",
     ),
     "11 a guard that acts in silence": (
@@ -148,11 +152,15 @@ NEIGHBOURS = {  # kind -> tests of the same kind of fault in other places
     "12 numbers that cannot be": (
         "tests/engine/system/test_energy_meter.py::test_what_was_counted_before_a_crash_counts_after_it_and_fewer_watts_take_none_of_it_back",
         "tests/protocol/test_possible_numbers.py::test_nothing_missing_takes_no_time",
+        "tests/gui/test_counts_agree.py::test_along_a_recording_each_count_is_one_count",
+        "tests/gui/test_counts_agree.py::test_peers_in_every_standing_are_counted_alike",
+        "tests/gui/test_counts_of_engine.py::test_a_window_commands_the_page_and_the_table_say_the_same",
         "tests/protocol/test_possible_numbers.py::test_the_words_about_cores_hold_on_every_computer",
     ),
     "13 background without a background start": (
         "tests/core/test_login_start.py::test_the_service_is_installed_started_and_removed_without_a_trace",
         "tests/core/test_login_start.py::test_a_desktop_opens_the_window_and_does_not_once_the_program_is_gone",
+        "tests/gui/pages/welcome/test_page.py::test_nothing_starts_at_a_login_unless_the_person_says_so_where_the_system_can",
         "tests/core/test_login_start.py::test_goodbye_removes_what_starts_at_a_login",
         "tests/gui/application/test_login_choice.py::test_the_setting_is_carried_out_and_follows_what_others_changed",
     ),

@@ -27,7 +27,7 @@ from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import events, json_lines
-from waggle.protocol.events_models import ModelChanged
+from waggle.protocol.events_models import ModelChanged, ModelUnavailable
 from waggle.protocol.events_swarms import KnownSwarms, SwarmUndecided
 from waggle.protocol.state import AnyEvent
 
@@ -55,6 +55,13 @@ def _downloading(story: Story) -> Story:
 def _asking(story: Story) -> Story:
     changed = ModelChanged(model="Qwen/Qwen2.5-0.5B-Instruct", rounds=120, fits=True, is_whole=False)
     return [*starting(story), changed]
+
+
+def _model_away(story: Story) -> Story:
+    folder = "/media/anna/usb/SmolLM2-360M"
+    says = f"There is no model in {folder}: nothing is there."
+    advice = "Check its path, and whether its disk is connected."
+    return [*starting(story), ModelUnavailable(folder=folder, reason=says, advice=advice)]
 
 
 def _undecided(story: Story) -> Story:
@@ -144,6 +151,7 @@ STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
     "downloading": (_downloading, ("home",)),
     "asking": (_asking, ("home",)),
     "undecided": (_undecided, ("home", "swarms")),
+    "model-away": (_model_away, ("home", "models")),
     "begun": (_begun, tuple(PAGES)),
     "paused": (_paused, ("home",)),
     "gone": (_gone, ("home",)),

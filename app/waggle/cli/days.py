@@ -3,14 +3,15 @@
 import argparse
 import asyncio
 
-from waggle.cli.shared.engine import ask, engine_runs
+from waggle.cli.shared.engine import ask, engine_runs, status
 from waggle.cli.shared.options import add_home
 from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.core import paths, settings
 from waggle.engine.runtime import model_source
 from waggle.engine.services.identity import IdentityService
-from waggle.protocol import commands
+from waggle.protocol import commands, daily_totals
 from waggle.protocol.events_identity import DailyTotals, Day
+from waggle.protocol.state import State, apply
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,13 +28,14 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         service = IdentityService(model_source.home_of(home, settings.read(home.settings).model), lambda reason: None)
         answers = list(asyncio.run(service.obey(command)))
-    totals = next(answer for answer in answers if isinstance(answer, DailyTotals))
+    answer = next(answer for answer in answers if isinstance(answer, DailyTotals))
+    totals = daily_totals.totals(apply(status(home) if engine_runs(home) else State(), answer))
     if arguments.json:
         return say_json({"days": totals.days, "all": totals.all, "groups_pulled": totals.groups_pulled,
                          "used_by": totals.used_by, "met": totals.met})  # fmt: skip
     if not totals.all.rounds:
         return say("Nothing was contributed here yet.")
-    peers = f"{totals.used_by} peers used {totals.groups_pulled:,} groups from here."
+    peers = f"{totals.used_by} peer{'' if totals.used_by == 1 else 's'} fetched {totals.groups_pulled:,} groups from here."
     return say(*(_line(day.date, day) for day in totals.days), _line("all", totals.all), peers)
 
 

@@ -109,6 +109,14 @@ def registration(what: LoginStart, home: paths.Home, system: str = sys.platform)
     return Registration(_config() / "autostart" / f"{NAMES[what]}.desktop", content.encode())
 
 
+def is_offered(system: str = sys.platform) -> bool:
+    """Whether something can be started at a login: not on a Linux without a desktop, nor from a package in a sandbox."""
+    if system in ("darwin", "win32"):
+        return True
+    sandboxed = Path("/.flatpak-info").exists() or "SNAP" in os.environ
+    return not sandboxed and any(os.environ.get(name) for name in ("XDG_CURRENT_DESKTOP", "DESKTOP_SESSION"))
+
+
 def chosen(home: paths.Home) -> LoginStart:
     """What starts at a login now, as the files say: a person may have removed one by other means."""
     both: tuple[LoginStart, ...] = ("engine", "window")

@@ -122,6 +122,7 @@ class ComputerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # cores; 0: a quarter, at least 1, so that it stays pleasant to use
     device: Literal["auto", "cpu", "cuda", "xpu", "mlx"] = "auto"  # auto: MLX on Apple Silicon, else the GPU torch finds, or none
     priority: Literal["lowest", "low", "normal"] = "lowest"  # of our processes, against other programs
+    keep_awake: Literal["no", "on_power", "always"] = "no"  # hold off the system's sleep while it contributes
     cpu_percent: Percent = 100  # of the time
     gpu_percent: Percent = 50  # of the time; above 50, a screen on the same GPU stutters
     # consumption while it contributes; 0: estimated, see protocol/energy_estimate.py

@@ -47,6 +47,7 @@ from waggle.engine.storage.pause_request import PauseRequest
 from waggle.engine.storage.tracking.round_tracker import RoundTracker, tools_of
 from waggle.engine.system import energy_meter, session_end
 from waggle.engine.system.energy_meter import EnergyMeter
+from waggle.engine.system.keep_awake import KeepAwake, wants_awake
 from waggle.engine.system.load_meter import LoadMeter
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.engine.system.opening_note import OpeningNote
@@ -315,6 +316,8 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         stack.callback(queue.detach)
         process.download.attach(services.models)
         stack.callback(process.download.detach)
+        awake = KeepAwake()
+        stack.callback(awake.close)
         computer_watch = asyncio.ensure_future(
             _watch_computer(
                 lifecycle,
@@ -324,6 +327,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
                 services.identity.days,
                 home.root / energy_meter.NAME,
                 node,
+                awake,
             )
         )
         computer_watch.add_done_callback(lambda done: lifecycle.stop() if _has_failed(done) else None)
@@ -443,16 +447,23 @@ def _use_less_memory(lifecycle: Lifecycle, publisher: EventPublisher, backoff: M
 async def _watch_computer(
     lifecycle: Lifecycle, live_settings: LiveSettings, publisher: EventPublisher, backoff: MemoryBackoff,
     days: Callable[[], Iterable[Day]] = tuple, energy: Path | None = None,
-    node: Callable[[], PreparedNode | None] = lambda: None,
+    node: Callable[[], PreparedNode | None] = lambda: None, awake: KeepAwake | None = None,
 ) -> None:  # fmt: skip
     """Read the sensors that the rules need every two seconds, let the lifecycle decide again, and enforce the memory limit."""
     settled, above_cap, guards = SettledReadings(), Dwell(), Guards(publisher)
     read_sensors, is_blocked, meter = SensorReader(), False, EnergyMeter(await asyncio.to_thread(days), path=energy)
     load = LoadMeter()
     while True:
-        readings = await asyncio.to_thread(read_sensors, live_settings.now.when, until_away=lifecycle.until_away)
-        kwh_today = meter.read(lifecycle.gate.worked_seconds, publisher.state, live_settings.now.computer, publisher.now())
-        lifecycle.decide_again(structs.replace(settled(readings), kwh_today=kwh_today))
+        computer = live_settings.now.computer
+        readings = await asyncio.to_thread(
+            read_sensors, live_settings.now.when, until_away=lifecycle.until_away, reads_power=computer.keep_awake == "on_power"
+        )
+        energy_today = meter.read(lifecycle.gate.worked_seconds, publisher.state, live_settings.now.computer, publisher.now())
+        readings = settled(readings)
+        lifecycle.decide_again(structs.replace(readings, kwh_today=energy_today.kwh))
+        if awake is not None:
+            await _keep_awake(awake, computer, readings.on_power, publisher)
+        _publish_energy(publisher, energy_today)
         if (measured := await asyncio.to_thread(load.read)) is not None:
             publisher.publish(measured)
         cap_gb = live_settings.now.computer.memory_gb
@@ -476,6 +487,25 @@ async def _watch_computer(
             is_away=bool(prepared and prepared.is_away()),
         )
         await asyncio.sleep(SENSOR_SECONDS)
+
+
+async def _keep_awake(
+    awake: KeepAwake, computer: settings.ComputerSettings, on_power: bool | None, publisher: EventPublisher
+) -> None:
+    """Keep the system awake, or let it sleep, and publish each change."""
+    state = publisher.state
+    await awake.follow(wants_awake(computer, state.phase, on_power, is_loading=state.downloading is not None))
+    now = events.KeptAwake(holds=awake.holds, trouble=awake.trouble)
+    known = state.awake or events.KeptAwake(holds=False)
+    if (known.holds, known.trouble) != (now.holds, now.trouble):
+        publisher.publish(now)
+
+
+def _publish_energy(publisher: EventPublisher, today: events.EnergyCounted) -> None:
+    """Publish each Wh."""
+    known, now = publisher.state.energy, structs.replace(today, kwh=round(today.kwh, 3))
+    if known is None or (known.date, known.kwh) != (now.date, now.kwh):
+        publisher.publish(now)
 
 
 async def _cancel(task: asyncio.Future[None] | asyncio.Future[PreparedNode]) -> None:

@@ -27,7 +27,7 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.held_out_schedule import USUAL_ROUNDS, HeldOutPlan
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.startup_parts import PARTS
-from waggle.engine.services import swarm_connection, swarm_question, swarms
+from waggle.engine.services import model_question, swarm_connection, swarm_question, swarms
 from waggle.engine.services.better_swarm import better_swarm
 from waggle.engine.services.chat import ChatService
 from waggle.engine.services.current_weights import CurrentWeights
@@ -97,7 +97,7 @@ class ModelOpening:
 
     parts_for: Callable[[int], int] = int  # see model_fit.fit_model
     restart: Callable[[str], None] = nothing  # takes the reason
-    patient: bool = False  # see model_source.find_model
+    patient: bool = False  # if the model cannot be had, ask a person, and wait for it; otherwise fail
 
 
 @dataclass(frozen=True)
@@ -136,17 +136,11 @@ async def prepare_node(
     await _download_questions(home, chosen, charter, identity, host, computer().traffic_kb * 1e3 or None)
     examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1e3
     commit = checkpoint.commit_of(home.model.checkpoints, chosen.model.name)
-    folder = await model_source.find_model(
-        chosen.model,
-        publisher,
-        gate,
-        host.stopped,
-        examine,
-        checkpoints=home.model.checkpoints,
-        limit=traffic,
-        patient=opening.patient,
-        commit=commit,
-    )
+    find = partial(
+        model_source.find_model, chosen.model, publisher, gate, host.stopped, examine, checkpoints=home.model.checkpoints,
+        limit=traffic, patient=opening.patient, commit=commit,
+    )  # fmt: skip
+    folder = await (model_question.model_or_question(chosen.model, find, publisher, host.stopped) if opening.patient else find())
     if host.stopped.is_set():  # a person chose another swarm or model meanwhile: do not open this one
         raise Stopped
     _lock_model(folder, stack)

@@ -106,7 +106,9 @@ class TrainingLoop:
     def run(self) -> None:
         """Play rounds until a stop. Every other error ends the engine through its main."""
         is_first_round_over = False
-        self._call.publish(events.RoundsRecalled(rounds=latest_rounds(self._history, RECALLED)))
+        scores = held_out_scores(self._history)
+        recalled = latest_rounds(self._history, RECALLED)
+        self._call.publish(events.RoundsRecalled(rounds=recalled, score=scores[-1] if scores else None))
         try:
             self._retry_until_verified(self._measure_if_due)
             while True:

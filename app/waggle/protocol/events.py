@@ -359,9 +359,10 @@ class PolicyUpdated(Event, frozen=True, kw_only=True, tag=True):
 
 
 class RoundsRecalled(Event, frozen=True, kw_only=True, tag=True):
-    """The last rounds before this start of the engine, oldest first."""
+    """The last rounds before this start of the engine, oldest first, and the newest held-out score before it."""
 
     rounds: tuple[RoundSummary, ...]
+    score: HeldOutScore | None = None
 
 
 class RoundCompleted(Event, frozen=True, kw_only=True, tag=True):
@@ -439,6 +440,23 @@ class LoadMeasured(Event, frozen=True, kw_only=True, tag=True):
     celsius: float | None = None  # None: this computer does not tell
 
 
+class KeptAwake(Event, frozen=True, kw_only=True, tag=True):
+    """Whether the system is kept awake from now on, because this computer contributes and its person chose so.
+
+    `trouble` says why it is not although it should be.
+    """
+
+    holds: bool
+    trouble: str = ""
+
+
+class EnergyCounted(Event, frozen=True, kw_only=True, tag=True):
+    """The estimated energy of contributing on this day of the engine's calendar, with the round in progress."""
+
+    date: str  # 2026-11-28
+    kwh: Annotated[float, msgspec.Meta(ge=0.0)]
+
+
 # --- answers to commands -----------------------------------------------------------------------------------------
 
 
@@ -476,5 +494,5 @@ EngineEvent = (  # without Snapshot, which needs the State and so is defined in 
     | PolicyUpdated | RoundsRecalled | RoundCompleted | HeldOutMeasured | AhaHappened | CheckpointSaved | CheckpointSetAside
     | AnswersLengthened | ReachChanged
     | PeerChanged | PeerGroupsArrived | RecordRejected | TrafficMeasured | CommandDone | CommandRefused | TrainingHistory
-    | RoundsRead | LoadMeasured
+    | RoundsRead | LoadMeasured | KeptAwake | EnergyCounted
 )  # fmt: skip

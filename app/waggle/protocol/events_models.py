@@ -112,4 +112,15 @@ class ModelChanged(Event, frozen=True, kw_only=True, tag=True):
     is_whole: bool
 
 
-ModelEvent = ModelList | HubResults | ModelChoice | ModelExported | ModelChanged
+class ModelUnavailable(Event, frozen=True, kw_only=True, tag=True):
+    """The chosen model cannot be had now, for the `reason`. It is looked for again and again. Nothing is trained until it is
+    there, or until a person chooses another one (ChooseModel).
+    """
+
+    name: str = ""
+    folder: str = ""
+    reason: Message
+    advice: Message = NOTHING
+
+
+ModelEvent = ModelList | HubResults | ModelChoice | ModelExported | ModelChanged | ModelUnavailable

@@ -89,6 +89,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     updates: tuple[events.PolicyUpdated, ...] = ()  # the last optimizer steps, and what each learned from; oldest first
     rounds: tuple[events.RoundSummary, ...] = ()  # oldest first
     recalled: tuple[events.RoundSummary, ...] = ()  # the last rounds before the engine started, oldest first
+    recalled_score: events.HeldOutScore | None = None  # the newest before the engine started
     held_out: tuple[events.HeldOutScore, ...] = ()
     ahas: tuple[events.Aha, ...] = ()  # oldest first; at most one for each specialty of a charter
     history: tuple[events.RoundSummary, ...] = ()
@@ -105,6 +106,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     up: float = 0.0
     down: float = 0.0
     load: events.LoadMeasured | None = None  # None: not measured yet
+    awake: events.KeptAwake | None = None  # None: the system may sleep, as it was not asked for anything else
+    energy: events.EnergyCounted | None = None  # of the engine's day; None: not counted yet
     arrivals: tuple[tuple[int, int], ...] = ()  # (unix minute, external groups received in it), oldest first
     saved_round: int | None = None
     sent: tuple[events_outbox.SentMessage, ...] | None = None  # None: not queried yet
@@ -131,22 +134,32 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     talk: tuple[events_chat.Turn, ...] = ()
     exported: events_models.ModelExported | None = None
     changed: events_models.ModelChanged | None = None  # a person has to decide; None: nothing to decide
+    unavailable: events_models.ModelUnavailable | None = None  # the chosen model cannot be had: a person may choose another
     backup: events_identity.BackupWritten | events_identity.BackupRead | None = None  # the last event about one
+
+    @property
+    def connected(self) -> tuple[events.PeerInfo, ...]:
+        """The peers that are connected now: nobody without a running engine, whatever its last event said."""
+        runs = self.phase not in ("problem", "stopped")
+        return tuple(peer for peer in self.peers.values() if runs and peer.connection != "gone")
 
     @property
     def members(self) -> tuple[events.PeerInfo, ...]:
         """The peers that train with this node: connected, not blocked, and with groups given or pulled."""
         return tuple(
-            peer
-            for peer in self.peers.values()
-            if (peer.received or peer.groups_pulled)  # seeds train nothing
-            and not (peer.connection == "gone" or peer.choice == "blocked")
-        )
+            peer for peer in self.connected if (peer.received or peer.groups_pulled) and peer.choice != "blocked"
+        )  # seeds train nothing
+
+    @property
+    def takers(self) -> tuple[events.PeerInfo, ...]:
+        """The members that have fetched answers of this node."""
+        return tuple(peer for peer in self.members if peer.groups_pulled)
 
     @property
     def waits_for_choice(self) -> bool:
         """Whether a person has to choose the model or the swarm before the engine goes on."""
-        return self.phase == "preparing" and (self.changed is not None or self.undecided is not None)
+        questions = (self.changed, self.undecided, self.unavailable)
+        return self.phase == "preparing" and any(question is not None for question in questions)
 
 
 class Snapshot(events.Event, frozen=True, kw_only=True, tag=True):
@@ -179,10 +192,10 @@ def apply(state: State, event: AnyEvent) -> State:
         case events.Preparing():
             fresh = _without_engine(moved) if state.phase in ("problem", "stopped") else moved  # a new process
             service = state.service and fresh is moved
-            fresh = replace(fresh, downloading=None, problem=None, gone=None, changed=None, undecided=None)
+            fresh = replace(fresh, downloading=None, problem=None, gone=None, changed=None, undecided=None, unavailable=None)
             return replace(fresh, service=service, phase="preparing", preparing=event)
         case events.Downloading():
-            return replace(moved, downloading=event)
+            return replace(moved, downloading=event, unavailable=None)
         case events.Ready():
             if state.ready is not None and (state.ready.base, state.ready.model) != (event.base, event.model):
                 # another model: the history and the local completions are not its own
@@ -193,7 +206,7 @@ def apply(state: State, event: AnyEvent) -> State:
                 )  # fmt: skip
             moved = replace(
                 moved, rejected=0, refusals={}, preparing=None, downloading=None, problem=None, gone=None, offered=None,
-                recalled=(),
+                recalled=(), recalled_score=None,
             )  # fmt: skip
             return replace(_rewind_to(moved, event.round), ready=event, round=event.round)
         case events.AnswersLengthened():
@@ -277,7 +290,7 @@ def _apply_round(state: State, event: AnyEvent) -> State:
             cards = tuple(replace(card, effects=lessons[card.key]) if card.key in lessons else card for card in state.cards)
             return replace(state, cards=cards, updates=(*state.updates, event)[-UPDATES:])
         case events.RoundsRecalled():
-            return replace(state, recalled=event.rounds[-RECALLED:])
+            return replace(state, recalled=event.rounds[-RECALLED:], recalled_score=event.score)
         case events.RoundCompleted():
             return _complete_round(state, event.summary)
         case events.HeldOutMeasured():
@@ -349,6 +362,8 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, exported=event)
         case events_models.ModelChanged():
             return replace(state, changed=event)
+        case events_models.ModelUnavailable():
+            return replace(state, unavailable=event)
         case events_identity.DailyTotals():
             return replace(state, days=event, since=_rounds_after(state, event.newest))
         case events_identity.BackupWritten() | events_identity.BackupRead():
@@ -360,6 +375,10 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return replace(state, up=event.up, down=event.down)
         case events.LoadMeasured():
             return replace(state, load=event)
+        case events.KeptAwake():
+            return replace(state, awake=event if event.holds or event.trouble else None)
+        case events.EnergyCounted():
+            return replace(state, energy=event)
         case _:
             return state
 
@@ -402,10 +421,10 @@ def _without_engine(state: State) -> State:
         card for card in state.cards if not card.mine or card.by_hand or any(completion.judged for completion in card.completions)
     )
     return replace(
-        state, until=None, preparing=None, downloading=None, changed=None, undecided=None, stage=None, questions_drawn=0,
-        answers_expected=0, answered=0, judged=0, shared=0, local=0, external=0, waiting=0, reach="connecting", address="",
-        way="", seeds_tried=0, up=0.0, down=0.0, load=None, guards=(), invite=None, looked=None, cards=tuple(cards),
-        peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
+        state, until=None, preparing=None, downloading=None, changed=None, undecided=None, unavailable=None, stage=None,
+        questions_drawn=0, answers_expected=0, answered=0, judged=0, shared=0, local=0, external=0, waiting=0,
+        reach="connecting", address="", way="", seeds_tried=0, up=0.0, down=0.0, load=None, awake=None, guards=(), invite=None,
+        looked=None, cards=tuple(cards), peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
     )  # fmt: skip
 
 

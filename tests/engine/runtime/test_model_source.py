@@ -18,6 +18,7 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.storage import hub_download
 from waggle.protocol import events, json_lines
+from waggle.protocol.events_models import ModelUnavailable
 
 
 def reports(publisher: EventPublisher) -> model_source.Report:
@@ -42,7 +43,7 @@ async def test_what_is_on_this_computer_is_taken_without_a_word(tmp_path, monkey
 @pytest.mark.parametrize(
     ("chosen", "title"),
     [
-        (ModelSettings(folder="/nowhere"), "There is no model in /nowhere: config.json is missing."),
+        (ModelSettings(folder="/nowhere"), "There is no model in /nowhere: nothing is there."),
         (ModelSettings(name="bees/none"), "bees/none is not on this computer yet."),
         (ModelSettings(name="bees"), "bees is not the name of a model."),
     ],
@@ -169,7 +170,7 @@ class Life:
 
     def __init__(self, publisher: EventPublisher, limit: float = 0.0, *, patient: bool = False) -> None:
         self.waits, self.stopped, self.came, self.limit = threading.Event(), asyncio.Event(), asyncio.Event(), limit
-        self.warned, self.warnings = asyncio.Event(), list[events.Warned]()
+        self.warned, self.warnings = asyncio.Event(), list[events.Warned | ModelUnavailable]()
         self.gate = PauseGate(self.waits.set)
         self._small = sum(
             (paths.starter() / name).stat().st_size for name in hub_download.WORDS if (paths.starter() / name).is_file()
@@ -183,7 +184,7 @@ class Life:
         event = json_lines.event(line)
         if isinstance(event, events.Downloading) and event.done >= (0 if self.limit else self._small + 4 * PIECE):
             self.came.set()
-        if isinstance(event, events.Warned):
+        if isinstance(event, events.Warned | ModelUnavailable):
             self.warnings.append(event)
             self.warned.set()
 
@@ -253,7 +254,9 @@ async def test_a_download_goes_on_by_itself_however_often_the_connection_is_gone
     publisher.close()
 
 
-async def test_a_hub_that_is_away_at_a_start_is_waited_for_and_the_wait_can_be_paused(tmp_path, source, soon, monkeypatch):
+async def test_a_hub_that_is_away_at_a_start_is_waited_for_and_the_wait_can_be_paused(
+    tmp_path, source, soon, monkeypatch, caplog
+):
     publisher, here = EventPublisher(tmp_path), constants.ENDPOINT
     source.released.set()
     with no_hub() as nowhere:
@@ -266,11 +269,15 @@ async def test_a_hub_that_is_away_at_a_start_is_waited_for_and_the_wait_can_be_p
         life.gate.open()
         await asyncio.wait_for(life.task, 60)
     await asyncio.sleep(0)  # what was told soon is told
-    assert len(life.warnings) == 1
+    assert [warning.reason for warning in life.warnings] == [
+        "The hub cannot be reached, and bees/tiny is not complete on this computer."
+    ]
+    assert publisher.state.unavailable is None, "the download began"
+    caplog.clear()  # the question is also on stderr
     publisher.close()
 
 
-async def test_a_hub_that_stays_away_is_told_of_again(tmp_path, source, soon, monkeypatch):
+async def test_a_hub_that_stays_away_is_told_of_again(tmp_path, source, soon, monkeypatch, caplog):
     monkeypatch.setattr(model_source, "AWAY_REPORT_EVERY", 2)
     publisher = EventPublisher(tmp_path)
     with no_hub() as nowhere:
@@ -280,11 +287,12 @@ async def test_a_hub_that_stays_away_is_told_of_again(tmp_path, source, soon, mo
             while len(life.warnings) < 2:
                 await asyncio.sleep(0.01)
         await life.end()
+    caplog.clear()  # the question is also on stderr
     publisher.close()
 
 
 async def test_a_wait_for_the_hub_ends_with_the_engine_and_who_has_just_chosen_hears_at_once_that_it_is_away(
-    tmp_path, source, soon, monkeypatch
+    tmp_path, source, soon, monkeypatch, caplog
 ):
     publisher = EventPublisher(tmp_path)
     with no_hub() as nowhere:
@@ -294,6 +302,7 @@ async def test_a_wait_for_the_hub_ends_with_the_engine_and_who_has_just_chosen_h
         await waiting.end()
         with pytest.raises(ModelMissing, match="The hub cannot be reached"):
             await asyncio.wait_for(Life(publisher).task, 60)
+    caplog.clear()  # the question is also on stderr
     publisher.close()
 
 

@@ -245,7 +245,7 @@ def begun(home: paths.Home, choices: LiveSettings, download: ChoiceDownload) -> 
     ModelService(own, choices.now, choices.change, no_restart, download).mark_played()
 
 
-async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_the_one_that_played_last(
+async def test_a_model_that_was_chosen_and_cannot_be_opened_at_a_start_is_left_for_the_one_that_played_last(
     home, publisher, download
 ):
     choices = LiveSettings(home.settings, (), publisher)
@@ -270,17 +270,12 @@ async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_
     assert advice == "Qwen/Tiny is trained instead. Choose another on the page Models."
 
 
-async def test_a_model_that_has_played_and_is_gone_is_left_for_the_starter_but_not_for_want_of_memory(home, publisher, download):
+async def test_a_model_that_has_played_and_is_gone_is_left_for_no_other(home, publisher, download):
     downloaded("Qwen/Tiny")
     choices = LiveSettings(home.settings, ("model.name=Qwen/Tiny",), publisher)
     begun(home, choices, download)
     (paths.models() / "Qwen/Tiny").rename(paths.models() / "Qwen/Moved")
-    (step,) = undo_steps(home, choices.now.model, choices.change)
-    assert (issubclass(MemoryShort, step.unrelated), issubclass(ModelMissing, step.unrelated)) == (True, False)
-    step.undo()
-    assert choices.now.model == ModelSettings()
-    assert step.advice(ModelMissing("It is gone.")).startswith("The starter is trained instead. Choose another on ")
-    assert step.advice(ModelMissing("It is gone.")).endswith("What this model has learned is kept.")
+    assert undo_steps(home, choices.now.model, choices.change) == []
 
 
 @pytest.mark.parametrize(
@@ -318,8 +313,10 @@ async def test_a_model_whose_opening_ended_the_engine_is_left_until_it_is_chosen
     opening.__enter__()
     note.start(retry=False)
     (step,) = undo_steps(home, choices.now.model, choices.change)
+    assert (issubclass(MemoryShort, step.unrelated), issubclass(ModelMissing, step.unrelated)) == (True, False)
     step.undo()
     assert choices.now.model == ModelSettings()
+    assert step.advice(ModelMissing("It ended.")).startswith("The starter is trained instead. Choose another on ")
     assert step.advice(ModelMissing("It ended.")).endswith("What this model has learned is kept.")
     service = ModelService(home, choices.now, choices.change, no_restart, download)
     await service.obey(commands.ChooseModel(id="1", name="Qwen/Tiny"))

@@ -52,7 +52,8 @@ def battery(status):
         ({"BAT0": battery("Not charging")}, True),
         ({"BAT0": battery("Full"), "BAT1": battery("Discharging"), "ADP1": NO_PLUG}, False),
         ({"BAT0": battery("Unknown"), "ADP1": NO_PLUG}, False),
-        ({"BAT0": battery("Discharging"), "AC": NO_PLUG, "ucsi-1": {"type": "USB", "online": "1"}}, True),
+        ({"BAT0": battery("Discharging"), "AC": NO_PLUG, "ucsi-1": {"type": "USB", "online": "1"}}, False),  # a weak charger
+        ({"BAT0": battery("Discharging"), "BAT1": battery("Charging"), "ADP1": PLUG}, True),
         ({"BAT0": battery("Charging"), "AC": NO_PLUG, "ucsi-1": {"type": "USB", "online": "2"}}, True),
         (
             {"BAT0": battery("Not charging"), "ucsi-1": {"type": "USB", "online": "2"}, "ucsi-2": {"type": "USB", "online": "0"}},
@@ -254,3 +255,19 @@ def test_without_a_screen_nothing_is_told():
     environment["PYTHONPATH"] = str(Path(waggle.__file__).parents[1])
     outcome = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert outcome.stdout.split() == ["None", "None"]
+
+
+def test_a_battery_that_empties_while_plugged_in_counts_as_battery_until_it_is_charged_again(monkeypatch):
+    """Where the system does not say that it empties: its charge does."""
+    now, battery_now = [0.0], {"percent": 80.0, "plugged": True}
+    reading = type("Reading", (), {"percent": property(lambda _: battery_now["percent"]),
+                                   "power_plugged": property(lambda _: battery_now["plugged"])})()  # fmt: skip
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(psutil, "sensors_battery", lambda: reading, raising=False)
+    reader = SensorReader(clock=lambda: now[0])
+    results = []
+    readings = [(0, 80), (10, 79), (20, 78), (25, 77), (60, 77), (70, 78)]
+    for minutes, percent, plugged in (*((*each, True) for each in readings), (71, 60, False), (72, 60, True)):
+        now[0], battery_now["percent"], battery_now["plugged"] = 60.0 * minutes, float(percent), plugged
+        results.append(reader._on_power())
+    assert results == [True, True, False, False, True, True, False, True]

@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from waggle.gui.state.daily_totals import day_on, engine_date, totals
 from waggle.gui.state.engine_clock import TRUSTED_S, EngineClock
 from waggle.gui.state.store import StateStore
 from waggle.protocol import events
+from waggle.protocol.daily_totals import day_on, engine_date, totals
 from waggle.protocol.events_identity import DailyTotals, Day
 from waggle.protocol.state import State
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from waggle.core.settings import ScheduleSettings
 from waggle.core.text.message import Message
 from waggle.protocol import events
-from waggle.protocol.events_models import ModelChanged
+from waggle.protocol.events_models import ModelChanged, ModelUnavailable
 from waggle.protocol.schedule import Readings, Wishes, decide, moment
 from waggle.protocol.state import State
 from waggle.protocol.text.status_text import sentence
@@ -37,6 +37,7 @@ OTHER = events.PeerInfo(id="o", name="O", connection="gone", refusal="runs Waggl
 DOWNLOADING = events.Downloading(model="q", done=412_000_000, total=980_000_000, seconds_left=355.0)
 LOADING = events.Preparing(part=Message("Loading the model"), done=1, parts=4)
 CHANGED = ModelChanged(model="mine", rounds=120, fits=True, is_whole=True)
+UNPLUGGED = ModelUnavailable(folder="/media/usb/mine", reason="There is no model in /media/usb/mine.", advice="Connect its disk.")
 ANOTHER = "is no longer the model that was trained here."
 RELEARNING = events.Preparing(
     part=Message("Learning again what came after the last checkpoint: %1 of %2 rounds", 3, 40), done=3, parts=5, long=True
@@ -59,6 +60,7 @@ TABLE = [
         "choose_training",
     ),
     (State(preparing=LOADING, changed=replace(CHANGED, fits=False)), "Waiting for you", f"mine {ANOTHER}", "choose_training"),
+    (State(preparing=LOADING, unavailable=UNPLUGGED), "Waiting for you", "There is no model in /media/usb/mine.", "choose_model"),
     (State(preparing=RELEARNING), "Preparing", "Learning again what came after the last checkpoint: 3 of 40 rounds.", "pause"),
     (
         State(preparing=RELEARNING, decision=PAUSED),

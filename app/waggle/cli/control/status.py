@@ -10,6 +10,7 @@ from waggle.core import paths
 from waggle.core.confidence_interval import interval_of
 from waggle.core.peer_id import with_fingerprint
 from waggle.protocol.events import SwarmSuggestion
+from waggle.protocol.figures import newest_score, speed
 from waggle.protocol.state import State
 from waggle.protocol.text.activity_text import weather
 from waggle.protocol.text.lesson_diagnosis import diagnosis, helpful_text
@@ -40,6 +41,8 @@ def describe(state: State, now: float) -> str:
         lines.append(command_line(better))
     if state.changed:
         lines.append("`waggle ctl anew` begins anew, `waggle ctl keep` keeps the old one.")
+    if state.unavailable:
+        lines.append("`waggle model choose starter` trains the starter, `waggle model choose MODEL` another one.")
     if state.undecided:
         lines.append("`waggle swarm join SWARM` chooses a swarm, `waggle ctl set swarm.solo=true` trains alone meanwhile.")
         lines += [f"  {name}" for name in state.undecided.known]
@@ -49,8 +52,7 @@ def describe(state: State, now: float) -> str:
     if state.rounds:
         last = state.rounds[-1]
         lines.append(f"Last round: reward {last.reward:.3f}, {last.solved:.1%} right, {last.external} groups from peers.")
-    if state.held_out:
-        score = state.held_out[-1]
+    if (score := newest_score(state)) is not None:
         low, high = interval_of(score.right, score.total)
         first = "a first " if score.early else ""
         interval = f"95% interval: {low:.0%} to {high:.0%}"
@@ -70,6 +72,13 @@ def explain(state: State) -> str:
     lines = [f"{summary.word}: {summary.says}", summary.detail]
     lines += [f"  {MARKS[tick.passes]} {tick.says}" for tick in summary.why]
     lines += [f"{guard.says} {guard.ends}" for guard in state.guards]
+    if state.awake is not None:
+        chosen = "as computer.keep_awake says"
+        lines.append(
+            f"This computer is kept awake, {chosen}."
+            if state.awake.holds
+            else f"This computer cannot be kept awake, {chosen}: {state.awake.trouble}."
+        )
     if (why := diagnosis(state)) is not None:
         lines += [why.says, helpful_text(why)]
     return "\n".join(lines)
@@ -80,7 +89,7 @@ def reasons(state: State) -> dict[str, object]:
     summary, why = sentence(state), diagnosis(state)
     return {
         "phase": state.phase, "word": summary.word, "says": summary.says, "detail": summary.detail, "rules": summary.why,
-        "guards": state.guards,
+        "guards": state.guards, "awake": state.awake,
         "learning": None if why is None else f"{why.says} {helpful_text(why)}",
     }  # fmt: skip
 
@@ -88,12 +97,14 @@ def reasons(state: State) -> dict[str, object]:
 def facts(state: State) -> dict[str, object]:
     """What `describe` says, as facts."""
     ready, better = state.ready, _suggestion(state)
-    last, score = (state.rounds or (None,))[-1], (state.held_out or (None,))[-1]
+    last = (state.rounds or (None,))[-1]
     return {
         **reasons(state), "seq": state.seq, "at": state.at, "until": state.until, "round": state.round, "stage": state.stage,
         "name": ready and ready.name, "node": ready and ready.node, "swarm": ready and ready.swarm,
         "charter": ready and ready.charter, "model": ready and ready.model, "device": ready and ready.device,
-        "reach": state.reach, "address": state.address, "peers": len(state.members), "last_round": last, "held_out": score,
+        "reach": state.reach, "address": state.address, "peers": len(state.members), "last_round": last,
+        "held_out": newest_score(state), "tokens_per_second": speed(state), "energy": state.energy,
         "better_swarm": better, "changed_model": state.changed, "undecided_swarm": state.undecided,
+        "unavailable_model": state.unavailable,
         "after_restart": state.after_restart, "saved_round": state.saved_round,
     }  # fmt: skip

@@ -48,6 +48,7 @@ MEANINGS = {
     "computer.threads": "Cores to keep busy. 0: a quarter of them.",
     "computer.device": "What the model runs on. auto: the best there is.",
     "computer.priority": "Who goes first when other programs want the processor, too.",
+    "computer.keep_awake": "Hold off sleep while it contributes: no, on_power (while plugged in), or always.",
     "computer.cpu_percent": "The share of the processor's time to use.",
     "computer.gpu_percent": "The share of the graphics processor's time to use.",
     "computer.watts": "What this computer draws while it contributes. 0: estimated.",

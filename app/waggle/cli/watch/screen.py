@@ -9,10 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from waggle.cli.watch.plot import plot
-from waggle.cli.watch.words import live_line, rate, round_line
+from waggle.cli.watch.words import live_line, round_line
 from waggle.core.peer_id import with_fingerprint
 from waggle.core.text.message import plain
 from waggle.protocol.events import HeldOutScore, RoundSummary
+from waggle.protocol.figures import newest_score, speed
 from waggle.protocol.state import STAGES, State
 from waggle.protocol.text.peer_text import standing_text
 from waggle.protocol.text.status_text import DOING, sentence
@@ -56,8 +57,7 @@ def _loop(state: State) -> RenderableType:
         stages.append(DOING[stage], style="reverse" if stage == state.stage else "dim")
     filled = BAR * state.answered // max(1, state.answers_expected)
     bar = Text(f"  {'█' * filled}{'·' * (BAR - filled)}  {state.answered} of {state.answers_expected} answers")
-    score = state.held_out[-1] if state.held_out else None
-    last = round_line(state.rounds[-1], score, len(state.members)) if state.rounds else live_line(state)
+    last = round_line(state.rounds[-1], newest_score(state), len(state.members)) if state.rounds else live_line(state)
     return Panel(Group(stages, bar, Text(plain(f"  {last}"))), title=f"Round {state.round}")
 
 
@@ -66,8 +66,9 @@ def _chart(state: State, width: int, height: int) -> RenderableType:
     rewards = [summary.reward for summary in rounds]
     top = max([*rewards, 0.01])
     lines = [Text(line, style="green") for line in plot(rewards, width, height, top)]
-    score = _score_words(state.held_out[-1] if state.held_out else (state.history_scores or (None,))[-1])
-    title = f"Reward of {len(rounds)} rounds, 0 to {top:.2f}   {score}   {rate(state.rounds):,.0f} tokens/s"
+    score = _score_words(newest_score(state))
+    played = f"{state.round} round{'' if state.round == 1 else 's'}"  # the long history has some of them only
+    title = f"Reward of {played}, 0 to {top:.2f}   {score}   {speed(state) or 0.0:,.0f} tokens/s"
     return Panel(Group(*lines), title=Text(title))
 
 

@@ -15,6 +15,7 @@ from waggle.cli.watch.words import live_line, round_line
 from waggle.core.peer_id import with_fingerprint
 from waggle.core.text.message import plain
 from waggle.protocol import events, json_lines
+from waggle.protocol.figures import newest_score
 from waggle.protocol.state import AnyEvent, State, apply
 
 REFRESH_SECONDS = 0.25
@@ -73,8 +74,7 @@ class TerminalWriter:
                 console.print(Text(plain(f"{name} trains {event.model} on {event.device} in {event.swarm}.")))
                 console.print(Text(HINT, style="dim"))
             case events.RoundCompleted():
-                score = state.held_out[-1] if state.held_out else None
-                line = Text(round_line(event.summary, score, len(state.members)))
+                line = Text(round_line(event.summary, newest_score(state), len(state.members)))
                 line.highlight_regex(r"reward \S+|held-out +\S+", "bold")
                 console.print(line)
             case events.AhaHappened():

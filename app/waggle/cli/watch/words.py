@@ -33,10 +33,3 @@ def live_line(state: State) -> str:
     if state.phase in HALTED_PHASES or state.waits_for_choice:
         return plain(f"{summary.word}: {summary.says} {summary.detail}".strip())
     return plain(f"{summary.word}: {summary.says}")
-
-
-def rate(summaries: tuple[RoundSummary, ...]) -> float:
-    """Tokens a second over the last rounds."""
-    last = summaries[-10:]
-    seconds = sum(summary.seconds for summary in last)
-    return sum(summary.tokens for summary in last) / seconds if seconds else 0.0

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from waggle.core.stored_data import RECORD
 from waggle.core.system import file_moves
-from waggle.protocol import events, events_swarms, json_lines
+from waggle.protocol import events, events_models, events_swarms, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State, apply
-from waggle.protocol.text.status_text import undecided_swarm_sentence
+from waggle.protocol.text.status_text import unavailable_model_sentence, undecided_swarm_sentence
 
 FILE_BYTES = 64 * 1024 * 1024
 MAX_OLD_BYTES, MAX_OLD_FILES = 5 * FILE_BYTES, 1000  # of the records before the current one
@@ -195,6 +195,9 @@ def _log_event(event: AnyEvent) -> None:
         case events_swarms.SwarmUndecided():  # also on stderr: an engine without a window waits until somebody reads this
             says = undecided_swarm_sentence(event)
             log.warning("%s %s `waggle swarm join` chooses one; here are %s.", says.says, says.detail, "; ".join(event.known))
+        case events_models.ModelUnavailable():
+            says = unavailable_model_sentence(event)
+            log.warning("%s %s `waggle model choose` chooses another.", says.says, says.detail)
         case events.PartRestarted():
             log.info("%s restarted: %s", event.part, event.reason)
         case events.CheckpointSetAside():

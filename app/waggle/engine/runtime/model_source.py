@@ -17,6 +17,7 @@ import msgspec
 from waggle.core import hub_token, paths
 from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError, ModelMissing, Stopped
 from waggle.core.settings import ModelSettings
+from waggle.core.system.os_faults import fault_of
 from waggle.core.text.message import Message
 from waggle.engine.runtime import trainings
 from waggle.engine.runtime.event_publisher import EventPublisher
@@ -25,6 +26,7 @@ from waggle.models.gguf import conversion
 from waggle.models.shared import model_files
 from waggle.models.storage import checkpoint, hub_download, ownership, starters
 from waggle.protocol import events
+from waggle.protocol.events_models import ModelUnavailable
 
 Report = Callable[[int, int, float | None], None]  # of a download: bytes that are here, all bytes, seconds that remain
 log = logging.getLogger(__name__)
@@ -63,7 +65,7 @@ async def find_model(
     For `checkpoints` see `folder_of`. `examine` may refuse a model when only its configuration is here. `limit` returns the bytes
     a second that are allowed now (0: no limit); `commit` is the revision to download (see `hub_download.fetch`). `report` gets
     the progress in the working thread; without it, the engine's start shows it. A closed gate suspends the download. If the
-    hub is away in the middle of a download, wait for it; before the first byte, wait only if `patient`.
+    hub is away in the middle of a download, wait for it; before the first byte, wait only if `patient`, and let a person choose.
     """
     try:
         if (file := unconverted(chosen)) is not None:
@@ -77,6 +79,16 @@ async def find_model(
         )
     except ModelError as error:
         raise ModelMissing(error.title, error.advice) from error
+    except OSError as error:  # such as of a disk that was unplugged while it is mounted
+        fault = fault_of(error)
+        raise ModelMissing(
+            Message("The model in %1 cannot be read: %2.", chosen.folder or chosen.name, fault.reason), fault.advice
+        ) from error
+
+
+def unavailable(chosen: ModelSettings, error: ModelError) -> ModelUnavailable:
+    """The question what to train instead of a model that cannot be had now."""
+    return ModelUnavailable(name=chosen.name, folder=chosen.folder, reason=error.title, advice=error.advice)
 
 
 async def _download(
@@ -89,7 +101,7 @@ async def _download(
         hub_download.fetch, chosen.name, paths.models(), progress, warn=warn, token=hub_token.stored_token, examine=examine,
         commit=commit,
     )  # fmt: skip
-    away = partial(_report_away, chosen.name, publisher, patient)
+    away = partial(_report_away, chosen, publisher, patient)
     return await _unless_stopped(partial(_fetch_with_retries, chosen.name, gate, fetch, away), stopped)
 
 
@@ -122,10 +134,13 @@ def folder_of(chosen: ModelSettings, checkpoints: Path | None = None) -> Path:
         if known is None:
             raise NotHereYetError(Message("%1 was not converted yet.", file.name), "`waggle engine` converts it.")
         return known
+    if not folder.exists():
+        raise ModelError(
+            Message("There is no model in %1: nothing is there.", folder), "Check its path, and whether its disk is connected."
+        )
     for name in hub_download.missing({path.name for path in folder.iterdir()} if folder.is_dir() else set()):
         raise ModelError(
-            Message("There is no model in %1: %2 is missing.", folder, name),
-            "Check model.folder in the settings, or remove that line to use the starter.",
+            Message("There is no model in %1: %2 is missing.", folder, name), "Put its files back, or choose another model."
         )
     model_files.require_files(folder)
     return folder
@@ -241,11 +256,14 @@ def _fetch_with_retries(name: str, gate: PauseGate, fetch: Callable[[], Path], a
             seconds = min(MAX_AWAY_SECONDS, 2 * seconds)
 
 
-def _report_away(name: str, publisher: EventPublisher, patient: bool, error: HubUnavailable) -> None:
-    """Warn that the hub is away. Raise the error instead if no byte has come, and a person who has just chosen waits for it."""
-    if not (patient or hub_download.is_begun(name, paths.models())):
+def _report_away(chosen: ModelSettings, publisher: EventPublisher, patient: bool, error: HubUnavailable) -> None:
+    """Report that the hub is away. Raise the error instead if no byte has come, and a person who has just chosen waits for it."""
+    if patient:
+        publisher.publish_soon(unavailable(chosen, HubUnavailable(error.title)))  # it is tried again by itself
+    elif hub_download.is_begun(chosen.name, paths.models()):
+        publisher.publish_soon(events.Warned(title=error.title, advice=Message("It is tried again by itself.")))
+    else:
         raise error
-    publisher.publish_soon(events.Warned(title=error.title, advice=Message("It is tried again by itself.")))
 
 
 class _Progress:

@@ -10,8 +10,9 @@ from waggle.core import paths
 from waggle.core.errors import ModelError
 from waggle.core.model_reference import NAME
 from waggle.core.settings import ModelSettings, Settings
-from waggle.core.text.message import NOTHING
+from waggle.core.text.message import Message
 from waggle.engine.runtime import model_fit, model_offers, model_source
+from waggle.engine.storage import history
 from waggle.models.memory_fit import DeviceCapacity
 from waggle.models.storage import checkpoint, hub_cache, hub_download
 from waggle.protocol.events_models import ModelDetails, ModelList
@@ -42,8 +43,8 @@ def list_models(home: paths.Home, chosen: Settings, machine: DeviceCapacity | No
             bytes=sum(map(_size, folder.glob("*"))),
             finished=finished,
             active=model == active,
-            rounds=0 if elsewhere else checkpoint.rounds(model_source.home_of(home, model).model.checkpoints),
-            fit=model_fit.fit_sentence(machine, chosen, folder) if machine else NOTHING,
+            rounds=0 if elsewhere else _rounds(model_source.home_of(home, model).model),
+            fit=model_fit.fit_sentence(machine, chosen, folder) if machine else Message(""),
         )
 
     place = next(folder for folder in (paths.models(), home.root, *home.root.absolute().parents) if folder.is_dir())
@@ -51,6 +52,11 @@ def list_models(home: paths.Home, chosen: Settings, machine: DeviceCapacity | No
         models=tuple(map(describe, here)), cache=str(paths.models()), free=shutil.disk_usage(place).free,
         suggested=model_offers.suggested(machine, chosen),
     )  # fmt: skip
+
+
+def _rounds(files: paths.ModelFiles) -> int:
+    """The rounds that a model was trained for. The newest ones are not in a checkpoint yet, and a restored one has no history."""
+    return max(checkpoint.rounds(files.checkpoints), history.rounds_played(files.history))
 
 
 def _size(path: Path) -> int:

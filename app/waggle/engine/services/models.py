@@ -53,7 +53,8 @@ NOT_MEASURED = Measured()
 def undo_steps(home: paths.Home, chosen: ModelSettings, change: Change) -> list[UndoStep]:
     """At the start: how to go back to the model that played a round last.
 
-    If that one is gone, or opening the chosen one ended the last engine and none played before, to the starter.
+    If opening the chosen one ended the last engine and none played before, to the starter. A chosen model that is not there is no
+    reason to go back: the engine asks (see model_question.py).
     """
     known, now = model_source.read_record(home), _without_training_mode(chosen)
     has_failed = OpeningNote(home).has_failed(now)
@@ -68,18 +69,10 @@ def undo_steps(home: paths.Home, chosen: ModelSettings, change: Change) -> list[
                 replaces_advice=True,
             )
         ]
-    if has_failed or not _is_here(now):
+    if has_failed:
         says = in_turn(_undo_message(ModelSettings()), PROGRESS_STAYS)
         return [UndoStep(partial(change, _as_settings(ModelSettings())), NOT_CAUSED_BY_CHOICE, says, replaces_advice=True)]
     return []
-
-
-def _is_here(model: ModelSettings) -> bool:
-    try:
-        model_source.require_here(model)
-    except ModelError:
-        return False
-    return True
 
 
 def _undo_message(other: ModelSettings) -> Message:

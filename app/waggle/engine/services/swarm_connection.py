@@ -111,6 +111,7 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: st
         leaderboard=chosen.swarm.leaderboard,
         known_peers=home.swarm(named if HASH.fullmatch(named := chosen.swarm.charter) else "").known_peers,
         reputation_file=home.reputation,
+        home_salt=noise_salt.salt_of(home),
         questions_folder=home.questions,
         scores_file=home.swarm(charter).scores if charter else None,
     )

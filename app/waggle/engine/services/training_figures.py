@@ -12,14 +12,13 @@ from waggle.core.peer_id import fingerprint
 from waggle.core.text.message import plain
 from waggle.engine.storage.history import History
 from waggle.network.web.training_status import HeldOutStatus, SpecialtyScore, TrainingStatus
-from waggle.protocol import events
+from waggle.protocol import events, figures
 from waggle.protocol.state import STAGES, State
 from waggle.protocol.text.company import company, with_whom
 from waggle.protocol.text.status_text import DOING
 
 HISTORY_SECONDS = 60.0  # how long the long history is used before it is read anew; newer rounds are in the State
 MAX_POINTS = 240  # of a curve
-SPEED_ROUNDS = 10  # whose speed is shown
 
 
 class TrainingFigures:
@@ -46,19 +45,17 @@ def training_status(state: State, ready: events.Ready, long: events.TrainingHist
     """The figures of the present swarm. Rounds and scores of the same model in other swarms are of other questions."""
     rounds = _rounds((*long.rounds, *state.recalled, *state.rounds), ready.swarm)
     scores = _scores((*long.held_out, *state.held_out), {specialty.title for specialty in ready.specialties})
-    last, recent = (rounds[-1] if rounds else None), rounds[-SPEED_ROUNDS:]
-    seconds, newest = sum(summary.seconds for summary in recent), (scores[-1] if scores else None)
-    connected = [peer for peer in state.peers.values() if peer.connection != "gone"]
+    last, newest = (rounds[-1] if rounds else None), figures.newest_score(state, long.held_out)
     return TrainingStatus(
         name=plain(ready.name), fingerprint=fingerprint(ready.node), model=plain(ready.model), device=plain(ready.device),
-        phase=state.phase, says=_sentence(state), company=company(state), connected=len(connected), members=len(state.members),
-        round=state.round,
+        phase=state.phase, says=_sentence(state), company=company(state),
+        connected=len(state.connected), members=len(state.members), round=state.round,
         reward=last.reward if last else None,
         solved=last.solved if last else None,
         external_share=last.metrics.external_share if last else None,
         learning_rate=last.metrics.learning_rate if last else None,
         entropy=last.metrics.entropy if last else None,
-        tokens_per_second=sum(summary.tokens for summary in recent) / seconds if seconds else None,
+        tokens_per_second=figures.speed(state),
         memory=(last.memory or None) if last else None,
         held_out=_held_out(newest, ready.specialties) if newest else None,
         rewards=_thinned([(summary.round, summary.reward) for summary in rounds]),

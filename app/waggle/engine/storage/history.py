@@ -243,6 +243,16 @@ def read_days(path: Path) -> tuple[tuple[events_identity.Day, ...], tuple[int, f
         return (), None
 
 
+def rounds_played(path: Path) -> int:
+    """The number of the newest stored round, plus one; 0 without one. Reads only."""
+    try:
+        with open_read_only(path) as database:
+            (newest,) = database.execute("select max(round) from rounds").fetchone()
+    except DAMAGED:  # there is none, or it is repaired when its model is trained again
+        return 0
+    return 0 if newest is None else int(newest) + 1
+
+
 def read_all(path: Path) -> tuple[list[events.RoundSummary], list[events.HeldOutScore]]:
     """All stored rounds and held-out scores, oldest first. Reads only. Raises `DAMAGED`."""
     with open_read_only(path) as database:

@@ -17,6 +17,7 @@ from waggle.core.errors import UNREADABLE
 from waggle.core.settings import ComputerSettings
 from waggle.models.backend import threads_for
 from waggle.protocol.energy_estimate import kwh, watts
+from waggle.protocol.events import EnergyCounted
 from waggle.protocol.events_identity import Day
 from waggle.protocol.state import State
 
@@ -44,8 +45,8 @@ class EnergyMeter:
         self._stored = _read(path)
         self._worked = self._stored_at = 0.0
 
-    def read(self, worked: float, state: State, computer: ComputerSettings, now: float) -> float:
-        """The kWh of today. `worked` are the seconds of work since this meter was created."""
+    def read(self, worked: float, state: State, computer: ComputerSettings, now: float) -> EnergyCounted:
+        """The energy of today. `worked` are the seconds of work since this meter was created."""
         today = time.strftime("%Y-%m-%d", self._local(now))
         power = watts(computer, threads_for(computer.threads), state.ready.device if state.ready else "cpu")
         if today not in self._kwh:
@@ -56,7 +57,7 @@ class EnergyMeter:
         if worked - self._stored_at >= STORE_S:
             self._stored_at = worked
             self._store(_Stored(date=today, kwh=self._kwh[today]))
-        return self._kwh[today]
+        return EnergyCounted(date=today, kwh=self._kwh[today])
 
     def _store(self, now: _Stored) -> None:
         if self._path is not None:

@@ -98,7 +98,7 @@ class MainWindow(QWidget):
         A question about the model or the swarm is answered on Home alone.
         """
         state = self._store.state
-        if self._all.currentIndex() == 0 and sentence(state).action not in ("copy_report", "choose_training", "choose_swarm"):
+        if self._all.currentIndex() == 0 and not state.waits_for_choice and sentence(state).action != "copy_report":
             self.pages.of(HomePage).act()
 
     def show_page(self, name: str, part: str = "") -> None:

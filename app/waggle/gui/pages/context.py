@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from PySide6.QtCore import QObject, Signal
 
 from waggle.core import paths
-from waggle.gui.state.daily_totals import QuerySchedule
+from waggle.gui.state.day_query import QuerySchedule
 from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.problem_report import report
 from waggle.gui.state.settings_store import SettingsStore

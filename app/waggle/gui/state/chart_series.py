@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from waggle.protocol.events import Aha, HeldOutScore, RoundSummary
+from waggle.protocol.figures import held_out_scores
 from waggle.protocol.state import State
 
 Axis = Literal["round", "elapsed", "clock"]
@@ -33,8 +34,7 @@ def rounds(state: State) -> list[RoundSummary]:
 
 def scores(state: State) -> list[HeldOutScore]:
     """The held-out scores of the long history and the recent ones merged, oldest first."""
-    known = {score.round: score for score in (*state.history_scores, *state.held_out)}
-    return [known[number] for number in sorted(known)]
+    return held_out_scores(state)
 
 
 def by_question_set(held_out_scores: Sequence[HeldOutScore]) -> list[list[HeldOutScore]]:

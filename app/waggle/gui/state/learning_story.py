@@ -8,6 +8,7 @@ from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.state import chart_series
 from waggle.gui.state.measured_curves import clipped, first_round, measured_curves
 from waggle.protocol.events import HeldOutScore
+from waggle.protocol.figures import newest_score
 from waggle.protocol.state import State
 
 FEW = 2  # scores that make a curve
@@ -35,7 +36,7 @@ def of_hundred(score: HeldOutScore) -> str:
 def score_text(state: State) -> ScoreText:
     """How many new questions the model solves now, and how many it solved at first."""
     groups = exams(state)
-    if not groups:
+    if not groups or (state.ready is not None and newest_score(state) is None):  # or none on questions of this swarm
         if state.phase == "preparing" and not state.waits_for_choice:
             return ScoreText(tr("Your model is getting ready."))
         if waits := why_unavailable(state):
@@ -99,7 +100,7 @@ def sharing_text(state: State) -> Sharing:
         detail = tr("Your model trains on this computer only, by your choice.")
         return Sharing(tr("You train alone"), detail, offers=RACE)
     taught = [aha for aha in state.ahas if aha.origin]
-    learned = sum(summary.external for summary in chart_series.rounds(state))
+    learned = any(summary.external for summary in chart_series.rounds(state))
     if not (taught or learned):
         lonely = state.reach in ("alone", "connected") and not state.members
         detail = (
@@ -110,8 +111,7 @@ def sharing_text(state: State) -> Sharing:
     if compared is not None:
         return compared
     if not taught:
-        words = plural(learned, "It learned from %n example of a peer.", "It learned from %n examples of peers.")
-        return Sharing(tr("Too early to say"), words, offers=RACE)
+        return Sharing(tr("Too early to say"), tr("It learned from examples of peers."), offers=RACE)
     skills = max(len(state.ready.specialties), len(state.ahas))
     says = tr("Peers taught it %1 of %2 skills").replace("%1", figure(len(taught))).replace("%2", figure(skills))
     detail = tr("Its first right answer there followed one from a peer. Training alone was not measured.")

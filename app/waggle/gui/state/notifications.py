@@ -24,7 +24,7 @@ def new_notices(before: State, after: State) -> list[Notice]:
     """The notifications for what changed between two States."""
     news = []
     fails = after.problem is not None and after.problem != before.problem
-    asks = (after.changed is not None and before.changed is None) or (after.undecided is not None and before.undecided is None)
+    asks = after.waits_for_choice and not before.waits_for_choice
     if fails or asks:
         status = sentence(after)
         news.append(Notice(kind="problems", title=tr(status.says), words=tr(status.detail)))

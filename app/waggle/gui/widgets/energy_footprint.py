@@ -6,13 +6,14 @@ from PySide6.QtWidgets import QFrame
 
 from waggle.core.settings import Settings
 from waggle.gui.i18n.formatting import decimal, duration, tr, whole_day
-from waggle.gui.state.daily_totals import day_on, totals
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.usage_profile import threads_now
 from waggle.gui.widgets.layout import column, row
 from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import text
-from waggle.protocol.energy_estimate import formula, kwh, watts
+from waggle.protocol.daily_totals import totals
+from waggle.protocol.energy_estimate import JOULES_PER_KWH, formula
+from waggle.protocol.figures import kwh_ever, kwh_on, power_now
 from waggle.protocol.state import State
 
 LAPTOP_WATTS = 30.0
@@ -29,11 +30,10 @@ def of_today(state: State, date: str) -> tuple[str, str, str]:
     """Figure, unit and a comparison for a date; empty until the engine is ready."""
     if state.ready is None:
         return "", "", ""
-    power = watts((state.settings or Settings()).computer, threads_now(state), state.ready.device)
-    seconds = day_on(totals(state), date).seconds
-    number, unit = energy(kwh(seconds, power)).split(" ")
-    laptop = tr("About as much as a laptop in %1").replace("%1", duration(seconds * power / LAPTOP_WATTS))
-    return number, tr("%1, estimated").replace("%1", unit), laptop if seconds else tr("Nothing yet today")
+    used = kwh_on(state, date, threads_now(state))
+    number, unit = energy(used).split(" ")
+    laptop = tr("About as much as a laptop in %1").replace("%1", _laptop(used))
+    return number, tr("%1, estimated").replace("%1", unit), laptop if used else tr("Nothing yet today")
 
 
 def footprint(state: State, date: str) -> tuple[str, str, str]:
@@ -42,22 +42,27 @@ def footprint(state: State, date: str) -> tuple[str, str, str]:
     if state.ready is None or state.days is None or not days.all.rounds:
         return tr("Worked out from the first round on."), "", ""
     settings, threads = state.settings or Settings(), threads_now(state)
-    power = watts(settings.computer, threads, state.ready.device)
-    today, ever = day_on(days, date).seconds, days.all.seconds
-    much = tr("%1 today, %2 since %3: about as much as a laptop takes in %4.").replace("%1", energy(kwh(today, power)))
-    much = much.replace("%2", energy(kwh(ever, power))).replace("%3", whole_day(datetime.date.fromisoformat(days.all.date)))
-    much = much.replace("%4", duration(ever * power / LAPTOP_WATTS))
-    how = tr("Estimated: time contributed × watts, today %1 × %2 W (%3).").replace("%1", duration(today))
-    how = how.replace("%2", f"{power:.0f}").replace("%3", tr(formula(settings.computer, threads, state.ready.device)))
-    return much, how, " ".join(part for part in (_cost(settings, today, ever, power), _budget(settings)) if part)
+    today, ever = kwh_on(state, date, threads), kwh_ever(state, date, threads)
+    much = tr("%1 today, %2 since %3: about as much as a laptop takes in %4.").replace("%1", energy(today))
+    much = much.replace("%2", energy(ever)).replace("%3", whole_day(datetime.date.fromisoformat(days.all.date)))
+    much = much.replace("%4", _laptop(ever))
+    how = tr("Estimated: time contributed × watts, now %1 W (%2).").replace("%1", f"{power_now(state, threads):.0f}")
+    how = how.replace("%2", tr(formula(settings.computer, threads, state.ready.device)))
+    return much, how, " ".join(part for part in (_cost(settings, today, ever), _budget(settings)) if part)
 
 
-def _cost(settings: Settings, today: float, ever: float, power: float) -> str:
+def _laptop(used: float) -> str:
+    """How long a laptop takes as much."""
+    return duration(used * JOULES_PER_KWH / LAPTOP_WATTS)
+
+
+def _cost(settings: Settings, today: float, ever: float) -> str:
+    """The cost of these kWh."""
     price = settings.computer.price_kwh
     if not price:
         return ""
     words = tr("At your price of %1 for a kWh that is %2 today and %3 in all.").replace("%1", decimal(price, 2))
-    return words.replace("%2", decimal(price * kwh(today, power), 2)).replace("%3", decimal(price * kwh(ever, power), 2))
+    return words.replace("%2", decimal(price * today, 2)).replace("%3", decimal(price * ever, 2))
 
 
 def _budget(settings: Settings) -> str:

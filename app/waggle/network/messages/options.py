@@ -26,6 +26,7 @@ class SwarmOptions:
     leaderboard: bool = False  # publish answers to each epoch's exam, and score those of peers
     known_peers: Path | None = None  # file of recently used addresses, which serve as extra seeds
     reputation_file: Path | None = None
+    home_salt: bytes = b""  # of this home alone: tells its earlier runs from copies of it
     scores_file: Path | None = None  # scores of answer sheets
     questions_folder: Path | None = None  # pieces of people's own questions
     peers_per_pull: int = 8  # K

@@ -4,6 +4,7 @@ Nodes leave their statements with connected peers. Whoever gets back a statement
 knows that the identity is used twice; nobody else can sign one.
 """
 
+import hashlib
 import os
 from dataclasses import dataclass
 
@@ -13,21 +14,23 @@ from waggle.network.identity.keys import SIGNATURE_BYTES, Identity
 from waggle.network.messages.faults import Fault
 
 DOMAIN = b"waggle/presence/1\0"
-PROCESS_BYTES, TIME_BYTES = 8, 8
+HOME_DOMAIN = b"waggle/presence/home/1\0"
+PROCESS_BYTES, HOME_BYTES, TIME_BYTES = 8, 4, 8
 BYTES = PROCESS_BYTES + TIME_BYTES + SIGNATURE_BYTES
 
 
 @dataclass(frozen=True)
 class Presence:
-    """`process` is a random number of each process, `at` the unix milliseconds of its clock."""
+    """`process` names a process (see `new_process`), `at` is the unix milliseconds of its clock."""
 
     process: bytes
     at: int
 
 
-def new_process() -> bytes:
-    """A random name for this process. Copies of a home, and of a whole computer after a start, draw different ones."""
-    return os.urandom(PROCESS_BYTES)
+def new_process(home_salt: bytes = b"") -> bytes:
+    """A name for this process: half of it is the same for all runs of a home, as far as it has a salt, the rest is random."""
+    home = hashlib.sha256(HOME_DOMAIN + home_salt).digest()[:HOME_BYTES] if home_salt else os.urandom(HOME_BYTES)
+    return home + os.urandom(PROCESS_BYTES - HOME_BYTES)
 
 
 def write(who: Identity, process: bytes, at: float) -> bytes:

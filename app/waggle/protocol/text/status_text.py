@@ -7,14 +7,16 @@ import msgspec
 
 from waggle.core.text.message import Figure, Message, counted, in_turn
 from waggle.protocol import events
-from waggle.protocol.events_models import ModelChanged
+from waggle.protocol.events_models import ModelChanged, ModelUnavailable
 from waggle.protocol.events_swarms import SwarmUndecided
 from waggle.protocol.schedule import Clock, ScheduleDecision, Tick, moment, time_of_day
 from waggle.protocol.state import STAGES, State
 
 Tone = Literal["accent", "plain", "peer", "bad"]
 Sign = Literal["on", "off", "pause", "warn", "live", "you", "save"]
-Action = Literal["pause", "pause_now", "resume", "anyway", "copy_report", "choose_training", "choose_swarm", "none"]
+Action = Literal[
+    "pause", "pause_now", "resume", "anyway", "copy_report", "choose_training", "choose_swarm", "choose_model", "none"
+]
 
 KILLED = (9, 137)  # exit codes of a killed process, as Qt and as shells report them
 SAFE = Message("Your model is safe: everything up to the last saved round is kept.")
@@ -147,6 +149,8 @@ def _preparing_sentence(state: State) -> Sentence:
         return _changed_model_sentence(state.changed)
     if state.undecided is not None:
         return undecided_swarm_sentence(state.undecided)
+    if state.unavailable is not None:
+        return unavailable_model_sentence(state.unavailable)
     decision, starts, paused = state.decision, Message("Training starts automatically."), False
     if decision is not None and decision.standing == "paused":
         starts, paused = in_turn(decision.reason, decision.ends), True
@@ -198,6 +202,15 @@ def undecided_swarm_sentence(event: SwarmUndecided) -> Sentence:
     detail = in_turn(event.advice if event.why == "unusable" else "", rest)
     return Sentence(
         word=Message("Waiting for you"), says=says, detail=detail, tone="plain", sign="warn", action="choose_swarm",
+    )  # fmt: skip
+
+
+def unavailable_model_sentence(event: ModelUnavailable) -> Sentence:
+    """The question what to train instead of a model that cannot be had now."""
+    rest = Message("Training goes on by itself once the model is there again. What it learned is kept.")
+    return Sentence(
+        word=Message("Waiting for you"), says=event.reason, detail=in_turn(event.advice, rest), tone="plain", sign="warn",
+        action="choose_model",
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Home asks what to do about a changed model or a lost swarm, with two buttons, and nothing else answers for a person."""
+"""Home asks about a model that changed or is away, or a lost swarm, with two buttons; nothing else answers for a person."""
 
 import pytest
 from msgspec.structs import replace
@@ -13,8 +13,8 @@ from waggle.gui.pages.models.page import ModelsPage
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state.notifications import new_notices
 from waggle.protocol import events
-from waggle.protocol.commands import AnyCommand, ChangeSettings, ChooseSwarm, DecideTraining, ListModels, ListSwarms
-from waggle.protocol.events_models import ModelChanged
+from waggle.protocol.commands import AnyCommand, ChangeSettings, ChooseModel, ChooseSwarm, DecideTraining, ListModels, ListSwarms
+from waggle.protocol.events_models import ModelChanged, ModelUnavailable
 from waggle.protocol.events_swarms import KnownSwarms, StartedAgain, SwarmDetails, SwarmUndecided
 from waggle.protocol.state import State, apply
 
@@ -122,3 +122,38 @@ def test_a_lost_swarm_is_notified_once_and_the_pause_key_answers_nothing(window_
     qtbot.keyClick(window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
     assert not [command for command in sent if isinstance(command, ChangeSettings)]
     assert window.page == "home"
+
+
+AWAY = ModelUnavailable(
+    folder="/media/usb/mine", reason="There is no model in /media/usb/mine: nothing is there.", advice="Check its path.", at=6.0
+)
+
+
+def test_a_model_that_is_not_there_is_waited_for_with_the_starter_and_another_one_as_answers(window_told: TellWindow) -> None:
+    window, sent = window_told([PREPARING, AWAY]), list[AnyCommand]()
+    window.commanded.connect(sent.append)
+    card = window.pages.of(HomePage).hero
+    assert card._says.text() == "There is no model in /media/usb/mine: nothing is there"
+    assert "goes on by itself once the model is there again" in card._detail.text()
+    assert buttons(card) == ["Train the starter", "Choose another model"]
+    card._second.click()
+    card._second.click()
+    assert [(command.name, command.folder) for command in sent if isinstance(command, ChooseModel)] == [("", "")]
+    card._main.click()
+    assert window.page == "models"
+    models = window.pages.of(ModelsPage)
+    models._field.edit.setText("Qwen/Tiny")
+    assert models._field._act.isEnabled(), "the engine takes a choice while it waits"
+    window._store.take(replace(PREPARING, seq=9, at=7.0))
+    window.redraw()
+    assert window._store.state.unavailable is None, "it was there again"
+
+
+def test_a_model_that_is_not_there_is_notified_once() -> None:
+    before = apply(State(), PREPARING)
+    after = apply(before, AWAY)
+    (notice,) = new_notices(before, after)
+    assert notice.title.startswith("There is no model in /media/usb/mine")
+    assert new_notices(after, after) == []
+    downloading = events.Downloading(model="bees/tiny", done=1, total=2, at=8.0)
+    assert apply(after, downloading).unavailable is None, "the hub answers again"

@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 import waggle
 from gui.application.test_controller import visible_actions
 from gui.pages.swarms.test_page import is_previewing
-from waggle.core import settings
+from waggle.core import login_start, settings
 from waggle.core.errors import SwarmError
 from waggle.core.paths import Home
 from waggle.core.settings import profile_of
@@ -434,3 +434,19 @@ def test_everything_in_the_first_start_has_a_name(theme: Theme, qtbot: QtBot) ->
 def test_the_key_that_pauses_starts_nothing_before_the_questions_are_answered(started: Controller) -> None:
     QTest.keyClick(started.window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
     assert not started._source.is_running  # type: ignore[union-attr]
+
+
+def test_nothing_starts_at_a_login_unless_the_person_says_so_where_the_system_can(
+    theme: Theme, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for has_login, has_tray in ((True, True), (False, False)):
+        monkeypatch.setattr(login_start, "is_offered", lambda has_login=has_login: has_login)
+        monkeypatch.setattr(system_tray, "available", lambda has_tray=has_tray: has_tray)
+        page = WelcomePage(theme)
+        rows = page._at_login.parentWidget(), page._in_tray.parentWidget()
+        assert [row.isHidden() for row in rows] == [not has_login, not has_tray]
+        assert (page.values()["window.at_login"], page.values()["window.close_to_tray"]) == ("nothing", True)
+        page._at_login.click()
+        page._in_tray.click()
+        assert (page.values()["window.at_login"], page.values()["window.close_to_tray"]) == ("window", False)
+        page.deleteLater()

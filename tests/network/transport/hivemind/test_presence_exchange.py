@@ -44,7 +44,7 @@ async def ask(node: PresenceExchange, witness: StoredStatements, identity: Ident
         return witness.exchange(identity.peer_id, statement)
 
     clock.now += NEXT
-    return await node.ask(b"witness", exchange)
+    return await node.ask(str(id(witness)).encode(), exchange)
 
 
 async def test_both_of_two_are_told_once(identity: Identity, clock: Clock) -> None:
@@ -57,6 +57,41 @@ async def test_both_of_two_are_told_once(identity: Identity, clock: Clock) -> No
     assert results.count(True) == 2
     assert True in results[1::2], "the copy"
     assert True in results[::2], "the other"
+
+
+@pytest.mark.parametrize("ahead", [-7200.0, -1.0, 7200.0])
+async def test_both_copies_of_a_home_are_told_once_whatever_their_clocks_say(
+    identity: Identity, clock: Clock, ahead: float
+) -> None:
+    """The copy's clock is off by so many seconds. By the clocks alone, one of two was told hours later, or never."""
+    witness = StoredStatements(clock)
+    first = PresenceExchange(identity, clock, b"the original")
+    results = [await ask(first, witness, identity, clock)]
+    second = PresenceExchange(identity, lambda: clock() + ahead, b"its copy")
+    for _ in range(4):
+        results += [await ask(second, witness, identity, clock), await ask(first, witness, identity, clock)]
+    assert (results[1::2].count(True), results[::2].count(True)) == (1, 1)
+
+
+async def test_the_last_words_of_the_computer_that_an_identity_moved_from_are_no_copy(identity: Identity, clock: Clock) -> None:
+    """Two witnesses have statements of different times, both of a process that has ended."""
+    witnesses = StoredStatements(clock), StoredStatements(clock)
+    before = PresenceExchange(identity, lambda: clock() + 7200.0, b"the old computer")
+    for witness in (*witnesses, witnesses[1]):
+        await ask(before, witness, identity, clock)
+    clock.now += 7200.0 + NEXT
+    after = PresenceExchange(identity, clock, b"the new one")
+    assert not any([await ask(after, witness, identity, clock) for witness in witnesses * 3])
+
+
+async def test_a_run_of_this_home_from_before_is_no_copy_whatever_a_witness_plays_again(identity: Identity, clock: Clock) -> None:
+    earlier, later = presence.new_process(b"this home"), PresenceExchange(identity, clock, b"this home")
+    recorded = [presence.write(identity, earlier, clock.now - 3600.0 + second) for second in range(4)]
+
+    async def plays_again(_peer_id: bytes, _statement: bytes) -> bytes:
+        return recorded.pop(0)
+
+    assert not any([await later.ask(b"witness", plays_again) for _ in range(4)])
 
 
 async def test_a_restart_is_no_copy_also_if_the_clock_was_set_back(identity: Identity, clock: Clock) -> None:

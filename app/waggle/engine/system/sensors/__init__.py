@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeVar
@@ -15,6 +16,7 @@ from waggle.protocol.schedule import Readings, plain_name
 Value = TypeVar("Value")
 NETWORK_SECONDS = 20.0  # between two readings of the network: each starts a process
 IDLE_SECONDS = 30.0  # between two readings of idleness that no rule needs: on Wayland, each starts a process
+EMPTYING_SECONDS, EMPTYING_PERCENT = 1800.0, 2.0  # a battery that loses that much in this time while plugged in empties
 PROCESSORS = frozenset({"coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz", "soc_thermal"})
 
 
@@ -30,15 +32,16 @@ class SensorReader:
         self._metered_at: float | None = None
         self._idle: float | None = None
         self._idle_at: float | None = None
+        self._charge: deque[tuple[float, float]] = deque()  # (time, percent) while it was plugged in
         self._used_at: float | None = None  # when input came last, as far as the system told
 
-    def __call__(self, rules: ScheduleSettings, *, until_away: bool = False) -> Readings:
-        """Read the sensors. `until_away`: a pause waits for idleness."""
+    def __call__(self, rules: ScheduleSettings, *, until_away: bool = False, reads_power: bool = False) -> Readings:
+        """Read the sensors. `until_away`: a pause waits for idleness. `reads_power`: also if no rule needs the plug."""
         if hasattr(time, "tzset"):
             time.tzset()  # for a laptop that travels: a process keeps the time zone that it started in
         return Readings(
             idle_seconds=self._idleness(needed=until_away or bool(rules.idle_minutes)),
-            on_power=_read_or_none(_on_power) if rules.only_on_power else None,
+            on_power=_read_or_none(self._on_power) if rules.only_on_power or reads_power else None,
             programs=_read_or_none(partial(_programs, rules.not_while)) if rules.not_while else None,
             full_screen=full_screen() if rules.not_full_screen else None,
             metered=self._is_metered() if rules.not_metered else None,
@@ -54,6 +57,27 @@ class SensorReader:
         if needed and self._used_at is not None:
             return now - self._used_at
         return self._idle if needed or self._idle is None else 0.0
+
+    def _on_power(self) -> bool | None:
+        """Whether the computer is plugged in, and its battery does not empty all the same, as with a weak charger."""
+        if sys.platform == "linux":
+            from waggle.engine.system.sensors import linux
+
+            return linux.on_power()
+        battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
+        if battery is None or battery.power_plugged is None:
+            return None
+        empties = self._is_emptying(float(battery.percent), plugged=bool(battery.power_plugged))
+        return bool(battery.power_plugged) and not empties
+
+    def _is_emptying(self, percent: float, *, plugged: bool) -> bool:
+        now = self._clock()
+        if not plugged:
+            self._charge.clear()
+        while self._charge and now - self._charge[0][0] > EMPTYING_SECONDS:
+            self._charge.popleft()
+        self._charge.append((now, percent))
+        return max(charge for _, charge in self._charge) - percent >= EMPTYING_PERCENT
 
     def _is_metered(self) -> bool | None:
         if self._metered_at is None or self._clock() - self._metered_at > NETWORK_SECONDS:
@@ -108,17 +132,6 @@ def _read_or_none(read: Callable[[], Value | None]) -> Value | None:
         return read()
     except (OSError, psutil.Error):  # a sensor that disappeared during the reading
         return None
-
-
-def _on_power() -> bool | None:
-    if sys.platform == "linux":
-        from waggle.engine.system.sensors import linux
-
-        return linux.on_power()
-    battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
-    if battery is None or battery.power_plugged is None:
-        return None
-    return bool(battery.power_plugged)
 
 
 def _programs(chosen: Collection[str]) -> frozenset[str]:

@@ -58,7 +58,9 @@ def full_screen() -> bool | None:
 
 
 def on_power(supplies: Path = SUPPLIES) -> bool | None:
-    """Whether the computer is plugged in; None if it has no battery. Batteries of a mouse, keyboard or pen do not count.
+    """Whether the computer is plugged in and its battery does not empty; None if it has none.
+
+    Batteries of a mouse, keyboard or pen do not count.
 
     This reads the kernel, as psutil counts every battery, and knows few names of adapters. Raises OSError if the kernel lists no
     power supplies.
@@ -69,7 +71,7 @@ def on_power(supplies: Path = SUPPLIES) -> bool | None:
     if not states or states == {""}:
         return None
     if plugs & ONLINE:
-        return True
+        return "Discharging" not in states or "Charging" in states  # a weak charger: it empties all the same
     if "Discharging" in states:  # before "Charging": one battery may charge the other
         return False
     if "Charging" in states:  # before "0": an unused port is offline

@@ -16,6 +16,7 @@ from waggle.gui.widgets.layout import as_widget, column, edges, restyle, row
 from waggle.gui.widgets.painted_widgets import Chip, Icon, Logo
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
+from waggle.protocol.figures import speed
 from waggle.protocol.state import HALTED_PHASES, State
 from waggle.protocol.text.status_text import sentence
 
@@ -246,8 +247,8 @@ def status_figures(state: State) -> tuple[str, str, str, str]:
     if state.ready is None or state.phase in ("preparing", "problem", "stopped"):
         return "", "", "", ""
     peers = plural(len(state.members), "%n peer", "%n peers") if state.reach != "solo" else ""
-    last = state.rounds[-1] if state.rounds and state.phase not in HALTED_PHASES else None
-    speed = f"{figure(round(last.tokens / last.seconds))} {tr('tokens/s')}" if last and last.seconds and last.tokens else ""
+    tokens = speed(state) if state.phase not in HALTED_PHASES else None
+    rate = f"{figure(round(tokens))} {tr('tokens/s')}" if tokens else ""
     if not (state.up or state.down):
-        return peers, speed, "", ""
-    return peers, speed, f"{size(state.up)}/s {tr('up')}", f"{size(state.down)}/s {tr('down')}"
+        return peers, rate, "", ""
+    return peers, rate, f"{size(state.up)}/s {tr('up')}", f"{size(state.down)}/s {tr('down')}"

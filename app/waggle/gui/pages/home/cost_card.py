@@ -12,17 +12,19 @@ from waggle.protocol.state import State
 
 
 class CostCard(QFrame):
-    """Three lines, each with what the engine last measured."""
+    """Lines with what the engine last measured; one says so while the system is kept awake."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self.energy, self.cpu, self.heat = (ElidedLabel(theme, role="label", right=True) for _ in range(3))
-        names = (tr("Energy today"), tr("Processor"), tr("Temperature"))
+        self.sleep = ElidedLabel(theme, role="label", right=True)
+        names = (tr("Energy today"), tr("Processor"), tr("Temperature"), tr("Sleep"))
         self._lines: list[QWidget] = [
             as_widget(row(text(theme, name, "small", "soft"), (value, 1)))
-            for name, value in zip(names, (self.energy, self.cpu, self.heat), strict=True)
+            for name, value in zip(names, (self.energy, self.cpu, self.heat, self.sleep), strict=True)
         ]
+        self._lines[-1].hide()  # unless the system is kept awake
         self._box = column(text(theme, tr("What does it cost?"), "label", "soft"), 2, *self._lines, None, gap=5)
         self.setLayout(self._box)
         self.set_compact(False)
@@ -33,6 +35,10 @@ class CostCard(QFrame):
 
     def show_state(self, state: State, today: str) -> None:
         ready, load = state.ready, state.load
+        self._lines[-1].setVisible(state.awake is not None)
+        if state.awake is not None:
+            self.sleep.say(tr("Kept awake") if state.awake.holds else tr("Cannot be held off"))
+            set_tip(self.sleep, tr("Only while your model trains; you chose it in Settings.") if state.awake.holds else "")
         if ready is None:
             for value in (self.energy, self.cpu, self.heat):
                 value.say("–")

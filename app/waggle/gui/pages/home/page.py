@@ -15,11 +15,12 @@ from waggle.gui.pages.home.skill_card import SkillCard
 from waggle.gui.pages.home.status_card import StatusCard
 from waggle.gui.pages.page import Page
 from waggle.gui.state import chart_series
-from waggle.gui.state.daily_totals import QuerySchedule, engine_date
+from waggle.gui.state.day_query import QuerySchedule
 from waggle.gui.widgets.layout import as_widget, card, column
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id
+from waggle.protocol.daily_totals import engine_date
 from waggle.protocol.state import ROUNDS, State
 
 # Pixels at a text size of 100%

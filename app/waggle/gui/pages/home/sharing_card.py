@@ -64,7 +64,7 @@ class SharingCard(QFrame):
         self.link.setVisible(bool(sharing.offers[0]))
         self.link.say(tr("Invite someone") if sharing.offers == INVITE else tr("See a race of two swarms"))
         resting = bool(why_unavailable(state))
-        self._has_company = not resting and any(peer.connection != "gone" for peer in state.peers.values())
+        self._has_company = not resting and bool(state.connected)
         self._show_picture()
         if not self._picture.isHidden():
             self._picture.show_state(state, now)
@@ -78,8 +78,7 @@ class SharingCard(QFrame):
 
 def company_text(state: State) -> str:
     """How many train with this node, and how many of them fetched its answers; empty for nobody."""
-    here = state.members
-    taking = sum(peer.groups_pulled > 0 for peer in here)
+    here, taking = state.members, len(state.takers)
     if not here:
         return ""
     words = plural(len(here), "%n computer trains with you", "%n computers train with you")

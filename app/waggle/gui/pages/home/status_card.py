@@ -22,7 +22,7 @@ from waggle.gui.widgets.painted_widgets import Chip, Icon, StageProgress
 from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
 from waggle.gui.widgets.text import ElidedLabel, text
-from waggle.protocol.commands import ChangeSettings, DecideTraining, Pause, Resume, new_id
+from waggle.protocol.commands import ChangeSettings, ChooseModel, DecideTraining, Pause, Resume, new_id
 from waggle.protocol.events import Phase
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import HALTED_PHASES, STAGES, State
@@ -249,7 +249,8 @@ class StatusCard(QFrame):
             "pause": (tr("Pause"), "pause"), "pause_now": (tr("Pause now"), "pause"), "resume": (tr("Resume"), "play"),
             "anyway": (tr("Pause"), "pause"),  # a pause lasts longer than the rule that holds the engine back
             "copy_report": (tr("Try again"), "play") if stopped else copies, "choose_training": self._training_choice()[0],
-            "choose_swarm": (tr("Choose a swarm"), "swarms"), "none": (tr("Start"), "play"),
+            "choose_swarm": (tr("Choose a swarm"), "swarms"), "choose_model": (tr("Choose another model"), ""),
+            "none": (tr("Start"), "play"),
         }[status.action]  # fmt: skip
         self._offers_aside = status.action == "copy_report" and stopped and self._context.settings.is_unreadable
         if self._offers_aside:
@@ -259,10 +260,11 @@ class StatusCard(QFrame):
         restyle(self._main, "kind", kind)
         self._main.join("left" if splits else "")
         self._main.change_to(kind, words, icon)
-        decides = status.action in ("choose_training", "choose_swarm")
-        otherwise = (tr("Contribute anyway"), "play") if anyway else copies
-        if decides:
-            otherwise = self._training_choice()[1] if status.action == "choose_training" else (tr("Train alone for now"), "")
+        decides = self._state.waits_for_choice
+        otherwise = {
+            "anyway": (tr("Contribute anyway"), "play"), "choose_training": self._training_choice()[1],
+            "choose_swarm": (tr("Train alone for now"), ""), "choose_model": (tr("Train the starter"), ""),
+        }.get(status.action, copies)  # fmt: skip
         self._second.say(*otherwise)
         visibility = {self._main: status.action != "none" or stopped, self._more: splits,
                  self._second: anyway or decides or (failed and stopped), self._why_button: bool(status.why)}  # fmt: skip
@@ -307,6 +309,8 @@ class StatusCard(QFrame):
                 self._ask(DecideTraining(id=new_id(), choice="keep" if self._may_keep else "anew"))
             case "choose_swarm":
                 self.swarms_wanted.emit()
+            case "choose_model":
+                self._context.requests.page.emit("models", "")
             case "copy_report" if not self._can_start():
                 self._copy_report()
             case "copy_report" | "none":
@@ -328,10 +332,12 @@ class StatusCard(QFrame):
             self._decide_otherwise()
         elif sentence(self._state).action == "choose_swarm":
             self._ask(ChangeSettings(id=new_id(), values={"swarm.solo": True}))
+        elif sentence(self._state).action == "choose_model":
+            self._ask(ChooseModel(id=new_id()))
         else:
             self.start_wanted.emit()
 
-    def _ask(self, command: Pause | Resume | DecideTraining | ChangeSettings) -> None:
+    def _ask(self, command: Pause | Resume | DecideTraining | ChangeSettings | ChooseModel) -> None:
         """Send one command for each pending action: a second press on the same one does nothing."""
         self.watch(self._state)
         if self._pressed_for is None:

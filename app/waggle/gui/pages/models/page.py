@@ -121,8 +121,9 @@ class ModelsPage(Page):
 
     def show_state(self, state: State, now: float) -> None:
         before, self._state = self._state, state
-        # choosing another model interrupts the start's download, and answers the question about a changed one
-        may_choose = state.phase == "preparing" and (state.downloading is not None or state.changed is not None)
+        # choosing another model interrupts the start's download, and answers the question about one that changed or is not there
+        reasons = (state.downloading, state.changed, state.unavailable)
+        may_choose = state.phase == "preparing" and any(reason is not None for reason in reasons)
         why_not = tr(NO_MODEL) if self._recorded else "" if may_choose else why_unavailable(state)
         if not why_not:
             self._list()

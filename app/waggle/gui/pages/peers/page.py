@@ -52,8 +52,7 @@ def headline(state: State) -> str:
     """How many peers train with this node, and how many took groups of it."""
     if why := why_unavailable(state):
         return f"{why} {tr('These are the peers of before.')}" if state.peers else why
-    here = [peer for peer in state.peers.values() if peer.connection != "gone"]
-    training = len(state.members)
+    here, training, took = state.connected, len(state.members), len(state.takers)
     if not here:
         return tr("Computers that train with you appear here")
     if not training:
@@ -61,7 +60,6 @@ def headline(state: State) -> str:
     words = plural(training, "%n computer is training with you", "%n computers are training with you")
     if len(here) > training:
         words += plural(len(here) - training, ", %n more is connected", ", %n more are connected")
-    took = sum(peer.groups_pulled > 0 for peer in here)
     return words + (plural(took, "; one of them fetched your answers", "; %n of them fetched your answers") if took else "")
 
 

@@ -7,6 +7,7 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QWidget
 
+from waggle.core import login_start
 from waggle.core.settings import Value, profiles
 from waggle.core.system.machine import usable_cores
 from waggle.gui.i18n.formatting import later, one_line, size, tr
@@ -99,6 +100,8 @@ class WelcomePage(QWidget):
         self._swarm_chosen = 0
         self._power = Switch(theme, tr("Pause on battery"))
         self._power.setChecked(True)
+        self._at_login, self._in_tray = Switch(theme, tr("Start when I log in")), Switch(theme, _tray_words())
+        self._in_tray.setChecked(True)
         self._link = TextField(theme, tr("Invite link"), tr("waggle://join?…"))
         self._refused = text(theme, "", "small", "bad", wrap=True)
         self._refused.hide()
@@ -224,7 +227,7 @@ class WelcomePage(QWidget):
             about,
             self._trained,
             as_widget(self._swarm_box),
-            frame("well", column(self._use(), margins=(16, 8, 16, 8))),
+            frame("well", column(self._use(), self._background(), gap=8, margins=(16, 8, 16, 8))),
             pausing,
         )
 
@@ -234,6 +237,15 @@ class WelcomePage(QWidget):
         much = as_widget(row(text(theme, tr("Use of this computer"), "strong"), self._profile, None, gap=12))
         power = as_widget(row(text(theme, tr("Pause on battery"), "strong"), self._power, gap=10))
         return StretchRow((much, 1), (power, 0), gap=20)
+
+    def _background(self) -> QWidget:
+        """Whether it is there when nobody opened it, and when its window was closed. Nothing starts unless the person says so."""
+        theme = self._theme
+        switches = ((tr("Start when I log in"), self._at_login), (_tray_words(), self._in_tray))
+        login, tray = (as_widget(row(text(theme, words, "strong"), switch, None, gap=10)) for words, switch in switches)
+        login.setVisible(login_start.is_offered())
+        tray.setVisible(system_tray.available())  # without a tray, closing the window ends Waggle
+        return StretchRow((login, 1), (tray, 0), gap=20)
 
     def _go(self, step: int) -> None:
         self._pages.setCurrentIndex(step)
@@ -281,6 +293,8 @@ class WelcomePage(QWidget):
         chosen = dict(profiles(usable_cores())[list(PROFILES)[self._profile.index]])
         chosen["when.only_on_power"] = self._power.isChecked()
         chosen["swarm.solo"] = self._swarm_chosen == ALONE
+        chosen["window.at_login"] = "window" if self._at_login.isChecked() else "nothing"
+        chosen["window.close_to_tray"] = self._in_tray.isChecked()
         return chosen
 
     def _choose(self, place: int) -> None:
@@ -341,6 +355,10 @@ class SwarmChoice(QFrame):
     def mousePressEvent(self, _event: object) -> None:
         """The whole box can be clicked; the keyboard uses the button."""
         self.chosen.emit()
+
+
+def _tray_words() -> str:
+    return tr("Stay in the menu bar when closed") if sys.platform == "darwin" else tr("Stay in the tray when closed")
 
 
 def pausing_text() -> str:

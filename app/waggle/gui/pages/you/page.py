@@ -16,7 +16,7 @@ from waggle.gui.pages.page import Page
 from waggle.gui.pages.you.data_removal import DataRemovalView, files_stored_in
 from waggle.gui.pages.you.identity_backup import IdentityAction, IdentityBackupView
 from waggle.gui.pages.you.share_card import share_card
-from waggle.gui.state.daily_totals import QuerySchedule, engine_date, groups_taken_text, totals
+from waggle.gui.state.day_query import QuerySchedule, groups_taken_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.draft_text import copy_drafts
@@ -32,6 +32,7 @@ from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.table import RowsModel, style_table
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import QueryDays, QueryHistory, new_id
+from waggle.protocol.daily_totals import engine_date, totals
 from waggle.protocol.events import Aha
 from waggle.protocol.events_identity import Day
 from waggle.protocol.state import State
@@ -129,6 +130,8 @@ class YouPage(Page):
         for button in (*self._acts, self._share):
             button.setEnabled(ready is not None and not why_not)
             button.setToolTip(why_not)
+        if state.days is None:  # a card of the rounds that this window has seen would say less than this page does in a moment
+            self._share.setEnabled(False)
         self._show_figures()
         today = engine_date(state, now)
         self._map.show_days(self._days.days, today)

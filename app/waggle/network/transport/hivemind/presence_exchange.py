@@ -51,19 +51,37 @@ class StoredStatements:
 class PresenceExchange:
     """Our side: states that we run, and reads what comes back. One for each process, as it names it."""
 
-    def __init__(self, identity: Identity, clock: Callable[[], float] = time.time) -> None:
-        self._identity, self._process, self._clock = identity, presence.new_process(), clock
+    def __init__(self, identity: Identity, clock: Callable[[], float] = time.time, home_salt: bytes = b"") -> None:
+        self._identity, self._process, self._clock = identity, presence.new_process(home_salt), clock
+        self._knows_home, self._is_reported = bool(home_salt), False
+        self._stated: OrderedDict[tuple[bytes, bytes], int] = OrderedDict()  # by witness and process elsewhere, its last time
         started_at = round(1000 * clock())
         self._twin = DuplicateNodeDetector(lambda: started_at)
 
     async def ask(self, peer_id: bytes, exchange: Exchange) -> bool:
         """Leave our statement with a peer. True once, as soon as it is certain that another process uses our identity.
 
-        A statement from before our start is of an earlier run of this node, and a single one may be, if the clock was set back.
+        A process of another home runs if a witness has a later statement of it than before, whatever the clocks of both say. One
+        of this home may be an earlier run: then a statement from before our start is no proof, and a single one may be of a time
+        when the clock was ahead.
         """
         try:
             answer = await exchange(peer_id, presence.write(self._identity, self._process, self._clock()))
             other = presence.read(answer, self._identity.peer_id) if answer else None
         except (PeerAway, BadRecord):  # it is of a version that does not know the question, or invents an answer
             return False
-        return other is not None and other.process != self._process and self._twin.observe(other.at)
+        if other is None or other.process == self._process or self._is_reported:
+            return False
+        self._is_reported = self._twin.observe(other.at) or self._runs_elsewhere(peer_id, other)
+        return self._is_reported
+
+    def _runs_elsewhere(self, witness: bytes, other: presence.Presence) -> bool:
+        """Whether it is a process of another home, and has stated itself to this witness anew."""
+        size = presence.HOME_BYTES
+        if not self._knows_home or other.process[:size] == self._process[:size]:
+            return False
+        before = self._stated.pop((witness, other.process), None)
+        self._stated[witness, other.process] = other.at
+        while len(self._stated) > MOST_PEERS:
+            self._stated.popitem(last=False)
+        return before is not None and other.at > before

@@ -74,7 +74,7 @@ class HivemindTransport:
         self._restart_at = -math.inf  # not before, unless we choose to (monotonic)
         # Peers that we asked whether they can call us, and when they may be asked again (monotonic).
         self._ask_again_at: dict[bytes, float] = {}
-        self._presence, self._own_seed_reported = PresenceExchange(identity), False
+        self._presence, self._own_seed_reported = PresenceExchange(identity, home_salt=options.home_salt), False
         self._tasks: list[asyncio.Task[None]] = []
         self._lan = LanDiscovery(callbacks.services.digest, identity.peer_id, self.suggest) if options.lan else None
 

@@ -1,57 +1,24 @@
-"""This computer's contribution by day: the engine's last totals plus the rounds since, so that no page lags."""
+"""This computer's contribution by day: the engine's last totals plus the rounds since, so that no page and no command lags."""
 
 import datetime
 
 from msgspec.structs import replace
 
-from waggle.gui.i18n.formatting import date_of, figure, tr
-from waggle.gui.i18n.placeholders import RESTING
-from waggle.protocol.events import Ready, RoundSummary
+from waggle.protocol.events import RoundSummary
 from waggle.protocol.events_identity import DailyTotals, Day
 from waggle.protocol.state import State
-
-
-def groups_taken_text(days: DailyTotals, state: State) -> str:
-    """How many groups peers took from this computer, in words."""
-    if days.groups_pulled:
-        return tr("%1 of your groups").replace("%1", figure(days.groups_pulled))
-    return tr("Nothing leaves this computer") if state.reach == "solo" else tr("Nobody yet")
-
-
-ASK_AGAIN = 25  # rounds
-
-
-class QuerySchedule:
-    """When to query the engine's history: once for each engine that becomes ready, and again after some rounds."""
-
-    def __init__(self, rounds: int = ASK_AGAIN) -> None:
-        self._rounds = rounds
-        self._last_query: tuple[Ready, int] | None = None
-
-    def now(self, state: State) -> bool:
-        """Whether to query now; True counts as a query."""
-        if state.ready is None or state.phase in RESTING:
-            return False
-        if (
-            self._last_query is not None
-            and self._last_query[0] is state.ready
-            and state.round - self._last_query[1] < self._rounds
-        ):
-            return False
-        self._last_query = (state.ready, state.round)
-        return True
 
 
 def engine_date(state: State, at: float) -> datetime.date:
     """The date of a time in the engine's calendar, which its days are of, as it may run in another time zone."""
     offset = state.days.utc_offset if state.days else None
     if offset is None:
-        return date_of(at)
+        return datetime.datetime.fromtimestamp(at, datetime.UTC).astimezone().date()
     return datetime.datetime.fromtimestamp(at + offset, datetime.UTC).date()
 
 
 def totals(state: State) -> DailyTotals:
-    """The days up to now; before the engine has sent any, those of the rounds seen by this window."""
+    """The days up to now; before the engine has sent any, those of the rounds that this State has seen."""
     stored = state.days or DailyTotals(days=(), all=_empty(""))
     days = {day.date: day for day in stored.days}
     for summary in state.since:

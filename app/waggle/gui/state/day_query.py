@@ -1,0 +1,38 @@
+"""When to query the days from the engine, and how many groups peers took, in words."""
+
+from waggle.gui.i18n.formatting import figure, tr
+from waggle.gui.i18n.placeholders import RESTING
+from waggle.protocol.events import Ready
+from waggle.protocol.events_identity import DailyTotals
+from waggle.protocol.state import State
+
+
+def groups_taken_text(days: DailyTotals, state: State) -> str:
+    """How many groups peers took from this computer, in words."""
+    if days.groups_pulled:
+        return tr("%1 of your groups").replace("%1", figure(days.groups_pulled))
+    return tr("Nothing leaves this computer") if state.reach == "solo" else tr("Nobody yet")
+
+
+ASK_AGAIN = 25  # rounds
+
+
+class QuerySchedule:
+    """When to query the engine's history: once for each engine that becomes ready, and again after some rounds."""
+
+    def __init__(self, rounds: int = ASK_AGAIN) -> None:
+        self._rounds = rounds
+        self._last_query: tuple[Ready, int] | None = None
+
+    def now(self, state: State) -> bool:
+        """Whether to query now; True counts as a query."""
+        if state.ready is None or state.phase in RESTING:
+            return False
+        if (
+            self._last_query is not None
+            and self._last_query[0] is state.ready
+            and state.round - self._last_query[1] < self._rounds
+        ):
+            return False
+        self._last_query = (state.ready, state.round)
+        return True
