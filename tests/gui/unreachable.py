@@ -17,6 +17,8 @@ from PySide6.QtWidgets import (
 from pictures.matrix import VIEWS, show
 from pictures.screens import SCREENS, Screen
 from waggle.gui.application.main_window import MainWindow
+from waggle.gui.pages.settings.page import SettingsPage
+from waggle.gui.pages.settings.rows import SECTIONS
 from waggle.gui.pages.swarms.page import SwarmsPage
 
 CONTROLS = (QAbstractButton, QAbstractItemView, QAbstractSpinBox, QComboBox, QLineEdit)
@@ -55,6 +57,11 @@ def _views(window: MainWindow) -> Iterator[str]:
                 _settle()
                 yield part
             window.pages.of(SwarmsPage).show_list()
+        if name == "settings":
+            for section in SECTIONS:
+                window.pages.of(SettingsPage).show_part(section.name)
+                _settle()
+                yield f"settings, {section.name}"
 
 
 def _settle() -> None:
