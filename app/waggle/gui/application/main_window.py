@@ -89,6 +89,8 @@ class MainWindow(QWidget):
         QShortcut(QKeySequence(shortcuts.FIND), self, lambda: self.pages[self.page].go_to_search())
         for place, name in enumerate(list(PAGES)[: shortcuts.PAGES], 1):
             QShortcut(QKeySequence(shortcuts.page(place)), self, lambda name=name: self.show_page(name))
+        for name, key in shortcuts.USUAL.items():
+            QShortcut(QKeySequence(key), self, lambda name=name: self.show_page(name))
         for shortcut in self.findChildren(QShortcut, options=Qt.FindChildOption.FindDirectChildrenOnly):
             shortcut.setAutoRepeat(False)  # a second quit kills the engine, and a second pause resumes
 
