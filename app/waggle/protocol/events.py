@@ -472,8 +472,8 @@ class RoundsRead(Event, frozen=True, kw_only=True, tag=True):
 class TrainingRun(msgspec.Struct, frozen=True, kw_only=True):
     """The training of another model of this home: how many rounds it has, when the last one ended, and its scores.
 
-    The scores are thinned evenly. `model`: owner/name on the hub, or the name of a folder; empty: not known. `is_starter`: the model
-    that ships with Waggle.
+    The scores are thinned evenly. `model`: owner/name on the hub, or the name of a folder; empty: not known. `is_starter`: it is
+    the model that ships with Waggle.
     """
 
     model: str
