@@ -64,9 +64,9 @@ def test_a_damaged_history_and_one_without_scores_are_left_out(tmp_path):
 
 
 def test_an_answer_is_bounded_and_keeps_the_last_score():
-    kept = thinned([score(number) for number in range(10_001)])
-    assert len(kept) <= MOST_SCORES
-    assert kept[-1].round == 10_000
+    few = thinned([score(number) for number in range(10_001)])
+    assert len(few) <= MOST_SCORES
+    assert few[-1].round == 10_000
     assert thinned([score(1), score(2)])[0].round == 1
 
 

@@ -47,8 +47,8 @@ def _read_run(home: paths.Home) -> TrainingRun | None:
 def thinned(scores: Sequence[HeldOutScore]) -> tuple[HeldOutScore, ...]:
     """At most MOST_SCORES of them, evenly, always with the last one, and without what is counted by specialty."""
     step = -(-len(scores) // MOST_SCORES)
-    kept = list(scores[::-1][::step])[::-1]
-    return tuple(replace(score, by_specialty={}) for score in kept)
+    evenly = list(scores[::-1][::step])[::-1]
+    return tuple(replace(score, by_specialty={}) for score in evenly)
 
 
 def _name(home: paths.Home) -> tuple[str, bool]:

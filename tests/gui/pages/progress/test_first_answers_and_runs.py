@@ -36,9 +36,9 @@ def story() -> Sequence[AnyEvent]:
 @pytest.fixture
 def page(window_told: Make, story: Sequence[AnyEvent]) -> tuple[MainWindow, ProgressPage]:
     last = max(event.summary.round for event in story if isinstance(event, events.RoundCompleted))
-    found = Aha(round=last - 4, at=1_790_000_100.0, specialty="Fractions")
+    by_itself = Aha(round=last - 4, at=1_790_000_100.0, specialty="Fractions")
     taught = Aha(round=last - 1, at=1_790_000_160.0, specialty="Chain sum", origin="12D3KooWBriskOtter", name="Brisk Otter")
-    window = window_told([*story, *(events.AhaHappened(aha=aha) for aha in (found, taught))])
+    window = window_told([*story, *(events.AhaHappened(aha=aha) for aha in (by_itself, taught))])
     window.show_page("progress")
     screenshot_when_still(window)
     return window, window.pages.of(ProgressPage)

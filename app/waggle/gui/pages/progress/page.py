@@ -163,7 +163,7 @@ class ProgressPage(Page):
         self._figure = text(theme, "", "figure")
         self._about_reward = ElidedLabel(theme, role="small", tone="text_soft")
         self._runs = RunChoice(theme)
-        self._runs.wanted.connect(lambda: self.commanded.emit(QueryRuns(id=new_id())))
+        self._runs.opened.connect(lambda: self.commanded.emit(QueryRuns(id=new_id())))
         self._runs.changed.connect(self._redraw.start)
         headed = column(text(theme, tr("Held-out score"), "heading"), self._about_held, gap=2)
         score_head = row((headed, 1), self._runs.button, self._figure, gap=14)

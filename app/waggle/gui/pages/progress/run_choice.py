@@ -17,16 +17,16 @@ Key = tuple[str, bool]  # what a run is known by: its model, and whether that is
 
 
 class RunChoice(QObject):
-    """`wanted`: the menu opens, so the runs have to be asked for. `changed`: other runs are chosen, at most MOST."""
+    """`opened`: the menu opens, so the runs have to be asked for. `changed`: other runs are chosen, at most MOST."""
 
-    wanted = Signal()
+    opened = Signal()
     changed = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.button = menu_button(theme, tr("Compare runs"), small=True)
         self._menu = QMenu(self.button)
-        self._menu.aboutToShow.connect(self.wanted)
+        self._menu.aboutToShow.connect(self.opened)
         self._menu.setToolTipsVisible(True)
         self.button.setMenu(self._menu)
         self._runs: tuple[TrainingRun, ...] | None = ()
