@@ -31,7 +31,7 @@ SIGN_INK = {"accent": "accent_line", "plain": "text_soft", "peer": "peer", "bad"
 class RailButton(QToolButton):
     """A page's icon and name; in the compact form the name stands under the icon."""
 
-    def __init__(self, theme: Theme, icon: str, words: str, keys: str) -> None:
+    def __init__(self, theme: Theme, icon: str, words: str, keys: str = "") -> None:
         super().__init__()
         self._theme, self._icon, self._words, self._compact, self._bare = theme, icon, words, False, False
         self._keys = keys
@@ -71,7 +71,8 @@ class RailButton(QToolButton):
         self.setText(label)
         under = Qt.ToolButtonStyle.ToolButtonIconOnly if self._bare else Qt.ToolButtonStyle.ToolButtonTextUnderIcon
         self.setToolButtonStyle(under if self._compact else Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        set_tip(self, f"{self._words}  {self._keys}")
+        is_cut = label != self._words or self._bare
+        set_tip(self, f"{self._words}  {self._keys}".strip() if self._keys or is_cut else "")
         self.setIcon(self._theme.icon(self._icon, "accent_text" if chosen else "text_soft", side, gap))
         self.setIconSize(QSize(side + gap, side))
 

@@ -47,7 +47,7 @@ DEFAULT_FILE_NAME = "waggle-progress.csv"  # not every system's dialog adapts th
 ENDINGS = (".png", ".svg", ".csv")
 FRAME_MS = 20
 LINES, TABLE, EMPTY, COMPARED = range(4)
-PINS = 236  # pixels of the list of first right answers, at a text size of 100%
+PINS = 254  # pixels of the list of first right answers, at a text size of 100%
 SCORE_HEIGHT, REWARD_HEIGHT = 120, 100  # the least, in pixels: in a small window the head of the third card is still visible
 
 
