@@ -148,6 +148,7 @@
 <message><source>%1, from %2</source><translation>%1, von %2</translation></message>
 <message><source>%1, line %2: %3 has this question too, on line %4: %5.</source><translation>%1, Zeile %2: Auch %3 hat diese Frage, in Zeile %4: %5.</translation></message>
 <message><source>%1, line %2: %3.</source><translation>%1, Zeile %2: %3.</translation></message>
+<message><source>%1, other questions</source><translation>%1, andere Fragen</translation></message>
 <message><source>%1, port %2, cannot be listened on: %3.</source><translation>Auf %1, Port %2, lässt sich nicht lauschen: %3.</translation></message>
 <message><source>%1, question %2; pinned until you ask for another</source><translation>%1, Frage %2; sie bleibt, bis du eine andere verlangst</translation></message>
 <message numerus="yes"><source>%1: %n files removed, %2</source><translation><numerusform>%1: %n Datei entfernt, %2</numerusform><numerusform>%1: %n Dateien entfernt, %2</numerusform></translation></message>
@@ -216,6 +217,7 @@
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, %n weitergegeben</numerusform><numerusform>, %n weitergegeben</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, noch etwa %1</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>0 bis 1: wie richtig eine Antwort war.</translation></message>
+<message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: nur für diesen Computer. 0.0.0.0: für alle, die ihn erreichen.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 Token für den Starter; für andere Modelle so viel, wie ihre lesbaren Antworten brauchen.</translation></message>
 <message><source>95% interval</source><translation>95-%-Intervall</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 von %2 richtig</translation></message>
@@ -234,12 +236,16 @@
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Eine Datei darf %1 Fragen und %2 MiB haben. Lass einige weg.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Eine Datei darf %1 MiB haben. Lass einige Fragen weg oder kürze sie.</translation></message>
 <message><source>A first right answer in %1.</source><translation>Eine erste richtige Antwort in %1.</translation></message>
+<message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Ein Ordner für Offline-Läufe. Gesendet wird nichts. Die Bibliothek dafür muss installiert sein.</translation></message>
+<message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Ein Ordner für die Zahlen der Runden. Die Bibliothek dafür muss installiert sein.</translation></message>
 <message><source>A good first model: small, and it follows simple instructions.</source><translation>Ein gutes erstes Modell: klein, und es folgt einfachen Anweisungen.</translation></message>
 <message><source>A large model takes time to read, the first time most of all.</source><translation>Ein großes Modell zu lesen dauert, vor allem beim ersten Mal.</translation></message>
 <message><source>A line on Home and on Models that you can dismiss.</source><translation>Eine Zeile auf Start und Modelle, die du ausblenden kannst.</translation></message>
 <message><source>A little reward for a wrong answer that can be read, so that a model learns to mark its answers.</source><translation>Ein kleiner Lohn für falsche Antworten, die lesbar sind: So lernt ein Modell, Antworten zu kennzeichnen.</translation></message>
 <message><source>A made-up name and a public key</source><translation>Ein erfundener Name und ein öffentlicher Schlüssel</translation></message>
+<message><source>A model from a folder</source><translation>Ein Modell aus einem Ordner</translation></message>
 <message><source>A name has 60 characters, a hint %1.</source><translation>Ein Name hat 60 Zeichen, ein Hinweis %1.</translation></message>
+<message><source>A page for browsers that shows how the swarm is doing.</source><translation>Eine Seite für Browser, die zeigt, wie es dem Schwarm geht.</translation></message>
 <message><source>A part of the journal is damaged, or another version of Waggle wrote it.</source><translation>Ein Teil des Journals ist beschädigt, oder eine andere Version von Waggle hat ihn geschrieben.</translation></message>
 <message><source>A passphrase has at least %1 characters.</source><translation>Eine Passphrase hat mindestens %1 Zeichen.</translation></message>
 <message><source>A peer</source><translation>Ein Peer</translation></message>
@@ -273,6 +279,8 @@
 <message><source>Add a file of questions</source><translation>Datei mit Fragen hinzufügen</translation></message>
 <message><source>Add a file of questions...</source><translation>Datei mit Fragen hinzufügen …</translation></message>
 <message><source>Add some questions.</source><translation>Füge einige Fragen hinzu.</translation></message>
+<message><source>Address</source><translation>Adresse</translation></message>
+<message><source>Address of the status page</source><translation>Adresse der Statusseite</translation></message>
 <message><source>Addresses of models look like huggingface.co/OWNER/NAME.</source><translation>Adressen von Modellen sehen so aus: huggingface.co/OWNER/NAME.</translation></message>
 <message><source>Addresses to begin with, with commas between them.</source><translation>Adressen für den Anfang, durch Kommas getrennt.</translation></message>
 <message><source>Advanced</source><translation>Erweitert</translation></message>
@@ -294,12 +302,16 @@
 <message><source>Alice's family</source><translation>Alices Familie</translation></message>
 <message><source>All</source><translation>Alle</translation></message>
 <message><source>All answers</source><translation>Alle Antworten</translation></message>
+<message><source>All hours</source><translation>Alle Stunden</translation></message>
 <message><source>All is as it was before.</source><translation>Alles ist wie vorher.</translation></message>
 <message><source>All rounds as a table</source><translation>Alle Runden als Tabelle</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Alle Optionen passen auf eine Seite: Ist das die richtige Datei?</translation></message>
 <message><source>All specialties</source><translation>Alle Fachgebiete</translation></message>
+<message><source>All weights</source><translation>Alle Gewichte</translation></message>
 <message><source>All weights are trained</source><translation>Alle Gewichte werden</translation></message>
 <message><source>All weights are trained with little memory</source><translation>Alle Gewichte werden mit wenig Speicher</translation></message>
+<message><source>All weights, if memory allows</source><translation>Alle Gewichte, wenn der Speicher reicht</translation></message>
+<message><source>All weights, saving memory</source><translation>Alle Gewichte, speichersparend</translation></message>
 <message><source>All: each model asks most at the level where it learns most.</source><translation>Alle: Jedes Modell fragt am meisten auf der Stufe, auf der es am meisten lernt.</translation></message>
 <message><source>Allow longer answers</source><translation>Längere Antworten erlauben</translation></message>
 <message><source>Allow more: computer.memory_gb.</source><translation>Erlaube mehr: computer.memory_gb.</translation></message>
@@ -307,6 +319,9 @@
 <message><source>Also on this computer</source><translation>Auch auf diesem Computer</translation></message>
 <message><source>Always</source><translation>Immer</translation></message>
 <message><source>Always through gateways</source><translation>Immer über Gateways</translation></message>
+<message><source>An adapter (LoRA)</source><translation>Ein Adapter (LoRA)</translation></message>
+<message><source>An adapter needs much less memory than all weights, and learns a little less.</source><translation>Ein Adapter braucht viel weniger Speicher als alle Gewichte und lernt etwas weniger.</translation></message>
+<message><source>An adapter, 4-bit model (QLoRA)</source><translation>Ein Adapter, 4-Bit-Modell (QLoRA)</translation></message>
 <message><source>An answer is still being written.</source><translation>Es wird noch eine Antwort geschrieben.</translation></message>
 <message><source>An invite link</source><translation>Ein Einladungslink</translation></message>
 <message><source>An untrained model wrote this, in eight tries:</source><translation>Das schrieb ein untrainiertes Modell in acht Versuchen:</translation></message>
@@ -325,6 +340,7 @@
 <message><source>Answering</source><translation>Antwortet</translation></message>
 <message><source>Answers</source><translation>Antworten</translation></message>
 <message><source>Answers are plain values, or one list or object of them.</source><translation>Antworten sind einfache Werte oder eine Liste oder ein Objekt davon.</translation></message>
+<message><source>Answers to each question</source><translation>Antworten je Frage</translation></message>
 <message><source>Any text may hold the stop token of the model in %1.</source><translation>Jeder Text kann das Schlusstoken des Modells in %1 enthalten.</translation></message>
 <message><source>Any; small ones do best with easy questions</source><translation>Beliebig; für kleine sind leichte Fragen gut</translation></message>
 <message><source>Appearance</source><translation>Aussehen</translation></message>
@@ -332,6 +348,8 @@
 <message><source>Are shared</source><translation>Werden geteilt</translation></message>
 <message><source>Arithmetic</source><translation>Rechnen</translation></message>
 <message><source>As it answers best</source><translation>Wie es am besten antwortet</translation></message>
+<message><source>As many in each round, if peers offer them.</source><translation>So viele je Runde, falls Peers sie anbieten.</translation></message>
+<message><source>As many of each round.</source><translation>So viele aus jeder Runde.</translation></message>
 <message><source>As needed</source><translation>Nach Bedarf</translation></message>
 <message><source>As published</source><translation>Wie veröffentlicht</translation></message>
 <message><source>As usual for the model</source><translation>Wie für das Modell üblich</translation></message>
@@ -365,7 +383,6 @@
 <message><source>Aug</source><translation>Aug</translation></message>
 <message><source>Automatic</source><translation>Automatisch</translation></message>
 <message><source>Back</source><translation>Zurück</translation></message>
-<message><source>Back to the default: %1</source><translation>Zurück zur Voreinstellung: %1</translation></message>
 <message><source>Back up</source><translation>Sichern</translation></message>
 <message><source>Back up your identity</source><translation>Identität sichern</translation></message>
 <message><source>Balanced</source><translation>Ausgewogen</translation></message>
@@ -475,6 +492,7 @@
 <message><source>Choose the model itself, or a commit of it.</source><translation>Wähle das Modell selbst oder einen Commit davon.</translation></message>
 <message><source>Choose the model that it was made from.</source><translation>Wähle das Modell, aus dem es gemacht ist.</translation></message>
 <message><source>Choose the swarm in which your model trains.</source><translation>Wähle den Schwarm, in dem dein Modell trainiert.</translation></message>
+<message><source>Chosen hours</source><translation>Gewählte Stunden</translation></message>
 <message><source>Clear</source><translation>Leeren</translation></message>
 <message><source>Clear the search</source><translation>Suche leeren</translation></message>
 <message><source>Clear this conversation to compare with another moment.</source><translation>Leere dieses Gespräch, um mit einem anderen Moment zu vergleichen.</translation></message>
@@ -500,10 +518,12 @@
 <message><source>Comes with Waggle</source><translation>Mitgeliefert</translation></message>
 <message><source>Compare</source><translation>Vergleich</translation></message>
 <message><source>Compare models</source><translation>Modelle vergleichen</translation></message>
+<message><source>Compare runs</source><translation>Läufe vergleichen</translation></message>
 <message><source>Compared with</source><translation>Verglichen mit</translation></message>
 <message><source>Compared with: %1</source><translation>Verglichen mit: %1</translation></message>
 <message><source>Comparing numbers</source><translation>Zahlen vergleichen</translation></message>
 <message><source>Computers that train with you appear here</source><translation>Computer, die mit dir trainieren, stehen hier</translation></message>
+<message><source>Computers whose network lets only the web through can take part through this one, at the same port.</source><translation>Computer, deren Netz nur das Web durchlässt, nehmen über diesen teil, am selben Port.</translation></message>
 <message><source>Connect the disk again, or choose another place.</source><translation>Schließe den Datenträger wieder an, oder wähle einen anderen Ort.</translation></message>
 <message><source>Connected to the swarm</source><translation>Mit dem Schwarm verbunden</translation></message>
 <message><source>Connecting</source><translation>Verbindet</translation></message>
@@ -545,6 +565,7 @@
 <message><source>Dec</source><translation>Dez</translation></message>
 <message><source>Decimal chain sum</source><translation>Kettenrechnung mit Dezimalzahlen</translation></message>
 <message><source>Decimals</source><translation>Dezimalzahlen</translation></message>
+<message><source>Default: %1</source><translation>Standard: %1</translation></message>
 <message><source>Delay</source><translation>Latenz</translation></message>
 <message><source>Delete it in one of the two files.</source><translation>Lösche sie in einer der beiden Dateien.</translation></message>
 <message><source>Delete one of the two, or make the questions different.</source><translation>Lösche eine der beiden oder mach die Fragen verschieden.</translation></message>
@@ -552,6 +573,7 @@
 <message><source>Details of %1</source><translation>Einzelheiten von %1</translation></message>
 <message><source>Deutsch</source><translation>Deutsch</translation></message>
 <message><source>Device</source><translation>Gerät</translation></message>
+<message><source>Device and memory</source><translation>Gerät und Speicher</translation></message>
 <message><source>Dice</source><translation>Würfel</translation></message>
 <message><source>Differs</source><translation>Weicht ab</translation></message>
 <message><source>Difficulty</source><translation>Schwierigkeit</translation></message>
@@ -563,6 +585,7 @@
 <message><source>Do not join: it was changed on the way.</source><translation>Tritt nicht bei: Sie wurde unterwegs verändert.</translation></message>
 <message><source>Does it ask you to log in first? Open a page in your browser.</source><translation>Verlangt es eine Anmeldung? Öffne eine Seite im Browser.</translation></message>
 <message><source>Does sharing help?</source><translation>Hilft das Teilen?</translation></message>
+<message><source>Does sharing help? %1</source><translation>Hilft Teilen? %1</translation></message>
 <message><source>Does sharing help? See it in about two minutes</source><translation>Hilft Teilen? In etwa zwei Minuten siehst du es</translation></message>
 <message><source>Does this network ask you to log in first? Open a page in your browser.</source><translation>Verlangt dieses Netz zuerst eine Anmeldung? Öffne eine Seite in deinem Browser.</translation></message>
 <message><source>Done</source><translation>Fertig</translation></message>
@@ -583,9 +606,13 @@
 <message><source>Drop it to create a swarm</source><translation>Lass los, um einen Schwarm anzulegen</translation></message>
 <message><source>Drop your file here</source><translation>Zieh deine Datei hierher</translation></message>
 <message><source>Dropped because it broke a rule: %1.</source><translation>Verworfen, weil eine Regel verletzt war: %1.</translation></message>
+<message><source>Each round</source><translation>Jede Runde</translation></message>
+<message><source>Earlier run, %1: %2 after %3</source><translation>Früherer Lauf, %1: %2 nach %3</translation></message>
+<message><source>Earlier runs</source><translation>Frühere Läufe</translation></message>
 <message><source>Easier puzzles of five kinds, in which a model like yours soon gets better. Open to all, and empty so far.</source><translation>Leichtere Rätsel aus fünf Gebieten, in denen ein Modell wie deines bald besser wird. Offen für alle und bisher leer.</translation></message>
 <message><source>Easy</source><translation>Leicht</translation></message>
 <message><source>Elapsed</source><translation>Dauer</translation></message>
+<message><source>Empty</source><translation>Leer</translation></message>
 <message><source>End that process, then start again.</source><translation>Beende diesen Prozess, dann starte neu.</translation></message>
 <message><source>Ended</source><translation>Beendet</translation></message>
 <message><source>Energy</source><translation>Energie</translation></message>
@@ -615,6 +642,7 @@
 <message><source>Fetched</source><translation>Geholt</translation></message>
 <message><source>Fetched by</source><translation>Geholt von</translation></message>
 <message><source>Fields of a JSON object</source><translation>Felder eines JSON-Objekts</translation></message>
+<message><source>Figures for research tools</source><translation>Zahlen für Forschungswerkzeuge</translation></message>
 <message><source>Files of questions (%1)</source><translation>Dateien mit Fragen (%1)</translation></message>
 <message><source>Filled hours may be used. Drag, or use the arrow keys and space.</source><translation>Farbige Stunden dürfen genutzt werden. Mit der Maus ziehen, oder Pfeiltasten und Leertaste.</translation></message>
 <message><source>Find</source><translation>Suchen</translation></message>
@@ -635,11 +663,13 @@
 <message><source>Finishing this step, then waiting.</source><translation>Dieser Schritt wird beendet, dann gewartet.</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, der Standardschwarm</translation></message>
 <message><source>First right answer in %1</source><translation>Erste richtige Antwort in %1</translation></message>
+<message><source>First right answers</source><translation>Erste richtige Antworten</translation></message>
 <message><source>First steps, for small language models</source><translation>First steps, für kleine Sprachmodelle</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Zuerst: Mit einer Sicherung kannst du als du selbst wiederkommen, hier oder anderswo.</translation></message>
 <message><source>Fits</source><translation>Passt</translation></message>
 <message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Passt: etwa %1 Antworten je Stunde, %2 von %3 GB Arbeitsspeicher.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Für 1 Stunde, bis %1</translation></message>
+<message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Je Fachgebiet. Mehr Fragen machen das Ergebnis sicherer und den Test länger.</translation></message>
 <message><source>For example: swarm.port=4001</source><translation>Zum Beispiel: swarm.port=4001</translation></message>
 <message><source>For networks that let nothing but the web through. Commas between them.</source><translation>Für Netze, die nur das Web durchlassen. Durch Kommas getrennt.</translation></message>
 <message><source>For saved states and models. The oldest go first, the last good one never.</source><translation>Für gespeicherte Stände und Modelle. Die ältesten gehen zuerst, der letzte gute nie.</translation></message>
@@ -664,16 +694,20 @@
 <message><source>GGUF files need the package gguf, which is not installed.</source><translation>GGUF-Dateien brauchen das Paket gguf, das nicht installiert ist.</translation></message>
 <message><source>GGUF has no name for %1.</source><translation>GGUF hat keinen Namen für %1.</translation></message>
 <message><source>Game of Life</source><translation>Spiel des Lebens</translation></message>
+<message><source>Gateway for others</source><translation>Gateway für andere</translation></message>
 <message><source>Gateways</source><translation>Gateways</translation></message>
 <message><source>Gather</source><translation>Sammeln</translation></message>
 <message><source>Gathering</source><translation>Sammelt</translation></message>
+<message><source>Gentle first steps</source><translation>Sanfte erste Schritte</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Beide Schwärme werden vorbereitet; ein paar Sekunden</translation></message>
 <message><source>Give it a name.</source><translation>Gib ihm einen Namen.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Weiter laden</translation></message>
 <message><source>Go there</source><translation>Dorthin gehen</translation></message>
 <message><source>Go to %1</source><translation>Zu %1 gehen</translation></message>
+<message><source>Go to Help</source><translation>Zur Hilfe</translation></message>
 <message><source>Go to Home</source><translation>Zur Startseite</translation></message>
+<message><source>Go to Settings</source><translation>Zu den Optionen</translation></message>
 <message><source>Go to a page</source><translation>Zu einer Seite gehen</translation></message>
 <message><source>Goes on</source><translation>Geht weiter</translation></message>
 <message><source>Goes on %1 min after you stop using the computer.</source><translation>Geht weiter, sobald du den Computer %1 min nicht benutzt hast.</translation></message>
@@ -703,11 +737,18 @@
 <message><source>History</source><translation>Verlauf</translation></message>
 <message><source>Home</source><translation>Start</translation></message>
 <message><source>Home asks what to do about it, and so does `waggle ctl status`.</source><translation>Die Startseite fragt, was geschehen soll, und ebenso `waggle ctl status`.</translation></message>
+<message><source>Hours</source><translation>Stunden</translation></message>
 <message><source>How far off an answer may be</source><translation>Wie weit eine Antwort danebenliegen darf</translation></message>
+<message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Wie frei Antworten probiert werden: höher heißt vielfältiger, niedriger ähnlicher.</translation></message>
+<message><source>How it answers</source><translation>Wie es antwortet</translation></message>
+<message><source>How it learns</source><translation>Wie es lernt</translation></message>
 <message><source>How many it may keep busy.</source><translation>Wie viele es beschäftigen darf.</translation></message>
+<message><source>How many steps the learning rate takes to rise to its full value.</source><translation>In wie vielen Schritten die Lernrate auf ihren vollen Wert steigt.</translation></message>
 <message><source>How models compare</source><translation>Modelle im Vergleich</translation></message>
 <message><source>How much</source><translation>Wie viel</translation></message>
+<message><source>How others are found</source><translation>Wie andere gefunden werden</translation></message>
 <message><source>How others call this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
+<message><source>How others reach this computer</source><translation>Wie andere diesen Computer erreichen</translation></message>
 <message><source>How rewards become a gradient.</source><translation>Wie aus Belohnungen ein Gradient wird.</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Wie die Antworten von %1 bewertet werden</translation></message>
 <message><source>How to try it</source><translation>Wie man es ausprobiert</translation></message>
@@ -715,7 +756,7 @@
 <message><source>I was invited</source><translation>Ich wurde eingeladen</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Falls es ein anderer Computer ist, ist einer der beiden eine Kopie. Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Wenn es diese ist, stelle sie nach dem Netz. Antworten, die zu alt oder zu neu scheinen, werden abgelehnt.</translation></message>
-<message><source>If more than one, each learns from a part of the groups, and what has moved far already is held back.</source><translation>Bei mehreren lernt jeder aus einem Teil der Gruppen, und was sich schon weit bewegt hat, wird gebremst.</translation></message>
+<message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Bei mehreren lernt jeder aus einem Teil der Beispiele, und was sich schon weit bewegt hat, wird gebremst.</translation></message>
 <message><source>If you measured them. Else they are estimated from what is busy; the page You shows the formula.</source><translation>Falls du sie gemessen hast. Sonst werden sie aus dem geschätzt, was beschäftigt ist; die Formel steht unter Du.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>In %1: %2 ist kein Abschnitt.</translation></message>
 <message><source>In %1: %2.</source><translation>In %1: %2.</translation></message>
@@ -864,6 +905,7 @@
 <message><source>Learned from peers</source><translation>Von Peers gelernt</translation></message>
 <message><source>Learning</source><translation>Lernt</translation></message>
 <message><source>Learning again what came after the last checkpoint: %1 of %2 rounds</source><translation>Was nach dem letzten Stand kam, wird noch einmal gelernt: %1 von %2 Runden</translation></message>
+<message><source>Learning and tests</source><translation>Lernen und Tests</translation></message>
 <message><source>Learning rate</source><translation>Lernrate</translation></message>
 <message><source>Least common multiple</source><translation>Kleinstes gemeinsames Vielfaches</translation></message>
 <message><source>Leave one of these columns out.</source><translation>Lass eine dieser Spalten weg.</translation></message>
@@ -890,12 +932,14 @@
 <message><source>Logs</source><translation>Protokolle</translation></message>
 <message><source>Longer ones are cut off and cannot be read.</source><translation>Längere werden abgeschnitten und sind dann nicht lesbar.</translation></message>
 <message><source>Longest answer</source><translation>Längste Antwort</translation></message>
+<message><source>Look</source><translation>Aussehen</translation></message>
 <message><source>Look at its log.</source><translation>Sieh in sein Protokoll.</translation></message>
 <message><source>Look at the page Help, or run `waggle doctor`.</source><translation>Sieh auf der Seite Hilfe nach, oder rufe `waggle doctor` auf.</translation></message>
 <message><source>Look at the page Help, or run `waggle doctor`. It says: %1</source><translation>Sieh auf der Seite Hilfe nach, oder rufe `waggle doctor` auf. Die Meldung: %1</translation></message>
 <message><source>Look into it</source><translation>Hineinsehen</translation></message>
 <message><source>Look where you got it.</source><translation>Sieh dort nach, woher du es hast.</translation></message>
 <message><source>Look where you got this Waggle.</source><translation>Sieh dort nach, woher du dieses Waggle hast.</translation></message>
+<message><source>Looking for earlier runs.</source><translation>Frühere Läufe werden gesucht.</translation></message>
 <message><source>Looking for peers</source><translation>Sucht Peers</translation></message>
 <message><source>Looking for peers (%1); your model trains meanwhile.</source><translation>Sucht Peers (%1); dein Modell trainiert inzwischen.</translation></message>
 <message><source>Looking for the model</source><translation>Das Modell wird gesucht</translation></message>
@@ -941,6 +985,7 @@
 <message><source>Memory ran short while answering: %1 answers are written at a time from now on.</source><translation>Beim Antworten wurde der Speicher knapp: Ab jetzt werden %1 Antworten auf einmal geschrieben.</translation></message>
 <message><source>Memory ran short while learning: %1 tokens are learned from at a time from now on.</source><translation>Beim Lernen wurde der Speicher knapp: Ab jetzt wird aus %1 Tokens auf einmal gelernt.</translation></message>
 <message><source>Memory ran short, so the work is done in %1 parts, with the same result.</source><translation>Der Speicher wurde knapp, darum wird in %1 Teilen gearbeitet, mit demselben Ergebnis.</translation></message>
+<message><source>Memory, disk and network</source><translation>Arbeitsspeicher, Festplatte und Netz</translation></message>
 <message><source>Mend its rights, or choose another place.</source><translation>Berichtige die Rechte, oder wähle einen anderen Ort.</translation></message>
 <message><source>Mend that line, or rename the file.</source><translation>Berichtige die Zeile, oder benenne die Datei um.</translation></message>
 <message><source>Mend the links, or choose another place.</source><translation>Berichtige die Verknüpfungen, oder wähle einen anderen Ort.</translation></message>
@@ -960,6 +1005,7 @@
 <message><source>More questions from here on</source><translation>Ab hier mehr Fragen</translation></message>
 <message><source>More questions where its own answers are sometimes right, fewer where none or all of them are</source><translation>Mehr Fragen, wo seine eigenen Antworten manchmal stimmen; weniger, wo keine oder alle stimmen</translation></message>
 <message><source>Mossy Badger</source><translation>Mossy Badger</translation></message>
+<message><source>Most likely words only</source><translation>Nur die wahrscheinlichsten Wörter</translation></message>
 <message><source>Mount it for writing, or choose another place.</source><translation>Binde ihn zum Schreiben ein, oder wähle einen anderen Ort.</translation></message>
 <message><source>Mute</source><translation>Stummschalten</translation></message>
 <message><source>Mute or block the chosen peer</source><translation>Den gewählten Peer stumm schalten oder sperren</translation></message>
@@ -975,15 +1021,18 @@
 <message><source>Names and what models write stay as they are.</source><translation>Namen und was Modelle schreiben bleiben, wie sie sind.</translation></message>
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct.</translation></message>
 <message><source>Names of programs, with commas between them.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
+<message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
 <message><source>Needs a free account of the hub</source><translation>Braucht ein kostenloses Konto beim Hub</translation></message>
 <message><source>Neither</source><translation>Keine</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
+<message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
 <message><source>Never</source><translation>Nie</translation></message>
 <message><source>Never leaves</source><translation>Bleibt hier</translation></message>
 <message><source>Never leaves this computer</source><translation>Verlässt diesen Computer nie</translation></message>
 <message><source>Never pauses because of heat.</source><translation>Pausiert nie wegen Hitze.</translation></message>
 <message><source>New identity</source><translation>Neue Identität</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Neuer als Qwen3, und es kann viele Sprachen.</translation></message>
+<message><source>Newest first right answer: %1, %2</source><translation>Neueste erste richtige Antwort: %1, %2</translation></message>
 <message><source>No</source><translation>Nein</translation></message>
 <message><source>No address is known yet at which others could reach you.</source><translation>Noch ist keine Adresse bekannt, unter der andere dich erreichen könnten.</translation></message>
 <message><source>No answer stood out, so nothing was learned.</source><translation>Keine Antwort stach hervor, also wurde nichts gelernt.</translation></message>
@@ -997,6 +1046,7 @@
 <message><source>No line has these words.</source><translation>Keine Zeile hat diese Wörter.</translation></message>
 <message><source>No model can be run: %1.</source><translation>Es lässt sich kein Modell ausführen: %1.</translation></message>
 <message><source>No model is loaded.</source><translation>Kein Modell ist geladen.</translation></message>
+<message><source>No other model has scores on this computer.</source><translation>Kein anderes Modell hat Ergebnisse auf diesem Computer.</translation></message>
 <message><source>No peer has been met yet. Invite someone: they get a link.</source><translation>Noch wurde kein Peer getroffen. Lade jemanden ein: Das geht mit einem Link.</translation></message>
 <message><source>No program fills the screen any more.</source><translation>Kein Programm füllt mehr den Bildschirm.</translation></message>
 <message><source>No program fills the screen.</source><translation>Kein Programm füllt den Bildschirm.</translation></message>
@@ -1087,7 +1137,11 @@
 <message><source>Number filtering</source><translation>Zahlen filtern</translation></message>
 <message><source>Oct</source><translation>Okt</translation></message>
 <message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Von %n Wahl fiel %1 auf das Modell von heute.</numerusform><numerusform>Von %n Wahlen fielen %1 auf das Modell von heute.</numerusform></translation></message>
+<message><source>Of matrix products. A lower one may be faster.</source><translation>Der Matrixprodukte. Eine geringere kann schneller sein.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Eines Schritts. Eine zu hohe Rate verdirbt ein Modell.</translation></message>
+<message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation>Unter der andere diesen Computer erreichen. 0.0.0.0 steht für alle seine Adressen.</translation></message>
+<message><source>Off</source><translation>Aus</translation></message>
+<message><source>On</source><translation>An</translation></message>
 <message><source>On its way</source><translation>Unterwegs</translation></message>
 <message><source>On questions your model never trains on</source><translation>Bei Fragen, mit denen dein Modell nie trainiert</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Auf dem Computer, auf dem die Engine läuft, schreibt es `waggle export ORDNER`.</translation></message>
@@ -1099,6 +1153,7 @@
 <message><source>One question with all its answers, which is what is shared.</source><translation>Eine Frage mit all ihren Antworten; das ist, was geteilt wird.</translation></message>
 <message><source>One race is one throw of the dice: race again, and see.</source><translation>Ein Wettlauf ist ein Wurf: Starte noch einen, und sieh selbst.</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Nur Zahlen haben eine Toleranz: Berichtige die Antwort, lösche die Frage oder lass die Toleranz weg.</translation></message>
+<message><source>Only these specialties</source><translation>Nur diese Fachgebiete</translation></message>
 <message><source>Only this computer</source><translation>Nur dieser Computer</translation></message>
 <message><source>Only while your model trains; you chose it in Settings.</source><translation>Nur während dein Modell trainiert; so steht es in deinen Einstellungen.</translation></message>
 <message><source>Only your model's answers leave this computer, with a made-up name, a public key and your network address. Files, the model itself and what you type stay, except answers of your own that you chose to share.</source><translation>Nur die Antworten deines Modells verlassen diesen Computer, mit einem erfundenen Namen, einem öffentlichen Schlüssel und deiner Netzadresse. Dateien, das Modell selbst und was du tippst bleiben hier, außer eigenen Antworten, die du teilen wolltest.</translation></message>
@@ -1113,6 +1168,7 @@
 <message><source>Or set model.precision to float32.</source><translation>Oder setze model.precision auf float32.</translation></message>
 <message><source>Other computers are slow to answer. Training starts even if none does.</source><translation>Andere Computer antworten langsam. Das Training beginnt auch, wenn keiner antwortet.</translation></message>
 <message><source>Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read them, marked human, and a shared answer cannot be taken back.</source><translation>Auch aus Antworten von Menschen können andere Modelle lernen. Deine von jetzt an teilen? Jeder im Schwarm kann sie lesen, als menschlich gekennzeichnet, und eine geteilte Antwort lässt sich nicht zurückholen.</translation></message>
+<message><source>Other programs and networks</source><translation>Andere Programme und Netze</translation></message>
 <message><source>Others can connect to you (confirmed).</source><translation>Andere können sich mit dir verbinden (bestätigt).</translation></message>
 <message><source>Others can connect to you.</source><translation>Andere können sich mit dir verbinden.</translation></message>
 <message><source>Others on your local network can then see that Waggle runs here, and in which swarm.</source><translation>Andere in deinem lokalen Netz sehen dann, dass Waggle hier läuft und in welchem Schwarm.</translation></message>
@@ -1120,8 +1176,8 @@
 <message><source>Others see it before they join.</source><translation>Andere sehen ihn, bevor sie beitreten.</translation></message>
 <message><source>Others you know</source><translation>Andere, die du kennst</translation></message>
 <message><source>Own charts</source><translation>Eigene Kurven</translation></message>
+<message><source>Own examples to learn from</source><translation>Eigene Beispiele zum Lernen</translation></message>
 <message><source>Own groups</source><translation>Eigene</translation></message>
-<message><source>Own groups to learn from</source><translation>Eigene Gruppen zum Lernen</translation></message>
 <message><source>Own questions</source><translation>Eigene Fragen</translation></message>
 <message><source>Palindrome generation</source><translation>Palindrome bilden</translation></message>
 <message><source>Passphrase</source><translation>Passphrase</translation></message>
@@ -1151,10 +1207,8 @@
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peers erscheinen hier von selbst, wenn die Engine bereit ist.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Peers werden gesucht, wenn die Engine bereit ist.</translation></message>
 <message><source>Peers taught it %1 of %2 skills</source><translation>%1 von %2 Fähigkeiten kamen von Peers</translation></message>
-<message><source>Peers' groups to learn from</source><translation>Gruppen von Peers zum Lernen</translation></message>
+<message><source>Peers' examples to learn from</source><translation>Beispiele von Peers zum Lernen</translation></message>
 <message><source>Peers: %1 on average</source><translation>Peers: %1 im Mittel</translation></message>
-<message><source>Per round, if available.</source><translation>Pro Runde, falls vorhanden.</translation></message>
-<message><source>Per round.</source><translation>Pro Runde.</translation></message>
 <message><source>Pick</source><translation>Auswählen</translation></message>
 <message><source>Picking</source><translation>Wählt Fragen aus</translation></message>
 <message><source>Picture (*.png)</source><translation>Bild (*.png)</translation></message>
@@ -1168,7 +1222,10 @@
 <message><source>Polski</source><translation>Polski</translation></message>
 <message><source>Port</source><translation>Port</translation></message>
 <message><source>Port %1 is already in use.</source><translation>Port %1 ist schon belegt.</translation></message>
+<message><source>Port of the status page</source><translation>Port der Statusseite</translation></message>
+<message><source>Power and heat</source><translation>Strom und Wärme</translation></message>
 <message><source>Power function</source><translation>Potenzen</translation></message>
+<message><source>Precision</source><translation>Genauigkeit</translation></message>
 <message><source>Preparing</source><translation>Bereitet vor</translation></message>
 <message><source>Preview %1</source><translation>%1 ansehen</translation></message>
 <message><source>Preview it</source><translation>Ansehen</translation></message>
@@ -1181,6 +1238,7 @@
 <message><source>Problem</source><translation>Problem</translation></message>
 <message><source>Processor</source><translation>Prozessor</translation></message>
 <message><source>Processor cores</source><translation>Prozessorkerne</translation></message>
+<message><source>Processors</source><translation>Prozessoren</translation></message>
 <message><source>Products</source><translation>Produkte</translation></message>
 <message><source>Profile</source><translation>Profil</translation></message>
 <message><source>Programs to chat in, such as LM Studio and Ollama, do not know models like this one.</source><translation>Chatprogramme wie LM Studio und Ollama kennen solche Modelle nicht.</translation></message>
@@ -1199,12 +1257,12 @@
 <message><source>Questions and answers appear here when the engine runs again.</source><translation>Fragen und Antworten erscheinen hier, wenn die Engine wieder läuft.</translation></message>
 <message><source>Questions and answers appear here when you resume.</source><translation>Fragen und Antworten erscheinen hier, wenn du fortsetzt.</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Fragen, mit denen es nie trainiert: der ehrliche Test, was es gelernt hat.</translation></message>
+<message><source>Questions of a test</source><translation>Fragen eines Tests</translation></message>
 <message><source>Questions of this kind are asked</source><translation>Fragen dieser Art werden gestellt</translation></message>
 <message><source>Questions of this kind will be asked</source><translation>Fragen dieser Art werden gestellt werden</translation></message>
 <message><source>Quiet</source><translation>Leise</translation></message>
 <message><source>Quit</source><translation>Beenden</translation></message>
 <message><source>Quit; the engine goes on</source><translation>Beenden; die Engine läuft weiter</translation></message>
-<message><source>Race</source><translation>Wettlauf</translation></message>
 <message><source>Race again</source><translation>Noch einmal</translation></message>
 <message><source>Raise computer.disk_gb in Settings, or choose a smaller model.</source><translation>Erhöhe computer.disk_gb in den Einstellungen, oder wähle ein kleineres Modell.</translation></message>
 <message><source>Raise it, or remove it: computer.traffic_kb in Settings.</source><translation>Erhöhe sie, oder hebe sie auf: computer.traffic_kb in den Optionen.</translation></message>
@@ -1237,6 +1295,7 @@
 <message><source>Replay of a recorded run: it has ended</source><translation>Wiedergabe einer Aufzeichnung: Sie ist zu Ende</translation></message>
 <message><source>Replay successes</source><translation>Erfolge wiederholen</translation></message>
 <message><source>Report</source><translation>Bericht</translation></message>
+<message><source>Reset %1 to: %2</source><translation>%1 zurücksetzen auf: %2</translation></message>
 <message><source>Restore an identity</source><translation>Identität wiederherstellen</translation></message>
 <message><source>Restore it from a copy, or with `waggle identity restore` from a backup, or move it away: Waggle then makes a new identity, which peers will not know.</source><translation>Stelle sie aus einer Kopie wieder her oder mit `waggle identity restore` aus einer Sicherung, oder verschiebe sie: Waggle macht dann eine neue Identität, die Peers nicht kennen.</translation></message>
 <message><source>Restore or move here</source><translation>Wiederherstellen oder hierher umziehen</translation></message>
@@ -1279,6 +1338,7 @@
 <message><source>Rounds; arrow keys go back and forth</source><translation>Runden; die Pfeiltasten blättern vor und zurück</translation></message>
 <message><source>Rule: %1</source><translation>Regel: %1</translation></message>
 <message><source>Run the self-test</source><translation>Selbsttest starten</translation></message>
+<message><source>Runs are compared by rounds.</source><translation>Läufe werden nach Runden verglichen.</translation></message>
 <message><source>Saturday</source><translation>Samstag</translation></message>
 <message><source>Save</source><translation>Speichern</translation></message>
 <message><source>Save a share card</source><translation>Eine Karte zum Teilen speichern</translation></message>
@@ -1304,7 +1364,9 @@
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Suche, oder füge einen Namen, eine huggingface.co-Adresse, einen Ordner oder eine GGUF-Datei ein</translation></message>
 <message><source>Searching the hub.</source><translation>Der Hub wird durchsucht.</translation></message>
 <message><source>Seconds</source><translation>Sekunden</translation></message>
+<message><source>Sections of the settings</source><translation>Abschnitte der Einstellungen</translation></message>
 <message><source>See a race of two swarms</source><translation>Wettlauf zweier Schwärme ansehen</translation></message>
+<message numerus="yes"><source>See all %n on Progress</source><translation><numerusform>Unter Fortschritt ansehen</numerusform><numerusform>Alle %n unter Fortschritt</numerusform></translation></message>
 <message><source>See computer.disk_gb.</source><translation>Siehe computer.disk_gb.</translation></message>
 <message><source>See it on the curve</source><translation>Auf der Kurve ansehen</translation></message>
 <message><source>See progress</source><translation>Fortschritt ansehen</translation></message>
@@ -1332,6 +1394,7 @@
 <message><source>Set model.training to lora.</source><translation>Setze model.training auf lora.</translation></message>
 <message><source>Set swarm.lan to false.</source><translation>Setze swarm.lan auf false.</translation></message>
 <message><source>Set the clock by the network: answers that seem too old or too new are refused by others.</source><translation>Stelle die Uhr nach dem Netz: Antworten, die zu alt oder zu neu scheinen, lehnen andere ab.</translation></message>
+<message><source>Sets when and how much in one step.</source><translation>Legt Wann und Wie viel in einem Schritt fest.</translation></message>
 <message><source>Settings</source><translation>Optionen</translation></message>
 <message><source>Settings of the command line were left out: the engine runs already.</source><translation>Einstellungen der Befehlszeile wurden ausgelassen: Die Engine läuft schon.</translation></message>
 <message><source>Settings offers to use your NVIDIA card</source><translation>Unter Optionen lässt sich deine NVIDIA-Karte nutzen</translation></message>
@@ -1388,10 +1451,12 @@
 <message><source>Standing</source><translation>Ruf</translation></message>
 <message><source>Start</source><translation>Starten</translation></message>
 <message><source>Start a race</source><translation>Wettlauf starten</translation></message>
+<message><source>Start and end</source><translation>Start und Ende</translation></message>
 <message><source>Start it, correct its address, or use none.</source><translation>Starte ihn, berichtige seine Adresse, oder verwende keinen.</translation></message>
 <message><source>Start one with `waggle engine`.</source><translation>Starte einen mit `waggle engine`.</translation></message>
 <message><source>Start the race</source><translation>Wettlauf starten</translation></message>
 <message><source>Start when I log in</source><translation>Beim Anmelden starten</translation></message>
+<message><source>Starter</source><translation>Starter</translation></message>
 <message><source>Starting the answer checker</source><translation>Die Antwortprüfung startet</translation></message>
 <message><source>Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow</source><translation>Die Antwortprüfung startet. Sie kommt langsam voran, weil dieser Computer beschäftigt oder seine Festplatte langsam ist</translation></message>
 <message><source>Starting the engine.</source><translation>Die Engine startet.</translation></message>
@@ -1407,6 +1472,7 @@
 <message><source>Starts when you plug it in.</source><translation>Beginnt, wenn du ihn ansteckst.</translation></message>
 <message><source>Starts within a minute, if it stays so.</source><translation>Beginnt in einer Minute, wenn es so bleibt.</translation></message>
 <message><source>Statements about themselves</source><translation>Aussagen über sich selbst</translation></message>
+<message><source>Status page and gateway</source><translation>Statusseite und Gateway</translation></message>
 <message><source>Stay here</source><translation>Bleiben hier</translation></message>
 <message><source>Stay here, until asked</source><translation>Bleiben hier, bis gefragt wird</translation></message>
 <message><source>Stay in the menu bar when closed</source><translation>Geschlossen in der Menüleiste bleiben</translation></message>
@@ -1447,6 +1513,7 @@
 <message><source>Temperature</source><translation>Temperatur</translation></message>
 <message><source>Tested after %1 on %2 questions it never trained on.</source><translation>Nach %1 getestet, mit %2 Fragen, die es nie geübt hat.</translation></message>
 <message><source>Tested before its first round on %2 questions it never trains on.</source><translation>Vor der ersten Runde getestet, mit %2 Fragen, die es nie übt.</translation></message>
+<message><source>Tests</source><translation>Tests</translation></message>
 <message><source>Text size</source><translation>Schriftgröße</translation></message>
 <message><source>That is no token of the hub.</source><translation>Das ist kein Token des Hubs.</translation></message>
 <message><source>The %1 of the model in %2 cannot be read: %3.</source><translation>Ein Teil des Modells in %2 (%1) lässt sich nicht lesen: %3.</translation></message>
@@ -1674,6 +1741,7 @@
 <message><source>The settings file %1 is too long.</source><translation>Die Datei der Optionen %1 ist zu lang.</translation></message>
 <message><source>The settings file cannot be read.</source><translation>Die Datei der Optionen lässt sich nicht lesen.</translation></message>
 <message><source>The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.</source><translation>Die Datei der Optionen ist nicht zu gebrauchen: Was hier steht, steht nicht in ihr. Berichtige sie, oder lege sie unter Start beiseite.</translation></message>
+<message><source>The share of probability that answers are drawn from (top p). With 1, from all of it.</source><translation>Aus welchem Anteil der Wahrscheinlichkeit Antworten gezogen werden (top p). Bei 1 aus der ganzen.</translation></message>
 <message><source>The smallest one: it learns on almost any computer.</source><translation>Das kleinste: Es lernt auf fast jedem Computer.</translation></message>
 <message><source>The starter</source><translation>Der Starter</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Der Starter kennt viele Antworten, schreibt sie aber fast nie in das Antwort-Tag. Das lernt er zuerst.</translation></message>
@@ -1855,7 +1923,7 @@
 <message><source>Try again when it does.</source><translation>Versuche es wieder, wenn er es tut.</translation></message>
 <message><source>Try again.</source><translation>Versuche es noch einmal.</translation></message>
 <message><source>Try another number.</source><translation>Versuche eine andere Nummer.</translation></message>
-<message><source>Try it</source><translation>Ausprobieren</translation></message>
+<message><source>Try it</source><translation>Probieren</translation></message>
 <message><source>Try your model</source><translation>Probiere dein Modell aus</translation></message>
 <message><source>Trying how to ask this model: %1 of %2 ways</source><translation>Probiert aus, wie dieses Modell am besten gefragt wird: %1 von %2 Arten</translation></message>
 <message><source>Tuesday</source><translation>Dienstag</translation></message>
@@ -1884,8 +1952,8 @@
 <message><source>Use 0 for exact numbers.</source><translation>Nimm 0 für genaue Zahlen.</translation></message>
 <message><source>Use of this computer</source><translation>Nutzung dieses Computers</translation></message>
 <message><source>Use this model</source><translation>Dieses Modell nehmen</translation></message>
-<message><source>Useful groups</source><translation>Nützliche Gruppen</translation></message>
-<message><source>Uses one core at low priority; your training continues. Leaving this page stops the race.</source><translation>Nutzt einen Kern mit niedriger Priorität; dein Training läuft weiter. Wenn du diese Seite verlässt, endet der Wettlauf.</translation></message>
+<message><source>Useful examples</source><translation>Nützliche Beispiele</translation></message>
+<message><source>Uses one core at low priority; your training continues. Look at other pages meanwhile: Waggle says how it ends.</source><translation>Nutzt einen Kern mit niedriger Priorität; dein Training läuft weiter. Sieh dir solange andere Seiten an: Waggle sagt, wie es ausgeht.</translation></message>
 <message><source>Valid backup of %1, your current identity.</source><translation>Gültige Sicherung von %1, deiner jetzigen Identität.</translation></message>
 <message><source>Valid backup of %1. This is not your current identity.</source><translation>Gültige Sicherung von %1. Das ist nicht deine jetzige Identität.</translation></message>
 <message><source>Verbatim, newest first. Kept in memory only.</source><translation>Wörtlich, neueste zuerst. Nur im Speicher gehalten.</translation></message>
@@ -1952,6 +2020,7 @@
 <message><source>Weakest first</source><translation>Schwächstes zuerst</translation></message>
 <message><source>Wed</source><translation>Mi</translation></message>
 <message><source>Wednesday</source><translation>Mittwoch</translation></message>
+<message><source>Weights &amp; Biases</source><translation>Weights &amp; Biases</translation></message>
 <message><source>Weights in 4 bits need bitsandbytes, which is not installed.</source><translation>Gewichte in 4 Bit brauchen bitsandbytes, das nicht installiert ist.</translation></message>
 <message><source>Welcome back</source><translation>Wieder zulassen</translation></message>
 <message><source>Welcoming…</source><translation>Wird zugelassen…</translation></message>
@@ -1959,8 +2028,8 @@
 <message><source>What computes on your NVIDIA graphics card.</source><translation>Was auf deiner NVIDIA-Grafikkarte rechnet.</translation></message>
 <message><source>What does it cost?</source><translation>Was kostet es?</translation></message>
 <message><source>What experiments keep to be faster next time.</source><translation>Was Experimente aufheben, um das nächste Mal schneller zu sein.</translation></message>
-<message><source>What is sharing good for?</source><translation>Wozu ist Teilen gut?</translation></message>
 <message><source>What is shown</source><translation>Was gezeigt wird</translation></message>
+<message><source>What is trained</source><translation>Was trainiert wird</translation></message>
 <message><source>What it asks</source><translation>Was er fragt</translation></message>
 <message><source>What it can do</source><translation>Was es kann</translation></message>
 <message><source>What it does</source><translation>Was es tut</translation></message>
@@ -1981,8 +2050,9 @@
 <message><source>What was learned there gives answers that are no numbers.</source><translation>Was dort gelernt wurde, ergibt Antworten, die keine Zahlen sind.</translation></message>
 <message><source>What was logged, for somebody who helps.</source><translation>Was mitgeschrieben wurde, für jemanden, der hilft.</translation></message>
 <message><source>What was seen so far stays here until the next race.</source><translation>Was zu sehen war, bleibt bis zum nächsten Wettlauf hier.</translation></message>
-<message><source>What you answer on Try it may teach other models. It travels marked human, for everybody to read.</source><translation>Was du unter Ausprobieren antwortest, darf andere Modelle lehren. Es reist als menschlich gekennzeichnet, für jeden lesbar.</translation></message>
+<message><source>What you answer on Try it may teach other models. It travels marked human, for everybody to read.</source><translation>Was du unter Probieren antwortest, darf andere Modelle lehren. Es ist als menschlich markiert und für alle lesbar.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Was du gewählt hast, und wo dieses Fenster stand.</translation></message>
+<message><source>What you share</source><translation>Was du teilst</translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>Was du schreibst, wird nirgends aufgehoben und mit niemandem geteilt.</translation></message>
 <message><source>What your answers earn while training; faint is each round, strong is the mean over %1</source><translation>Was deine Antworten beim Training verdienen; blass ist jede Runde, kräftig das Mittel über %1</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Was deine Antworten erzielen, auf einer Skala bis %1</translation></message>
@@ -2001,7 +2071,7 @@
 <message><source>Where pip installed Waggle, its torch brings CUDA along on Linux.</source><translation>Wo pip Waggle installiert hat, bringt torch unter Linux CUDA mit.</translation></message>
 <message><source>Where the backup lies</source><translation>Wo die Sicherung liegt</translation></message>
 <message><source>Whether you had paused could not be read, so the engine is paused.</source><translation>Ob du pausiert hattest, ließ sich nicht lesen, also pausiert die Engine.</translation></message>
-<message><source>Which groups of peers your model learns from, and how strongly.</source><translation>Von welchen Gruppen der Peers dein Modell lernt, und wie stark.</translation></message>
+<message><source>Which examples of peers your model learns from, and how strongly.</source><translation>Von welchen Beispielen der Peers dein Modell lernt, und wie stark.</translation></message>
 <message><source>Which is better?</source><translation>Welche ist besser?</translation></message>
 <message><source>Which model it is meant for</source><translation>Für welches Modell er gedacht ist</translation></message>
 <message><source>Which of them light up</source><translation>Was leuchtet auf</translation></message>
@@ -2107,6 +2177,7 @@
 <message><source>Your model keeps all that it has learned. You can come back at any time.</source><translation>Dein Modell behält alles, was es gelernt hat. Du kannst jederzeit zurück.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation>Dein Modell hat aus %1 und %2 gelernt.</translation></message>
 <message><source>Your model learned from %1.</source><translation>Dein Modell hat aus %1 gelernt.</translation></message>
+<message><source>Your model learns from how they differ. More of them take longer.</source><translation>Dein Modell lernt aus ihren Unterschieden. Mehr davon dauern länger.</translation></message>
 <message><source>Your model learns from this round next.</source><translation>Als Nächstes lernt dein Modell aus dieser Runde.</translation></message>
 <message><source>Your model learns from this round when training resumes.</source><translation>Dein Modell lernt aus dieser Runde, sobald das Training weitergeht.</translation></message>
 <message><source>Your model reads %1 tokens at a time, a question and its answer together; %2 of %3 questions are longer.</source><translation>Dein Modell liest %1 Tokens auf einmal, Frage und Antwort zusammen; %2 von %3 Fragen sind länger.</translation></message>
@@ -2204,11 +2275,14 @@
 <message><source>empty answer</source><translation>leere Antwort</translation></message>
 <message><source>filled in after the next test</source><translation>nach dem nächsten Test gefüllt</translation></message>
 <message><source>for another place or time</source><translation>für einen anderen Ort oder eine andere Zeit</translation></message>
+<message><source>for example /home/anna/runs</source><translation>zum Beispiel /home/anna/runs</translation></message>
 <message><source>for example blender, steam</source><translation>zum Beispiel blender, steam</translation></message>
+<message><source>for example chain_sum, simple_fractions</source><translation>zum Beispiel chain_sum, simple_fractions</translation></message>
 <message><source>forged announcement</source><translation>gefälschte Ankündigung</translation></message>
 <message><source>forged answer sheet</source><translation>gefälschter Antwortbogen</translation></message>
 <message><source>forged statement of presence</source><translation>gefälschte Anwesenheitserklärung</translation></message>
 <message><source>found by itself</source><translation>selbst gefunden</translation></message>
+<message><source>from %1</source><translation>von %1</translation></message>
 <message><source>from the future</source><translation>aus der Zukunft</translation></message>
 <message><source>games</source><translation>Spiele</translation></message>
 <message><source>gathering</source><translation>sammelt</translation></message>

@@ -148,6 +148,7 @@
 <message><source>%1, from %2</source><translation>%1, od %2</translation></message>
 <message><source>%1, line %2: %3 has this question too, on line %4: %5.</source><translation>%1, wiersz %2: to pytanie jest też w %3, w wierszu %4: %5.</translation></message>
 <message><source>%1, line %2: %3.</source><translation>%1, wiersz %2: %3.</translation></message>
+<message><source>%1, other questions</source><translation type="unfinished"></translation></message>
 <message><source>%1, port %2, cannot be listened on: %3.</source><translation>Nie da się nasłuchiwać na %1, port %2: %3.</translation></message>
 <message><source>%1, question %2; pinned until you ask for another</source><translation>%1, pytanie %2; zostaje, dopóki nie poprosisz o inne</translation></message>
 <message numerus="yes"><source>%1: %n files removed, %2</source><translation><numerusform>%1: usunięto %n plik, %2</numerusform><numerusform>%1: usunięto %n pliki, %2</numerusform><numerusform>%1: usunięto %n plików, %2</numerusform></translation></message>
@@ -216,6 +217,7 @@
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, zostało około %1</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
+<message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation type="unfinished"></translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
@@ -234,12 +236,16 @@
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Plik może mieć najwyżej %1 pytań i %2 MiB. Usuń część z nich.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Plik może mieć najwyżej %1 MiB. Usuń część pytań albo je skróć.</translation></message>
 <message><source>A first right answer in %1.</source><translation>Pierwsza poprawna odpowiedź: %1.</translation></message>
+<message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation type="unfinished"></translation></message>
+<message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation type="unfinished"></translation></message>
 <message><source>A good first model: small, and it follows simple instructions.</source><translation>Dobry pierwszy model: mały i rozumie proste polecenia.</translation></message>
 <message><source>A large model takes time to read, the first time most of all.</source><translation>Wczytanie dużego modelu trwa, zwłaszcza za pierwszym razem.</translation></message>
 <message><source>A line on Home and on Models that you can dismiss.</source><translation>Wiersz na stronach Start i Modele, który możesz ukryć.</translation></message>
 <message><source>A little reward for a wrong answer that can be read, so that a model learns to mark its answers.</source><translation>Mała nagroda za błędną, ale czytelną odpowiedź: dzięki niej model uczy się oznaczać odpowiedzi.</translation></message>
 <message><source>A made-up name and a public key</source><translation>Zmyślone imię i klucz publiczny</translation></message>
+<message><source>A model from a folder</source><translation type="unfinished"></translation></message>
 <message><source>A name has 60 characters, a hint %1.</source><translation>Nazwa może mieć 60 znaków, a wskazówka %1.</translation></message>
+<message><source>A page for browsers that shows how the swarm is doing.</source><translation type="unfinished"></translation></message>
 <message><source>A part of the journal is damaged, or another version of Waggle wrote it.</source><translation>Część dziennika jest uszkodzona albo zapisała ją inna wersja Waggle.</translation></message>
 <message><source>A passphrase has at least %1 characters.</source><translation>Minimalna liczba znaków w haśle: %1.</translation></message>
 <message><source>A peer</source><translation type="unfinished"></translation></message>
@@ -273,6 +279,8 @@
 <message><source>Add a file of questions</source><translation>Dodaj plik z pytaniami</translation></message>
 <message><source>Add a file of questions...</source><translation>Dodaj plik z pytaniami...</translation></message>
 <message><source>Add some questions.</source><translation>Dodaj kilka pytań.</translation></message>
+<message><source>Address</source><translation type="unfinished"></translation></message>
+<message><source>Address of the status page</source><translation type="unfinished"></translation></message>
 <message><source>Addresses of models look like huggingface.co/OWNER/NAME.</source><translation>Adresy modeli wyglądają tak: huggingface.co/OWNER/NAME.</translation></message>
 <message><source>Addresses to begin with, with commas between them.</source><translation>Adresy na początek, rozdzielone przecinkami.</translation></message>
 <message><source>Advanced</source><translation>Zaawansowane</translation></message>
@@ -294,12 +302,16 @@
 <message><source>Alice's family</source><translation>Rodzina Alicji</translation></message>
 <message><source>All</source><translation>Wszystkie</translation></message>
 <message><source>All answers</source><translation type="unfinished"></translation></message>
+<message><source>All hours</source><translation type="unfinished"></translation></message>
 <message><source>All is as it was before.</source><translation>Wszystko jest tak jak przedtem.</translation></message>
 <message><source>All rounds as a table</source><translation>Wszystkie rundy w tabeli</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Wszystkie ustawienia mieszczą się na jednej stronie: czy to właściwy plik?</translation></message>
 <message><source>All specialties</source><translation>Wszystkie specjalności</translation></message>
+<message><source>All weights</source><translation type="unfinished"></translation></message>
 <message><source>All weights are trained</source><translation>Trening wszystkich wag</translation></message>
 <message><source>All weights are trained with little memory</source><translation>Trening wszystkich wag przy małym zużyciu pamięci</translation></message>
+<message><source>All weights, if memory allows</source><translation type="unfinished"></translation></message>
+<message><source>All weights, saving memory</source><translation type="unfinished"></translation></message>
 <message><source>All: each model asks most at the level where it learns most.</source><translation>Wszystkie: każdy model zadaje najwięcej pytań na poziomie, na którym najwięcej się uczy.</translation></message>
 <message><source>Allow longer answers</source><translation>Pozwól na dłuższe odpowiedzi</translation></message>
 <message><source>Allow more: computer.memory_gb.</source><translation>Pozwól na więcej: computer.memory_gb.</translation></message>
@@ -307,6 +319,9 @@
 <message><source>Also on this computer</source><translation>Także na tym komputerze</translation></message>
 <message><source>Always</source><translation>Zawsze</translation></message>
 <message><source>Always through gateways</source><translation>Zawsze przez bramy</translation></message>
+<message><source>An adapter (LoRA)</source><translation type="unfinished"></translation></message>
+<message><source>An adapter needs much less memory than all weights, and learns a little less.</source><translation type="unfinished"></translation></message>
+<message><source>An adapter, 4-bit model (QLoRA)</source><translation type="unfinished"></translation></message>
 <message><source>An answer is still being written.</source><translation>Odpowiedź jeszcze powstaje.</translation></message>
 <message><source>An invite link</source><translation>Link z zaproszeniem</translation></message>
 <message><source>An untrained model wrote this, in eight tries:</source><translation>Tak napisał niewytrenowany model w ośmiu próbach:</translation></message>
@@ -325,6 +340,7 @@
 <message><source>Answering</source><translation>Odpowiada</translation></message>
 <message><source>Answers</source><translation>Odpowiedzi</translation></message>
 <message><source>Answers are plain values, or one list or object of them.</source><translation>Odpowiedzi to proste wartości albo jedna ich lista lub jeden obiekt.</translation></message>
+<message><source>Answers to each question</source><translation type="unfinished"></translation></message>
 <message><source>Any text may hold the stop token of the model in %1.</source><translation>Każdy tekst może zawierać token końca modelu z %1.</translation></message>
 <message><source>Any; small ones do best with easy questions</source><translation>Dowolny; małym najlepiej idą łatwe pytania</translation></message>
 <message><source>Appearance</source><translation>Wygląd</translation></message>
@@ -332,6 +348,8 @@
 <message><source>Are shared</source><translation>Są udostępniane</translation></message>
 <message><source>Arithmetic</source><translation>Arytmetyka</translation></message>
 <message><source>As it answers best</source><translation>Tak, jak odpowiada najlepiej</translation></message>
+<message><source>As many in each round, if peers offer them.</source><translation type="unfinished"></translation></message>
+<message><source>As many of each round.</source><translation type="unfinished"></translation></message>
 <message><source>As needed</source><translation>W miarę potrzeb</translation></message>
 <message><source>As published</source><translation>Jak w publikacji</translation></message>
 <message><source>As usual for the model</source><translation>Jak zwykle przy tym modelu</translation></message>
@@ -365,7 +383,6 @@
 <message><source>Aug</source><translation>sie</translation></message>
 <message><source>Automatic</source><translation>Automatycznie</translation></message>
 <message><source>Back</source><translation>Wstecz</translation></message>
-<message><source>Back to the default: %1</source><translation>Przywróć domyślne: %1</translation></message>
 <message><source>Back up</source><translation>Utwórz kopię</translation></message>
 <message><source>Back up your identity</source><translation>Utwórz kopię swojej tożsamości</translation></message>
 <message><source>Balanced</source><translation>Zrównoważony</translation></message>
@@ -475,6 +492,7 @@
 <message><source>Choose the model itself, or a commit of it.</source><translation>Wybierz sam model albo jego commit.</translation></message>
 <message><source>Choose the model that it was made from.</source><translation>Wybierz model, z którego powstał.</translation></message>
 <message><source>Choose the swarm in which your model trains.</source><translation>Wybierz rój, w którym trenuje Twój model.</translation></message>
+<message><source>Chosen hours</source><translation type="unfinished"></translation></message>
 <message><source>Clear</source><translation>Wyczyść</translation></message>
 <message><source>Clear the search</source><translation>Wyczyść wyszukiwanie</translation></message>
 <message><source>Clear this conversation to compare with another moment.</source><translation>Wyczyść tę rozmowę, aby porównać z innym momentem.</translation></message>
@@ -500,10 +518,12 @@
 <message><source>Comes with Waggle</source><translation>W zestawie z Waggle</translation></message>
 <message><source>Compare</source><translation>Porównaj</translation></message>
 <message><source>Compare models</source><translation>Porównaj modele</translation></message>
+<message><source>Compare runs</source><translation type="unfinished"></translation></message>
 <message><source>Compared with</source><translation>W porównaniu z</translation></message>
 <message><source>Compared with: %1</source><translation>W porównaniu z: %1</translation></message>
 <message><source>Comparing numbers</source><translation>Porównywanie liczb</translation></message>
 <message><source>Computers that train with you appear here</source><translation>Tu pojawią się komputery, które trenują z Tobą</translation></message>
+<message><source>Computers whose network lets only the web through can take part through this one, at the same port.</source><translation type="unfinished"></translation></message>
 <message><source>Connect the disk again, or choose another place.</source><translation>Podłącz dysk ponownie albo wybierz inne miejsce.</translation></message>
 <message><source>Connected to the swarm</source><translation>Połączono z rojem</translation></message>
 <message><source>Connecting</source><translation>Łączenie</translation></message>
@@ -545,6 +565,7 @@
 <message><source>Dec</source><translation>gru</translation></message>
 <message><source>Decimal chain sum</source><translation>Suma łańcuchowa z ułamkami dziesiętnymi</translation></message>
 <message><source>Decimals</source><translation>Ułamki dziesiętne</translation></message>
+<message><source>Default: %1</source><translation type="unfinished"></translation></message>
 <message><source>Delay</source><translation>Ping</translation></message>
 <message><source>Delete it in one of the two files.</source><translation>Usuń je z jednego z dwóch plików.</translation></message>
 <message><source>Delete one of the two, or make the questions different.</source><translation>Usuń jedno z dwóch albo zmień pytania, żeby się różniły.</translation></message>
@@ -552,6 +573,7 @@
 <message><source>Details of %1</source><translation>Szczegóły: %1</translation></message>
 <message><source>Deutsch</source><translation>Deutsch</translation></message>
 <message><source>Device</source><translation>Urządzenie</translation></message>
+<message><source>Device and memory</source><translation type="unfinished"></translation></message>
 <message><source>Dice</source><translation>Kości</translation></message>
 <message><source>Differs</source><translation>Różni się</translation></message>
 <message><source>Difficulty</source><translation>Trudność</translation></message>
@@ -563,6 +585,7 @@
 <message><source>Do not join: it was changed on the way.</source><translation>Nie dołączaj: zmieniono je po drodze.</translation></message>
 <message><source>Does it ask you to log in first? Open a page in your browser.</source><translation>Czy najpierw trzeba się zalogować? Otwórz stronę w przeglądarce.</translation></message>
 <message><source>Does sharing help?</source><translation>Czy dzielenie się pomaga?</translation></message>
+<message><source>Does sharing help? %1</source><translation type="unfinished"></translation></message>
 <message><source>Does sharing help? See it in about two minutes</source><translation>Czy dzielenie się pomaga? Sprawdź w około dwie minuty</translation></message>
 <message><source>Does this network ask you to log in first? Open a page in your browser.</source><translation>Czy ta sieć każe się najpierw zalogować? Otwórz stronę w przeglądarce.</translation></message>
 <message><source>Done</source><translation>Gotowe</translation></message>
@@ -583,9 +606,13 @@
 <message><source>Drop it to create a swarm</source><translation>Upuść, aby utworzyć rój</translation></message>
 <message><source>Drop your file here</source><translation>Upuść plik tutaj</translation></message>
 <message><source>Dropped because it broke a rule: %1.</source><translation>Odrzucono za złamanie reguły: %1.</translation></message>
+<message><source>Each round</source><translation type="unfinished"></translation></message>
+<message><source>Earlier run, %1: %2 after %3</source><translation type="unfinished"></translation></message>
+<message><source>Earlier runs</source><translation type="unfinished"></translation></message>
 <message><source>Easier puzzles of five kinds, in which a model like yours soon gets better. Open to all, and empty so far.</source><translation>Łatwiejsze zagadki pięciu rodzajów, w których taki model jak Twój szybko się poprawia. Dla wszystkich i na razie pusto.</translation></message>
 <message><source>Easy</source><translation>Łatwe</translation></message>
 <message><source>Elapsed</source><translation>Czas trwania</translation></message>
+<message><source>Empty</source><translation type="unfinished"></translation></message>
 <message><source>End that process, then start again.</source><translation>Zakończ ten proces i uruchom ponownie.</translation></message>
 <message><source>Ended</source><translation>Zakończono</translation></message>
 <message><source>Energy</source><translation>Energia</translation></message>
@@ -615,6 +642,7 @@
 <message><source>Fetched</source><translation>Pobrano</translation></message>
 <message><source>Fetched by</source><translation>Pobrane przez</translation></message>
 <message><source>Fields of a JSON object</source><translation>Pola obiektu JSON</translation></message>
+<message><source>Figures for research tools</source><translation type="unfinished"></translation></message>
 <message><source>Files of questions (%1)</source><translation>Pliki z pytaniami (%1)</translation></message>
 <message><source>Filled hours may be used. Drag, or use the arrow keys and space.</source><translation>Waggle może używać wypełnionych godzin. Przeciągnij albo użyj klawiszy strzałek i spacji.</translation></message>
 <message><source>Find</source><translation>Szukaj</translation></message>
@@ -635,11 +663,13 @@
 <message><source>Finishing this step, then waiting.</source><translation>Kończenie tego kroku, potem czekanie.</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, rój domyślny</translation></message>
 <message><source>First right answer in %1</source><translation>Pierwsza poprawna odpowiedź: %1</translation></message>
+<message><source>First right answers</source><translation type="unfinished"></translation></message>
 <message><source>First steps, for small language models</source><translation>First steps, dla małych modeli językowych</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Najpierw: dzięki kopii zapasowej możesz wrócić jako ta sama osoba, tutaj albo gdzie indziej.</translation></message>
 <message><source>Fits</source><translation>Pasuje</translation></message>
 <message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Pasuje: na godzinę odpowiedzi ok. %1, pamięć %2 z %3 GB.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Na 1 godzinę, do %1</translation></message>
+<message><source>For each specialty. More make the score more certain, and the test longer.</source><translation type="unfinished"></translation></message>
 <message><source>For example: swarm.port=4001</source><translation>Na przykład: swarm.port=4001</translation></message>
 <message><source>For networks that let nothing but the web through. Commas between them.</source><translation>Dla sieci, które przepuszczają tylko ruch WWW. Rozdzielone przecinkami.</translation></message>
 <message><source>For saved states and models. The oldest go first, the last good one never.</source><translation>Na zapisane stany i modele. Najstarsze znikają pierwsze, ostatni dobry nigdy.</translation></message>
@@ -664,16 +694,20 @@
 <message><source>GGUF files need the package gguf, which is not installed.</source><translation>Pliki GGUF wymagają pakietu gguf, a nie jest on zainstalowany.</translation></message>
 <message><source>GGUF has no name for %1.</source><translation>GGUF nie ma nazwy dla %1.</translation></message>
 <message><source>Game of Life</source><translation>Gra w życie</translation></message>
+<message><source>Gateway for others</source><translation type="unfinished"></translation></message>
 <message><source>Gateways</source><translation>Bramy</translation></message>
 <message><source>Gather</source><translation>Zbieranie</translation></message>
 <message><source>Gathering</source><translation>Zbiera</translation></message>
+<message><source>Gentle first steps</source><translation type="unfinished"></translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Przygotowanie obu rojów; kilka sekund</translation></message>
 <message><source>Give it a name.</source><translation>Nadaj mu nazwę.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Pobieraj dalej</translation></message>
 <message><source>Go there</source><translation>Przejdź tam</translation></message>
 <message><source>Go to %1</source><translation>Przejdź do %1</translation></message>
+<message><source>Go to Help</source><translation type="unfinished"></translation></message>
 <message><source>Go to Home</source><translation>Przejdź do strony Start</translation></message>
+<message><source>Go to Settings</source><translation type="unfinished"></translation></message>
 <message><source>Go to a page</source><translation>Przejdź do strony</translation></message>
 <message><source>Goes on</source><translation>Działa dalej</translation></message>
 <message><source>Goes on %1 min after you stop using the computer.</source><translation>Wznowi się po %1 min od ostatniego użycia komputera.</translation></message>
@@ -703,11 +737,18 @@
 <message><source>History</source><translation>Historia</translation></message>
 <message><source>Home</source><translation>Start</translation></message>
 <message><source>Home asks what to do about it, and so does `waggle ctl status`.</source><translation>Strona Start zapyta, co z tym zrobić, podobnie jak `waggle ctl status`.</translation></message>
+<message><source>Hours</source><translation type="unfinished"></translation></message>
 <message><source>How far off an answer may be</source><translation>O ile odpowiedź może się różnić</translation></message>
+<message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation type="unfinished"></translation></message>
+<message><source>How it answers</source><translation type="unfinished"></translation></message>
+<message><source>How it learns</source><translation type="unfinished"></translation></message>
 <message><source>How many it may keep busy.</source><translation>Ile ich może zajmować.</translation></message>
+<message><source>How many steps the learning rate takes to rise to its full value.</source><translation type="unfinished"></translation></message>
 <message><source>How models compare</source><translation>Porównanie modeli</translation></message>
 <message><source>How much</source><translation>Ile</translation></message>
+<message><source>How others are found</source><translation type="unfinished"></translation></message>
 <message><source>How others call this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
+<message><source>How others reach this computer</source><translation type="unfinished"></translation></message>
 <message><source>How rewards become a gradient.</source><translation>Jak nagrody zmieniają się w gradient.</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Jak oceniane są odpowiedzi: %1</translation></message>
 <message><source>How to try it</source><translation>Jak to wypróbować</translation></message>
@@ -715,7 +756,7 @@
 <message><source>I was invited</source><translation>Mam zaproszenie</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Jeśli to inny komputer, jeden z nich jest kopią. Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
-<message><source>If more than one, each learns from a part of the groups, and what has moved far already is held back.</source><translation>Jeśli więcej niż jeden, każdy uczy się na części grup, a to, co już mocno się przesunęło, jest hamowane.</translation></message>
+<message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation type="unfinished"></translation></message>
 <message><source>If you measured them. Else they are estimated from what is busy; the page You shows the formula.</source><translation>Jeśli masz zmierzone. W przeciwnym razie są szacowane z obciążenia; wzór jest na stronie Ty.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>W %1: %2 nie jest sekcją.</translation></message>
 <message><source>In %1: %2.</source><translation>W %1: %2.</translation></message>
@@ -864,6 +905,7 @@
 <message><source>Learned from peers</source><translation>Nauczone od peerów</translation></message>
 <message><source>Learning</source><translation>Uczy się</translation></message>
 <message><source>Learning again what came after the last checkpoint: %1 of %2 rounds</source><translation>Ponowna nauka tego, co było po ostatnim punkcie kontrolnym, rundy: %1 z %2</translation></message>
+<message><source>Learning and tests</source><translation type="unfinished"></translation></message>
 <message><source>Learning rate</source><translation>Tempo uczenia</translation></message>
 <message><source>Least common multiple</source><translation>Najmniejsza wspólna wielokrotność</translation></message>
 <message><source>Leave one of these columns out.</source><translation>Pomiń jedną z tych kolumn.</translation></message>
@@ -890,12 +932,14 @@
 <message><source>Logs</source><translation>Dzienniki</translation></message>
 <message><source>Longer ones are cut off and cannot be read.</source><translation>Dłuższe są ucinane i nie da się ich odczytać.</translation></message>
 <message><source>Longest answer</source><translation>Najdłuższa odpowiedź</translation></message>
+<message><source>Look</source><translation type="unfinished"></translation></message>
 <message><source>Look at its log.</source><translation>Zajrzyj do jego dziennika.</translation></message>
 <message><source>Look at the page Help, or run `waggle doctor`.</source><translation>Zajrzyj na stronę Pomoc albo uruchom `waggle doctor`.</translation></message>
 <message><source>Look at the page Help, or run `waggle doctor`. It says: %1</source><translation>Zajrzyj na stronę Pomoc albo uruchom `waggle doctor`. Komunikat: %1</translation></message>
 <message><source>Look into it</source><translation>Zajrzyj do środka</translation></message>
 <message><source>Look where you got it.</source><translation>Sprawdź tam, skąd pochodzi.</translation></message>
 <message><source>Look where you got this Waggle.</source><translation>Sprawdź tam, skąd masz to Waggle.</translation></message>
+<message><source>Looking for earlier runs.</source><translation type="unfinished"></translation></message>
 <message><source>Looking for peers</source><translation>Szuka peerów</translation></message>
 <message><source>Looking for peers (%1); your model trains meanwhile.</source><translation>Szuka peerów (%1); Twój model w tym czasie trenuje.</translation></message>
 <message><source>Looking for the model</source><translation>Szukanie modelu</translation></message>
@@ -941,6 +985,7 @@
 <message><source>Memory ran short while answering: %1 answers are written at a time from now on.</source><translation>Przy odpowiadaniu zabrakło pamięci: liczba odpowiedzi pisanych naraz to od teraz %1.</translation></message>
 <message><source>Memory ran short while learning: %1 tokens are learned from at a time from now on.</source><translation>Przy nauce zabrakło pamięci: liczba tokenów przerabianych naraz to od teraz %1.</translation></message>
 <message><source>Memory ran short, so the work is done in %1 parts, with the same result.</source><translation>Zabrakło pamięci, więc praca jest dzielona na części (%1), z tym samym wynikiem.</translation></message>
+<message><source>Memory, disk and network</source><translation type="unfinished"></translation></message>
 <message><source>Mend its rights, or choose another place.</source><translation>Popraw uprawnienia albo wybierz inne miejsce.</translation></message>
 <message><source>Mend that line, or rename the file.</source><translation>Popraw ten wiersz albo zmień nazwę pliku.</translation></message>
 <message><source>Mend the links, or choose another place.</source><translation>Popraw dowiązania albo wybierz inne miejsce.</translation></message>
@@ -960,6 +1005,7 @@
 <message><source>More questions from here on</source><translation>Odtąd więcej pytań</translation></message>
 <message><source>More questions where its own answers are sometimes right, fewer where none or all of them are</source><translation>Więcej pytań tam, gdzie jego odpowiedzi są czasem dobre, mniej tam, gdzie nie jest żadna albo są wszystkie</translation></message>
 <message><source>Mossy Badger</source><translation>Mossy Badger</translation></message>
+<message><source>Most likely words only</source><translation type="unfinished"></translation></message>
 <message><source>Mount it for writing, or choose another place.</source><translation>Zamontuj do zapisu albo wybierz inne miejsce.</translation></message>
 <message><source>Mute</source><translation>Wycisz</translation></message>
 <message><source>Mute or block the chosen peer</source><translation>Wycisz lub zablokuj wybranego peera</translation></message>
@@ -975,15 +1021,18 @@
 <message><source>Names and what models write stay as they are.</source><translation>Nazwy i to, co piszą modele, pozostają bez zmian.</translation></message>
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct.</translation></message>
 <message><source>Names of programs, with commas between them.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
+<message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation type="unfinished"></translation></message>
 <message><source>Needs a free account of the hub</source><translation>Wymaga darmowego konta w hubie</translation></message>
 <message><source>Neither</source><translation>Żadna</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
+<message><source>Network and privacy</source><translation type="unfinished"></translation></message>
 <message><source>Never</source><translation>Nigdy</translation></message>
 <message><source>Never leaves</source><translation>Zostaje tutaj</translation></message>
 <message><source>Never leaves this computer</source><translation>Nigdy nie opuszcza tego komputera</translation></message>
 <message><source>Never pauses because of heat.</source><translation>Nigdy nie wstrzymuje z powodu ciepła.</translation></message>
 <message><source>New identity</source><translation>Nowa tożsamość</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Nowszy niż Qwen3 i działa w wielu językach.</translation></message>
+<message><source>Newest first right answer: %1, %2</source><translation type="unfinished"></translation></message>
 <message><source>No</source><translation type="unfinished"></translation></message>
 <message><source>No address is known yet at which others could reach you.</source><translation>Nie jest jeszcze znany adres, pod którym inni mogliby się z Tobą połączyć.</translation></message>
 <message><source>No answer stood out, so nothing was learned.</source><translation>Żadna odpowiedź się nie wyróżniała, więc niczego się nie nauczył.</translation></message>
@@ -997,6 +1046,7 @@
 <message><source>No line has these words.</source><translation>Żaden wiersz nie zawiera tych słów.</translation></message>
 <message><source>No model can be run: %1.</source><translation>Nie można uruchomić żadnego modelu: %1.</translation></message>
 <message><source>No model is loaded.</source><translation>Żaden model nie jest wczytany.</translation></message>
+<message><source>No other model has scores on this computer.</source><translation type="unfinished"></translation></message>
 <message><source>No peer has been met yet. Invite someone: they get a link.</source><translation>Nie było jeszcze żadnego peera. Zaproś kogoś: dostanie link.</translation></message>
 <message><source>No program fills the screen any more.</source><translation>Żaden program nie zajmuje już całego ekranu.</translation></message>
 <message><source>No program fills the screen.</source><translation>Żaden program nie zajmuje całego ekranu.</translation></message>
@@ -1087,7 +1137,11 @@
 <message><source>Number filtering</source><translation>Filtrowanie liczb</translation></message>
 <message><source>Oct</source><translation>paź</translation></message>
 <message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Z %n wyboru na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform></translation></message>
+<message><source>Of matrix products. A lower one may be faster.</source><translation type="unfinished"></translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Dla jednego kroku. Zbyt wysokie tempo psuje model.</translation></message>
+<message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation type="unfinished"></translation></message>
+<message><source>Off</source><translation type="unfinished"></translation></message>
+<message><source>On</source><translation type="unfinished"></translation></message>
 <message><source>On its way</source><translation>W drodze</translation></message>
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
@@ -1099,6 +1153,7 @@
 <message><source>One question with all its answers, which is what is shared.</source><translation>Jedno pytanie ze wszystkimi odpowiedziami: właśnie to jest udostępniane.</translation></message>
 <message><source>One race is one throw of the dice: race again, and see.</source><translation>Jeden wyścig to jeden rzut kostką: ścigaj się jeszcze raz i zobacz.</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Tolerancję mają tylko liczby: popraw odpowiedź, usuń pytanie albo pomiń tolerancję.</translation></message>
+<message><source>Only these specialties</source><translation type="unfinished"></translation></message>
 <message><source>Only this computer</source><translation>Tylko ten komputer</translation></message>
 <message><source>Only while your model trains; you chose it in Settings.</source><translation type="unfinished"></translation></message>
 <message><source>Only your model's answers leave this computer, with a made-up name, a public key and your network address. Files, the model itself and what you type stay, except answers of your own that you chose to share.</source><translation>Ten komputer opuszczają tylko odpowiedzi Twojego modelu, ze zmyśloną nazwą, kluczem publicznym i Twoim adresem sieciowym. Pliki, sam model i to, co wpisujesz, zostają, oprócz Twoich własnych odpowiedzi, jeśli zechcesz je udostępnić.</translation></message>
@@ -1113,6 +1168,7 @@
 <message><source>Or set model.precision to float32.</source><translation>Albo ustaw model.precision na float32.</translation></message>
 <message><source>Other computers are slow to answer. Training starts even if none does.</source><translation>Inne komputery odpowiadają powoli. Trening zacznie się, nawet jeśli żaden nie odpowie.</translation></message>
 <message><source>Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read them, marked human, and a shared answer cannot be taken back.</source><translation>Inne modele mogą się uczyć także z odpowiedzi ludzi. Udostępniać odtąd Twoje? Każdy w roju może je przeczytać, są oznaczone jako ludzkie, a udostępnionej odpowiedzi nie da się cofnąć.</translation></message>
+<message><source>Other programs and networks</source><translation type="unfinished"></translation></message>
 <message><source>Others can connect to you (confirmed).</source><translation>Inni mogą się z Tobą połączyć (potwierdzone).</translation></message>
 <message><source>Others can connect to you.</source><translation>Inni mogą się z Tobą połączyć.</translation></message>
 <message><source>Others on your local network can then see that Waggle runs here, and in which swarm.</source><translation>Inni w Twojej sieci lokalnej zobaczą wtedy, że działa tu Waggle i w którym roju.</translation></message>
@@ -1120,8 +1176,8 @@
 <message><source>Others see it before they join.</source><translation>Inni widzą go, zanim dołączą.</translation></message>
 <message><source>Others you know</source><translation>Inni, których znasz</translation></message>
 <message><source>Own charts</source><translation>Osobne wykresy</translation></message>
+<message><source>Own examples to learn from</source><translation type="unfinished"></translation></message>
 <message><source>Own groups</source><translation>Własne grupy</translation></message>
-<message><source>Own groups to learn from</source><translation>Własne grupy do nauki</translation></message>
 <message><source>Own questions</source><translation>Własne pytania</translation></message>
 <message><source>Palindrome generation</source><translation>Tworzenie palindromów</translation></message>
 <message><source>Passphrase</source><translation>Hasło</translation></message>
@@ -1151,10 +1207,8 @@
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peery pojawią się tu same, gdy silnik będzie gotowy.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Szukanie peerów zacznie się, gdy silnik będzie gotowy.</translation></message>
 <message><source>Peers taught it %1 of %2 skills</source><translation>Umiejętności nauczone od peerów: %1 z %2</translation></message>
-<message><source>Peers' groups to learn from</source><translation>Grupy peerów do nauki</translation></message>
+<message><source>Peers' examples to learn from</source><translation type="unfinished"></translation></message>
 <message><source>Peers: %1 on average</source><translation>Peery: średnio %1</translation></message>
-<message><source>Per round, if available.</source><translation>Na rundę, jeśli dostępne.</translation></message>
-<message><source>Per round.</source><translation>Na rundę.</translation></message>
 <message><source>Pick</source><translation>Wybór</translation></message>
 <message><source>Picking</source><translation>Wybiera</translation></message>
 <message><source>Picture (*.png)</source><translation>Obraz (*.png)</translation></message>
@@ -1168,7 +1222,10 @@
 <message><source>Polski</source><translation>Polski</translation></message>
 <message><source>Port</source><translation>Port</translation></message>
 <message><source>Port %1 is already in use.</source><translation>Port %1 jest już zajęty.</translation></message>
+<message><source>Port of the status page</source><translation type="unfinished"></translation></message>
+<message><source>Power and heat</source><translation type="unfinished"></translation></message>
 <message><source>Power function</source><translation>Potęgowanie</translation></message>
+<message><source>Precision</source><translation type="unfinished"></translation></message>
 <message><source>Preparing</source><translation>Przygotowuje się</translation></message>
 <message><source>Preview %1</source><translation>Podgląd: %1</translation></message>
 <message><source>Preview it</source><translation>Pokaż podgląd</translation></message>
@@ -1181,6 +1238,7 @@
 <message><source>Problem</source><translation>Problem</translation></message>
 <message><source>Processor</source><translation>Procesor</translation></message>
 <message><source>Processor cores</source><translation>Rdzenie procesora</translation></message>
+<message><source>Processors</source><translation type="unfinished"></translation></message>
 <message><source>Products</source><translation>Iloczyny</translation></message>
 <message><source>Profile</source><translation>Profil</translation></message>
 <message><source>Programs to chat in, such as LM Studio and Ollama, do not know models like this one.</source><translation>Programy do czatu, takie jak LM Studio i Ollama, nie obsługują takich modeli.</translation></message>
@@ -1199,12 +1257,12 @@
 <message><source>Questions and answers appear here when the engine runs again.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy silnik znów ruszy.</translation></message>
 <message><source>Questions and answers appear here when you resume.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy wznowisz.</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Pytania, na których nigdy nie trenuje: uczciwy test tego, czego się nauczył.</translation></message>
+<message><source>Questions of a test</source><translation type="unfinished"></translation></message>
 <message><source>Questions of this kind are asked</source><translation>Pytania tego rodzaju są zadawane</translation></message>
 <message><source>Questions of this kind will be asked</source><translation>Pytania tego rodzaju będą zadawane</translation></message>
 <message><source>Quiet</source><translation>Cichy</translation></message>
 <message><source>Quit</source><translation>Zakończ</translation></message>
 <message><source>Quit; the engine goes on</source><translation>Zakończ; silnik działa dalej</translation></message>
-<message><source>Race</source><translation>Wyścig</translation></message>
 <message><source>Race again</source><translation>Ścigaj się ponownie</translation></message>
 <message><source>Raise computer.disk_gb in Settings, or choose a smaller model.</source><translation>Zwiększ computer.disk_gb w Ustawieniach albo wybierz mniejszy model.</translation></message>
 <message><source>Raise it, or remove it: computer.traffic_kb in Settings.</source><translation>Zwiększ go albo usuń: computer.traffic_kb w Ustawieniach.</translation></message>
@@ -1237,6 +1295,7 @@
 <message><source>Replay of a recorded run: it has ended</source><translation>Odtwarzanie nagranego przebiegu: dobiegło końca</translation></message>
 <message><source>Replay successes</source><translation>Powtarzaj sukcesy</translation></message>
 <message><source>Report</source><translation>Raport</translation></message>
+<message><source>Reset %1 to: %2</source><translation type="unfinished"></translation></message>
 <message><source>Restore an identity</source><translation>Przywróć tożsamość</translation></message>
 <message><source>Restore it from a copy, or with `waggle identity restore` from a backup, or move it away: Waggle then makes a new identity, which peers will not know.</source><translation>Przywróć go z kopii albo poleceniem `waggle identity restore` z kopii zapasowej, albo przenieś go gdzie indziej: Waggle utworzy wtedy nową tożsamość, której peery nie będą znać.</translation></message>
 <message><source>Restore or move here</source><translation>Przywróć lub przenieś tutaj</translation></message>
@@ -1279,6 +1338,7 @@
 <message><source>Rounds; arrow keys go back and forth</source><translation type="unfinished"></translation></message>
 <message><source>Rule: %1</source><translation>Reguła: %1</translation></message>
 <message><source>Run the self-test</source><translation>Uruchom autotest</translation></message>
+<message><source>Runs are compared by rounds.</source><translation type="unfinished"></translation></message>
 <message><source>Saturday</source><translation>Sobota</translation></message>
 <message><source>Save</source><translation>Zapisz</translation></message>
 <message><source>Save a share card</source><translation>Zapisz kartę do udostępnienia</translation></message>
@@ -1304,7 +1364,9 @@
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Szukaj albo wklej nazwę, adres z huggingface.co, folder lub plik GGUF</translation></message>
 <message><source>Searching the hub.</source><translation>Przeszukiwanie hubu.</translation></message>
 <message><source>Seconds</source><translation>Sekundy</translation></message>
+<message><source>Sections of the settings</source><translation type="unfinished"></translation></message>
 <message><source>See a race of two swarms</source><translation>Zobacz wyścig dwóch rojów</translation></message>
+<message numerus="yes"><source>See all %n on Progress</source><translation type="unfinished"><numerusform></numerusform><numerusform></numerusform><numerusform></numerusform></translation></message>
 <message><source>See computer.disk_gb.</source><translation>Zobacz computer.disk_gb.</translation></message>
 <message><source>See it on the curve</source><translation>Zobacz na krzywej</translation></message>
 <message><source>See progress</source><translation>Zobacz postępy</translation></message>
@@ -1332,6 +1394,7 @@
 <message><source>Set model.training to lora.</source><translation>Ustaw model.training na lora.</translation></message>
 <message><source>Set swarm.lan to false.</source><translation>Ustaw swarm.lan na false.</translation></message>
 <message><source>Set the clock by the network: answers that seem too old or too new are refused by others.</source><translation>Ustaw zegar według sieci: odpowiedzi, które wydają się za stare lub za nowe, inni odrzucają.</translation></message>
+<message><source>Sets when and how much in one step.</source><translation type="unfinished"></translation></message>
 <message><source>Settings</source><translation>Ustawienia</translation></message>
 <message><source>Settings of the command line were left out: the engine runs already.</source><translation>Ustawienia z wiersza poleceń pominięto: silnik już działa.</translation></message>
 <message><source>Settings offers to use your NVIDIA card</source><translation>W Ustawieniach możesz włączyć użycie karty NVIDIA</translation></message>
@@ -1388,10 +1451,12 @@
 <message><source>Standing</source><translation>Reputacja</translation></message>
 <message><source>Start</source><translation>Uruchom</translation></message>
 <message><source>Start a race</source><translation>Rozpocznij wyścig</translation></message>
+<message><source>Start and end</source><translation type="unfinished"></translation></message>
 <message><source>Start it, correct its address, or use none.</source><translation>Uruchom go, popraw jego adres albo z niego zrezygnuj.</translation></message>
 <message><source>Start one with `waggle engine`.</source><translation>Uruchom go poleceniem `waggle engine`.</translation></message>
 <message><source>Start the race</source><translation>Rozpocznij wyścig</translation></message>
 <message><source>Start when I log in</source><translation type="unfinished"></translation></message>
+<message><source>Starter</source><translation type="unfinished"></translation></message>
 <message><source>Starting the answer checker</source><translation>Uruchamianie oceny odpowiedzi</translation></message>
 <message><source>Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow</source><translation>Uruchamianie oceny odpowiedzi. Idzie powoli, bo ten komputer jest zajęty albo jego dysk jest wolny</translation></message>
 <message><source>Starting the engine.</source><translation>Uruchamianie silnika.</translation></message>
@@ -1407,6 +1472,7 @@
 <message><source>Starts when you plug it in.</source><translation>Start po podłączeniu zasilania.</translation></message>
 <message><source>Starts within a minute, if it stays so.</source><translation>Start w ciągu minuty, jeśli tak zostanie.</translation></message>
 <message><source>Statements about themselves</source><translation>Zdania o sobie samych</translation></message>
+<message><source>Status page and gateway</source><translation type="unfinished"></translation></message>
 <message><source>Stay here</source><translation>Zostają tutaj</translation></message>
 <message><source>Stay here, until asked</source><translation>Zostają tutaj, dopóki ktoś nie zapyta</translation></message>
 <message><source>Stay in the menu bar when closed</source><translation type="unfinished"></translation></message>
@@ -1447,6 +1513,7 @@
 <message><source>Temperature</source><translation>Temperatura</translation></message>
 <message><source>Tested after %1 on %2 questions it never trained on.</source><translation>Testowano po: %1. Pytania, na których model nigdy nie trenował: %2.</translation></message>
 <message><source>Tested before its first round on %2 questions it never trains on.</source><translation>Testowano przed pierwszą rundą. Pytania, na których model nigdy nie trenuje: %2.</translation></message>
+<message><source>Tests</source><translation type="unfinished"></translation></message>
 <message><source>Text size</source><translation>Rozmiar tekstu</translation></message>
 <message><source>That is no token of the hub.</source><translation>To nie jest token huba.</translation></message>
 <message><source>The %1 of the model in %2 cannot be read: %3.</source><translation>Nie można odczytać części modelu w %2 (%1): %3.</translation></message>
@@ -1674,6 +1741,7 @@
 <message><source>The settings file %1 is too long.</source><translation>Plik ustawień %1 jest za długi.</translation></message>
 <message><source>The settings file cannot be read.</source><translation>Nie można odczytać pliku ustawień.</translation></message>
 <message><source>The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.</source><translation>Nie można użyć pliku ustawień: zawiera co innego, niż tu widać. Popraw go albo odłóż na bok na stronie Start.</translation></message>
+<message><source>The share of probability that answers are drawn from (top p). With 1, from all of it.</source><translation type="unfinished"></translation></message>
 <message><source>The smallest one: it learns on almost any computer.</source><translation>Najmniejszy: uczy się na prawie każdym komputerze.</translation></message>
 <message><source>The starter</source><translation>Starter</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Starter zna wiele odpowiedzi, ale prawie nigdy nie wpisuje ich w znacznik odpowiedzi. Najpierw uczy się tego.</translation></message>
@@ -1884,8 +1952,8 @@
 <message><source>Use 0 for exact numbers.</source><translation>Użyj 0 dla dokładnych liczb.</translation></message>
 <message><source>Use of this computer</source><translation>Korzystanie z tego komputera</translation></message>
 <message><source>Use this model</source><translation>Użyj tego modelu</translation></message>
-<message><source>Useful groups</source><translation>Przydatne grupy</translation></message>
-<message><source>Uses one core at low priority; your training continues. Leaving this page stops the race.</source><translation>Używa jednego rdzenia z niskim priorytetem; Twój trening trwa dalej. Opuszczenie tej strony zatrzymuje wyścig.</translation></message>
+<message><source>Useful examples</source><translation type="unfinished"></translation></message>
+<message><source>Uses one core at low priority; your training continues. Look at other pages meanwhile: Waggle says how it ends.</source><translation type="unfinished"></translation></message>
 <message><source>Valid backup of %1, your current identity.</source><translation>Prawidłowa kopia zapasowa: %1, Twoja obecna tożsamość.</translation></message>
 <message><source>Valid backup of %1. This is not your current identity.</source><translation>Prawidłowa kopia zapasowa: %1. To nie jest Twoja obecna tożsamość.</translation></message>
 <message><source>Verbatim, newest first. Kept in memory only.</source><translation>Dosłownie, od najnowszych. Tylko w pamięci.</translation></message>
@@ -1952,6 +2020,7 @@
 <message><source>Weakest first</source><translation>Od najsłabszej</translation></message>
 <message><source>Wed</source><translation>Śr</translation></message>
 <message><source>Wednesday</source><translation>Środa</translation></message>
+<message><source>Weights &amp; Biases</source><translation type="unfinished"></translation></message>
 <message><source>Weights in 4 bits need bitsandbytes, which is not installed.</source><translation>Wagi 4-bitowe wymagają bitsandbytes, które nie jest zainstalowane.</translation></message>
 <message><source>Welcome back</source><translation>Przywróć</translation></message>
 <message><source>Welcoming…</source><translation>Przywracanie…</translation></message>
@@ -1959,8 +2028,8 @@
 <message><source>What computes on your NVIDIA graphics card.</source><translation>To, co liczy na Twojej karcie graficznej NVIDIA.</translation></message>
 <message><source>What does it cost?</source><translation>Ile to kosztuje?</translation></message>
 <message><source>What experiments keep to be faster next time.</source><translation>To, co eksperymenty zachowują, by następnym razem działać szybciej.</translation></message>
-<message><source>What is sharing good for?</source><translation>Po co się dzielić?</translation></message>
 <message><source>What is shown</source><translation>Co jest pokazywane</translation></message>
+<message><source>What is trained</source><translation type="unfinished"></translation></message>
 <message><source>What it asks</source><translation>O co pyta</translation></message>
 <message><source>What it can do</source><translation>Co potrafi</translation></message>
 <message><source>What it does</source><translation>Co robi</translation></message>
@@ -1983,6 +2052,7 @@
 <message><source>What was seen so far stays here until the next race.</source><translation>To, co już widać, zostanie tu do następnego wyścigu.</translation></message>
 <message><source>What you answer on Try it may teach other models. It travels marked human, for everybody to read.</source><translation>Twoje odpowiedzi na stronie Wypróbuj mogą uczyć inne modele. Są oznaczone jako ludzkie i każdy może je przeczytać.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Twoje wybory i położenie tego okna.</translation></message>
+<message><source>What you share</source><translation type="unfinished"></translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>To, co piszesz, nie jest nigdzie przechowywane ani nikomu udostępniane.</translation></message>
 <message><source>What your answers earn while training; faint is each round, strong is the mean over %1</source><translation>Ile zdobywają Twoje odpowiedzi podczas treningu; blado każda runda, wyraźnie średnia (%1)</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Ile zdobywają Twoje odpowiedzi, na jednej skali do %1</translation></message>
@@ -2001,7 +2071,7 @@
 <message><source>Where pip installed Waggle, its torch brings CUDA along on Linux.</source><translation>Gdzie Waggle zainstalował pip, w systemie Linux torch przynosi CUDA ze sobą.</translation></message>
 <message><source>Where the backup lies</source><translation>Gdzie jest kopia zapasowa</translation></message>
 <message><source>Whether you had paused could not be read, so the engine is paused.</source><translation>Nie udało się odczytać, czy trening był wstrzymany, więc silnik jest wstrzymany.</translation></message>
-<message><source>Which groups of peers your model learns from, and how strongly.</source><translation>Od których grup peerów i jak mocno uczy się Twój model.</translation></message>
+<message><source>Which examples of peers your model learns from, and how strongly.</source><translation type="unfinished"></translation></message>
 <message><source>Which is better?</source><translation>Która jest lepsza?</translation></message>
 <message><source>Which model it is meant for</source><translation>Do jakiego modelu jest przeznaczony</translation></message>
 <message><source>Which of them light up</source><translation>Które się zaświecą</translation></message>
@@ -2107,6 +2177,7 @@
 <message><source>Your model keeps all that it has learned. You can come back at any time.</source><translation>Twój model zachowa wszystko, czego się nauczył. Możesz wrócić w każdej chwili.</translation></message>
 <message><source>Your model learned from %1 and %2.</source><translation type="unfinished"></translation></message>
 <message><source>Your model learned from %1.</source><translation type="unfinished"></translation></message>
+<message><source>Your model learns from how they differ. More of them take longer.</source><translation type="unfinished"></translation></message>
 <message><source>Your model learns from this round next.</source><translation type="unfinished"></translation></message>
 <message><source>Your model learns from this round when training resumes.</source><translation type="unfinished"></translation></message>
 <message><source>Your model reads %1 tokens at a time, a question and its answer together; %2 of %3 questions are longer.</source><translation>Twój model czyta naraz do %1 tokenów, pytanie i odpowiedź razem; dłuższe pytania: %2 z %3.</translation></message>
@@ -2204,11 +2275,14 @@
 <message><source>empty answer</source><translation>pusta odpowiedź</translation></message>
 <message><source>filled in after the next test</source><translation>uzupełni się po następnym teście</translation></message>
 <message><source>for another place or time</source><translation>dla innego miejsca lub czasu</translation></message>
+<message><source>for example /home/anna/runs</source><translation type="unfinished"></translation></message>
 <message><source>for example blender, steam</source><translation>na przykład blender, steam</translation></message>
+<message><source>for example chain_sum, simple_fractions</source><translation type="unfinished"></translation></message>
 <message><source>forged announcement</source><translation>podrobione ogłoszenie</translation></message>
 <message><source>forged answer sheet</source><translation>podrobiony arkusz odpowiedzi</translation></message>
 <message><source>forged statement of presence</source><translation>podrobione oświadczenie o obecności</translation></message>
 <message><source>found by itself</source><translation>znalezione automatycznie</translation></message>
+<message><source>from %1</source><translation type="unfinished"></translation></message>
 <message><source>from the future</source><translation>z przyszłości</translation></message>
 <message><source>games</source><translation>gry</translation></message>
 <message><source>gathering</source><translation>zbiera</translation></message>

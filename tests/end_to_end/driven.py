@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication, QPlainTextEdit, QTableView, QWidget
 from end_to_end.hands import at, choose, click, find, focus, key, pick, press, save_as, settled, until, window, write
 from waggle.gui.application import main as app
 from waggle.gui.application.main import Arguments, application
-from waggle.gui.pages.swarms.playground.chat_turn import ChatTurn
+from waggle.gui.pages.playground.chat_turn import ChatTurn
 from waggle.protocol.state import State
 
 TRAY = QPoint(1366, 866)

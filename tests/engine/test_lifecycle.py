@@ -149,7 +149,7 @@ async def test_pausing_twice_and_resuming_twice_does_no_harm(lifecycle):
 
 
 async def test_status_and_history_are_told_to_the_asker_alone(lifecycle, tmp_path):
-    handler = EngineHandler(lifecycle, lifecycle.publisher, History(tmp_path / "history.sqlite"))
+    handler = EngineHandler(lifecycle, lifecycle.publisher, History(tmp_path / "history.sqlite"), paths.Home(tmp_path))
     lines: list[bytes] = []
     lifecycle.publisher.attach(lines.append)
     snapshot, _done = await handler.obey(commands.Status(id="1"))

@@ -28,6 +28,7 @@ from waggle.gui.pages import PAGES
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.live.question_card import QuestionCard
 from waggle.gui.pages.live.round_stepper import BEHIND, BESIDE, CIRCLE, HERE, RoundStepper
+from waggle.gui.pages.playground.page import PARTS, PlaygroundPage
 from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableView
 from waggle.gui.pages.swarms.page import SwarmsPage
@@ -150,8 +151,7 @@ def test_in_a_card_the_question_gives_way_before_its_specialty(theme: Theme, qtb
 
 def ask(window: MainWindow) -> None:
     """Open Try it with an answered question."""
-    window.show_page("swarms")
-    window.pages.of(SwarmsPage).show_part("playground")
+    window.show_page("playground")
     reasons = ("no answer tag", "cut off", "could not be judged", "close")
     answers = tuple(
         SnapshotAnswer(rounds=place, completion=events.ShownCompletion(text="22", judged=True, reason=reason))
@@ -172,16 +172,19 @@ def the_days_stand_clear_of_their_names(you: QWidget, theme: Theme) -> None:
     assert first.bottom() + 6 * calendar._step() < line.y()
 
 
-def raced(swarms: SwarmsPage) -> None:
-    swarms.show_part("race")
+def raced(window: MainWindow) -> None:
+    window.show_page("playground", "race")
     for message in STORY:
-        swarms.race.take(message)
+        window.pages.of(PlaygroundPage).race.take(message)
 
 
-VIEWS: dict[str, Callable[[SwarmsPage], None]] = {
-    "join": SwarmsPage.show_join, "create": SwarmsPage.show_form, "raced": raced,
-    **{part: partial(SwarmsPage.show_part, part=part) for part in ("invite", "playground", "race")},
-}  # fmt: skip
+VIEWS: dict[str, Callable[[MainWindow], None]] = {
+    "join": lambda window: window.pages.of(SwarmsPage).show_join(),
+    "create": lambda window: window.pages.of(SwarmsPage).show_form(),
+    "invite": lambda window: window.show_page("swarms", "invite"),
+    **{part: partial(MainWindow.show_page, name="playground", part=part) for part in PARTS},
+    "raced": raced,
+}
 
 
 def short_of_room(within: QWidget) -> list[tuple[str, int, int]]:
@@ -211,23 +214,24 @@ def overlapping(within: QWidget) -> list[tuple[QWidget, QWidget]]:
 
 @pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", [100, 150, 200])
-def test_no_view_of_swarms_is_cut(
+def test_no_view_of_swarms_and_of_try_it_is_cut(
     window_told: TellWindow, story: list[AnyEvent], theme: Theme, percent: int, qtbot: QtBot
 ) -> None:
     theme.set_text(percent)
     window: MainWindow = window_told(story, *SMALLEST)
     window.show_page("swarms")
     for view, show in VIEWS.items():
-        show(window.pages.of(SwarmsPage))
+        show(window)
         screenshot_when_still(window)
-        areas = [area for area in window.pages.of(SwarmsPage).findChildren(QScrollArea) if area.isVisible()]
+        page = window.pages[window.page]
+        areas = [area for area in page.findChildren(QScrollArea) if area.isVisible()]
         assert areas, view
         for area in areas:
             inner = area.widget()
             assert max(inner.width(), inner.minimumSizeHint().width()) <= area.viewport().width(), view
             qtbot.waitUntil(partial(has_room, inner))
             assert not overlapping(inner), view
-        whole = [segments for segments in window.pages.of(SwarmsPage).findChildren(SegmentedControl) if segments.isVisible()]
+        whole = [segments for segments in page.findChildren(SegmentedControl) if segments.isVisible()]
         assert all(segments.width() >= segments.sizeHint().width() for segments in whole), view
 
 

@@ -17,10 +17,12 @@ from PySide6.QtWidgets import (
 from pictures.matrix import VIEWS, show
 from pictures.screens import SCREENS, Screen
 from waggle.gui.application.main_window import MainWindow
+from waggle.gui.pages.playground.page import PARTS, PlaygroundPage
+from waggle.gui.pages.settings.page import SettingsPage
+from waggle.gui.pages.settings.rows import SECTIONS
 from waggle.gui.pages.swarms.page import SwarmsPage
 
 CONTROLS = (QAbstractButton, QAbstractItemView, QAbstractSpinBox, QComboBox, QLineEdit)
-PARTS = ("invite", "playground", "race")  # of Swarms
 INSET = 3  # pixels inside the corners of a control
 
 
@@ -50,11 +52,20 @@ def _views(window: MainWindow) -> Iterator[str]:
         _settle()
         yield name
         if name == "swarms":
+            window.pages.of(SwarmsPage).show_part("invite")
+            _settle()
+            yield "invite"
+            window.pages.of(SwarmsPage).show_list()
+        if name == "playground":
             for part in PARTS:
-                window.pages.of(SwarmsPage).show_part(part)
+                window.pages.of(PlaygroundPage).show_part(part)
                 _settle()
                 yield part
-            window.pages.of(SwarmsPage).show_list()
+        if name == "settings":
+            for section in SECTIONS:
+                window.pages.of(SettingsPage).show_part(section.name)
+                _settle()
+                yield f"settings, {section.name}"
 
 
 def _settle() -> None:

@@ -225,7 +225,6 @@ def _staged(theme: Theme, story: Story, folder: Path) -> Iterator[Path]:
                 for state in states:
                     window = window_of(theme, story, replay=False)
                     window.resize(*size)
-                    window.show_page("swarms")
                     show(window, state)
                     yield _grab(window, folder / f"{kind}-{state}-{theme_name}-{size[0]}x{size[1]}.png")
                     window.hide()

@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 
 from waggle.gui.application.main_window import MainWindow
-from waggle.gui.pages.swarms.page import SwarmsPage
-from waggle.gui.pages.swarms.playground.chat import ChatView
-from waggle.gui.pages.swarms.race import RaceView
+from waggle.gui.pages.playground.chat import ChatView
+from waggle.gui.pages.playground.page import PlaygroundPage
+from waggle.gui.pages.playground.race import RaceView
 from waggle.protocol import events_chat, events_race
 from waggle.protocol.state import AnyEvent
 
@@ -110,15 +110,13 @@ TALKS: Mapping[str, Callable[[MainWindow, ChatView], None]] = {
 
 
 def show_race(window: MainWindow, state: str) -> None:
-    """Show the page Race in this state."""
-    window.show_page("swarms", "race")
-    RACES[state](window.pages.of(SwarmsPage).race)
+    """Show the race in this state."""
+    window.show_page("playground", "race")
+    RACES[state](window.pages.of(PlaygroundPage).race)
 
 
 def show_talk(window: MainWindow, state: str) -> None:
-    """Show the page Chat in this state."""
-    window.show_page("swarms")
-    window.pages.of(SwarmsPage).show_part("playground")
-    window.pages.of(SwarmsPage).playground.which.choose(1)
+    """Show the chat in this state."""
+    window.show_page("playground", "chat")
     _tell(window, events_chat.ChatOffer(moments=MOMENTS, taught=False))
-    TALKS[state](window, window.pages.of(SwarmsPage).playground.chat)
+    TALKS[state](window, window.pages.of(PlaygroundPage).chat)

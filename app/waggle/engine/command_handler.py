@@ -3,16 +3,19 @@
 While the engine starts, `node` returns None, and the commands that need a node are answered with an error.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
 from waggle.core.errors import EngineError
+from waggle.core.paths import Home
 from waggle.core.settings import Value
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import applies_at_once
 from waggle.engine.services.chat import ChatService
+from waggle.engine.services.earlier_runs import earlier_runs
 from waggle.engine.services.identity import IdentityService
 from waggle.engine.services.models import ModelService
 from waggle.engine.services.own_questions import OwnQuestionsService
@@ -56,6 +59,7 @@ class EngineHandler:
     lifecycle: Lifecycle
     publisher: EventPublisher
     history: History
+    home: Home
     services: Services | None = None
     node: Callable[[], NodeServices | None] = lambda: None
 
@@ -109,6 +113,8 @@ class EngineHandler:
                 answers.append(self.history.chart_points())
             case commands.QueryRounds():
                 answers.append(self.history.rounds_after(command.after))
+            case commands.QueryRuns():
+                answers.append(await asyncio.to_thread(earlier_runs, self.home))
             case commands.QuerySent():
                 answers.append(SentMessages(messages=node.sent() if (node := self.node()) else ()))
             case _:

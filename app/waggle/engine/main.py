@@ -310,7 +310,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
             change_settings=live_settings.change,
         )  # fmt: skip
         handler = EngineHandler(
-            lifecycle, publisher, history, services, lambda: prepared.services if (prepared := node()) else None
+            lifecycle, publisher, history, home, services, lambda: prepared.services if (prepared := node()) else None
         )
         queue.attach(handler)
         stack.callback(queue.detach)

@@ -1,6 +1,6 @@
 """The race: two practice swarms play the same rounds side by side, one alone and one sharing, reported as JSON lines.
 
-The page Swarms shows it. It opens no network and stores nothing. Both swarms start from the starter model with the same random
+The page Try it shows it. It opens no network and stores nothing. Both swarms start from the starter model with the same random
 numbers and learn from equally many groups. The same seed gives the same race. It runs at low priority.
 """
 

@@ -60,6 +60,10 @@ class QueryRounds(Command, frozen=True, kw_only=True, tag=True):
     after: Annotated[int, msgspec.Meta(ge=-1)] = -1
 
 
+class QueryRuns(Command, frozen=True, kw_only=True, tag=True):
+    """The scores of other models that were trained on this computer. Answered by RunsRead, then CommandDone."""
+
+
 class QuerySent(Command, frozen=True, kw_only=True, tag=True):
     """Answered by SentMessages, then CommandDone."""
 
@@ -298,5 +302,6 @@ AnyCommand = (
     | Follow
     | QueryHistory
     | QueryRounds
+    | QueryRuns
     | QuerySent
 )

@@ -488,11 +488,31 @@ class RoundsRead(Event, frozen=True, kw_only=True, tag=True):
     more: bool
 
 
+class TrainingRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The training of another model of this home: how many rounds it has, when the last one ended, and its scores.
+
+    The scores are thinned evenly. `model`: owner/name on the hub, or the name of a folder; empty: not known. `is_starter`: it is
+    the model that ships with Waggle.
+    """
+
+    model: str
+    is_starter: bool = False
+    rounds: Count
+    at: Moment
+    held_out: tuple[HeldOutScore, ...]
+
+
+class RunsRead(Event, frozen=True, kw_only=True, tag=True):
+    """Other trainings of this home that have scores, the newest first."""
+
+    runs: tuple[TrainingRun, ...]
+
+
 EngineEvent = (  # without Snapshot, which needs the State and so is defined in state.py
     Preparing | Downloading | Ready | PhaseChanged | RulesChecked | SettingsChanged | EngineStopped | EngineFailed
     | EngineGone | Warned | PartRestarted | QuestionsDrawn | CompletionsProgress | GroupsJudged | GroupsShared | GroupsGathered
     | PolicyUpdated | RoundsRecalled | RoundCompleted | HeldOutMeasured | AhaHappened | CheckpointSaved | CheckpointSetAside
     | AnswersLengthened | ReachChanged
     | PeerChanged | PeerGroupsArrived | RecordRejected | TrafficMeasured | CommandDone | CommandRefused | TrainingHistory
-    | RoundsRead | LoadMeasured | KeptAwake | EnergyCounted
+    | RoundsRead | RunsRead | LoadMeasured | KeptAwake | EnergyCounted
 )  # fmt: skip

@@ -120,6 +120,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     created: events_swarms.SwarmCreated | None = None
     looked: events_swarms.InviteRead | None = None
     rounds_read: events.RoundsRead | None = None  # the last that were asked for
+    runs: tuple[events.TrainingRun, ...] | None = None  # of other models, newest first; None: not queried yet
     invite: events_swarms.InviteWritten | None = None  # to the current swarm
     previews: tuple[events_questions.QuestionsPreviewed, ...] = ()  # of files of questions, newest first
     compared: events_leaderboard.ModelsCompared | None = None
@@ -299,6 +300,8 @@ def _apply_round(state: State, event: AnyEvent) -> State:
             return replace(state, ahas=(*state.ahas, event.aha)[-SPECIALTIES:])
         case events.RoundsRead():
             return replace(state, rounds_read=event)
+        case events.RunsRead():
+            return replace(state, runs=event.runs)
         case events.TrainingHistory():
             return replace(state, history=event.rounds, history_scores=event.held_out, ahas=event.ahas or state.ahas)
         case _:

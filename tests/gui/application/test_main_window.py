@@ -613,7 +613,10 @@ def test_the_keys_that_help_promises_work_whatever_has_the_focus(
     qtbot.waitUntil(window.isActiveWindow)
     pressed, ctrl = qtbot.keyClick, Qt.KeyboardModifier.ControlModifier
     for place, name in enumerate(PAGES):
-        pressed(window, Qt.Key(Qt.Key.Key_1 + place), ctrl)
+        pressed(window, Qt.Key(Qt.Key.Key_0 + (place + 1) % 10), ctrl)
+        assert window.page == name
+    for key, modifier, name in ((Qt.Key.Key_Comma, ctrl, "settings"), (Qt.Key.Key_F1, Qt.KeyboardModifier.NoModifier, "help")):
+        pressed(window, key, modifier)
         assert window.page == name
     for name in ("settings", "help"):
         window.rail._buttons[name].click()
@@ -633,6 +636,7 @@ def test_the_keys_that_help_promises_work_whatever_has_the_focus(
         shortcuts.PAUSE,
         shortcuts.FIND,
         shortcuts.page(1),
+        *shortcuts.USUAL.values(),
         shortcuts.page(len(PAGES)),
         f"{shortcuts.MUTE}, {shortcuts.BLOCK}",
     ):

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
 from gui.pages.live.test_page import arrived, show_all_answers
-from gui.pages.swarms.playground.test_chat import OFFERED, turn
+from gui.pages.playground.test_chat import OFFERED, turn
 from gui.pages.swarms.test_page import EASY, HERE, OFFERS, OTHER, is_previewing
 from gui.recorded import ready
 from waggle.core.paths import Home
@@ -20,6 +20,7 @@ from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.pages.live.page import LivePage
 from waggle.gui.pages.peers.page import PeersPage
+from waggle.gui.pages.playground.page import PlaygroundPage
 from waggle.gui.pages.swarms.page import CREATE, JOIN, SwarmsPage
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard
 from waggle.gui.pages.you.page import GOODBYE, IDENTITY, YouPage
@@ -139,9 +140,8 @@ def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Controller
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_message_and_what_was_guessed_go_on(shell: Controller, way: dict[str, str | int]) -> None:
-    shell.window.show_page("swarms")
-    shell.window.pages.of(SwarmsPage).show_part("playground")
-    playground = shell.window.pages.of(SwarmsPage).playground
+    shell.window.show_page("playground")
+    playground = shell.window.pages.of(PlaygroundPage)
     playground.which.choose(1)
     playground.chat.blind.setChecked(True)
     tell(shell, OFFERED, TurnProgress(command_id="x", number=0, turn=turn()))
@@ -149,7 +149,7 @@ def test_a_message_and_what_was_guessed_go_on(shell: Controller, way: dict[str, 
     box._asks[0].click()
     tally, guess = playground.chat._tally.words(), box.guess
     playground.chat.message.setPlainText("a long draft")
-    anew = renew(shell, way).pages.of(SwarmsPage).playground
+    anew = renew(shell, way).pages.of(PlaygroundPage)
     assert (anew.which.index, anew._views.currentIndex()) == (1, 1)
     assert anew.chat.message.toPlainText() == "a long draft"
     assert anew.chat.blind.isChecked()
@@ -158,13 +158,12 @@ def test_a_message_and_what_was_guessed_go_on(shell: Controller, way: dict[str, 
 
 
 def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(shell: Controller) -> None:
-    shell.window.show_page("swarms")
-    shell.window.pages.of(SwarmsPage).show_part("playground")
-    shell.window.pages.of(SwarmsPage).playground.which.choose(1)
+    shell.window.show_page("playground")
+    shell.window.pages.of(PlaygroundPage).which.choose(1)
     tell(shell, OFFERED)
-    shell.window.pages.of(SwarmsPage).playground.chat.message.setPlainText("Hello")
-    shell.window.pages.of(SwarmsPage).playground.chat.button.click()
-    anew = renew(shell, WAYS[0]).pages.of(SwarmsPage).playground.chat
+    shell.window.pages.of(PlaygroundPage).chat.message.setPlainText("Hello")
+    shell.window.pages.of(PlaygroundPage).chat.button.click()
+    anew = renew(shell, WAYS[0]).pages.of(PlaygroundPage).chat
     assert anew.button.text() == "Stop"
     assert len(anew._boxes) == 1
     shell.window.show_refusal("It is thinking of something else.", "", anew._asked_by)
@@ -172,20 +171,19 @@ def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(sh
 
 
 def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Controller) -> None:
-    shell.window.show_page("swarms")
-    shell.window.pages.of(SwarmsPage).show_part("playground")
+    shell.window.show_page("playground")
     tell(shell, QuestionPosed(specialty="chain_sum", title="Chain sum", number=9, question="What is 1 + 1?"))
-    ask_box = shell.window.pages.of(SwarmsPage).playground.ask
+    ask_box = shell.window.pages.of(PlaygroundPage).ask
     ask_box._mine.setText("2")
     ask_box._go.click()
-    anew = renew(shell, WAYS[0]).pages.of(SwarmsPage).playground.ask
+    anew = renew(shell, WAYS[0]).pages.of(PlaygroundPage).ask
     assert (anew._mine.text(), anew._question.text()) == ("2", "What is 1 + 1?")
     assert not anew._go.isEnabled()
     right = events.ShownCompletion(text="<answer>2</answer>", judged=True, reward=1.0, reason="right")
     answers = (SnapshotAnswer(rounds=0, completion=right), SnapshotAnswer(rounds=613, completion=right))
     tell(shell, QuestionAnswered(specialty="chain_sum", number=9, answers=answers))
     assert not anew._answers.isHidden()
-    new_ask_box = renew(shell, WAYS[1]).pages.of(SwarmsPage).playground.ask
+    new_ask_box = renew(shell, WAYS[1]).pages.of(PlaygroundPage).ask
     assert not new_ask_box._answers.isHidden()
     assert new_ask_box._mine.text() == "2"
 

@@ -20,7 +20,7 @@ from waggle.gui.i18n import translator
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.live.page import LivePage
 from waggle.gui.pages.models.page import ModelsPage
-from waggle.gui.pages.swarms.page import SwarmsPage
+from waggle.gui.pages.playground.page import PlaygroundPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
@@ -231,15 +231,15 @@ def test_a_recorded_run_has_no_model_to_ask(theme: Theme, qtbot: QtBot, tmp_path
     shell = Controller(theme, StateStore(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), SettingsStore(None))
     shell._source.play_all()
     shell.begin("swarms")
-    swarms, words = shell.window.pages.of(SwarmsPage), "This is a recorded run: there is no model to ask."
+    words = "This is a recorded run: there is no model to ask."
     shell.window.show_page("models")
     models = shell.window.pages.of(ModelsPage)
     assert (models._waiting.text(), models._field._act.isEnabled()) == (words, False)
-    shell.window.show_page("swarms")
-    swarms.show_part("playground")
-    assert (swarms.playground.ask._about.words(), swarms.playground.ask._go.isEnabled()) == (words, False)
-    swarms.playground.which.choose(1)
-    assert (swarms.playground.chat._empty.text(), swarms.playground.chat.button.isEnabled()) == (words, False)
+    shell.window.show_page("playground")
+    playground = shell.window.pages.of(PlaygroundPage)
+    assert (playground.ask._about.words(), playground.ask._go.isEnabled()) == (words, False)
+    playground.which.choose(1)
+    assert (playground.chat._empty.text(), playground.chat.button.isEnabled()) == (words, False)
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)

@@ -1,21 +1,17 @@
 """A race is shown as its messages say, judged by its own numbers alone, and ends with the page."""
 
 from collections.abc import Callable
-from pathlib import Path
 
-import psutil
 import pytest
-from PySide6.QtCore import QProcess
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-import waggle
 from gui.recorded import Run
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.i18n import translator
 from waggle.gui.pages.home.page import HomePage
-from waggle.gui.pages.swarms.page import SwarmsPage
-from waggle.gui.pages.swarms.race import RaceView
+from waggle.gui.pages.playground.page import PlaygroundPage
+from waggle.gui.pages.playground.race import RaceView
 from waggle.gui.state.race_state import Race, detail, fold, headline, solved_words, transfer_words, verdict
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import events_race
@@ -85,17 +81,16 @@ def test_home_and_help_lead_to_the_race(window_told: Make) -> None:
     link = window.pages.of(HomePage).sharing.link
     assert link.text() == "See a race of two swarms"
     link.click()
-    assert (window.page, window.pages.of(SwarmsPage).race.isVisible()) == ("swarms", True)
+    assert (window.page, window.pages.of(PlaygroundPage).race.isVisible()) == ("playground", True)
     window.show_page("help")
     next(button for button in window.pages["help"].findChildren(QPushButton) if button.text() == "See the race").click()
-    assert (window.page, window.pages.of(SwarmsPage).race.isVisible()) == ("swarms", True)
+    assert (window.page, window.pages.of(PlaygroundPage).race.isVisible()) == ("playground", True)
 
 
 def test_the_page_shows_a_race_and_offers_another_one(window_told: Make, qtbot: QtBot) -> None:
     window = window_told(list(Run(rounds=1).all_events()), 1024, 640)
-    window.show_page("swarms")
-    window.pages.of(SwarmsPage).show_part("race")
-    view = window.pages.of(SwarmsPage).race
+    window.show_page("playground", "race")
+    view = window.pages.of(PlaygroundPage).race
     assert view.isVisible()
     assert view.button.text() == "Start the race"
     for message in STORY:
@@ -130,22 +125,3 @@ def test_every_phase_is_told_in_german(qapp: object) -> None:
             assert headline(Race(phase=phase)) != words  # type: ignore[arg-type]
     finally:
         translator.use("en")
-
-
-@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so
-def test_a_real_race_is_told_and_ends_with_the_page(theme: Theme, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
-    monkeypatch.setattr("waggle.gui.engine_client.line_process.STOP_TIMEOUT_MS", 60_000)  # it runs when nobody else does
-    view = RaceView(theme)
-    qtbot.addWidget(view)
-    view.show()
-    view.start("--nodes", "2", "--seed", "1")
-    qtbot.waitUntil(lambda: bool(view.race.racers) or view.race.phase == "failed", timeout=400_000)
-    assert view.race.phase == "running", view.race.problem
-    child = psutil.Process(view.process.process.processId())
-    family = [child, *child.children(recursive=True)]
-    assert len(family) > 1, "the verifier of a race is a process of its own"
-    view.hide()
-    assert view.process.process.state() == QProcess.ProcessState.NotRunning
-    assert view.race.phase == "stopped"
-    assert not psutil.wait_procs(family, timeout=30)[1]

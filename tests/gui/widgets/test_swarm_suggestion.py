@@ -66,7 +66,7 @@ def test_a_person_who_turned_to_another_view_is_not_brought_back_to_the_preview(
     window = window_told(BEGUN)
     press(line_on(window, "home"), "Preview First steps")
     swarms = window.pages.of(SwarmsPage)
-    swarms.show_part("race")
+    swarms.show_part("invite")
     before = swarms._views.currentIndex()
     tell(window, KnownSwarms(swarms=(HERE, STEPS)))
     assert swarms._views.currentIndex() == before != JOIN

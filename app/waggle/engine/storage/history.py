@@ -253,6 +253,15 @@ def rounds_played(path: Path) -> int:
     return 0 if newest is None else int(newest) + 1
 
 
+def read_scores(path: Path) -> tuple[list[events.HeldOutScore], events.RoundSummary | None]:
+    """The held-out scores, oldest first, and the newest round. Reads only. Raises `DAMAGED`."""
+    with open_read_only(path) as database:
+        database.execute("begin")  # one state for both queries
+        scores = list(_readable(database.execute("select score from held_out order by round"), events.HeldOutScore))
+        newest = database.execute("select summary from rounds order by round desc limit 1")
+        return scores, next(_readable(newest, events.RoundSummary), None)
+
+
 def read_all(path: Path) -> tuple[list[events.RoundSummary], list[events.HeldOutScore]]:
     """All stored rounds and held-out scores, oldest first. Reads only. Raises `DAMAGED`."""
     with open_read_only(path) as database:

@@ -27,12 +27,21 @@ from waggle.gui.state.spoken_summary import MINUTE, summary_text
 from waggle.gui.theme.theme import suspend_style_sheet
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import announce
-from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferChat, PoseQuestion, QueryDays, QueryHistory
+from waggle.protocol.commands import (
+    AnyCommand,
+    ListModels,
+    ListSwarms,
+    OfferChat,
+    PoseQuestion,
+    QueryDays,
+    QueryHistory,
+    QueryRuns,
+)
 from waggle.protocol.text.status_text import sentence
 
 SMALLEST = (900, 600)  # logical pixels; smaller where the free screen is smaller: pages and rail scroll there
 BAR = 16  # pixels: a scroll bar beside the pages
-AUTOMATIC_QUERIES = (ListModels, ListSwarms, OfferChat, PoseQuestion, QueryDays, QueryHistory)  # pages send them again
+AUTOMATIC_QUERIES = (ListModels, ListSwarms, OfferChat, PoseQuestion, QueryDays, QueryHistory, QueryRuns)  # pages send them again
 
 
 class MainWindow(QWidget):
@@ -89,6 +98,8 @@ class MainWindow(QWidget):
         QShortcut(QKeySequence(shortcuts.FIND), self, lambda: self.pages[self.page].go_to_search())
         for place, name in enumerate(list(PAGES)[: shortcuts.PAGES], 1):
             QShortcut(QKeySequence(shortcuts.page(place)), self, lambda name=name: self.show_page(name))
+        for name, key in shortcuts.USUAL.items():
+            QShortcut(QKeySequence(key), self, lambda name=name: self.show_page(name))
         for shortcut in self.findChildren(QShortcut, options=Qt.FindChildOption.FindDirectChildrenOnly):
             shortcut.setAutoRepeat(False)  # a second quit kills the engine, and a second pause resumes
 

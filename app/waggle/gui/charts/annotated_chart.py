@@ -14,6 +14,7 @@ from waggle.gui.state.chart_series import Axis
 from waggle.gui.theme.theme import Theme
 
 AHA_WIDTH, ASIDE = 300, 6  # pixels for the words of a note, and between them and its line
+PIN = 19  # pixels of an aha on the curve, before text scaling
 LOW = 240  # pixels at a text size of 100%: in a chart lower than this, long notes would cover the curve
 
 
@@ -32,6 +33,7 @@ class EventMark(msgspec.Struct, frozen=True):
     words: str
     round: int
     short: str = ""  # empty: as `words`
+    number: int = 0  # of an aha, counted from the oldest
 
 
 class AnnotatedChart(LineChart):
@@ -82,12 +84,20 @@ class AnnotatedChart(LineChart):
         metrics = QFontMetricsF(self.theme.font("tag"))
         return metrics.elidedText(words, Qt.TextElideMode.ElideRight, self.theme.px(AHA_WIDTH))
 
-    def draw_aha_cell(self, x: float, y: float) -> None:
-        """Mark an aha on the curve with a hexagon."""
+    def draw_aha_cell(self, x: float, y: float, number: int) -> None:
+        """Mark an aha on the curve with a hexagon that has its number; of two at one place, the newer one lies above."""
+        above = ABOVE_LINES + 1 + number / 1000
         edge, fill = self.pen(self.theme.colour("surface"), 2), self.theme.colour("accent")
-        dot = pyqtgraph.ScatterPlotItem([x], [y], symbol="h", size=13, pen=edge, brush=fill)
-        dot.setZValue(ABOVE_LINES + 1)
+        dot = pyqtgraph.ScatterPlotItem([x], [y], symbol="h", size=self.theme.px(PIN), pen=edge, brush=fill)
+        dot.setZValue(above)
         self.addItem(dot)
+        note = pyqtgraph.TextItem(str(number), color=self.theme.colour("on_accent"), anchor=(0.5, 0.5))
+        note.setFont(self.theme.font("caption"))
+        note.textItem.document().setDocumentMargin(0)
+        note.updateTextPos()
+        note.setZValue(above + 1 / 2000)
+        note.setPos(x, y)
+        self.addItem(note)
 
     def place_notes(self) -> None:
         """Place the notes clear of each other, of the curve, of its label, and of the words below."""

@@ -15,28 +15,18 @@ from waggle.gui.charts.chart import EndLabel
 from waggle.gui.charts.chart_reading import Reading, Value
 from waggle.gui.charts.interactive_chart import InteractiveChart
 from waggle.gui.charts.measured_legend import ALONE, WITH_PEERS, measured_pen
+from waggle.gui.charts.run_curves import RunCurve, run_curves
 from waggle.gui.charts.visible_part import VisiblePart
-from waggle.gui.i18n.formatting import (
-    clock,
-    date_of,
-    day,
-    decimal,
-    duration,
-    figure,
-    one_line,
-    peer_name,
-    percent,
-    tr,
-)
+from waggle.gui.i18n.formatting import clock, date_of, day, decimal, duration, figure, one_line, peer_name, percent, tr
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
 from waggle.gui.state.measured_curves import MeasuredCurves, measured_curves, measured_lines
 from waggle.gui.theme.theme import Theme
-from waggle.protocol.events import Aha, HeldOutScore, RoundSummary
+from waggle.protocol.events import Aha, HeldOutScore, RoundSummary, TrainingRun
 from waggle.protocol.state import State
 
 MOST_POINTS = 1500
-AHAS = 3  # that are marked: the newest
+AHAS = 3  # that are named on the chart: the newest
 
 
 class HeldOutChart(InteractiveChart):
@@ -46,9 +36,11 @@ class HeldOutChart(InteractiveChart):
         super().__init__(theme, tr("Held-out score by round; the table shows the same"), part, shows_axis=False)
         self._scores: list[tuple[float, HeldOutScore]] = []  # with their places
         self._references: list[ReferenceCurve] = []
+        self._runs: list[RunCurve] = []
         self._ahas: list[EventMark] = []
 
-    def show_state(self, state: State, axis: Axis, bands: Sequence[PauseBand]) -> None:
+    def show_state(self, state: State, axis: Axis, bands: Sequence[PauseBand], runs: Sequence[TrainingRun] = ()) -> None:
+        """`runs`: earlier ones to draw faint beside it, where the axis counts rounds."""
         rounds, scores = chart_series.rounds(state), chart_series.scores(state)
         ends = self._part.ends
         exams = [
@@ -56,23 +48,28 @@ class HeldOutChart(InteractiveChart):
         ]
         self._scores = list(zip([x for exam in exams for x in exam.x], scores, strict=True))
         references = self._references = _references(state, axis, ends[1])
-        values = [(exam.x, exam.high) for exam in exams] + [(curve.x, curve.shares) for curve in references]
+        others = self._runs = run_curves(runs, self._part.whole[1]) if axis == "round" else []
+        values = [(exam.x, exam.high) for exam in exams]
+        values += [*((curve.x, curve.shares) for curve in references), *((run.x, run.shares) for run in others)]
         highest = max([0.1, *(value for x, y in values for value in _between(ends, x, y))])
         self.begin(highest, shares=True, x=ends, axis=axis, labelled=self._part.has_newest)
         for band in bands:
             self.draw_pause_band(band, named=True)
         ahas = self._ahas = aha_marks(state, axis, ends) if scores else []
         changes = [mark for mark in _changes(exams) if ends[0] <= mark.x <= ends[1]]
-        names = [f"{mark.words}, {round_words(mark.round)}" for mark in (*ahas, *changes)]
+        names = [f"{mark.words}, {round_words(mark.round)}" for mark in (*ahas[:AHAS], *changes)]
         names += [reference.words for reference in references]
+        names += [_run_words(curve) for curve in others]
         self.setAccessibleName(". ".join([self._name, *names]))
         if not scores:
             return
         for reference in references:
             self.draw_curve(reference.x, reference.shares, self.pen(*measured_pen(self.theme, reference.line)))
+        for curve in others:
+            self.draw_curve(curve.x, curve.shares, self.pen(*measured_pen(self.theme, curve.line)))
         for exam in exams:
             self.draw_interval(exam.x, exam.low, exam.high)
-        for mark in ahas:
+        for mark in ahas[:AHAS]:
             self.mark_aha(mark, named=True)
         for mark in changes:
             self.mark_question_change(mark)
@@ -80,7 +77,7 @@ class HeldOutChart(InteractiveChart):
             self.draw_line(exam.x, exam.shares, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=len(scores) < 30)
             for mark in ahas:
                 if exam.x[0] <= mark.x <= exam.x[-1]:
-                    self.draw_aha_cell(mark.x, float(np.interp(mark.x, exam.x, exam.shares)))
+                    self.draw_aha_cell(mark.x, float(np.interp(mark.x, exam.x, exam.shares)), mark.number)
         if self._part.has_newest:
             newest, share = exams[-1].x[-1], exams[-1].shares[-1]
             self.draw_label(EndLabel(newest, share, f"   {tr('You')}  {percent(share, 1)}", "accent_text"))
@@ -104,6 +101,10 @@ class HeldOutChart(InteractiveChart):
                 continue
             at = float(np.interp(place, curve.x, curve.shares))
             values.append(Value(f"{curve.label}: {percent(at)}", "text_faint", place, at))
+        for run in self._runs:
+            if run.x[0] <= place <= run.x[-1]:
+                at = float(np.interp(place, run.x, run.shares))
+                values.append(Value(f"{run.label}: {percent(at)}", run.line[0], place, at))
         first, last = self._part.ends
         near = [mark for mark in self._ahas if abs(mark.x - place) <= (last - first) / 100]
         values += [Value(mark.words, "accent") for mark in near]
@@ -150,6 +151,11 @@ def _references(state: State, axis: Axis, last: float) -> list[ReferenceCurve]:
     return references
 
 
+def _run_words(curve: RunCurve) -> str:
+    words = tr("Earlier run, %1: %2 after %3").replace("%1", curve.label)
+    return words.replace("%2", percent(curve.shares[-1])).replace("%3", round_words(int(curve.x[-1])))
+
+
 def _curve_of(scores: Sequence[HeldOutScore], x: list[float]) -> ScoreSeries:
     shares = [score.right / score.total if score.total else 0.0 for score in scores]
     low, high = zip(*(interval_of(score.right, score.total) for score in scores), strict=True)
@@ -194,7 +200,7 @@ class RewardChart(InteractiveChart):
             self.draw_pause_band(band, named=False)
         if not rounds:
             return
-        for mark in aha_marks(state, axis, ends):
+        for mark in aha_marks(state, axis, ends)[:AHAS]:
             self.mark_aha(mark, named=False)
         every = max(1, len(_between(ends, x, raw)) // MOST_POINTS)
         for first, end in spans:
@@ -266,16 +272,15 @@ def pause_bands(state: State, axis: Axis) -> list[PauseBand]:
 
 
 def aha_marks(state: State, axis: Axis, ends: tuple[float, float]) -> list[EventMark]:
-    """The newest ahas between both ends, newest first."""
+    """The ahas between both ends, newest first."""
     places = zip(state.ahas, chart_series.event_positions(state.ahas, chart_series.rounds(state), axis), strict=True)
-    marks_in_range = [_aha_mark(aha, x) for aha, x in places if ends[0] <= x <= ends[1]]
-    return marks_in_range[-AHAS:][::-1]
+    return [_aha_mark(aha, x, number) for number, (aha, x) in enumerate(places, 1) if ends[0] <= x <= ends[1]][::-1]
 
 
-def _aha_mark(aha: Aha, x: float) -> EventMark:
+def _aha_mark(aha: Aha, x: float, number: int) -> EventMark:
     specialty, short = tr(one_line(aha.specialty)), tr("Aha: %1")
     words = tr("Aha: %1, from %2").replace("%2", peer_name(aha.name, aha.origin)) if aha.origin else short
-    return EventMark(x, words.replace("%1", specialty), aha.round, short.replace("%1", specialty))
+    return EventMark(x, words.replace("%1", specialty), aha.round, short.replace("%1", specialty), number)
 
 
 def axis_range(state: State, axis: Axis) -> tuple[float, float]:

@@ -25,6 +25,11 @@ class VisiblePart(QObject):
         return self._part or self._whole
 
     @property
+    def whole(self) -> tuple[float, float]:
+        """Both ends of the data."""
+        return self._whole
+
+    @property
     def is_whole(self) -> bool:
         return self._part is None
 

@@ -21,6 +21,12 @@ class RaceProcess(QObject):
         self._program.ended.connect(self._emit_end)
         self.process = self._program.process
 
+    def live_with(self, parent: QObject) -> None:
+        """Move to a new parent, which connects the signals again."""
+        for signal in (self.message_received, self.ended):
+            signal.disconnect()
+        self.setParent(parent)
+
     def start(self, *options: str) -> None:
         """Start a new race."""
         self._program.start([*paths.module_command("waggle"), "race", "--stdio", *options])

@@ -33,6 +33,7 @@ PAGES: dict[str, PageEntry] = {
     "progress": PageEntry(title=later("Progress")),
     "peers": PageEntry(title=later("Peers"), with_window=True),
     "models": PageEntry(title=later("Models")),
+    "playground": PageEntry(title=later("Try it"), icon="answer"),
     "swarms": PageEntry(title=later("Swarms"), with_window=True),
     "you": PageEntry(title=later("You"), with_window=True),
     "settings": PageEntry(title=later("Settings"), at_foot=True),

@@ -89,7 +89,7 @@ class Sharing(msgspec.Struct, frozen=True):
     offers: tuple[str, str] = ("", "")
 
 
-INVITE, RACE = ("swarms", "invite"), ("swarms", "race")
+INVITE, RACE = ("swarms", "invite"), ("playground", "race")
 
 
 def sharing_text(state: State) -> Sharing:

@@ -51,12 +51,12 @@ def next_step(state: State, now: float) -> NextStep | None:
         return NextStep(tr("Invite a friend"), words, tr("Invite someone"), "swarms", "invite")
     if state.tried is None:
         words = tr("Answer a puzzle yourself, and see what your model says to the same one.")
-        return NextStep(tr("Try your model"), words, tr("Try it"), "swarms", "playground")
+        return NextStep(tr("Try your model"), words, tr("Try it"), "playground", "question")
     if state.exported is None and _share(state) > CAPABLE:
         words = tr("What it has learned fits in a folder that other programs can open.")
         return NextStep(tr("Keep your model"), words, tr("Export it"), "models")
     words = tr("Two small swarms on this computer: one shares, one does not. It takes two minutes.")
-    return NextStep(tr("See what sharing does"), words, tr("Start a race"), "swarms", "race")
+    return NextStep(tr("See what sharing does"), words, tr("Start a race"), "playground", "race")
 
 
 def _solved(aha: Aha) -> NextStep:

@@ -128,7 +128,9 @@ def detail(race: Race) -> str:
                 "answers alone; in the other, they share them. Nothing leaves this computer, and your own model is not touched."
             )
         case "preparing" | "running":
-            return tr("Uses one core at low priority; your training continues. Leaving this page stops the race.")
+            return tr(
+                "Uses one core at low priority; your training continues. Look at other pages meanwhile: Waggle says how it ends."
+            )
         case "ended":
             return _figures(race.exam, race.sharing.learned_count) if race.exam else ""
         case "stopped":

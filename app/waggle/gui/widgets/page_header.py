@@ -1,7 +1,5 @@
 """The header of a page: title, actions, and a line of text below."""
 
-from collections.abc import Sequence
-
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QLabel, QVBoxLayout, QWidget
@@ -19,7 +17,6 @@ class TitleRow(QWidget):
     def __init__(self, title: QLabel, *actions: QWidget) -> None:
         super().__init__()
         self._title, self._parts = title, actions
-        self._retained: tuple[QWidget, ...] = ()
         self._line = row(*actions[:1], *([row(*actions[1:])] if actions[1:] else []))
         self._actions = as_widget(self._line)
         self._box = row((title, 1), self._actions)
@@ -28,17 +25,6 @@ class TitleRow(QWidget):
             if item := self._line.itemAt(place):
                 item.setAlignment(Qt.AlignmentFlag.AlignLeading | Qt.AlignmentFlag.AlignVCenter)
         self.setLayout(self._box)
-
-    def keep_place(self, titles: Sequence[str], *going: QWidget) -> None:
-        """Keep the first action in place while the title is one of `titles` and the actions `going` are shown or hidden."""
-        metrics = self._title.fontMetrics()
-        self._title.setMinimumWidth(max(metrics.horizontalAdvance(title) for title in titles))
-        for part in set(self._retained) - set(going):
-            _keep(part, room=False)
-        self._retained = going
-
-    def rename(self, words: str) -> None:
-        self._title.setText(words)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -50,22 +36,13 @@ class TitleRow(QWidget):
         return super().event(event)
 
     def _fit(self) -> None:
-        parts = [_width(part) for part in self._parts if part in self._retained or not part.isHidden()]
+        parts = [_width(part) for part in self._parts if not part.isHidden()]
         actions = sum(parts) + self._line.spacing() * (len(parts) - 1)
         fits = _width(self._title) + self._box.spacing() + actions <= self.width()
         ways = QBoxLayout.Direction
         self._line.setDirection(ways.LeftToRight if actions <= self.width() else ways.TopToBottom)
         self._box.setDirection(ways.LeftToRight if fits else ways.TopToBottom)
         self._box.setContentsMargins(0, 0, 0, 0 if fits else BELOW)
-        for part in self._retained:  # on a line of their own they cannot move the first action, so hidden ones need no room
-            _keep(part, room=actions <= self.width())
-
-
-def _keep(part: QWidget, *, room: bool) -> None:
-    """Set whether a widget keeps its room while it is hidden."""
-    policy = part.sizePolicy()
-    policy.setRetainSizeWhenHidden(room)
-    part.setSizePolicy(policy)
 
 
 def _width(part: QWidget) -> int:

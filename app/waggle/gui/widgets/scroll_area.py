@@ -14,7 +14,7 @@ class ScrollArea(QScrollArea):
 
     def __init__(self, box: QLayout, ground: str = "scrolled") -> None:
         super().__init__()
-        self._edges: tuple[int, int] | None = None
+        self._edges: tuple[int, int, int] | None = None
         self._inner = box
         box.setSizeConstraint(QLayout.SizeConstraint.SetMinimumSize)  # it grows with its content before it lays it out, not after
         inner = QWidget()
@@ -28,9 +28,9 @@ class ScrollArea(QScrollArea):
         inner.setLayout(box)  # last: Qt restyles whatever moves to another parent, with all that is in it
         self.verticalScrollBar().rangeChanged.connect(self._keep_edges)
 
-    def set_edges(self, edge: int, below: int) -> None:
-        """Set the margins at the sides, which include the scroll bar, and below the content."""
-        self._edges = edge, below
+    def set_edges(self, edge: int, below: int, *, before: int | None = None) -> None:
+        """Set the margins at the sides, which include the scroll bar, and below the content; `before`: at the start of lines."""
+        self._edges = edge if before is None else before, edge, below
         self._keep_edges()
 
     def scroll_like(self, other: "ScrollArea") -> None:
@@ -41,7 +41,7 @@ class ScrollArea(QScrollArea):
     def _keep_edges(self) -> None:
         if self._edges is None:
             return
-        edge, below = self._edges
+        before, edge, below = self._edges
         bar = self.verticalScrollBar()
         beside = edge - (bar.sizeHint().width() if bar.maximum() > 0 else 0)
-        self._inner.setContentsMargins(*edges(edge, 0, beside, below))
+        self._inner.setContentsMargins(*edges(before, 0, beside, below))

@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.conftest import TellWindow
 from waggle.gui.application.main_window import MainWindow
-from waggle.gui.pages.swarms.page import SwarmsPage
+from waggle.gui.pages.playground.page import PlaygroundPage
 from waggle.protocol.events import ShownCompletion
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed, SnapshotAnswer
 from waggle.protocol.state import AnyEvent
@@ -24,9 +24,8 @@ def window(window_told: TellWindow, story: list[AnyEvent], qtbot: QtBot) -> Main
 
 
 def test_asking_the_model_leaves_the_focus_at_its_button(window: MainWindow, qtbot: QtBot) -> None:
-    window.show_page("swarms")
-    window.pages.of(SwarmsPage).show_part("playground")
-    view = window.pages.of(SwarmsPage).playground
+    window.show_page("playground")
+    view = window.pages.of(PlaygroundPage)
     window._store.take(QuestionPosed(specialty="bf", title="Tiny programs", number=7, question="+"))
     window._store.flush()
     go = next(button for button in view.findChildren(QPushButton) if button.text() == "Ask the model")
@@ -36,7 +35,7 @@ def test_asking_the_model_leaves_the_focus_at_its_button(window: MainWindow, qtb
     waiting = window.focusWidget()
     assert view.isAncestorOf(waiting), waiting
     qtbot.keyClick(waiting, Qt.Key.Key_Space)
-    assert window.page == "swarms"
+    assert window.page == "playground"
     answer = SnapshotAnswer(rounds=1, completion=ShownCompletion(text="22"))
     window._store.take(QuestionAnswered(specialty="bf", number=7, answers=(answer,)))
     window._store.flush()

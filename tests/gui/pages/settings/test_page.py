@@ -22,7 +22,8 @@ from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.help.page import LogCard
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
-from waggle.gui.pages.settings.page import SettingRow, SettingsPage
+from waggle.gui.pages.settings.cards import SettingRow
+from waggle.gui.pages.settings.page import SettingsPage
 from waggle.gui.pages.settings.rows import SECTIONS
 from waggle.gui.pages.settings.sent_messages import PrivacyCard
 from waggle.gui.state.event_log import EventLog, EventLogModel
@@ -52,7 +53,7 @@ def page(theme: Theme, qtbot: QtBot, tmp_path: Path) -> SettingsPage:
 
 
 def row_of(page: SettingsPage, key: str) -> SettingRow:
-    return next(row for card in page._cards for row in card.rows if row._row.key == key)
+    return next(row for row in page._rows() if row._row.key == key)
 
 
 def test_every_row_shows_a_setting_that_exists(page: SettingsPage) -> None:
@@ -99,7 +100,8 @@ def test_what_a_setting_does_follows_what_is_chosen(page: SettingsPage) -> None:
     row = row_of(page, "when.idle_minutes")
     for minutes, words in ((0, "Contributes while you work here, too."), (10, "Waits until nobody has touched it for a while.")):
         page._settings_store.set({"when.idle_minutes": minutes})
-        assert row._note.text() == row._control.accessibleDescription() == words
+        assert row._note.text() == words
+        assert row._control.accessibleDescription() == f"{words} Default: Goes on."
 
 
 def test_what_has_no_limit_at_zero_says_so(page: SettingsPage) -> None:
@@ -201,7 +203,7 @@ def test_a_change_that_is_refused_is_taken_back(page: SettingsPage, qtbot: QtBot
 
 def test_settings_are_found_by_a_word(page: SettingsPage) -> None:
     page._search.setText("battery")
-    visible = [row._row.key for card in page._cards for row in card.rows if not row.isHidden()]
+    visible = [row._row.key for row in page._rows() if not row.isHidden()]
     assert visible == ["when.only_on_power"]
     assert page.privacy.isHidden()
     page._search.setText("privacy")
@@ -209,7 +211,7 @@ def test_settings_are_found_by_a_word(page: SettingsPage) -> None:
     page._search.setText("xyzzy")
     assert not page._none.isHidden()
     page._search.clear()
-    assert all(not row.isHidden() for card in page._cards for row in card.rows)
+    assert all(not row.isHidden() for row in page._rows())
 
 
 def test_a_running_engine_is_asked_and_tells(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.charts.heat_map import day_words, first_day, level
 from waggle.gui.i18n.formatting import whole_day
-from waggle.gui.pages.you.page import YouPage, aha_cells
+from waggle.gui.pages.you.page import YouPage
 from waggle.gui.pages.you.share_card import SIZE, share_card_figures
+from waggle.gui.widgets.aha_list import aha_cells
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QTo
 from waggle.gui.i18n.formatting import figure, plural, size, tr
 from waggle.gui.i18n.translator import is_right_to_left
 from waggle.gui.pages import PAGES
+from waggle.gui.state import shortcuts
 from waggle.gui.state.notifications import warning_words
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -31,9 +32,10 @@ SIGN_INK = {"accent": "accent_line", "plain": "text_soft", "peer": "peer", "bad"
 class RailButton(QToolButton):
     """A page's icon and name; in the compact form the name stands under the icon."""
 
-    def __init__(self, theme: Theme, icon: str, words: str) -> None:
+    def __init__(self, theme: Theme, icon: str, words: str, keys: str = "") -> None:
         super().__init__()
         self._theme, self._icon, self._words, self._compact, self._bare = theme, icon, words, False, False
+        self._keys = keys
         self.setAccessibleName(words)
         self.setProperty("kind", "rail")
         theme.changed.connect(self._tint)
@@ -70,7 +72,8 @@ class RailButton(QToolButton):
         self.setText(label)
         under = Qt.ToolButtonStyle.ToolButtonIconOnly if self._bare else Qt.ToolButtonStyle.ToolButtonTextUnderIcon
         self.setToolButtonStyle(under if self._compact else Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        set_tip(self, "" if label == self._words and not self._bare else self._words)
+        is_cut = label != self._words or self._bare
+        set_tip(self, f"{self._words}  {self._keys}".strip() if self._keys or is_cut else "")
         self.setIcon(self._theme.icon(self._icon, "accent_text" if chosen else "text_soft", side, gap))
         self.setIconSize(QSize(side + gap, side))
 
@@ -88,8 +91,9 @@ class NavigationRail(QFrame):
         self._name = text(theme, "Waggle", "heading")
         self._buttons: dict[str, RailButton] = {}
         group = QButtonGroup(self)
-        for page, entry in PAGES.items():
-            self._buttons[page] = button = RailButton(theme, entry.icon or page, tr(entry.title))
+        for place, (page, entry) in enumerate(PAGES.items(), 1):
+            keys = shortcuts.native_text(shortcuts.page(place))
+            self._buttons[page] = button = RailButton(theme, entry.icon or page, tr(entry.title), keys)
             button.setCheckable(True)
             button.clicked.connect(self._chooser(page))
             group.addButton(button)

@@ -266,8 +266,8 @@ class HelpPage(Page):
         about = text(self.theme, tr("Two practice swarms race on this computer, one alone and one sharing; about two minutes."),
                      "small", "soft", wrap=True)  # fmt: skip
         see = Button(self.theme, tr("See the race"), icon="play")
-        see.clicked.connect(lambda: self.context.requests.page.emit("swarms", "race"))
-        return card(row((column(text(self.theme, tr("What is sharing good for?"), "heading"), about, gap=3), 1), see))
+        see.clicked.connect(lambda: self.context.requests.page.emit("playground", "race"))
+        return card(row((column(text(self.theme, tr("Does sharing help?"), "heading"), about, gap=3), 1), see))
 
     def _goodbye_card(self) -> QFrame:
         about = text(self.theme, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",
@@ -309,7 +309,13 @@ def _keys_card(theme: Theme) -> QFrame:
         f"{shortcuts.native_text(shortcuts.page(1))} … {shortcuts.native_text(shortcuts.page(min(len(PAGES), shortcuts.PAGES)))}"
     )
     arrows = "← →, " + shortcuts.native_text("Shift+Left", "Shift+Right")
-    lines = [(pages, tr("Go to a page")), *((shortcuts.native_text(*pressed), tr(words)) for pressed, words in KEYS)]
+    lines = [(pages, tr("Go to a page"))]
+    usual = shortcuts.USUAL
+    lines += [
+        (shortcuts.native_text(usual["settings"]), tr("Go to Settings")),
+        (shortcuts.native_text(usual["help"]), tr("Go to Help")),
+    ]
+    lines += [(shortcuts.native_text(*pressed), tr(words)) for pressed, words in KEYS]
     lines += [
         (arrows, tr("Charts: go to the next point; with Shift, move the view")),
         ("+, −, 0", tr("Charts: zoom in or out, or show the whole run")),

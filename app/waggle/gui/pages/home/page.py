@@ -49,6 +49,7 @@ class HomePage(Page):
         self.score, self.skills, self.sharing = ScoreCard(theme, context.store.now), SkillCard(theme), SharingCard(theme)
         self.cost, self.next, self.good = CostCard(theme), NextCard(theme), GoodAnswerCard(theme)
         self.score.see_progress.connect(lambda: requests.page.emit("progress", ""))
+        self.skills.progress_wanted.connect(lambda: requests.page.emit("progress", ""))
         self.sharing.page_wanted.connect(requests.page)
         self.next.page_wanted.connect(requests.page)
         self._shares = QuestionShareBars(theme)

@@ -1,13 +1,16 @@
 """Home's comb of skills, and what its cells mean."""
 
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy
 
 from waggle.gui.charts.skill_comb import CellSize, SkillComb
-from waggle.gui.i18n.formatting import one_line, tr
+from waggle.gui.i18n.formatting import one_line, plural, tr
 from waggle.gui.state.learning_story import has_curve, skills
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
+from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.state import State
 
@@ -17,7 +20,9 @@ BESIDE = 170  # pixels that they need, before text scaling
 
 
 class SkillCard(QFrame):
-    """Hidden until there is a curve, and the model has solved something."""
+    """Hidden until there is a curve, and the model has solved something. `progress_wanted`: see all first right answers."""
+
+    progress_wanted = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -25,15 +30,22 @@ class SkillCard(QFrame):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self.comb = SkillComb(theme)
         self._key = ElidedLabel(theme, role="small", tone="text_faint")
-        self._theme = theme
+        self._theme, self._is_low, self._has_ahas = theme, False, False
         self._lines = [ElidedLabel(theme, role="small", tone="peer") for _ in range(MOST)]
         self._taught = as_widget(column(4, text(theme, tr("Taught by peers"), "label", "soft"), *self._lines, None, gap=3))
         head = row(text(theme, tr("What it can do"), "heading"), 4, (self._key, 1))
         below = row(self.comb, (self._taught, 1), gap=GAP)
-        self.setLayout(column(head, below, gap=10, margins=(PAD, 14, PAD, 14)))
+        self._sign, self.newest = Icon(theme, "on", "accent_line", 16), ElidedLabel(theme, role="small", tone="text_soft")
+        self.all_ahas = Button(theme, "", "link")
+        self.all_ahas.clicked.connect(self.progress_wanted)
+        self._aha = as_widget(row(self._sign, (self.newest, 1), self.all_ahas))
+        self._aha.hide()
+        self.setLayout(column(head, below, self._aha, gap=8, margins=(PAD, 14, PAD, 10)))
 
     def set_size(self, size: CellSize) -> None:
         self.comb.set_size(size)
+        self._is_low = size == "low"
+        self._aha.setVisible(self._has_ahas and not self._is_low)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -57,5 +69,19 @@ class SkillCard(QFrame):
             words = tr("%1, from %2").replace("%1", tr(one_line(skill.title))) if skill else ""
             line.say(words.replace("%2", one_line(skill.teacher or "")) if skill else "")
         self._fit()
+        self._show_newest(state)
         words = tr("right answers to new questions") if tested else tr("filled in after the next test")
         self._key.say(f"{words}; {tr('thick ring: a peer taught it')}" if taught else words)
+
+    def _show_newest(self, state: State) -> None:
+        """The newest first right answer, and how many there are; in a low window the chart above has to do."""
+        self._has_ahas = bool(state.ahas)
+        self._aha.setVisible(self._has_ahas and not self._is_low)
+        if not state.ahas:
+            return
+        newest = state.ahas[-1]
+        self._sign.show_icon("peers" if newest.origin else "on", "peer" if newest.origin else "accent_line")
+        words = tr("Newest first right answer: %1, %2")
+        whose = tr("from %1").replace("%1", one_line(newest.name)) if newest.origin else tr("found by itself")
+        self.newest.say(words.replace("%1", tr(one_line(newest.specialty))).replace("%2", whose))
+        self.all_ahas.say(plural(len(state.ahas), "See it on Progress", "See all %n on Progress"))

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QStackedWidget
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.charts.measured_legend import MeasuredLegend
 from waggle.gui.charts.question_shares import QuestionShareBars
+from waggle.gui.charts.run_curves import RunsLegend
 from waggle.gui.charts.specialty_curves import SpecialtyCurves
 from waggle.gui.charts.visible_part import VisiblePart
 from waggle.gui.i18n.formatting import decimal, figure, percent, plural, tr
@@ -24,8 +25,10 @@ from waggle.gui.pages.progress.leaderboard import LeaderboardView
 from waggle.gui.pages.progress.round_size_words import round_size_words
 from waggle.gui.pages.progress.round_table import RoundTableModel, RoundTableView, rows
 from waggle.gui.pages.progress.rounds_export import RoundsExport
+from waggle.gui.pages.progress.run_choice import RunChoice
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.aha_list import AhaList
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.file_dialogs import add_suffix, file_dialog, replace_suffix, unused_path
 from waggle.gui.widgets.layout import card, column, frame, row
@@ -33,8 +36,8 @@ from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.picture_file import save_picture
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
-from waggle.protocol.commands import QueryHistory, new_id
-from waggle.protocol.events import HeldOutScore, RoundSummary
+from waggle.protocol.commands import QueryHistory, QueryRuns, new_id
+from waggle.protocol.events import Aha, HeldOutScore, RoundSummary
 from waggle.protocol.state import State
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ DEFAULT_FILE_NAME = "waggle-progress.csv"  # not every system's dialog adapts th
 ENDINGS = (".png", ".svg", ".csv")
 FRAME_MS = 20
 LINES, TABLE, EMPTY, COMPARED = range(4)
+PINS = 254  # pixels of the list of first right answers, at a text size of 100%
 SCORE_HEIGHT, REWARD_HEIGHT = 120, 100  # the least, in pixels: in a small window the head of the third card is still visible
 
 
@@ -142,7 +146,8 @@ class ProgressPage(Page):
         self._pages = QStackedWidget()
         self._by_specialty = column(self._shares_card, self._curves_card, None)
         self._lines = column((self._held_card, 6), (self._reward_card, 5))
-        self._chart_box = column((self._lines, 3), (self._by_specialty, 0))
+        self._beside_pins = row((self._lines, 1), self._pins)
+        self._chart_box = column((self._beside_pins, 3), (self._by_specialty, 0))
         self._charts = ScrollArea(self._chart_box)  # all of it may be higher than the window
         for part in (self._charts, table, self._empty_page(theme), self._comparison):
             self._pages.addWidget(part)
@@ -157,14 +162,26 @@ class ProgressPage(Page):
         self._about_held = ElidedLabel(theme, role="small", tone="text_soft")
         self._figure = text(theme, "", "figure")
         self._about_reward = ElidedLabel(theme, role="small", tone="text_soft")
-        score_head = row((column(text(theme, tr("Held-out score"), "heading"), self._about_held, gap=2), 1), self._figure, gap=14)
+        self._runs = RunChoice(theme)
+        self._runs.opened.connect(lambda: self.commanded.emit(QueryRuns(id=new_id())))
+        self._runs.changed.connect(self._redraw.start)
+        headed = column(text(theme, tr("Held-out score"), "heading"), self._about_held, gap=2)
+        score_head = row((headed, 1), self._runs.button, self._figure, gap=14)
         reward = column(text(theme, tr("Reward"), "heading"), self._about_reward, gap=2)
         self._held_room, self._reward_room = column(), column()
         self._waiting = text(
             theme, tr("No score yet: it is measured before the first round and then every few rounds."), "small", "faint"
         )
-        self._measured = MeasuredLegend(theme)
-        self._held_card = card(score_head, (self._held_room, 1), self._measured, self._waiting, gap=8)
+        self._measured, self._runs_legend = MeasuredLegend(theme), RunsLegend(theme)
+        self._ahas = AhaList(theme)
+        self._ahas.chosen.connect(self._show_aha)
+        pins_heading = ElidedLabel(theme, tr("First right answers"), "heading")
+        self._pins = frame(
+            "card", column(row(pins_heading, margins=(10, 0, 10, 0)), (self._ahas, 1), gap=8, margins=(10, 16, 6, 10))
+        )
+        self._pins.setFixedWidth(theme.px(PINS))
+        self._pins.hide()
+        self._held_card = card(score_head, (self._held_room, 1), self._measured, self._runs_legend, self._waiting, gap=8)
         self._whole = Button(theme, tr("Show the whole run"), "link")
         self._whole.clicked.connect(self._part.show_whole)
         self._whole.hide()
@@ -194,7 +211,7 @@ class ProgressPage(Page):
         ways = QBoxLayout.Direction
         self._chart_box.setDirection(ways.LeftToRight if self.wide else ways.TopToBottom)
         self._chart_box.setStretch(1, 1 if self.wide else 0)
-        for box in (self._chart_box, self._lines, self._by_specialty):
+        for box in (self._chart_box, self._beside_pins, self._lines, self._by_specialty):
             box.setSpacing(gap)
         self._comparison.set_gap(gap)
 
@@ -219,6 +236,7 @@ class ProgressPage(Page):
             self.commanded.emit(QueryHistory(id=new_id()))
         if self._compared.isChecked():
             self._comparison.show_state(state)
+        self._runs.show_runs(state.runs)
         self._shares.show_shares(state.shares)
         size = round_size_words(state)
         self._size.say(size)
@@ -233,6 +251,7 @@ class ProgressPage(Page):
         self._axis.mark(before._axis.index)
         self._as_table.setChecked(before._as_table.isChecked())
         self._compared.setChecked(before._compared.isChecked())
+        self._runs.take_over(before._runs)
 
     def _redraw_key(self) -> object:
         """What the charts depend on, so that they are redrawn once a round and not with each event."""
@@ -270,12 +289,19 @@ class ProgressPage(Page):
         self._part.set_whole(progress_charts.axis_range(state, axis))
         self._whole.setVisible(not self._part.is_whole)
         bands = progress_charts.pause_bands(state, axis)
-        for turn, chart in enumerate((score_chart, reward), 1):
+        self._runs.allow(by_rounds=axis == "round")
+        runs = self._runs.chosen if axis == "round" else []
+        draw_scores = partial(score_chart.show_state, state, axis, bands, runs)
+        draw_reward = partial(reward.show_state, state, axis, bands)
+        for turn, (chart, draw) in enumerate(((score_chart, draw_scores), (reward, draw_reward)), 1):
             if chart.is_empty:
-                chart.show_state(state, axis, bands)  # nothing unfinished is painted
+                draw()  # nothing unfinished is painted
             else:  # one at a time, so a key press waits for one
-                QTimer.singleShot(turn * FRAME_MS, chart, partial(chart.show_state, state, axis, bands))
+                QTimer.singleShot(turn * FRAME_MS, chart, draw)
         scores = chart_series.scores(state)
+        self._runs_legend.show_runs(runs, scores)
+        self._ahas.show_ahas(state.ahas)
+        self._pins.setVisible(bool(state.ahas))
         self._waiting.setVisible(not scores)
         self._measured.show_curves(progress_charts.shown_curves(state, axis) if scores else None)
         self._figure.setText(_figure_text(scores[-1]) if scores and scores[-1].total else "")
@@ -301,6 +327,15 @@ class ProgressPage(Page):
         self._curves.show_curves(curves, len(rounds))
         about = tr("What your answers earn, on one scale up to %1")
         self._about_curves.say(about.replace("%1", decimal(self._curves.top, 2)))
+
+    def _show_aha(self, aha: Aha) -> None:
+        """Read the place of its pin, in the whole run if it is not within the part that is shown."""
+        axis = chart_series.AXES[self._axis.index]
+        (place,) = chart_series.event_positions([aha], chart_series.rounds(self._state), axis)
+        first, last = self._part.ends
+        if not first <= place <= last:
+            self._part.show_whole()
+        self._part.read(place)
 
     def _change_axis(self, _index: int) -> None:
         self._part.forget()

@@ -1,4 +1,7 @@
-"""Every setting that the page Settings shows: its words, its control and its section."""
+"""Every setting that the page Settings shows: its words, its control, and where it stands.
+
+Not here: which model and which swarm are trained, which the pages Models and Swarms choose.
+"""
 
 import sys
 
@@ -51,12 +54,23 @@ class Setting(msgspec.Struct, frozen=True):
     far: str = ""
 
 
+class Group(msgspec.Struct, frozen=True):
+    """Settings that belong together: one card of a section."""
+
+    title: str
+    rows: tuple[Setting, ...]
+
+
 class Section(msgspec.Struct, frozen=True):
-    """Settings that belong together, below one title."""
+    """One entry of the list of sections, and the cards that it shows."""
 
     name: str
     title: str
-    rows: tuple[Setting, ...]
+    groups: tuple[Group, ...]
+
+    @property
+    def rows(self) -> tuple[Setting, ...]:
+        return tuple(row for group in self.groups for row in group.rows)
 
 
 # Words for the files of rl/update_rules and sapo/sharing; a file without an entry is shown by its name.
@@ -70,7 +84,7 @@ STRATEGY_NAMES = {
     "replay": later("Replay successes"),
     "guard": later("Collapse guard"),
     "own_probability": later("By own probability"),
-    "filtered": later("Useful groups"),
+    "filtered": later("Useful examples"),
     "luffy": later("Unlikely words count more"),
     "success_gated": later("Where own answers fail"),
 }
@@ -87,137 +101,220 @@ MAC = sys.platform == "darwin"  # it has a menu bar in place of a tray, and alwa
 MOTION, UNSAID = "window.less_motion", later("Not reduced: the system does not say")
 
 WHEN = Section("when", later("When"), (
-    Setting("when.only_on_power", later("Pause on battery"), later("Waits while this computer is not plugged in."), Toggle()),
-    Setting("when.idle_minutes", later("While you use the computer"), later("Waits until nobody has touched it for a while."),
-        Options(((0, later("Goes on")), (3, later("Waits 3 minutes")), (10, later("Waits 10 minutes")),
-                 (30, later("Waits 30 minutes")))), at_zero=later("Contributes while you work here, too.")),
-    Setting("when.not_full_screen", later("Pause during full-screen apps"),
-        later("Waits while a game, a film or a talk fills the screen."), Toggle()),
-    Setting("when.not_metered", later("Pause on metered networks"),
-        later("Waits where data costs money, as far as the system tells."),
-        Toggle()),
-    Setting("when.not_while", later("Pause while these programs run"), later("Names of programs, with commas between them."),
-        TextLine(hint=later("for example blender, steam"), several=True)),
-    Setting("when.below_celsius", later("Pause when the processor is hot"),
-        later("Waits until the processor is cooler than this."),
-        Range(minimum=0, maximum=110, unit="°C", zero=later("Never")),
-        at_zero=later("Never pauses because of heat.")),
-    Setting("when.kwh_a_day", later("Energy per day"), later("Pauses until midnight once this much was used (an estimate)."),
-        Range(minimum=0, maximum=100, step=0.05, unit="kWh", zero=later("No limit"), whole=False),
-        at_zero=later("No daily limit.")),
-    Setting("when.week", later("Your week"),
-        later("Filled hours may be used. Drag, or use the arrow keys and space."), WeekHours(),
-        far=later("The hours are those of the other computer.")),
+    Group(later("Power and heat"), (
+        Setting("when.only_on_power", later("Pause on battery"), later("Waits while this computer is not plugged in."), Toggle()),
+        Setting("when.below_celsius", later("Pause when the processor is hot"),
+            later("Waits until the processor is cooler than this."),
+            Range(minimum=0, maximum=110, unit="°C", zero=later("Never")),
+            at_zero=later("Never pauses because of heat.")),
+        Setting("when.kwh_a_day", later("Energy per day"), later("Pauses until midnight once this much was used (an estimate)."),
+            Range(minimum=0, maximum=100, step=0.05, unit="kWh", zero=later("No limit"), whole=False),
+            at_zero=later("No daily limit.")),
+    )),
+    Group(later("Other programs and networks"), (
+        Setting("when.idle_minutes", later("While you use the computer"), later("Waits until nobody has touched it for a while."),
+            Options(((0, later("Goes on")), (3, later("Waits 3 minutes")), (10, later("Waits 10 minutes")),
+                     (30, later("Waits 30 minutes")))), at_zero=later("Contributes while you work here, too.")),
+        Setting("when.not_full_screen", later("Pause during full-screen apps"),
+            later("Waits while a game, a film or a talk fills the screen."), Toggle()),
+        Setting("when.not_while", later("Pause while these programs run"), later("Names of programs, with commas between them."),
+            TextLine(hint=later("for example blender, steam"), several=True)),
+        Setting("when.not_metered", later("Pause on metered networks"),
+            later("Waits where data costs money, as far as the system tells."),
+            Toggle()),
+    )),
+    Group(later("Hours"), (
+        Setting("when.week", later("Your week"),
+            later("Filled hours may be used. Drag, or use the arrow keys and space."), WeekHours(),
+            far=later("The hours are those of the other computer.")),
+    )),
 ))  # fmt: skip
 HOW_MUCH = Section("how_much", later("How much"), (
-    Setting("computer.threads", later("Processor cores"), later("How many it may keep busy."),
-        Range(minimum=0, maximum=1024, zero=later("A quarter of them, at least 1"))),
-    Setting("computer.cpu_percent", later("Share of the processor's time"), later("Below 100% it rests between steps."),
-        Range(minimum=5, maximum=100, step=5, unit="%")),
-    Setting("computer.priority", later("Priority"), later("When other programs want the processor too."),
-        Options((("lowest", later("Lowest")), ("low", later("Low")), ("normal", later("Normal"))))),
-    Setting("computer.keep_awake", later("Keep this computer awake"),
-        later("While it trains. The screen may go dark, and a closed lid still sleeps."),
-        Options((("no", later("No")), ("on_power", later("While plugged in")), ("always", later("Always"))))),
-    Setting("computer.gpu_percent", later("Share of the graphics processor"), later("A screen it draws may stutter above 50%."),
-        Range(minimum=5, maximum=100, step=5, unit="%")),
-    Setting("computer.watts", later("Watts while it contributes"),
-        later("If you measured them. Else they are estimated from what is busy; the page You shows the formula."),
-        Range(minimum=0, maximum=5000, unit="W", zero=later("Estimated"), whole=False)),
-    Setting("computer.price_kwh", later("Price of a kWh"),
-        later("In your own currency: the page You then says what it comes to."),
-        Range(minimum=0, maximum=1000, step=0.01, zero=later("Not set"), whole=False)),
-    Setting("computer.memory_gb", later("Memory"), later("The most it may take."),
-        Range(minimum=0, maximum=4096, step=0.5, unit="GB", zero=later("As needed"), whole=False)),
-    Setting("computer.traffic_kb", later("Network"), later("The most it may send and receive, each."),
-        Range(minimum=0, maximum=1_000_000, step=100, unit="kB/s", zero=later("Unlimited"))),
-    Setting("computer.disk_gb", later("Disk"),
-        later("For saved states and models. The oldest go first, the last good one never."),
-        Range(minimum=0, maximum=10_000, unit="GB", zero=later("No limit"), whole=False),
-        at_zero=later("Saved states and models take as much as they need.")),
+    Group(later("Processors"), (
+        Setting("computer.threads", later("Processor cores"), later("How many it may keep busy."),
+            Range(minimum=0, maximum=1024, zero=later("A quarter of them, at least 1"))),
+        Setting("computer.cpu_percent", later("Share of the processor's time"), later("Below 100% it rests between steps."),
+            Range(minimum=5, maximum=100, step=5, unit="%")),
+        Setting("computer.priority", later("Priority"), later("When other programs want the processor too."),
+            Options((("lowest", later("Lowest")), ("low", later("Low")), ("normal", later("Normal"))))),
+        Setting("computer.gpu_percent", later("Share of the graphics processor"),
+            later("A screen it draws may stutter above 50%."), Range(minimum=5, maximum=100, step=5, unit="%")),
+    )),
+    Group(later("Memory, disk and network"), (
+        Setting("computer.memory_gb", later("Memory"), later("The most it may take."),
+            Range(minimum=0, maximum=4096, step=0.5, unit="GB", zero=later("As needed"), whole=False)),
+        Setting("computer.disk_gb", later("Disk"),
+            later("For saved states and models. The oldest go first, the last good one never."),
+            Range(minimum=0, maximum=10_000, unit="GB", zero=later("No limit"), whole=False),
+            at_zero=later("Saved states and models take as much as they need.")),
+        Setting("computer.traffic_kb", later("Network"), later("The most it may send and receive, each."),
+            Range(minimum=0, maximum=1_000_000, step=100, unit="kB/s", zero=later("Unlimited"))),
+    )),
+    Group(later("Energy"), (
+        Setting("computer.keep_awake", later("Keep this computer awake"),
+            later("While it trains. The screen may go dark, and a closed lid still sleeps."),
+            Options((("no", later("No")), ("on_power", later("While plugged in")), ("always", later("Always"))))),
+        Setting("computer.watts", later("Watts while it contributes"),
+            later("If you measured them. Else they are estimated from what is busy; the page You shows the formula."),
+            Range(minimum=0, maximum=5000, unit="W", zero=later("Estimated"), whole=False)),
+        Setting("computer.price_kwh", later("Price of a kWh"),
+            later("In your own currency: the page You then says what it comes to."),
+            Range(minimum=0, maximum=1000, step=0.01, zero=later("Not set"), whole=False)),
+    )),
 ))  # fmt: skip
 APPEARANCE = Section("appearance", later("Appearance"), (
-    Setting("window.theme", later("Theme"), later("Light and dark follow your system unless you choose."),
-        Options((("system", later("System default")), ("light", later("Light")), ("dark", later("Dark")),
-                 ("high_contrast", later("High contrast"))))),
-    Setting("window.language", later("Language"), later("Names and what models write stay as they are."),
-        Options((("system", later("System default")), *NAMES.items()))),
-    Setting(MOTION, later("Reduce motion"), later("Turns off animations."),
-        Options((("system", later("System default")), ("on", later("Reduced")), ("off", later("Not reduced"))))),
-    Setting("window.text_percent", later("Text size"), later("Scales text and controls."),
-        Options(tuple((percent, f"{percent}%") for percent in (90, 100, 115, 130, 150, 200)))),
-    Setting("window.at_login", later("When you log in"), later("For your account on this computer."),
-        Options((("nothing", later("Nothing starts")), ("window", later("Waggle opens minimized")),
-                 ("engine", later("Training starts without a window"))))),
-    Setting("window.close_to_tray",
-        later("Closing the window goes to the menu bar" if MAC else "Closing the window goes to the tray"),
-        later("Waggle goes on there." if MAC else "Waggle goes on there. Where there is no tray, closing ends it."), Toggle()),
+    Group(later("Look"), (
+        Setting("window.theme", later("Theme"), later("Light and dark follow your system unless you choose."),
+            Options((("system", later("System default")), ("light", later("Light")), ("dark", later("Dark")),
+                     ("high_contrast", later("High contrast"))))),
+        Setting("window.language", later("Language"), later("Names and what models write stay as they are."),
+            Options((("system", later("System default")), *NAMES.items()))),
+        Setting("window.text_percent", later("Text size"), later("Scales text and controls."),
+            Options(tuple((percent, f"{percent}%") for percent in (90, 100, 115, 130, 150, 200)))),
+        Setting(MOTION, later("Reduce motion"), later("Turns off animations."),
+            Options((("system", later("System default")), ("on", later("Reduced")), ("off", later("Not reduced"))))),
+    )),
+    Group(later("Start and end"), (
+        Setting("window.at_login", later("When you log in"), later("For your account on this computer."),
+            Options((("nothing", later("Nothing starts")), ("window", later("Waggle opens minimized")),
+                     ("engine", later("Training starts without a window"))))),
+        Setting("window.close_to_tray",
+            later("Closing the window goes to the menu bar" if MAC else "Closing the window goes to the tray"),
+            later("Waggle goes on there." if MAC else "Waggle goes on there. Where there is no tray, closing ends it."),
+            Toggle()),
+    )),
 ))  # fmt: skip
 NOTIFICATIONS = Section("notifications", later("Notifications"), (
-    Setting("window.notify_problems", later("When something goes wrong"), later("While this window is not in front."), Toggle()),
-    Setting("window.notify_discoveries", later("When your model solves something for the first time"),
-        later("While this window is not in front."), Toggle()),
-    Setting("window.suggest_swarm", later("When another swarm suits your model better"),
-        later("A line on Home and on Models that you can dismiss."), Toggle()),
-    Setting("window.read_out", later("Read out what happened"), later("Once a minute, where a screen reader listens."), Toggle()),
+    Group(later("Notifications"), (
+        Setting("window.notify_problems", later("When something goes wrong"), later("While this window is not in front."),
+            Toggle()),
+        Setting("window.notify_discoveries", later("When your model solves something for the first time"),
+            later("While this window is not in front."), Toggle()),
+        Setting("window.suggest_swarm", later("When another swarm suits your model better"),
+            later("A line on Home and on Models that you can dismiss."), Toggle()),
+        Setting("window.read_out", later("Read out what happened"), later("Once a minute, where a screen reader listens."),
+            Toggle()),
+    )),
 ))  # fmt: skip
-NETWORK = Section("network", later("Network"), (
-    Setting("swarm.solo", later("Only this computer"), later("Nothing is sent and nothing received."), Toggle()),
-    Setting("swarm.my_answers", later("Your own answers"),
-        later("What you answer on Try it may teach other models. It travels marked human, for everybody to read."),
-        Options((("ask", later("Stay here, until asked")), ("no", later("Stay here")), ("yes", later("Are shared"))))),
-    Setting("swarm.port", later("Port"), later("Where others reach this computer. A fixed one can be opened in a router."),
-        Range(minimum=0, maximum=65535, zero=later("Automatic"))),
-    Setting("swarm.seeds", later("Seeds"), later("Addresses to begin with, with commas between them."),
-        TextLine(hint="/ip4/192.0.2.1/tcp/4001/p2p/12D3…", several=True)),
-    Setting("swarm.lan", later("Find computers nearby"),
-        later("Others on your local network can then see that Waggle runs here, and in which swarm."), Toggle()),
-    Setting("swarm.upnp", later("Ask the router to let others in"), later("Many can be asked (UPnP); some refuse."), Toggle()),
-    Setting("swarm.through", later("How others call this computer"), later("Seeds pass calls on where a router blocks them."),
-        Options((("auto", later("Automatic")), ("relay", later("Through seeds")), ("direct", later("Directly"))))),
-    Setting("swarm.gateways", later("Gateways"), later("For networks that let nothing but the web through. Commas between them."),
-        TextLine(hint="wss://example.org/gateway", several=True)),
-    Setting("swarm.light", later("Always through gateways"), later("This computer then calls no peers itself."), Toggle()),
-    Setting("swarm.leaderboard", later("Compare models"),
-        later("Your model answers a short exam every ten minutes at most, and others see and mark its answers."), Toggle()),
+NETWORK = Section("network", later("Network and privacy"), (
+    Group(later("What you share"), (
+        Setting("swarm.solo", later("Only this computer"), later("Nothing is sent and nothing received."), Toggle()),
+        Setting("swarm.my_answers", later("Your own answers"),
+            later("What you answer on Try it may teach other models. It travels marked human, for everybody to read."),
+            Options((("ask", later("Stay here, until asked")), ("no", later("Stay here")), ("yes", later("Are shared"))))),
+        Setting("swarm.leaderboard", later("Compare models"),
+            later("Your model answers a short exam every ten minutes at most, and others see and mark its answers."), Toggle()),
+    )),
+    Group(later("How others are found"), (
+        Setting("swarm.lan", later("Find computers nearby"),
+            later("Others on your local network can then see that Waggle runs here, and in which swarm."), Toggle()),
+        Setting("swarm.seeds", later("Seeds"), later("Addresses to begin with, with commas between them."),
+            TextLine(hint="/ip4/192.0.2.1/tcp/4001/p2p/12D3…", several=True)),
+        Setting("swarm.gateways", later("Gateways"),
+            later("For networks that let nothing but the web through. Commas between them."),
+            TextLine(hint="wss://example.org/gateway", several=True)),
+        Setting("swarm.light", later("Always through gateways"), later("This computer then calls no peers itself."), Toggle()),
+    )),
+    Group(later("How others reach this computer"), (
+        Setting("swarm.port", later("Port"), later("Where others reach this computer. A fixed one can be opened in a router."),
+            Range(minimum=0, maximum=65535, zero=later("Automatic"))),
+        Setting("swarm.host", later("Address"),
+            later("Of this computer, at which others reach it. 0.0.0.0 stands for all of them."), TextLine(hint="0.0.0.0")),
+        Setting("swarm.upnp", later("Ask the router to let others in"), later("Many can be asked (UPnP); some refuse."),
+            Toggle()),
+        Setting("swarm.through", later("How others call this computer"), later("Seeds pass calls on where a router blocks them."),
+            Options((("auto", later("Automatic")), ("relay", later("Through seeds")), ("direct", later("Directly"))))),
+    )),
+    Group(later("Status page and gateway"), (
+        Setting("web.port", later("Port of the status page"), later("A page for browsers that shows how the swarm is doing."),
+            Range(minimum=0, maximum=65535, zero=later("Off"))),
+        Setting("web.host", later("Address of the status page"),
+            later("127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it."), TextLine(hint="127.0.0.1")),
+        Setting("web.gateway", later("Gateway for others"),
+            later("Computers whose network lets only the web through can take part through this one, at the same port."),
+            Toggle()),
+    )),
+))  # fmt: skip
+LEARNING = Section("learning", later("Learning and tests"), (
+    Group(later("Each round"), (
+        Setting("learning.questions", later("Questions a round"),
+            later("With 8, fewer where a round would take more than two minutes."),
+            Range(minimum=1, maximum=64)),
+        Setting("learning.group_size", later("Answers to each question"),
+            later("Your model learns from how they differ. More of them take longer."), Range(minimum=2, maximum=16)),
+        Setting("learning.local", later("Own examples to learn from"), later("As many of each round."),
+            Range(minimum=0, maximum=64)),
+        Setting("learning.external", later("Peers' examples to learn from"), later("As many in each round, if peers offer them."),
+            Range(minimum=0, maximum=64)),
+        Setting("learning.specialties", later("Only these specialties"),
+            later("Names of specialties of the swarm, with commas between them. Empty: all of them."),
+            TextLine(hint=later("for example chain_sum, simple_fractions"), several=True)),
+    )),
+    Group(later("How it answers"), (
+        Setting("model.prompt_form", later("How your model is asked"),
+            later("Unless you choose, each form is tried once, and the one with the most readable answers is used."),
+            Options((("auto", later("As it answers best")), ("plain", later("The question alone")),
+                     ("example", later("After an example")), ("example_opened", later("After an example, answer begun")),
+                     ("chat", later("In a chat")), ("chat_example", later("In a chat, after an example")),
+                     ("chat_example_opened", later("In a chat, answer begun"))))),
+        Setting("learning.max_new_tokens", later("Longest answer"), later("Longer ones are cut off and cannot be read."),
+            Range(minimum=0, maximum=2048, step=16, zero=later("As usual for the model")),
+            at_zero=later("24 tokens for the starter; for other models, what their readable answers need.")),
+        Setting("learning.temperature", later("Temperature"),
+            later("How freely answers are tried: higher is more varied, lower more alike."),
+            Range(minimum=0.05, maximum=4, step=0.05, whole=False)),
+        Setting("learning.top_p", later("Most likely words only"),
+            later("The share of probability that answers are drawn from (top p). With 1, from all of it."),
+            Range(minimum=0.05, maximum=1, step=0.05, whole=False)),
+    )),
+    Group(later("How it learns"), (
+        Setting("learning.rule", later("Update rule"), later("How rewards become a gradient."),
+            Options(_choices(UPDATE_RULES, RULE_NAMES))),
+        Setting("learning.sharing", later("Sharing strategy"),
+            later("Which examples of peers your model learns from, and how strongly."),
+            Options(_choices(LIVE_SHARING_STRATEGIES, STRATEGY_NAMES))),
+        Setting("learning.form_pay", later("Credit for the answer tags"),
+            later("A little reward for a wrong answer that can be read, so that a model learns to mark its answers."),
+            Options((("auto", later("Unless it is the starter")), ("on", later("Always")), ("off", later("Never"))))),
+        Setting("learning.learning_rate", later("Learning rate"), later("Of one step. Too high a rate ruins a model."),
+            Options(((0.0, later("As usual for the model")), *((rate, f"{rate:g}") for rate in LEARNING_RATES))),
+            at_zero=later("Lower for larger models.")),
+        Setting("learning.warmup_steps", later("Gentle first steps"),
+            later("How many steps the learning rate takes to rise to its full value."), Range(minimum=0, maximum=10_000)),
+        Setting("learning.updates", later("Steps a round"),
+            later("If more than one, each learns from a part of the examples, and what has moved far already is held back."),
+            Range(minimum=1, maximum=4)),
+    )),
+    Group(later("Tests"), (
+        Setting("learning.held_out_every", later("Rounds between two tests"),
+            later("With 25, models other than the starter are scored by time, first on few questions."),
+            Range(minimum=1, maximum=10_000)),
+        Setting("learning.held_out_questions", later("Questions of a test"),
+            later("For each specialty. More make the score more certain, and the test longer."), Range(minimum=1, maximum=200)),
+    )),
 ))  # fmt: skip
 ADVANCED = Section("advanced", later("Advanced"), (
-    Setting("computer.device", later("Device"), later("What the model runs on."),
-        Options((("auto", later("Automatic")), ("cpu", later("Processor")), ("cuda", "CUDA"), ("xpu", "XPU")))),
-    Setting("model.prompt_form", later("How your model is asked"),
-        later("Unless you choose, each form is tried once, and the one with the most readable answers is used."),
-        Options((("auto", later("As it answers best")), ("plain", later("The question alone")),
-                 ("example", later("After an example")), ("example_opened", later("After an example, answer begun")),
-                 ("chat", later("In a chat")), ("chat_example", later("In a chat, after an example")),
-                 ("chat_example_opened", later("In a chat, answer begun"))))),
-    Setting("learning.form_pay", later("Credit for the answer tags"),
-        later("A little reward for a wrong answer that can be read, so that a model learns to mark its answers."),
-        Options((("auto", later("Unless it is the starter")), ("on", later("Always")), ("off", later("Never"))))),
-    Setting("learning.rule", later("Update rule"), later("How rewards become a gradient."),
-        Options(_choices(UPDATE_RULES, RULE_NAMES))),
-    Setting("learning.sharing", later("Sharing strategy"),
-        later("Which groups of peers your model learns from, and how strongly."),
-        Options(_choices(LIVE_SHARING_STRATEGIES, STRATEGY_NAMES))),
-    Setting("learning.updates", later("Steps a round"),
-        later("If more than one, each learns from a part of the groups, and what has moved far already is held back."),
-        Range(minimum=1, maximum=4)),
-    Setting("learning.questions", later("Questions a round"),
-        later("With 8, fewer where a round would take more than two minutes."),
-        Range(minimum=1, maximum=64)),
-    Setting("learning.local", later("Own groups to learn from"), later("Per round."), Range(minimum=0, maximum=64)),
-    Setting("learning.external", later("Peers' groups to learn from"), later("Per round, if available."),
-        Range(minimum=0, maximum=64)),
-    Setting("learning.max_new_tokens", later("Longest answer"), later("Longer ones are cut off and cannot be read."),
-        Range(minimum=0, maximum=2048, step=16, zero=later("As usual for the model")),
-        at_zero=later("24 tokens for the starter; for other models, what their readable answers need.")),
-    Setting("learning.learning_rate", later("Learning rate"), later("Of one step. Too high a rate ruins a model."),
-        Options(((0.0, later("As usual for the model")), *((rate, f"{rate:g}") for rate in LEARNING_RATES))),
-        at_zero=later("Lower for larger models.")),
-    Setting("learning.held_out_every", later("Rounds between two tests"),
-        later("With 25, models other than the starter are scored by time, first on few questions."),
-        Range(minimum=1, maximum=10_000)),
+    Group(later("Device and memory"), (
+        Setting("computer.device", later("Device"), later("What the model runs on."),
+            Options((("auto", later("Automatic")), ("cpu", later("Processor")), ("cuda", "CUDA"), ("xpu", "XPU")))),
+        Setting("model.training", later("What is trained"),
+            later("An adapter needs much less memory than all weights, and learns a little less."),
+            Options((("auto", later("All weights, if memory allows")), ("full", later("All weights")),
+                     ("lean", later("All weights, saving memory")), ("lora", later("An adapter (LoRA)")),
+                     ("qlora", later("An adapter, 4-bit model (QLoRA)"))))),
+        Setting("model.precision", later("Precision"), later("Of matrix products. A lower one may be faster."),
+            Options((("auto", later("Automatic")), ("float32", "float32"), ("bfloat16", "bfloat16")))),
+    )),
+    Group(later("Figures for research tools"), (
+        Setting("tracking.tensorboard", "TensorBoard",
+            later("A folder to which the figures of rounds are written. Its library has to be installed."),
+            TextLine(hint=later("for example /home/anna/runs"))),
+        Setting("tracking.wandb", "Weights & Biases",
+            later("A folder for offline runs. Nothing is sent. Its library has to be installed."),
+            TextLine(hint=later("for example /home/anna/runs"))),
+    )),
 ))  # fmt: skip
-SECTIONS = (WHEN, HOW_MUCH, APPEARANCE, NOTIFICATIONS, NETWORK, ADVANCED)
+SECTIONS = (WHEN, HOW_MUCH, APPEARANCE, NOTIFICATIONS, NETWORK, LEARNING, ADVANCED)
 
 Control = Switch | ComboBox | NumberField | TextField | WeekSchedule
 
@@ -243,4 +340,4 @@ def make_control(theme: Theme, row: Setting) -> Control:
 
 def is_wide(row: Setting) -> bool:
     """Whether the control stands below the words, not beside them."""
-    return isinstance(row.kind, WeekHours | TextLine)
+    return isinstance(row.kind, WeekHours) or (isinstance(row.kind, TextLine) and row.kind.several)

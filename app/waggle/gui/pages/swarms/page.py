@@ -1,4 +1,4 @@
-"""The page Swarms: the swarms you know, joining, creating and inviting; the playground and the race."""
+"""The page Swarms: the swarms you know, joining, creating and inviting."""
 
 from collections.abc import Sequence
 
@@ -13,20 +13,17 @@ from waggle.gui.pages.page import Page
 from waggle.gui.pages.swarms.create_form import CreateSwarmForm
 from waggle.gui.pages.swarms.invite_view import InviteView
 from waggle.gui.pages.swarms.join_view import JoinView
-from waggle.gui.pages.swarms.playground.view import PlaygroundView
-from waggle.gui.pages.swarms.race import RaceView
 from waggle.gui.pages.swarms.swarm_list import SwarmList
 from waggle.gui.pages.swarms.swarm_preview import created_words
-from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import column
-from waggle.gui.widgets.page_header import header_margins, title_row
+from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol.commands import CreateSwarm, ForgetSwarm, ListSwarms, new_id
 from waggle.protocol.state import State
 
-LIST, JOIN, CREATE, INVITE, TRY, RACE = range(6)
-TABS = {"list": LIST, "playground": TRY, "race": RACE}  # the race needs no engine
+LIST, JOIN, CREATE, INVITE = range(4)
 
 
 def why_no_switch(state: State) -> str:
@@ -59,7 +56,7 @@ class SwarmsPage(Page):
         self._ask_others.clicked.connect(lambda: self.show_part("invite"))
         self.join_view = JoinView(theme)
         self.join_view.commanded.connect(self.commanded)
-        self.join_view.opened.connect(lambda: self._open(JOIN))
+        self.join_view.opened.connect(lambda: self._turn_to(JOIN))
         self.join_view.closed.connect(self.show_list)
         self._form, self._invite_view = CreateSwarmForm(theme, context.engine.name), InviteView(theme)
         self._form.submitted.connect(self._create)
@@ -68,25 +65,17 @@ class SwarmsPage(Page):
         self._invite_view.commanded.connect(self.commanded)
         self._invite_view.closed.connect(self.show_list)
         self._invite_view.notice_posted.connect(self.notice_posted)
-        self._names = (tr("Swarms"), tr("Try it"), tr("Race"))
-        self._which = SegmentedControl(theme, self._names, tr("What is shown"))
-        self._which.chosen.connect(lambda index: self.show_part(list(TABS)[index]))
-        self.playground = PlaygroundView(theme)
-        self.playground.commanded.connect(self.commanded)
-        self.race = RaceView(theme)
         self._views = QStackedWidget()
         self._list = SwarmList(theme)
         self._list.chosen.connect(self.join_view.preview_known)
         self._list.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=new_id(), charter=charter)))
         views = (
             ScrollArea(column(self._list)), self.join_view, ScrollArea(column((self._form, 1))),
-            ScrollArea(column(self._invite_view, None)), self.playground,
-            ScrollArea(column((self.race, 1))),
+            ScrollArea(column(self._invite_view, None)),
         )  # fmt: skip
         for view in views:
             self._views.addWidget(view)
-        self._top = title_row(theme, self._names[0], self._which, self._join, self._new, self._ask_others)
-        self._head = column(self._top, self._line, gap=0)
+        self._head = page_header(theme, tr("Swarms"), self._line, self._join, self._new, self._ask_others)
         self._views.setMinimumHeight(1)  # each view scrolls, so that the header's buttons keep their size
         self.setLayout(column(self._head, (self._views, 1), gap=0))
         self.set_compact(False)
@@ -102,10 +91,9 @@ class SwarmsPage(Page):
         self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         for place in range(self._views.count()):
             view = self._views.widget(place)
-            assert isinstance(view, ScrollArea | JoinView | PlaygroundView)
+            assert isinstance(view, ScrollArea | JoinView)
             view.set_edges(edge, below)
         self._gap = gap
-        self.playground.chat.set_compact(self.compact)
         self._ask_others.say(tr("Invite") if self.compact else tr("Invite someone"), "invite")
         self._join.say(tr("Join") if self.compact else tr("Join by a link"), "gather")
         self._new.say(tr("Create") if self.compact else tr("Create a swarm"), "swarms")
@@ -127,7 +115,6 @@ class SwarmsPage(Page):
             button.setEnabled(not why)
             button.setToolTip(why)
         self._show_actions()
-        self.playground.show_state(state)
         self._list.show_state(state, why_not, self._gap)
         if self._charter_to_preview and state.swarms is not None:
             charter, self._charter_to_preview = self._charter_to_preview, ""
@@ -141,15 +128,10 @@ class SwarmsPage(Page):
 
     def show_form(self, paths: Sequence[str] = (), words: str = "") -> None:
         """Show the form that creates a swarm as it was left, with these files; `words`: what to say about other files."""
-        self._open(CREATE)
+        self._turn_to(CREATE)
         self._form.begin()
         if paths or words:
             self._form.add_files(paths, words)
-
-    def _open(self, view: int) -> None:
-        """Show one of the views below the tab Swarms."""
-        self._turn_to(view)
-        self._which.mark(0)
 
     def _turn_to(self, view: int) -> None:
         self._creating = self._charter_to_preview = ""
@@ -159,20 +141,15 @@ class SwarmsPage(Page):
         if focused is not None and (focused in (self._new, self._ask_others) or self._views.isAncestorOf(focused)):
             self.setFocus()  # else Qt focuses the rail, and Space would leave the page
         self._views.setCurrentIndex(view)
-        self._top.rename(self._names[max(0, view - TRY + 1)])
         self._show_actions()
 
     def _show_actions(self) -> None:
         view, alone = self._views.currentIndex(), self._state.reach == "solo"
-        self._top.keep_place(self._names, self._join, self._new, *(() if alone else (self._ask_others,)))
         self._ask_others.setVisible(view == LIST and not alone)
-        self._join.setVisible(view < TRY)
-        self._new.setVisible(view < TRY and view != CREATE)
+        self._new.setVisible(view != CREATE)
 
     def show_list(self) -> None:
         self._turn_to(LIST)
-        if self._which.index:
-            self._which.choose(0)
         self.show_state(self._state, 0.0)
 
     def take_over(self, before: Page) -> None:
@@ -180,37 +157,28 @@ class SwarmsPage(Page):
         assert isinstance(before, SwarmsPage)
         self._state, self._asked_of = before._state, before._asked_of
         self._form.take_over(before._form)
-        self.playground.take_over(before.playground)
-        self.race.take_over(before.race)
         view = before._views.currentIndex()
         self._turn_to(view)
-        self._which.mark(max(0, view - TRY + 1))
         self.join_view.take_over(before.join_view)
         self._invite_view.take_over(before._invite_view)
         self._creating = before._creating
 
     def show_part(self, part: str) -> None:
-        """Show a tab of TABS, "invite", or the preview of the swarm with this charter hash."""
+        """Show the "list", the "invite", or the preview of the swarm with this charter hash."""
         if part == "invite":
-            self._open(INVITE)
+            self._turn_to(INVITE)
             self._invite_view.open()
-        elif part not in TABS or part == "list":
-            self.show_list()
-            self._charter_to_preview = "" if part in TABS else part
         else:
-            self._turn_to(TABS[part])
-            self._which.mark(list(TABS).index(part))
+            self.show_list()
+            self._charter_to_preview = "" if part == "list" else part
         self.show_state(self._state, 0.0)
-
-    def show_replay(self, *, over: bool) -> None:
-        self.playground.show_replay()
 
     def postpone(self, command: str) -> bool:
         return self.join_view.postpone(command) or self._form.postpone(command)
 
     def handle_refusal(self, words: str, command: str) -> bool:
         """The command with this id, or (empty) every command, was refused; returns whether a visible view shows the reason."""
-        views = (self.playground, self.join_view, self._form)
+        views = (self.join_view, self._form)
         in_view = [view.handle_refusal(words, command) for view in views]
         if self._creating and command in ("", self._creating):
             self._creating = ""
@@ -220,11 +188,6 @@ class SwarmsPage(Page):
 
     def _headline(self, why_not: str) -> str:
         known_swarms = self._state.swarms
-        if self._views.currentIndex() == RACE:
-            return tr("Two practice swarms on this computer, one of which shares")
-        if self._views.currentIndex() >= TRY:
-            model = self._state.ready
-            return tr("Your model is %1").replace("%1", one_line(model.model)) if model else tr("No model is loaded.")
         if self._state.undecided is not None and known_swarms is not None and not why_not:
             return tr("Choose the swarm in which your model trains.")
         if self._state.phase == "preparing" and self._state.swarms is not None:

@@ -18,6 +18,7 @@ from waggle.gui.pages.you.identity_backup import IdentityAction, IdentityBackupV
 from waggle.gui.pages.you.share_card import share_card
 from waggle.gui.state.day_query import QuerySchedule, groups_taken_text
 from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.aha_list import aha_cells
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.energy_footprint import EnergyCard
@@ -41,16 +42,6 @@ MOST_AHAS = 12
 SPECIALTY = 160  # pixels at a text size of 100%: a specialty this wide is not cut
 COLUMNS = ("Day", "Answers", "Right", "Rounds", "Learned from peers", "Time")
 OVERVIEW, IDENTITY, GOODBYE = range(3)
-
-
-def aha_cells(aha: Aha) -> tuple[str, str]:
-    """The specialty of a first right answer, and whether it was learned from a peer."""
-    specialty = tr(one_line(aha.specialty))
-    if aha.origin:
-        whose = tr("round %1, after learning from %2").replace("%2", peer_name(aha.name, aha.origin))
-    else:
-        whose = tr("round %1, found by itself")
-    return specialty, whose.replace("%1", figure(aha.round))
 
 
 def cells(day: Day) -> tuple[str, ...]:

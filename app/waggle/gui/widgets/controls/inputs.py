@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 from PySide6.QtCore import QLocale, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen, QValidator, QWheelEvent
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QDoubleSpinBox, QLineEdit, QSizePolicy
+from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QComboBox, QDoubleSpinBox, QLineEdit, QSizePolicy
 
 from waggle.core.settings import Value
 from waggle.gui.i18n import translator
@@ -108,6 +108,7 @@ class NumberField(QDoubleSpinBox):
 
     def __init__(self, theme: Theme, name: str, limits: Range) -> None:
         super().__init__()
+        self._theme = theme
         self._whole = limits.whole
         spoken = QLocale(translator.current_language())
         self._marks = str.maketrans({} if limits.whole else dict.fromkeys(".,", spoken.decimalPoint()))
@@ -138,10 +139,7 @@ class NumberField(QDoubleSpinBox):
                 self.setValue(float(value))
 
     def textFromValue(self, value: float) -> str:
-        """The shortest form that reads back as the same number."""
-        locale = self.locale()
-        locale.setNumberOptions(QLocale.NumberOption.OmitGroupSeparator)
-        return locale.toString(value, "f", QLocale.FloatingPointPrecisionOption.FloatingPointShortest.value)
+        return number_text(self.locale(), value)
 
     def validate(self, words: str, place: int) -> tuple[QValidator.State, str, int]:
         """Accept point and comma as decimal separator: Qt reads the one of the other language as a thousands separator."""
@@ -152,8 +150,33 @@ class NumberField(QDoubleSpinBox):
             self._reported = value
             self.changed.emit(int(value) if self._whole else value)
 
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the arrows of both steps, as that of a combo box."""
+        super().paintEvent(event)
+        painter, side = QPainter(self), self._theme.px(14)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        away = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
+        painter.translate(7 if away else self.width() - side - 7, self.height() / 2)
+        steps = self.stepEnabled()
+        for can_step, mirrored in (
+            (QAbstractSpinBox.StepEnabledFlag.StepDownEnabled, 1),
+            (QAbstractSpinBox.StepEnabledFlag.StepUpEnabled, -1),
+        ):
+            painter.save()
+            painter.scale(1, mirrored)
+            painter.setOpacity(1.0 if steps & can_step and self.isEnabled() else DISABLED)
+            self._theme.draw_icon(painter, "down", "text_soft", QRectF(0, 0, side, side))
+            painter.restore()
+        painter.end()
+
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
+
+
+def number_text(locale: QLocale, value: float) -> str:
+    """The shortest form that reads back as the same number."""
+    locale.setNumberOptions(QLocale.NumberOption.OmitGroupSeparator)
+    return locale.toString(value, "f", QLocale.FloatingPointPrecisionOption.FloatingPointShortest.value)
 
 
 class TextField(QLineEdit):

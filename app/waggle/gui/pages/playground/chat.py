@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QMenu, QPlainTextEdit, QWidget
 
 from waggle.gui.i18n.formatting import plural, tr, visible
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
-from waggle.gui.pages.swarms.playground.blind_labels import hide_names_box, snapshot_label
-from waggle.gui.pages.swarms.playground.chat_turn import ChatTurn, Guess
+from waggle.gui.pages.playground.blind_labels import hide_names_box, snapshot_label
+from waggle.gui.pages.playground.chat_turn import ChatTurn, Guess
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row, rule

@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import plural, tr, visible
-from waggle.gui.pages.swarms.playground.blind_labels import TextBlock, answer_label, not_now_text, snapshot_label
+from waggle.gui.pages.playground.blind_labels import TextBlock, answer_label, not_now_text, snapshot_label
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row

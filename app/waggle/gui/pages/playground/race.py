@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QHideEvent, QPainter, QPen
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.charts.race_grid import RaceGrid
@@ -72,14 +72,14 @@ class LaneBox(QWidget):
 
 
 class RaceView(QWidget):
-    """Runs one race at a time, in a process that ends when the view is hidden."""
+    """Runs one race at a time, in a process that goes on while other pages are shown. `ended` carries how it ended."""
+
+    ended = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme, self.race = theme, Race()
-        self.process = RaceProcess(self)
-        self.process.message_received.connect(self.take)
-        self.process.ended.connect(self._show_end)
+        self._follow(RaceProcess(self))
         self._says, self._more = text(theme, "", "title", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self._more.setMinimumWidth(min(420, theme.px(420)))  # else a scroll area computes a tall, narrow column
         self.button = Button(theme, tr("Start the race"), "primary", "play")
@@ -112,16 +112,17 @@ class RaceView(QWidget):
         self.race = fold(self.race, line)
         self._draw()
 
-    def hideEvent(self, event: QHideEvent) -> None:
-        """Stop the race when another view is shown, but not when the window is minimised."""
-        super().hideEvent(event)
-        if not event.spontaneous():
-            self.stop()
+    def _follow(self, process: RaceProcess) -> None:
+        self.process = process
+        process.message_received.connect(self.take)
+        process.ended.connect(self._show_end)
 
     def take_over(self, before: "RaceView") -> None:
-        """Take over the last race; a running one stops."""
-        before.stop()
+        """Take over the last race; a running one goes on here."""
         self.race = before.race
+        if before.process.is_running:
+            before.process.live_with(self)
+            self._follow(before.process)
         self._draw()
 
     def start(self, *options: str) -> None:
@@ -145,6 +146,8 @@ class RaceView(QWidget):
         if why or self.race.phase != "ended":
             self.race = replace(self.race, phase="failed", problem=why)
             self._draw()
+        words = tr("Does sharing help? %1").replace("%1", headline(self.race))
+        self.ended.emit(words)
 
     def _draw(self) -> None:
         race = self.race

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
 
 from waggle.gui.i18n.formatting import one_line, plural, reward, tr, visible, visible_lines
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
-from waggle.gui.pages.swarms.playground.blind_labels import answer_label, hide_names_box, not_now_text, snapshot_label
+from waggle.gui.pages.playground.blind_labels import answer_label, hide_names_box, not_now_text, snapshot_label
 from waggle.gui.state.tries import KIND_SIGNS, kind_of
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, menu_button

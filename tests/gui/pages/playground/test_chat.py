@@ -15,10 +15,10 @@ from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.i18n.translator import Language
-from waggle.gui.pages.swarms.page import SwarmsPage
-from waggle.gui.pages.swarms.playground.blind_labels import TextBlock
-from waggle.gui.pages.swarms.playground.chat import ChatView, choices_summary, model_notice
-from waggle.gui.pages.swarms.playground.chat_turn import ChatTurn, Guess, ReplyTile
+from waggle.gui.pages.playground.blind_labels import TextBlock
+from waggle.gui.pages.playground.chat import ChatView, choices_summary, model_notice
+from waggle.gui.pages.playground.chat_turn import ChatTurn, Guess, ReplyTile
+from waggle.gui.pages.playground.page import PlaygroundPage
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
@@ -48,13 +48,12 @@ def chat(window_told: Make) -> Chat:
     window = window_told(RUNNING)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
-    window.show_page("swarms")
-    window.pages.of(SwarmsPage).show_part("playground")
-    window.pages.of(SwarmsPage).playground.which.choose(1)
+    window.show_page("playground")
+    window.pages.of(PlaygroundPage).which.choose(1)
     window.redraw()
     assert isinstance(sent[-1], commands.OfferChat)
     tell(window, OFFERED)
-    return window, window.pages.of(SwarmsPage).playground.chat, sent
+    return window, window.pages.of(PlaygroundPage).chat, sent
 
 
 def boxes(view: ChatView) -> list[ChatTurn]:
@@ -223,11 +222,10 @@ def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: 
     theme.set_text(130)
     try:
         window = window_told((*RUNNING, OFFERED), 960, 600)
-        window.show_page("swarms")
-        window.pages.of(SwarmsPage).show_part("playground")
-        window.pages.of(SwarmsPage).playground.which.choose(1)
+        window.show_page("playground")
+        window.pages.of(PlaygroundPage).which.choose(1)
         screenshot_when_still(window)
-        chat = window.pages.of(SwarmsPage).playground.chat
+        chat = window.pages.of(PlaygroundPage).chat
         for button in chat.tools.findChildren(QAbstractButton):
             assert button.width() >= button.sizeHint().width(), button.text()
         assert chat.tools.mapTo(window, chat.tools.rect().bottomRight()).x() <= window.width()

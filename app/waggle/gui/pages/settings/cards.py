@@ -1,0 +1,156 @@
+"""The cards of a section of Settings, and their rows."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QWidget
+
+from waggle.core.settings import Value
+from waggle.gui.i18n.formatting import tr
+from waggle.gui.pages.settings.rows import Group, Section, Setting, TextLine, WeekHours, is_wide, make_control
+from waggle.gui.pages.settings.value_words import default_words
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.layout import column, row, rule, set_visible
+from waggle.gui.widgets.text import set_tip, text
+from waggle.gui.widgets.two_columns import TwoColumns
+
+HIGH = 4  # rows: about the height of a row that is wide
+
+
+class SettingRow(QFrame):
+    """One row: title, note, control, and while the value is not the default, what that is and a way back to it."""
+
+    def __init__(self, theme: Theme, row_of: Setting, settings_store: SettingsStore) -> None:
+        super().__init__()
+        self.key = row_of.key
+        self._row, self._settings_store = row_of, settings_store
+        self._control = make_control(theme, row_of)
+        self._control.changed.connect(self._set)
+        title, default = tr(row_of.title), default_words(row_of)
+        back = tr("Reset %1 to: %2").replace("%1", title).replace("%2", default)
+        self._reset = Button(theme, "", "link", "undo").with_name(back)
+        self._reset.clicked.connect(lambda: settings_store.set({row_of.key: None}))
+        room = self._reset.sizePolicy()
+        room.setRetainSizeWhenHidden(True)
+        self._reset.setSizePolicy(room)
+        self._later = text(theme, tr("Waits for the engine's next start."), "small", "faint")
+        self._note = text(theme, "", "small", "soft", wrap=True)
+        self._default = text(theme, tr("Default: %1").replace("%1", default), "small", "faint", wrap=True)
+        words = column(text(theme, title, "strong", wrap=True), self._note, self._default, self._later, gap=2)
+        set_tip(self._control, self._default.text())
+        if is_wide(row_of):
+            layout = column(row((words, 1), self._reset), self._control, gap=8)
+        else:
+            layout = column(row((words, 1), 12, self._reset, self._control))
+        self.setLayout(layout)
+        self.words = f"{title} {tr(row_of.note)} {tr(row_of.at_zero)} {row_of.key}".lower()
+        self.show_value()
+
+    def take_focus(self) -> None:
+        self._control.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def show_value(self) -> None:
+        value = self._settings_store.value(self._row.key)
+        self._control.show_value(value)
+        note = tr(self._row.note if value or not self._row.at_zero else self._row.at_zero)
+        if self._settings_store.far and self._row.far:
+            note = f"{note} {tr(self._row.far)}"
+        self._note.setText(note)
+        self._control.setAccessibleDescription(f"{note} {self._default.text()}.")
+        changed = not self._settings_store.is_default(self._row.key)
+        for part in (self._reset, self._default):
+            set_visible(part, changed)
+        set_visible(self._later, self._row.key in self._settings_store.after_restart)
+
+    @property
+    def has_control_focus(self) -> bool:
+        """Whether its control has the focus."""
+        return self.window().focusWidget() is self._control
+
+    def _set(self, value: Value) -> None:
+        emptied = isinstance(self._row.kind, TextLine) and not value  # an empty line of text means the default
+        self._settings_store.set({self._row.key: None if emptied else value})
+
+
+class GroupCard(QFrame):
+    """The settings of one group; hidden while none matches the search."""
+
+    def __init__(self, theme: Theme, group: Group, settings_store: SettingsStore) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self.rows = [SettingRow(theme, setting_row, settings_store) for setting_row in group.rows]
+        self._rules = [rule() for _ in self.rows]
+        self.words = tr(group.title).lower()
+        box = column(text(theme, tr(group.title), "heading"), 4, gap=10, margins=(20, 16, 20, 18))
+        for line, setting_row in zip(self._rules, self.rows, strict=True):
+            box.addWidget(line)
+            box.addWidget(setting_row)
+        self.setLayout(box)
+
+    def filter_rows(self, search_words: Sequence[str]) -> int:
+        """Show only rows in which every word occurs; return their number."""
+        matches = 0
+        for line, setting_row in zip(self._rules, self.rows, strict=True):
+            matching = all(word in setting_row.words for word in search_words)
+            set_visible(line, matching and matches > 0)
+            set_visible(setting_row, matching)
+            matches += matching
+        set_visible(self, matches > 0)
+        return matches
+
+
+class SectionPane(QWidget):
+    """The cards of one section, below its name while several sections are searched.
+
+    `above` and `below` stand before and after the groups.
+    """
+
+    def __init__(
+        self, theme: Theme, section: Section, settings_store: SettingsStore, *,
+        above: Sequence[tuple[QFrame, str]] = (), below: Sequence[tuple[QFrame, str]] = (),
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.groups = [GroupCard(theme, group, settings_store) for group in section.groups]
+        self._others = (*above, *below)
+        self._name = text(theme, tr(section.title), "label", "soft")
+        self._name.hide()
+        self._columns = TwoColumns()
+        cards = (*(card for card, _ in above), *self.groups, *(card for card, _ in below))
+        in_first = _half([_height(section, place - len(above)) for place in range(len(cards))])
+        self._columns.fill(cards[:in_first], cards[in_first:])
+        self.setLayout(column(self._name, self._columns, gap=8))
+
+    @property
+    def rows(self) -> list[SettingRow]:
+        return [setting_row for group in self.groups for setting_row in group.rows]
+
+    def show_matches(self, search_words: Sequence[str]) -> int:
+        """Show only what has every word; return how many settings and other cards have them."""
+        matches = sum(group.filter_rows(search_words) for group in self.groups)
+        for card, words in self._others:
+            matching = all(word in words for word in search_words)
+            card.setVisible(matching)
+            matches += matching
+        self._name.setVisible(bool(search_words))
+        return matches
+
+    def show_values(self) -> None:
+        for setting_row in self.rows:
+            setting_row.show_value()
+
+    def arrange(self, gap: int, *, wide: bool) -> None:
+        self._columns.arrange(gap, wide=wide)
+
+
+def _height(section: Section, place: int) -> int:
+    """About how high a card of the section is, in rows; `place` is that of its group, beyond them for another card."""
+    if not 0 <= place < len(section.groups):
+        return HIGH
+    return 1 + sum(HIGH if isinstance(each.kind, WeekHours) else 1 for each in section.groups[place].rows)
+
+
+def _half(heights: Sequence[int]) -> int:
+    """How many of the cards stand in the first of two columns, so that both are about as high."""
+    return min(range(1, len(heights) + 1), key=lambda count: abs(sum(heights[:count]) - sum(heights[count:])))
