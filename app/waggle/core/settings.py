@@ -369,6 +369,19 @@ def assignment(text: str) -> tuple[str, Value]:
     return key.strip(), parsed
 
 
+def override(key: str, value: Value) -> str:
+    """The `section.name=value` that `assignment` reads as this key and value. Raises SettingsError for other kinds of values."""
+    import tomli_w
+
+    if value is None:
+        return f"{key}="
+    try:
+        text = tomli_w.dumps({"value": list(value) if isinstance(value, tuple) else value})
+    except TypeError:
+        raise SettingsError(f"{key} cannot be {value!r}.", "A setting is a truth value, a number, a text or a list.") from None
+    return f"{key}={text.partition('=')[2].strip()}"
+
+
 def matches_override(override: str, settings: Settings) -> bool:
     """Whether these settings have the value that a `key=value` of the command line sets."""
     try:

@@ -102,13 +102,13 @@ class TrainingLoop:
         """The next round to play."""
         return self._progress.round
 
-    def run(self) -> None:
-        """Play rounds until a stop. Every other error ends the engine through its main."""
+    def run(self, until_round: int | None = None) -> None:
+        """Play until a stop, or until so many rounds were played in all. Every other error ends the engine through its main."""
         is_first_round_over = False
         self._call.publish(events.RoundsRecalled(rounds=latest_rounds(self._history, RECALLED)))
         try:
             self._retry_until_verified(self._measure_if_due)
-            while True:
+            while until_round is None or self.round < until_round:
                 self._gate()
                 self._retry_until_verified(self._play)
                 if not is_first_round_over:
@@ -116,7 +116,8 @@ class TrainingLoop:
                     self._call.first_round_ended()
                 self._call.round_ended()
         except Stopped:
-            self._call.flush()
+            pass  # a person ended it
+        self._call.flush()
 
     def _play(self) -> None:
         self._call.before_round()
