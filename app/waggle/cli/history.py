@@ -11,7 +11,7 @@ from waggle.cli.shared.printing import say
 from waggle.core import paths, settings
 from waggle.core.errors import HistoryError
 from waggle.engine.runtime import model_source
-from waggle.engine.storage import history
+from waggle.engine.storage import run_file
 from waggle.protocol import rounds_csv
 from waggle.protocol.events import HeldOutScore, RoundSummary
 
@@ -29,13 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print or write the rounds, also beside a running engine. Raises HistoryError."""
     home = paths.home_in(arguments.home)
-    path = model_source.home_of(home, settings.read(home.settings).model).model.history
-    if not path.exists():
-        raise HistoryError("No round has been played here yet.", "The engine writes the history: `waggle engine` starts it.")
-    try:
-        rounds, scores = history.read_all(path)
-    except history.DAMAGED as error:
-        raise HistoryError(f"The history {path} cannot be read: {error}.", "The engine repairs it when it starts.") from error
+    rounds, scores = run_file.read_rounds(model_source.home_of(home, settings.read(home.settings).model))
     if arguments.parquet:
         return _write_parquet(paths.expand_user(Path(arguments.parquet)), rounds, scores)
     if isinstance(sys.stdout, io.TextIOWrapper):  # as other programs read tables and JSON, whatever the terminal's encoding

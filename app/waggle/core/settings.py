@@ -96,6 +96,8 @@ class LearningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     learning_rate: Annotated[float, msgspec.Meta(ge=0.0, le=1e-2)] = 0.0  # 0: 5e-4 for the starter, less for larger models
     form_pay: Literal["auto", "on", "off"] = "auto"  # pay a little for an answer in its tags; auto: not for the starter
     updates: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1  # steps a round, each on a part of its groups (sapo/minibatches.py)
+    # of a node that trains alone: with the same one, a run can be repeated (engine/storage/run_file.py); 0: random
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)] = 0
     warmup_steps: Annotated[int, msgspec.Meta(ge=0)] = 10  # AdamW's first steps are equally large for all weights
     # rounds between two held-out scores; 25: by time, except for the starter (engine/runtime/held_out_schedule.py)
     held_out_every: Positive = 25

@@ -15,7 +15,7 @@ import msgspec
 import waggle
 from waggle.core import paths
 from waggle.core.errors import ModelError, ModelMissing, Stopped, plain
-from waggle.core.peer_id import text_of
+from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.core.settings import ComputerSettings, ModelSettings, Settings
 from waggle.core.system import file_moves
 from waggle.core.system.machine import usable_cores
@@ -168,9 +168,10 @@ async def prepare_node(
         home, chosen, charter, identity, verifier, publisher, stack, is_paused=lambda: gate.is_closed, training=host.training
     )
     recording_policy = round_saver.RecordingPolicy(opened.policy, lambda: gate.worked_seconds)
+    origin, seed = _randomness(home, chosen, identity, publisher)
     node = Node(
         policy=recording_policy, tokenizer=opened.tokenizer, swarm=swarm, verifier=verifier, charter=charter,
-        origin=identity.peer_id, seed=_seed(identity.peer_id, noise_salt.salt_of(home)),
+        origin=origin, seed=seed,
         model=_model_name(folder, opened.policy.parameters),
         sharing=sharing.strategy(chosen.learning.sharing).make(), specialties=specialties,
         mix=QuestionMix(saved.mix if saved and saved.charter == charter.digest.hex() else None),
@@ -226,6 +227,7 @@ async def prepare_node(
             identity=who,
             recipe=_recipe(chosen, charter, form, rules),
             rule=chosen.learning.rule,
+            epoch_is_round=origin != identity.peer_id,
         ),
         progress=Progress(saved.round, saved.completions, saved.learned) if saved else Progress(),
         take_exam=_leaderboard_exam(node, rules, swarm, gate),
@@ -521,6 +523,24 @@ def _model_name(folder: Path, parameters: int) -> str:
     return f"Starter {size}" if starters.is_starter(folder) else f"{folder.name[:40]} {size}"
 
 
+def _randomness(home: paths.Home, chosen: Settings, identity: keys.Identity, publisher: EventPublisher) -> tuple[bytes, int]:
+    """The origin, from which questions are made, and the seed of the random streams.
+
+    With `learning.seed` both come from it alone, for a node without peers: its questions then belong to no key.
+    """
+    if chosen.learning.seed and chosen.swarm.solo:
+        origin = PEER_ID_PREFIX + hashlib.sha256(b"waggle/repeat/1 %d" % chosen.learning.seed).digest()
+        return origin, _seed(origin, b"")
+    if chosen.learning.seed:
+        publisher.publish(
+            events.Warned(
+                title="The seed has no effect beside peers, as what they send cannot be repeated.",
+                advice="It counts for a node that trains alone: swarm.solo.",
+            )
+        )
+    return identity.peer_id, _seed(identity.peer_id, noise_salt.salt_of(home))
+
+
 def _seed(peer_id: bytes, salt: bytes) -> int:
     """The seed of a node's random streams: another for each node and each copy of its home, and the same after a restart."""
     return int.from_bytes(hashlib.sha256(b"waggle/noise/2" + peer_id + salt).digest()[:8], "big")
@@ -582,7 +602,10 @@ def _ready_event(
 
 def _recipe(chosen: Settings, charter: Charter, form: events.PromptFormChoice, rules: RoundSettings) -> str:
     """Identifies what decides whether a round teaches anything."""
-    sizes = msgspec.json.encode((chosen.model, chosen.learning, rules.questions, rules.max_new))
+    learning = msgspec.to_builtins(chosen.learning)
+    if not learning["seed"]:  # a run without one has the name that earlier versions gave it
+        del learning["seed"]
+    sizes = msgspec.json.encode((chosen.model, learning, rules.questions, rules.max_new))
     parts = (sizes, charter.digest, form.form.encode())
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 

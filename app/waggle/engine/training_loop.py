@@ -48,6 +48,7 @@ class TrainingPlan:
     recipe: str = ""  # identifies the settings by which rounds are played
     rule: str = ""  # the update rule
     identity: ModelIdentity | None = None  # of that model
+    epoch_is_round: bool = False  # questions do not depend on the clock, so that the run can be repeated
     retry_seconds: float = RETRY_SECONDS
 
 
@@ -121,7 +122,8 @@ class TrainingLoop:
 
     def _play(self) -> None:
         self._call.before_round()
-        number, epoch, started = self.round, epoch_at(self._clock()), self._gate.worked_seconds
+        number, started = self.round, self._gate.worked_seconds
+        epoch = number if self._plan.epoch_is_round else epoch_at(self._clock())
         played_stages = sapo.play(number, epoch, self._node, self._rules, pause_point=self._gate, watch=self._publish_growth)
         titles = round_events.Titles(self._node.charter)
         for stage in played_stages:
