@@ -20,7 +20,8 @@ from waggle_lab import __main__ as laboratory
 DOORS = [door for action in main.parser()._actions if isinstance(action, argparse._SubParsersAction) for door in action.choices]
 
 NEEDS = {  # words without which a command cannot be understood
-    "join": ["First light"], "repeat": ["run.json", "--write"], "create": ["--name", "Ours"], "get": ["swarm.port"], "set": ["swarm.port=1"],
+    "join": ["First light"], "create": ["--name", "Ours"], "get": ["swarm.port"], "set": ["swarm.port=1"],
+    "repeat": ["run.json", "--write"],
     **{choice: ["12D3"] for choice in ("mute", "block", "welcome")},
 }  # fmt: skip
 

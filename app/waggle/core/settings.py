@@ -155,6 +155,7 @@ class TrackingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     tensorboard: str = ""  # a folder with a folder for each run
     wandb: str = ""  # a folder for offline runs of Weights & Biases
+    trackio: str = ""  # a folder with the database of Trackio
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

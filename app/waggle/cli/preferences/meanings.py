@@ -68,5 +68,6 @@ MEANINGS = {
     "window.suggest_swarm": "Suggest a swarm that suits the model better.",
     "tracking.tensorboard": "The folder to which figures of rounds are written for TensorBoard. Empty: none.",
     "tracking.wandb": "The folder to which figures of rounds are written as offline runs of Weights & Biases. Empty: none.",
+    "tracking.trackio": "The folder to which figures of rounds are written for Trackio. Empty: none.",
     "window.read_out": "Tell a screen reader every minute what happened.",
 }

@@ -12,6 +12,7 @@ from waggle.core.system.os_faults import fault_of
 from waggle.engine.storage.tracking.figures import round_figures, run_name, score_figures
 from waggle.engine.storage.tracking.interface import TrackingTool
 from waggle.engine.storage.tracking.tensorboard_files import TensorboardFiles
+from waggle.engine.storage.tracking.trackio_folder import TrackioFolder
 from waggle.engine.storage.tracking.wandb_folder import WandbFolder
 from waggle.protocol import events, json_lines
 
@@ -26,6 +27,7 @@ def tools_of(chosen: TrackingSettings, warn: Warn) -> list[TrackingTool]:
     tools: list[TrackingTool] = []
     named: list[tuple[str, Callable[[Path], TrackingTool], str]] = [
         ("TensorBoard", TensorboardFiles, chosen.tensorboard), ("W&B", WandbFolder, chosen.wandb),
+        ("Trackio", TrackioFolder, chosen.trackio),
     ]  # fmt: skip
     for name, make, folder in named:
         if not folder:
