@@ -153,6 +153,8 @@ class WindowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class TrackingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the figures of rounds are written for tools of research, whose libraries have to be installed: waggle[research]."""
 
+    # of the rounds from now on, in these tools and in the history; empty: of model, swarm and learning settings
+    run: Annotated[str, msgspec.Meta(max_length=60)] = ""
     tensorboard: str = ""  # a folder with a folder for each run
     wandb: str = ""  # a folder for offline runs of Weights & Biases
     trackio: str = ""  # a folder with the database of Trackio

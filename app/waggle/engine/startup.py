@@ -35,6 +35,7 @@ from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
 from waggle.engine.services.swarm_connection import SwarmConnection
 from waggle.engine.storage import noise_salt, round_saver, snapshot_archive
+from waggle.engine.storage.tracking.figures import run_name
 from waggle.engine.system.opening_note import OpeningNote
 from waggle.engine.system.resource_limits import ResourceLimits, make_room, share_of_time
 from waggle.engine.training_loop import Progress, TrainingPlan
@@ -206,6 +207,7 @@ async def prepare_node(
         policy_thread, _snapshots, home, folder, opened, host.stopped.is_set, computer
     )
     snapshots = replace(snapshots, current=current)
+    recipe = _recipe(chosen, charter, form, rules)
     prepared = PreparedNode(
         node=node,
         watch_swarm=swarm.run,
@@ -225,7 +227,8 @@ async def prepare_node(
             held_out=_held_out_plan(chosen.learning.held_out_every, held_out, rules, is_starter=is_starter),
             hub=_hub_name(chosen.model, saved),
             identity=who,
-            recipe=_recipe(chosen, charter, form, rules),
+            recipe=recipe,
+            run=run_name(chosen.tracking.run, node.model, charter.name, recipe),
             rule=chosen.learning.rule,
             epoch_is_round=origin != identity.peer_id,
         ),
@@ -596,6 +599,7 @@ def _ready_event(
         questions=prepared.plan.rules.questions,
         parameters=opened.policy.parameters,
         recipe=prepared.plan.recipe,
+        run=prepared.plan.run,
         better_swarm=better_swarm(charter, opened.policy.parameters),
     )
 

@@ -47,6 +47,7 @@ class TrainingPlan:
     hub: str = ""  # the name of that model on the hub (see checkpoint.CheckpointState)
     recipe: str = ""  # identifies the settings by which rounds are played
     rule: str = ""  # the update rule
+    run: str = ""  # the name of the run
     identity: ModelIdentity | None = None  # of that model
     epoch_is_round: bool = False  # questions do not depend on the clock, so that the run can be repeated
     retry_seconds: float = RETRY_SECONDS
@@ -150,7 +151,11 @@ class TrainingLoop:
                         self._clock(), self._gate.worked_seconds - started, own, gathered, stage, titles, self._plan.recipe
                     )
                     summary = structs.replace(
-                        figures, memory=int(memory_used()), swarm=self._node.charter.name, rule=self._plan.rule
+                        figures,
+                        memory=int(memory_used()),
+                        swarm=self._node.charter.name,
+                        rule=self._plan.rule,
+                        run=self._plan.run,
                     )
         log.debug(
             "round %d: %.1f s, %d tokens, %d local and %d external groups", number, summary.seconds, summary.tokens,

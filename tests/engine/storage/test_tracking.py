@@ -20,9 +20,9 @@ from waggle.engine.storage.tracking.figures import round_figures, run_name, scor
 from waggle.engine.storage.tracking.round_tracker import RoundTracker, tools_of
 from waggle.protocol import events, json_lines
 
-READY_NOW = replace(READY, model="owner/a model\u202e", swarm="../Ours", recipe="0123456789abcdef")
 BLOCK, WHOLE, LAST = 32_768, 1, 4  # of the log format
 RUN = "owner-a-model_Ours_01234567"
+READY_NOW = replace(READY, model="owner/a model\u202e", swarm="../Ours", recipe="0123456789abcdef", run=RUN)
 
 
 def summary(number: int) -> events.RoundSummary:
@@ -43,9 +43,12 @@ def play(tracker: RoundTracker) -> None:
 
 
 def test_a_run_has_a_name_that_is_one_folder():
-    assert run_name(READY_NOW) == RUN
-    assert run_name(replace(READY_NOW, recipe="9")) != RUN, "another recipe is another run"
-    assert run_name(replace(READY_NOW, model="..", swarm="")) == "unnamed_unnamed_01234567"
+    facts = (READY_NOW.model, READY_NOW.swarm)
+    assert run_name("", *facts, READY_NOW.recipe) == RUN
+    assert run_name("", *facts, "9") != RUN, "another recipe is another run"
+    assert run_name("", "..", "", READY_NOW.recipe) == "unnamed_unnamed_01234567"
+    assert run_name("My baseline/2", *facts, READY_NOW.recipe) == "My-baseline-2"
+    assert run_name("..", *facts, READY_NOW.recipe) == RUN
 
 
 def test_only_what_is_known_is_a_figure():

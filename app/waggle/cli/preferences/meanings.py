@@ -66,6 +66,7 @@ MEANINGS = {
     "window.notify_problems": "Notify when something goes wrong.",
     "window.notify_discoveries": "Notify when the model solves something for the first time.",
     "window.suggest_swarm": "Suggest a swarm that suits the model better.",
+    "tracking.run": "The name of the rounds from now on. Empty: made of model, swarm and learning settings.",
     "tracking.tensorboard": "The folder to which figures of rounds are written for TensorBoard. Empty: none.",
     "tracking.wandb": "The folder to which figures of rounds are written as offline runs of Weights & Biases. Empty: none.",
     "tracking.trackio": "The folder to which figures of rounds are written for Trackio. Empty: none.",

@@ -121,8 +121,8 @@ def weights_of(place: paths.Home) -> tuple[int, dict[str, str]]:
 
 
 def lasting(summary: RoundSummary) -> RoundSummary:
-    """A round without what passes: when it was, how long it took, in how much memory."""
-    return replace(summary, at=0.0, seconds=0.0, memory=0)
+    """A round without its name and what passes: when it was, how long it took, in how much memory."""
+    return replace(summary, at=0.0, seconds=0.0, memory=0, run="")
 
 
 def lasting_score(score: HeldOutScore) -> HeldOutScore:

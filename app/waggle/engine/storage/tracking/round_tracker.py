@@ -9,7 +9,7 @@ from pathlib import Path
 from waggle.core.paths import expand_user
 from waggle.core.settings import TrackingSettings
 from waggle.core.system.os_faults import fault_of
-from waggle.engine.storage.tracking.figures import round_figures, run_name, score_figures
+from waggle.engine.storage.tracking.figures import round_figures, score_figures
 from waggle.engine.storage.tracking.interface import TrackingTool
 from waggle.engine.storage.tracking.tensorboard_files import TensorboardFiles
 from waggle.engine.storage.tracking.trackio_folder import TrackioFolder
@@ -74,7 +74,7 @@ class RoundTracker:
 
     def _begin(self, ready: events.Ready) -> None:
         facts = {"model": ready.model, "swarm": ready.swarm, "device": ready.device, "version": ready.version}
-        self._each(lambda tool: tool.begin(run_name(ready), facts))
+        self._each(lambda tool: tool.begin(ready.run, facts))
         self._has_begun = True
 
     def _log(self, step: int, at: float, figures: dict[str, float]) -> None:
