@@ -20,6 +20,7 @@
 <message><source>%1 billion parameters</source><translation>%1 Milliarden Parameter</translation></message>
 <message><source>%1 bits in groups of %2</source><translation>%1 Bits in Gruppen zu %2</translation></message>
 <message><source>%1 broke a rule</source><translation>%1 mit Regelverstoß</translation></message>
+<message><source>%1 cannot be %2.</source><translation>%1 kann nicht %2 sein.</translation></message>
 <message><source>%1 cannot be converted now: %2.</source><translation>%1 kann jetzt nicht umgewandelt werden: %2.</translation></message>
 <message><source>%1 cannot be joined now.</source><translation>Du kannst %1 jetzt nicht beitreten.</translation></message>
 <message><source>%1 cannot be listened on: %2.</source><translation>Auf %1 lässt sich nicht lauschen: %2.</translation></message>
@@ -51,6 +52,7 @@
 <message><source>%1 has no specialty %2.</source><translation>%1 hat kein Fachgebiet %2.</translation></message>
 <message><source>%1 has no such revision.</source><translation>%1 hat keine solche Revision.</translation></message>
 <message><source>%1 has no visible character</source><translation>%1 hat kein sichtbares Zeichen</translation></message>
+<message><source>%1 has rounds already.</source><translation>%1 hat schon Runden.</translation></message>
 <message><source>%1 has too few questions for %2 a round.</source><translation>%1 hat zu wenige Fragen für %2 je Runde.</translation></message>
 <message><source>%1 has too few questions of %2 for a worked example.</source><translation>%1 hat zu wenige Fragen zu %2 für ein gelöstes Beispiel.</translation></message>
 <message><source>%1 has white space around it</source><translation>%1 hat Leerraum am Rand</translation></message>
@@ -69,6 +71,7 @@
 <message><source>%1 is incomplete</source><translation>%1 ist unvollständig</translation></message>
 <message><source>%1 is larger than %2 MiB.</source><translation>%1 ist größer als %2 MiB.</translation></message>
 <message><source>%1 is missing</source><translation>%1 fehlt</translation></message>
+<message><source>%1 is no file of a run: %2.</source><translation>%1 ist keine Datei eines Laufs: %2.</translation></message>
 <message><source>%1 is no file of questions.</source><translation>%1 ist keine Datei mit Fragen.</translation></message>
 <message><source>%1 is no gateway's address.</source><translation>%1 ist keine Adresse eines Gateways.</translation></message>
 <message><source>%1 is no longer the model that was trained here.</source><translation>%1 ist nicht mehr das Modell, das hier trainiert wurde.</translation></message>
@@ -84,9 +87,11 @@
 <message><source>%1 is not on this computer yet.</source><translation>%1 ist noch nicht auf diesem Computer.</translation></message>
 <message><source>%1 is not the name of a model.</source><translation>%1 ist kein Name eines Modells.</translation></message>
 <message><source>%1 is not valid TOML: %2. Mend that line, or rename the file.</source><translation>%1 ist kein gültiges TOML: %2. Berichtige die Zeile, oder benenne die Datei um.</translation></message>
+<message><source>%1 is of a run with peers, which cannot be repeated.</source><translation>%1 ist von einem Lauf mit Peers, der sich nicht wiederholen lässt.</translation></message>
 <message><source>%1 is running.</source><translation>%1 läuft.</translation></message>
 <message><source>%1 is the model of now</source><translation>%1 ist vom Modell von heute</translation></message>
 <message><source>%1 is too large: it has more than %2 MB.</source><translation>%1 ist zu groß: mehr als %2 MB.</translation></message>
+<message><source>%1 is too long for a run.</source><translation>%1 ist zu lang für einen Lauf.</translation></message>
 <message><source>%1 is trained instead.</source><translation>Stattdessen wird %1 trainiert.</translation></message>
 <message><source>%1 judged</source><translation>%1 bewertet</translation></message>
 <message><source>%1 learned %2 from %3</source><translation>%1 lernte %2 von %3</translation></message>
@@ -124,6 +129,7 @@
 <message><source>%1 s ago</source><translation>vor %1 s</translation></message>
 <message><source>%1 seconds</source><translation>%1 Sekunden</translation></message>
 <message numerus="yes"><source>%1 sent you %n groups</source><translation><numerusform>%1 schickte dir %n Gruppe</numerusform><numerusform>%1 schickte dir %n Gruppen</numerusform></translation></message>
+<message><source>%1 sets %2, which decides no round.</source><translation>%1 setzt %2, was keine Runde bestimmt.</translation></message>
 <message><source>%1 speaks protocol %2, this Waggle speaks %3.</source><translation>%1 spricht Protokoll %2, dieses Waggle spricht %3.</translation></message>
 <message><source>%1 swarms are remembered already.</source><translation>%1 Schwärme sind schon gemerkt.</translation></message>
 <message><source>%1 to download</source><translation>%1 herunterzuladen</translation></message>
@@ -264,6 +270,7 @@
 <message numerus="yes"><source>A round asks %n questions</source><translation><numerusform>Eine Runde stellt %n Frage</numerusform><numerusform>Eine Runde stellt %n Fragen</numerusform></translation></message>
 <message><source>A saved state could not be read: %1</source><translation>Ein gespeicherter Stand war nicht lesbar: %1</translation></message>
 <message><source>A screen it draws may stutter above 50%.</source><translation>Ein Bildschirm an ihm kann über 50 % ruckeln.</translation></message>
+<message><source>A setting is a truth value, a number, a text or a list.</source><translation>Eine Einstellung ist ein Wahrheitswert, eine Zahl, ein Text oder eine Liste.</translation></message>
 <message><source>A swarm cannot be made of this: %1.</source><translation>Daraus lässt sich kein Schwarm machen: %1.</translation></message>
 <message><source>A swarm has at most four files of questions.</source><translation>Ein Schwarm hat höchstens vier Dateien mit Fragen.</translation></message>
 <message><source>A swarm is a group of computers that practise the same kinds of puzzles.</source><translation>Ein Schwarm ist eine Gruppe von Computern, die dieselben Arten von Rätseln üben.</translation></message>
@@ -791,6 +798,7 @@
 <message><source>It can learn little from them. Settings offer a credit for the answer tags.</source><translation>Daraus kann es wenig lernen. Die Optionen bieten einen Lohn für die Antwort-Tags an.</translation></message>
 <message><source>It cannot be started. Install Waggle again.</source><translation>Er lässt sich nicht starten. Installiere Waggle neu.</translation></message>
 <message><source>It comes with Waggle, is open to all, and empty so far: you train alone until you invite someone.</source><translation>Er kommt mit Waggle, ist offen für alle und bisher leer: Du trainierst allein, bis du jemanden einlädst.</translation></message>
+<message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Er zählt für einen Knoten, der allein trainiert: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Diese beantwortet es noch nicht richtig.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Er ist fehlgeschlagen; was gesagt wurde, steht unten.</translation></message>
 <message><source>It finishes its step first.</source><translation>Er beendet zuerst seinen Schritt.</translation></message>
@@ -802,6 +810,7 @@
 <message><source>It had learned there from %1.</source><translation>Es hatte dort von %1 gelernt.</translation></message>
 <message><source>It has to be downloaded again.</source><translation>Sie muss neu heruntergeladen werden.</translation></message>
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Sie enthält %1. Du wärst von nun an %1, und %2 würde daneben aufbewahrt. Modell und Verlauf bleiben.</translation></message>
+<message><source>It is a number of rounds, 0 or more.</source><translation>Es ist eine Anzahl von Runden, 0 oder mehr.</translation></message>
 <message><source>It is asked like any stranger: %1 so far, %2.</source><translation>Er wird gefragt wie jeder Fremde: bisher %1, %2.</translation></message>
 <message><source>It is asked like any stranger: most of its groups that were tried here taught nothing, %1.</source><translation>Er wird gefragt wie jeder Fremde: Aus den meisten seiner Gruppen, die hier versucht wurden, ließ sich nichts lernen, %1.</translation></message>
 <message><source>It is being downloaded.</source><translation>Es wird gerade heruntergeladen.</translation></message>
@@ -857,10 +866,12 @@
 <message><source>Its first right answer there followed one from a peer. Training alone was not measured.</source><translation>Dort kam seine erste richtige Antwort nach der eines Peers. Allein wurde nicht gemessen.</translation></message>
 <message><source>Its first right answer there, found by itself.</source><translation>Seine erste richtige Antwort dort, selbst gefunden.</translation></message>
 <message><source>Its first right answer there. It had learned from %1.</source><translation>Seine erste richtige Antwort dort. Es hatte von %1 gelernt.</translation></message>
+<message><source>Its log may say why: `waggle log`.</source><translation>Vielleicht sagt ihr Protokoll, warum: `waggle log`.</translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Vielleicht sind seine Mitglieder aus. Versuche es später noch einmal, oder bitte um eine neuere Einladung.</translation></message>
 <message><source>Its questions are shown before anything starts.</source><translation>Bevor etwas beginnt, siehst du seine Fragen.</translation></message>
 <message><source>Its questions had false answers, and members now agree on levels that were checked. Create it anew and send its members a new invite.</source><translation>Zu seinen Fragen gehörten falsche Antworten, und Mitglieder einigen sich jetzt auf geprüfte Stufen. Lege ihn neu an und schicke seinen Mitgliedern eine neue Einladung.</translation></message>
 <message><source>Its questions had false answers, and members now agree on levels that were checked. First light continues with new questions and needs no invite.</source><translation>Zu seinen Fragen gehörten falsche Antworten, und Mitglieder einigen sich jetzt auf geprüfte Stufen. First light geht mit neuen Fragen weiter und braucht keine Einladung.</translation></message>
+<message><source>Its settings changed in between, or the history lacks rounds of it.</source><translation>Seine Einstellungen änderten sich zwischendurch, oder dem Verlauf fehlen Runden davon.</translation></message>
 <message><source>Its training continues.</source><translation>Sein Training geht weiter.</translation></message>
 <message><source>Its training is kept, but cannot continue with these files. Begin anew, or put the old files back.</source><translation>Sein Training bleibt erhalten, kann aber mit diesen Dateien nicht weitergehen. Fang neu an oder leg die alten Dateien zurück.</translation></message>
 <message><source>Its tries</source><translation>Seine Versuche</translation></message>
@@ -889,6 +900,8 @@
 <message><source>Keys</source><translation>Tasten</translation></message>
 <message><source>Knights and knaves</source><translation>Ritter und Schurken</translation></message>
 <message><source>Know another one? Join it by its link. Or create one for your friends, your class or your lab.</source><translation>Du kennst einen anderen? Tritt über seinen Link bei. Oder lege einen an, für Freunde, deine Klasse oder dein Labor.</translation></message>
+<message><source>Known here: %1.</source><translation>Hier bekannt: %1.</translation></message>
+<message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Hier bekannt: %1. Der Ordner eines Knotens steht für seinen neuesten Lauf.</translation></message>
 <message><source>Language</source><translation>Sprache</translation></message>
 <message><source>Largest island</source><translation>Größte Insel</translation></message>
 <message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right in %2.</source><translation><numerusform>Letzte Minute: %n Runde, %3 von %4 richtig in %2.</numerusform><numerusform>Letzte Minute: %n Runden, %3 von %4 richtig in %2.</numerusform></translation></message>
@@ -1012,6 +1025,7 @@
 <message><source>Muted</source><translation>Stumm</translation></message>
 <message><source>Muting…</source><translation>Wird stumm…</translation></message>
 <message><source>Name</source><translation>Name</translation></message>
+<message><source>Name a new folder with --home.</source><translation>Nenne mit --home einen neuen Ordner.</translation></message>
 <message><source>Name and picture come from your key. A backup lets you stay who you are on another computer.</source><translation>Name und Bild kommen aus deinem Schlüssel. Mit einer Sicherung bleibst du auf einem anderen Computer, wer du bist.</translation></message>
 <message><source>Name its column %1, and fill it in.</source><translation>Nenne ihre Spalte %1 und fülle sie aus.</translation></message>
 <message><source>Name of the swarm</source><translation>Name des Schwarms</translation></message>
@@ -1053,12 +1067,14 @@
 <message><source>No question was found that is never trained on.</source><translation>Es fand sich keine Frage, mit der nie trainiert wird.</translation></message>
 <message><source>No question was found that others take.</source><translation>Es fand sich keine Frage, die andere annehmen.</translation></message>
 <message><source>No race yet</source><translation>Noch kein Wettlauf</translation></message>
+<message><source>No round has been played here yet.</source><translation>Hier wurde noch keine Runde gespielt.</translation></message>
 <message><source>No round is being played</source><translation>Es wird keine Runde gespielt</translation></message>
 <message><source>No round yet</source><translation>Noch keine Runde</translation></message>
 <message><source>No rounds for %1</source><translation>%1 lang keine Runden</translation></message>
 <message><source>No score yet: it is measured before the first round and then every few rounds.</source><translation>Noch kein Wert: Er wird vor der ersten Runde gemessen, dann alle paar Runden.</translation></message>
 <message><source>No seed of this swarm has its charter.</source><translation>Kein Seed dieses Schwarms hat seine Charta.</translation></message>
 <message><source>No setting has these words.</source><translation>Keine Option hat diese Wörter.</translation></message>
+<message><source>No state of this model has been saved yet.</source><translation>Von diesem Modell ist noch kein Stand gespeichert.</translation></message>
 <message><source>No window started the engine, so none stops it. Pausing holds as ever.</source><translation>Kein Fenster hat die Engine gestartet, also hält sie keines an. Pausieren gilt wie immer.</translation></message>
 <message><source>Nobody answered at its addresses just now, but it was met before. You can join, and wait for others there.</source><translation>An seinen Adressen antwortete gerade niemand, doch man traf ihn schon. Du kannst beitreten und dort auf andere warten.</translation></message>
 <message><source>Nobody answers (tried %1): the others may be off, or a firewall is in the way.</source><translation>Niemand antwortet (%1 versucht): Die anderen sind vielleicht aus, oder eine Firewall steht im Weg.</translation></message>
@@ -1152,6 +1168,7 @@
 <message><source>One of several choices</source><translation>Eine von mehreren Möglichkeiten</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Eine Frage mit all ihren Antworten; das ist, was geteilt wird.</translation></message>
 <message><source>One race is one throw of the dice: race again, and see.</source><translation>Ein Wettlauf ist ein Wurf: Starte noch einen, und sieh selbst.</translation></message>
+<message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Das geht nur bei einem Knoten, der mit einem Startwert allein trainiert: Beginne einen neuen mit swarm.solo=true und learning.seed=1.</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Nur Zahlen haben eine Toleranz: Berichtige die Antwort, lösche die Frage oder lass die Toleranz weg.</translation></message>
 <message><source>Only these specialties</source><translation>Nur diese Fachgebiete</translation></message>
 <message><source>Only this computer</source><translation>Nur dieser Computer</translation></message>
@@ -1432,6 +1449,7 @@
 <message><source>Small puzzles of nine kinds. Open to all, and empty so far: you train alone until you invite someone.</source><translation>Kleine Rätsel aus neun Gebieten. Offen für alle und bisher leer: Du trainierst allein, bis du jemanden einlädst.</translation></message>
 <message><source>Small, and meant to be taught a single task.</source><translation>Klein und dafür gemacht, eine einzige Aufgabe zu lernen.</translation></message>
 <message><source>SmolLM2-135M on one graphics card</source><translation>SmolLM2-135M auf einer Grafikkarte</translation></message>
+<message><source>So it is not used.</source><translation>Darum wird die Datei nicht benutzt.</translation></message>
 <message><source>So it learns the form first: an answer that can be read earns a little, even if it is wrong.</source><translation>Deshalb lernt es zuerst die Form: Eine lesbare Antwort verdient ein wenig, auch wenn sie falsch ist.</translation></message>
 <message><source>Some network disks have no locks or cannot flush: choose a folder on a local disk.</source><translation>Manche Netzlaufwerke kennen keine Sperren oder kein sicheres Schreiben: Wähle einen Ordner auf einem Datenträger dieses Computers.</translation></message>
 <message><source>Some network disks lack them: choose a folder on a local disk with --home.</source><translation>Manchen Netzlaufwerken fehlen sie: Wähle mit --home einen Ordner auf einem Datenträger dieses Computers.</translation></message>
@@ -1452,6 +1470,7 @@
 <message><source>Start</source><translation>Starten</translation></message>
 <message><source>Start a race</source><translation>Wettlauf starten</translation></message>
 <message><source>Start and end</source><translation>Start und Ende</translation></message>
+<message><source>Start another one with `run`.</source><translation>Starte eine andere mit `run`.</translation></message>
 <message><source>Start it, correct its address, or use none.</source><translation>Starte ihn, berichtige seine Adresse, oder verwende keinen.</translation></message>
 <message><source>Start one with `waggle engine`.</source><translation>Starte einen mit `waggle engine`.</translation></message>
 <message><source>Start the race</source><translation>Wettlauf starten</translation></message>
@@ -1481,7 +1500,7 @@
 <message><source>Steps a round</source><translation>Schritte je Runde</translation></message>
 <message><source>Stop</source><translation>Stopp</translation></message>
 <message><source>Stop it (an engine with `waggle ctl stop`), or use another --home.</source><translation>Halte sie an (eine Engine mit `waggle ctl stop`), oder nimm ein anderes --home.</translation></message>
-<message><source>Stop it with `waggle ctl stop`, or use another --home.</source><translation>Halte ihn mit `waggle ctl stop` an, oder nimm ein anderes --home.</translation></message>
+<message><source>Stop it with `waggle stop`, or use another folder.</source><translation>Halte sie mit `waggle stop` an, oder nimm einen anderen Ordner.</translation></message>
 <message><source>Stop taking part</source><translation>Nicht mehr teilnehmen</translation></message>
 <message><source>Stopped</source><translation>Angehalten</translation></message>
 <message numerus="yes"><source>Stopped after %n rounds; a verdict needs a whole race</source><translation><numerusform>Nach %n Runde gestoppt; ein Urteil braucht einen ganzen Wettlauf</numerusform><numerusform>Nach %n Runden gestoppt; ein Urteil braucht einen ganzen Wettlauf</numerusform></translation></message>
@@ -1558,8 +1577,11 @@
 <message><source>The engine cannot listen in %1: %2.</source><translation>Die Engine kann in %1 nicht lauschen: %2.</translation></message>
 <message><source>The engine could not do that: %1.</source><translation>Das konnte die Engine nicht: %1.</translation></message>
 <message><source>The engine does not answer.</source><translation>Die Engine antwortet nicht.</translation></message>
+<message><source>The engine ended after %1 rounds.</source><translation>Die Engine endete nach %1 Runden.</translation></message>
 <message><source>The engine ended before it answered.</source><translation>Die Engine endete, bevor sie antwortete.</translation></message>
 <message><source>The engine ended while it opened the model in %1. It opens this model only if you choose it once more, on the page Models or with `waggle model choose`.</source><translation>Die Engine wurde beendet, während sie das Modell in %1 öffnete. Sie öffnet dieses Modell nur, wenn du es noch einmal wählst, auf der Seite Modelle oder mit `waggle model choose`.</translation></message>
+<message><source>The engine ended with code %1.</source><translation>Die Engine endete mit dem Code %1.</translation></message>
+<message><source>The engine has ended.</source><translation>Die Engine hat geendet.</translation></message>
 <message><source>The engine is ending.</source><translation>Die Engine wird beendet.</translation></message>
 <message><source>The engine is going there; your model comes along.</source><translation>Die Engine geht dorthin; dein Modell kommt mit.</translation></message>
 <message><source>The engine is leaving.</source><translation>Die Engine geht gerade.</translation></message>
@@ -1571,11 +1593,14 @@
 <message><source>The engine met an unexpected error: %1.</source><translation>Die Engine traf auf einen unerwarteten Fehler: %1.</translation></message>
 <message><source>The engine of %1 cannot be asked: %2.</source><translation>Die Engine von %1 kann nicht gefragt werden: %2.</translation></message>
 <message><source>The engine ran out of memory and was ended by the system.</source><translation>Der Engine ging der Speicher aus, und das System hat sie beendet.</translation></message>
+<message><source>The engine repairs it when it starts.</source><translation>Die Engine repariert sie beim Start.</translation></message>
 <message><source>The engine said something endless.</source><translation>Die Engine hat etwas Endloses gesagt.</translation></message>
 <message><source>The engine said something unknown: %1.</source><translation>Die Engine sagte etwas Unbekanntes: %1.</translation></message>
+<message><source>The engine saves one when it stops.</source><translation>Die Engine speichert einen, wenn sie anhält.</translation></message>
 <message><source>The engine speaks protocol %1, this window %2.</source><translation>Die Engine spricht Protokoll %1, dieses Fenster %2.</translation></message>
 <message><source>The engine that ran without a window has ended.</source><translation>Die Engine, der ohne Fenster lief, hat geendet.</translation></message>
 <message><source>The engine used more than the %1 GB of memory that you allow</source><translation>Die Engine brauchte mehr als die %1 GB Speicher, die du erlaubst</translation></message>
+<message><source>The engine writes the history: `waggle engine` starts it.</source><translation>Die Engine schreibt den Verlauf: `waggle engine` startet sie.</translation></message>
 <message><source>The figures of every round, which charts are drawn from.</source><translation>Die Zahlen jeder Runde, aus denen die Kurven entstehen.</translation></message>
 <message><source>The figures of rounds cannot be written any more: %1.</source><translation>Die Zahlen der Runden können nicht mehr geschrieben werden: %1.</translation></message>
 <message><source>The file</source><translation>Die Datei</translation></message>
@@ -1596,6 +1621,7 @@
 <message><source>The gateway %1 shows %2 of %3 members that another one shows.</source><translation>Das Gateway %1 zeigt %2 von %3 Mitgliedern, die ein anderes zeigt.</translation></message>
 <message><source>The header of %1 of %2 is too large.</source><translation>Der Kopf von %1 von %2 ist zu groß.</translation></message>
 <message><source>The heads of the model in %1 cannot be shared out.</source><translation>Die Köpfe des Modells in %1 lassen sich nicht aufteilen.</translation></message>
+<message><source>The history %1 cannot be read: %2.</source><translation>Der Verlauf %1 lässt sich nicht lesen: %2.</translation></message>
 <message><source>The history cannot be opened: %1.</source><translation>Der Verlauf lässt sich nicht öffnen: %1.</translation></message>
 <message><source>The history cannot be written: %1.</source><translation>Der Verlauf lässt sich nicht schreiben: %1.</translation></message>
 <message><source>The history was damaged; %1 rounds of it were rebuilt from the record of events.</source><translation>Der Verlauf war beschädigt; %1 Runden davon wurden aus der Aufzeichnung der Ereignisse wiederhergestellt.</translation></message>
@@ -1732,6 +1758,7 @@
 <message><source>The saved state in %1 was written by a newer Waggle.</source><translation>Der Stand in %1 wurde von einem neueren Waggle geschrieben.</translation></message>
 <message><source>The scores of the model in %1 cannot be scaled.</source><translation>Die Bewertungen der Aufmerksamkeit des Modells in %1 lassen sich nicht skalieren.</translation></message>
 <message><source>The seed %1 has this node's own identity, so it cannot be called.</source><translation>Der Seed %1 hat die Identität dieses Knotens selbst und kann darum nicht angerufen werden.</translation></message>
+<message><source>The seed has no effect beside peers, as what they send cannot be repeated.</source><translation>Der Startwert wirkt neben Peers nicht, denn was sie senden, lässt sich nicht wiederholen.</translation></message>
 <message><source>The setting %1 cannot be used, so Waggle uses the default.</source><translation>Die Option %1 ist nicht zu gebrauchen; Waggle nimmt die Vorgabe.</translation></message>
 <message><source>The settings %1 cannot be written: %2.</source><translation>Die Optionen %1 lassen sich nicht schreiben: %2.</translation></message>
 <message><source>The settings file %1 cannot be read: %2.</source><translation>Die Datei der Optionen %1 lässt sich nicht lesen: %2.</translation></message>
@@ -1781,6 +1808,7 @@
 <message><source>There is no model in %1.</source><translation>In %1 ist kein Modell.</translation></message>
 <message><source>There is no model in %1: %2 is missing.</source><translation>In %1 ist kein Modell: %2 fehlt.</translation></message>
 <message><source>There is no model in %1: nothing is there.</source><translation>In %1 ist kein Modell: Dort ist nichts.</translation></message>
+<message><source>There is no run %1.</source><translation>Es gibt keinen Lauf %1.</translation></message>
 <message><source>There is no setting %1.</source><translation>Es gibt keine Option %1.</translation></message>
 <message><source>There is no sharing strategy %1.</source><translation>Es gibt keine Strategie %1 zum Teilen.</translation></message>
 <message><source>There is no tokenizer.json in %1.</source><translation>In %1 ist keine tokenizer.json.</translation></message>
@@ -1862,6 +1890,7 @@
 <message><source>This passphrase does not open the backup, or the backup was changed.</source><translation>Diese Passphrase öffnet die Sicherung nicht, oder die Sicherung wurde verändert.</translation></message>
 <message><source>This question has become too old to be shared.</source><translation>Diese Frage ist zu alt geworden, um geteilt zu werden.</translation></message>
 <message><source>This round was not finished.</source><translation>Diese Runde wurde nicht beendet.</translation></message>
+<message><source>This run cannot be repeated.</source><translation>Dieser Lauf lässt sich nicht wiederholen.</translation></message>
 <message><source>This step has taken %1 so far.</source><translation>Dieser Schritt dauert schon %1.</translation></message>
 <message><source>This swarm does not ask such questions.</source><translation>Dieser Schwarm stellt solche Fragen nicht.</translation></message>
 <message><source>This swarm is not known here.</source><translation>Dieser Schwarm ist hier nicht bekannt.</translation></message>
@@ -2212,6 +2241,7 @@
 <message><source>Your week says so.</source><translation>Deine Woche erlaubt es.</translation></message>
 <message><source>`waggle engine` converts it.</source><translation>`waggle engine` wandelt sie um.</translation></message>
 <message><source>`waggle engine` downloads it.</source><translation>`waggle engine` lädt es.</translation></message>
+<message><source>`waggle repeat --write FILE` writes one.</source><translation>`waggle repeat --write DATEI` schreibt eine.</translation></message>
 <message><source>a PDF</source><translation>ein PDF</translation></message>
 <message><source>a Parquet file</source><translation>eine Parquet-Datei</translation></message>
 <message><source>a level that the swarm does not have</source><translation>eine Stufe, die der Schwarm nicht hat</translation></message>
@@ -2524,6 +2554,7 @@
 <message><source>under way</source><translation>läuft</translation></message>
 <message><source>unknown specialty</source><translation>unbekanntes Fachgebiet</translation></message>
 <message><source>unnamed</source><translation>unbenannt</translation></message>
+<message><source>until_round is %1.</source><translation>until_round ist %1.</translation></message>
 <message><source>up</source><translation>rauf</translation></message>
 <message><source>waggle://join?…</source><translation>waggle://join?…</translation></message>
 <message><source>weights in %1</source><translation>Gewichte in %1</translation></message>

@@ -20,6 +20,7 @@
 <message><source>%1 billion parameters</source><translation>%1 mld parametrów</translation></message>
 <message><source>%1 bits in groups of %2</source><translation>%1 bit. w grupach po %2</translation></message>
 <message><source>%1 broke a rule</source><translation>%1 ze złamaną regułą</translation></message>
+<message><source>%1 cannot be %2.</source><translation type="unfinished"></translation></message>
 <message><source>%1 cannot be converted now: %2.</source><translation>Nie da się teraz przekonwertować %1: %2.</translation></message>
 <message><source>%1 cannot be joined now.</source><translation>Nie możesz teraz dołączyć do %1.</translation></message>
 <message><source>%1 cannot be listened on: %2.</source><translation>Nie da się nasłuchiwać na %1: %2.</translation></message>
@@ -51,6 +52,7 @@
 <message><source>%1 has no specialty %2.</source><translation>%1 nie ma specjalności %2.</translation></message>
 <message><source>%1 has no such revision.</source><translation>%1 nie ma takiej rewizji.</translation></message>
 <message><source>%1 has no visible character</source><translation>%1 nie ma widocznych znaków</translation></message>
+<message><source>%1 has rounds already.</source><translation type="unfinished"></translation></message>
 <message><source>%1 has too few questions for %2 a round.</source><translation>%1 ma za mało pytań: na rundę potrzeba %2.</translation></message>
 <message><source>%1 has too few questions of %2 for a worked example.</source><translation>%1 ma za mało pytań typu %2 na rozwiązany przykład.</translation></message>
 <message><source>%1 has white space around it</source><translation>%1 ma na brzegach białe znaki</translation></message>
@@ -69,6 +71,7 @@
 <message><source>%1 is incomplete</source><translation>%1 – niekompletne</translation></message>
 <message><source>%1 is larger than %2 MiB.</source><translation>%1: rozmiar przekracza %2 MiB.</translation></message>
 <message><source>%1 is missing</source><translation>brakuje %1</translation></message>
+<message><source>%1 is no file of a run: %2.</source><translation type="unfinished"></translation></message>
 <message><source>%1 is no file of questions.</source><translation>%1 nie jest plikiem z pytaniami.</translation></message>
 <message><source>%1 is no gateway's address.</source><translation>%1 nie jest adresem bramy.</translation></message>
 <message><source>%1 is no longer the model that was trained here.</source><translation>%1 to już nie ten model, który był tu trenowany.</translation></message>
@@ -84,9 +87,11 @@
 <message><source>%1 is not on this computer yet.</source><translation>%1: tego jeszcze nie ma na tym komputerze.</translation></message>
 <message><source>%1 is not the name of a model.</source><translation>%1 nie jest nazwą modelu.</translation></message>
 <message><source>%1 is not valid TOML: %2. Mend that line, or rename the file.</source><translation>%1 nie jest poprawnym plikiem TOML: %2. Popraw ten wiersz albo zmień nazwę pliku.</translation></message>
+<message><source>%1 is of a run with peers, which cannot be repeated.</source><translation type="unfinished"></translation></message>
 <message><source>%1 is running.</source><translation>%1 działa.</translation></message>
 <message><source>%1 is the model of now</source><translation>%1 to obecny model</translation></message>
 <message><source>%1 is too large: it has more than %2 MB.</source><translation>%1: za duży rozmiar, ponad %2 MB.</translation></message>
+<message><source>%1 is too long for a run.</source><translation type="unfinished"></translation></message>
 <message><source>%1 is trained instead.</source><translation>Zamiast tego trenuje %1.</translation></message>
 <message><source>%1 judged</source><translation>%1 z oceną</translation></message>
 <message><source>%1 learned %2 from %3</source><translation>%1 umie już: %2 (od %3)</translation></message>
@@ -124,6 +129,7 @@
 <message><source>%1 s ago</source><translation>%1 s temu</translation></message>
 <message><source>%1 seconds</source><translation>%1 s</translation></message>
 <message numerus="yes"><source>%1 sent you %n groups</source><translation><numerusform>Od %1 przyszła do Ciebie %n grupa</numerusform><numerusform>Od %1 przyszły do Ciebie %n grupy</numerusform><numerusform>Od %1 przyszło do Ciebie %n grup</numerusform></translation></message>
+<message><source>%1 sets %2, which decides no round.</source><translation type="unfinished"></translation></message>
 <message><source>%1 speaks protocol %2, this Waggle speaks %3.</source><translation>%1 używa protokołu %2, a ten Waggle – %3.</translation></message>
 <message><source>%1 swarms are remembered already.</source><translation>Zapamiętane roje: już %1.</translation></message>
 <message><source>%1 to download</source><translation>%1 do pobrania</translation></message>
@@ -264,6 +270,7 @@
 <message numerus="yes"><source>A round asks %n questions</source><translation><numerusform>Runda zadaje %n pytanie</numerusform><numerusform>Runda zadaje %n pytania</numerusform><numerusform>Runda zadaje %n pytań</numerusform></translation></message>
 <message><source>A saved state could not be read: %1</source><translation>Nie udało się odczytać zapisanego stanu: %1</translation></message>
 <message><source>A screen it draws may stutter above 50%.</source><translation>Powyżej 50 % obraz na podłączonym ekranie może się zacinać.</translation></message>
+<message><source>A setting is a truth value, a number, a text or a list.</source><translation type="unfinished"></translation></message>
 <message><source>A swarm cannot be made of this: %1.</source><translation>Z tego nie powstanie rój: %1.</translation></message>
 <message><source>A swarm has at most four files of questions.</source><translation>Rój może mieć najwyżej cztery pliki z pytaniami.</translation></message>
 <message><source>A swarm is a group of computers that practise the same kinds of puzzles.</source><translation>Rój to grupa komputerów, które ćwiczą te same rodzaje zagadek.</translation></message>
@@ -791,6 +798,7 @@
 <message><source>It can learn little from them. Settings offer a credit for the answer tags.</source><translation>Niewiele może się z nich nauczyć. W Ustawieniach możesz włączyć nagrodę za znaczniki odpowiedzi.</translation></message>
 <message><source>It cannot be started. Install Waggle again.</source><translation>Nie można go uruchomić. Zainstaluj Waggle ponownie.</translation></message>
 <message><source>It comes with Waggle, is open to all, and empty so far: you train alone until you invite someone.</source><translation>Jest częścią Waggle, jest otwarty dla wszystkich i na razie pusty: trenujesz solo, dopóki kogoś nie zaprosisz.</translation></message>
+<message><source>It counts for a node that trains alone: swarm.solo.</source><translation type="unfinished"></translation></message>
 <message><source>It does not get this one right yet.</source><translation>Na to jeszcze nie odpowiada dobrze.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Nie udało się; komunikat znajdziesz poniżej.</translation></message>
 <message><source>It finishes its step first.</source><translation>Najpierw kończy bieżący krok.</translation></message>
@@ -802,6 +810,7 @@
 <message><source>It had learned there from %1.</source><translation>Uczył się tam od peera %1.</translation></message>
 <message><source>It has to be downloaded again.</source><translation>Trzeba go pobrać ponownie.</translation></message>
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Zawiera tożsamość %1. Po przywróceniu będziesz występować jako %1, a obok zostanie kopia tożsamości %2. Twój model i historia zostają.</translation></message>
+<message><source>It is a number of rounds, 0 or more.</source><translation type="unfinished"></translation></message>
 <message><source>It is asked like any stranger: %1 so far, %2.</source><translation>Pytany jak każdy nieznajomy: dotąd %1, %2.</translation></message>
 <message><source>It is asked like any stranger: most of its groups that were tried here taught nothing, %1.</source><translation>Pytany jak każdy nieznajomy: większość jego wypróbowanych tu grup niczego nie nauczyła, %1.</translation></message>
 <message><source>It is being downloaded.</source><translation>Trwa pobieranie.</translation></message>
@@ -857,10 +866,12 @@
 <message><source>Its first right answer there followed one from a peer. Training alone was not measured.</source><translation>Jego pierwsza dobra odpowiedź w tym temacie przyszła po odpowiedzi peera. Treningu solo nie mierzono.</translation></message>
 <message><source>Its first right answer there, found by itself.</source><translation>Jego pierwsza dobra odpowiedź w tym temacie, znaleziona samodzielnie.</translation></message>
 <message><source>Its first right answer there. It had learned from %1.</source><translation>Jego pierwsza dobra odpowiedź w tym temacie. Uczył się od peera %1.</translation></message>
+<message><source>Its log may say why: `waggle log`.</source><translation type="unfinished"></translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Jego członkowie mogą być offline. Spróbuj później albo poproś o nowsze zaproszenie.</translation></message>
 <message><source>Its questions are shown before anything starts.</source><translation>Zanim cokolwiek się zacznie, zobaczysz pytania.</translation></message>
 <message><source>Its questions had false answers, and members now agree on levels that were checked. Create it anew and send its members a new invite.</source><translation>Do jego pytań należały błędne odpowiedzi, a członkowie uzgadniają teraz sprawdzone poziomy. Utwórz go na nowo i wyślij członkom nowe zaproszenie.</translation></message>
 <message><source>Its questions had false answers, and members now agree on levels that were checked. First light continues with new questions and needs no invite.</source><translation>Do jego pytań należały błędne odpowiedzi, a członkowie uzgadniają teraz sprawdzone poziomy. First light działa dalej z nowymi pytaniami i nie wymaga zaproszenia.</translation></message>
+<message><source>Its settings changed in between, or the history lacks rounds of it.</source><translation type="unfinished"></translation></message>
 <message><source>Its training continues.</source><translation>Jego trening trwa dalej.</translation></message>
 <message><source>Its training is kept, but cannot continue with these files. Begin anew, or put the old files back.</source><translation>Jego trening jest zachowany, ale z tymi plikami nie może trwać dalej. Zacznij od nowa albo przywróć stare pliki.</translation></message>
 <message><source>Its tries</source><translation type="unfinished"></translation></message>
@@ -889,6 +900,8 @@
 <message><source>Keys</source><translation>Klawisze</translation></message>
 <message><source>Knights and knaves</source><translation>Rycerze i łotrzy</translation></message>
 <message><source>Know another one? Join it by its link. Or create one for your friends, your class or your lab.</source><translation>Znasz inny? Dołącz przez link. Albo utwórz własny dla znajomych, klasy lub laboratorium.</translation></message>
+<message><source>Known here: %1.</source><translation type="unfinished"></translation></message>
+<message><source>Known here: %1. The folder of a node is its newest run.</source><translation type="unfinished"></translation></message>
 <message><source>Language</source><translation>Język</translation></message>
 <message><source>Largest island</source><translation>Największa wyspa</translation></message>
 <message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right in %2.</source><translation><numerusform>Ostatnia minuta: %n runda, poprawne %3 z %4, w: %2.</numerusform><numerusform>Ostatnia minuta: %n rundy, poprawne %3 z %4, w: %2.</numerusform><numerusform>Ostatnia minuta: %n rund, poprawne %3 z %4, w: %2.</numerusform></translation></message>
@@ -1012,6 +1025,7 @@
 <message><source>Muted</source><translation>Wyciszony</translation></message>
 <message><source>Muting…</source><translation>Wyciszanie…</translation></message>
 <message><source>Name</source><translation>Nazwa</translation></message>
+<message><source>Name a new folder with --home.</source><translation type="unfinished"></translation></message>
 <message><source>Name and picture come from your key. A backup lets you stay who you are on another computer.</source><translation>Nazwa i obrazek pochodzą z Twojego klucza. Kopia zapasowa pozwala zachować tożsamość na innym komputerze.</translation></message>
 <message><source>Name its column %1, and fill it in.</source><translation>Nazwij kolumnę %1 i ją wypełnij.</translation></message>
 <message><source>Name of the swarm</source><translation>Nazwa roju</translation></message>
@@ -1053,12 +1067,14 @@
 <message><source>No question was found that is never trained on.</source><translation>Nie znaleziono pytania, na którym nigdy się nie trenuje.</translation></message>
 <message><source>No question was found that others take.</source><translation>Nie znaleziono pytania, które inni przyjmą.</translation></message>
 <message><source>No race yet</source><translation>Jeszcze bez wyścigu</translation></message>
+<message><source>No round has been played here yet.</source><translation type="unfinished"></translation></message>
 <message><source>No round is being played</source><translation>Nie trwa żadna runda</translation></message>
 <message><source>No round yet</source><translation type="unfinished"></translation></message>
 <message><source>No rounds for %1</source><translation>Bez rund przez %1</translation></message>
 <message><source>No score yet: it is measured before the first round and then every few rounds.</source><translation>Nie ma jeszcze wyniku: pomiar jest przed pierwszą rundą, a potem co kilka rund.</translation></message>
 <message><source>No seed of this swarm has its charter.</source><translation>Żaden węzeł startowy tego roju nie ma jego karty.</translation></message>
 <message><source>No setting has these words.</source><translation>Żadne ustawienie nie zawiera tych słów.</translation></message>
+<message><source>No state of this model has been saved yet.</source><translation type="unfinished"></translation></message>
 <message><source>No window started the engine, so none stops it. Pausing holds as ever.</source><translation>Żadne okno nie uruchomiło silnika, więc żadne go nie zatrzyma. Pauza działa jak zawsze.</translation></message>
 <message><source>Nobody answered at its addresses just now, but it was met before. You can join, and wait for others there.</source><translation>Pod jego adresami nikt teraz nie odpowiedział, ale był już kontakt z tym rojem. Możesz dołączyć i poczekać tam na innych.</translation></message>
 <message><source>Nobody answers (tried %1): the others may be off, or a firewall is in the way.</source><translation>Nikt nie odpowiada (sprawdzono %1): inni mogą być offline albo przeszkadza zapora.</translation></message>
@@ -1152,6 +1168,7 @@
 <message><source>One of several choices</source><translation>Jedna z kilku opcji</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Jedno pytanie ze wszystkimi odpowiedziami: właśnie to jest udostępniane.</translation></message>
 <message><source>One race is one throw of the dice: race again, and see.</source><translation>Jeden wyścig to jeden rzut kostką: ścigaj się jeszcze raz i zobacz.</translation></message>
+<message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation type="unfinished"></translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Tolerancję mają tylko liczby: popraw odpowiedź, usuń pytanie albo pomiń tolerancję.</translation></message>
 <message><source>Only these specialties</source><translation type="unfinished"></translation></message>
 <message><source>Only this computer</source><translation>Tylko ten komputer</translation></message>
@@ -1432,6 +1449,7 @@
 <message><source>Small puzzles of nine kinds. Open to all, and empty so far: you train alone until you invite someone.</source><translation>Małe zagadki dziewięciu rodzajów. Otwarty dla wszystkich i na razie pusty: trenujesz solo, dopóki kogoś nie zaprosisz.</translation></message>
 <message><source>Small, and meant to be taught a single task.</source><translation>Mały i pomyślany do nauki jednego zadania.</translation></message>
 <message><source>SmolLM2-135M on one graphics card</source><translation>SmolLM2-135M na jednej karcie graficznej</translation></message>
+<message><source>So it is not used.</source><translation type="unfinished"></translation></message>
 <message><source>So it learns the form first: an answer that can be read earns a little, even if it is wrong.</source><translation>Dlatego najpierw uczy się formy: odpowiedź, którą da się odczytać, dostaje małą nagrodę, nawet jeśli jest zła.</translation></message>
 <message><source>Some network disks have no locks or cannot flush: choose a folder on a local disk.</source><translation>Niektóre dyski sieciowe nie mają blokad albo nie utrwalają zapisu: wybierz folder na dysku lokalnym.</translation></message>
 <message><source>Some network disks lack them: choose a folder on a local disk with --home.</source><translation>Niektóre dyski sieciowe ich nie mają: przez --home wybierz folder na dysku lokalnym.</translation></message>
@@ -1452,6 +1470,7 @@
 <message><source>Start</source><translation>Uruchom</translation></message>
 <message><source>Start a race</source><translation>Rozpocznij wyścig</translation></message>
 <message><source>Start and end</source><translation type="unfinished"></translation></message>
+<message><source>Start another one with `run`.</source><translation type="unfinished"></translation></message>
 <message><source>Start it, correct its address, or use none.</source><translation>Uruchom go, popraw jego adres albo z niego zrezygnuj.</translation></message>
 <message><source>Start one with `waggle engine`.</source><translation>Uruchom go poleceniem `waggle engine`.</translation></message>
 <message><source>Start the race</source><translation>Rozpocznij wyścig</translation></message>
@@ -1481,7 +1500,7 @@
 <message><source>Steps a round</source><translation>Kroki na rundę</translation></message>
 <message><source>Stop</source><translation>Zatrzymaj</translation></message>
 <message><source>Stop it (an engine with `waggle ctl stop`), or use another --home.</source><translation>Zatrzymaj go (silnik przez `waggle ctl stop`) albo użyj innego --home.</translation></message>
-<message><source>Stop it with `waggle ctl stop`, or use another --home.</source><translation>Zatrzymaj go przez `waggle ctl stop` albo użyj innego --home.</translation></message>
+<message><source>Stop it with `waggle stop`, or use another folder.</source><translation type="unfinished"></translation></message>
 <message><source>Stop taking part</source><translation>Przestań uczestniczyć</translation></message>
 <message><source>Stopped</source><translation>Zatrzymano</translation></message>
 <message numerus="yes"><source>Stopped after %n rounds; a verdict needs a whole race</source><translation><numerusform>Zatrzymano po %n rundzie; do werdyktu potrzebny jest cały wyścig</numerusform><numerusform>Zatrzymano po %n rundach; do werdyktu potrzebny jest cały wyścig</numerusform><numerusform>Zatrzymano po %n rundach; do werdyktu potrzebny jest cały wyścig</numerusform></translation></message>
@@ -1558,8 +1577,11 @@
 <message><source>The engine cannot listen in %1: %2.</source><translation>Silnik nie może nasłuchiwać w %1: %2.</translation></message>
 <message><source>The engine could not do that: %1.</source><translation>Silnik nie mógł tego zrobić: %1.</translation></message>
 <message><source>The engine does not answer.</source><translation>Silnik nie odpowiada.</translation></message>
+<message><source>The engine ended after %1 rounds.</source><translation type="unfinished"></translation></message>
 <message><source>The engine ended before it answered.</source><translation>Silnik zakończył pracę, zanim odpowiedział.</translation></message>
 <message><source>The engine ended while it opened the model in %1. It opens this model only if you choose it once more, on the page Models or with `waggle model choose`.</source><translation>Silnik zakończył pracę podczas otwierania modelu w %1. Otworzy ten model tylko wtedy, gdy wybierzesz go jeszcze raz na stronie Modele lub przez `waggle model choose`.</translation></message>
+<message><source>The engine ended with code %1.</source><translation type="unfinished"></translation></message>
+<message><source>The engine has ended.</source><translation type="unfinished"></translation></message>
 <message><source>The engine is ending.</source><translation>Silnik kończy pracę.</translation></message>
 <message><source>The engine is going there; your model comes along.</source><translation>Silnik tam przechodzi; Twój model idzie z nim.</translation></message>
 <message><source>The engine is leaving.</source><translation>Silnik właśnie wychodzi.</translation></message>
@@ -1571,11 +1593,14 @@
 <message><source>The engine met an unexpected error: %1.</source><translation>Silnik napotkał nieoczekiwany błąd: %1.</translation></message>
 <message><source>The engine of %1 cannot be asked: %2.</source><translation>Nie można odpytać silnika %1: %2.</translation></message>
 <message><source>The engine ran out of memory and was ended by the system.</source><translation>Silnikowi zabrakło pamięci i system go zakończył.</translation></message>
+<message><source>The engine repairs it when it starts.</source><translation type="unfinished"></translation></message>
 <message><source>The engine said something endless.</source><translation>Silnik wysłał coś, co się nie kończy.</translation></message>
 <message><source>The engine said something unknown: %1.</source><translation>Silnik wysłał coś nieznanego: %1.</translation></message>
+<message><source>The engine saves one when it stops.</source><translation type="unfinished"></translation></message>
 <message><source>The engine speaks protocol %1, this window %2.</source><translation>Silnik używa protokołu %1, a to okno %2.</translation></message>
 <message><source>The engine that ran without a window has ended.</source><translation>Silnik działający bez okna zakończył pracę.</translation></message>
 <message><source>The engine used more than the %1 GB of memory that you allow</source><translation>Silnik zużył więcej pamięci niż dozwolone %1 GB</translation></message>
+<message><source>The engine writes the history: `waggle engine` starts it.</source><translation type="unfinished"></translation></message>
 <message><source>The figures of every round, which charts are drawn from.</source><translation>Dane z każdej rundy, z których powstają wykresy.</translation></message>
 <message><source>The figures of rounds cannot be written any more: %1.</source><translation>Nie można już zapisywać danych z rund: %1.</translation></message>
 <message><source>The file</source><translation>Plik</translation></message>
@@ -1596,6 +1621,7 @@
 <message><source>The gateway %1 shows %2 of %3 members that another one shows.</source><translation>Brama %1 pokazuje %2 z %3 członków, których pokazuje inna.</translation></message>
 <message><source>The header of %1 of %2 is too large.</source><translation>Nagłówek %1 z %2 jest za duży.</translation></message>
 <message><source>The heads of the model in %1 cannot be shared out.</source><translation>Nie można rozdzielić głowic modelu w %1.</translation></message>
+<message><source>The history %1 cannot be read: %2.</source><translation type="unfinished"></translation></message>
 <message><source>The history cannot be opened: %1.</source><translation>Nie można otworzyć historii: %1.</translation></message>
 <message><source>The history cannot be written: %1.</source><translation>Nie można zapisać historii: %1.</translation></message>
 <message><source>The history was damaged; %1 rounds of it were rebuilt from the record of events.</source><translation>Historia była uszkodzona; z zapisu zdarzeń odtworzono rundy: %1.</translation></message>
@@ -1732,6 +1758,7 @@
 <message><source>The saved state in %1 was written by a newer Waggle.</source><translation>Zapisany stan w %1 pochodzi z nowszej wersji Waggle.</translation></message>
 <message><source>The scores of the model in %1 cannot be scaled.</source><translation>Nie można przeskalować wartości uwagi modelu w %1.</translation></message>
 <message><source>The seed %1 has this node's own identity, so it cannot be called.</source><translation>Węzeł startowy %1 ma tożsamość tego węzła, więc nie można się z nim połączyć.</translation></message>
+<message><source>The seed has no effect beside peers, as what they send cannot be repeated.</source><translation type="unfinished"></translation></message>
 <message><source>The setting %1 cannot be used, so Waggle uses the default.</source><translation>Nie można użyć ustawienia %1, więc Waggle przyjmuje wartość domyślną.</translation></message>
 <message><source>The settings %1 cannot be written: %2.</source><translation>Nie można zapisać ustawień %1: %2.</translation></message>
 <message><source>The settings file %1 cannot be read: %2.</source><translation>Nie można odczytać pliku ustawień %1: %2.</translation></message>
@@ -1781,6 +1808,7 @@
 <message><source>There is no model in %1.</source><translation>W %1 nie ma modelu.</translation></message>
 <message><source>There is no model in %1: %2 is missing.</source><translation>W %1 nie ma modelu: brakuje %2.</translation></message>
 <message><source>There is no model in %1: nothing is there.</source><translation type="unfinished"></translation></message>
+<message><source>There is no run %1.</source><translation type="unfinished"></translation></message>
 <message><source>There is no setting %1.</source><translation>Nie ma ustawienia %1.</translation></message>
 <message><source>There is no sharing strategy %1.</source><translation>Nie ma strategii dzielenia się %1.</translation></message>
 <message><source>There is no tokenizer.json in %1.</source><translation>W %1 nie ma tokenizer.json.</translation></message>
@@ -1862,6 +1890,7 @@
 <message><source>This passphrase does not open the backup, or the backup was changed.</source><translation>To hasło nie otwiera kopii zapasowej albo kopia została zmieniona.</translation></message>
 <message><source>This question has become too old to be shared.</source><translation>To pytanie jest już zbyt stare, by je udostępnić.</translation></message>
 <message><source>This round was not finished.</source><translation>Ta runda nie została ukończona.</translation></message>
+<message><source>This run cannot be repeated.</source><translation type="unfinished"></translation></message>
 <message><source>This step has taken %1 so far.</source><translation>Ten krok trwa już %1.</translation></message>
 <message><source>This swarm does not ask such questions.</source><translation>Ten rój nie zadaje takich pytań.</translation></message>
 <message><source>This swarm is not known here.</source><translation>Ten rój nie jest tu znany.</translation></message>
@@ -2212,6 +2241,7 @@
 <message><source>Your week says so.</source><translation>Tak wynika z Twojego tygodnia.</translation></message>
 <message><source>`waggle engine` converts it.</source><translation>Przekonwertuje go `waggle engine`.</translation></message>
 <message><source>`waggle engine` downloads it.</source><translation>Pobierze go `waggle engine`.</translation></message>
+<message><source>`waggle repeat --write FILE` writes one.</source><translation type="unfinished"></translation></message>
 <message><source>a PDF</source><translation>plik PDF</translation></message>
 <message><source>a Parquet file</source><translation>plik Parquet</translation></message>
 <message><source>a level that the swarm does not have</source><translation>poziom, którego rój nie ma</translation></message>
@@ -2524,6 +2554,7 @@
 <message><source>under way</source><translation>w toku</translation></message>
 <message><source>unknown specialty</source><translation>nieznana specjalność</translation></message>
 <message><source>unnamed</source><translation>bez nazwy</translation></message>
+<message><source>until_round is %1.</source><translation type="unfinished"></translation></message>
 <message><source>up</source><translation>w górę</translation></message>
 <message><source>waggle://join?…</source><translation>waggle://join?…</translation></message>
 <message><source>weights in %1</source><translation>wagi w %1</translation></message>

@@ -21,6 +21,7 @@ DOORS = [door for action in main.parser()._actions if isinstance(action, argpars
 
 NEEDS = {  # words without which a command cannot be understood
     "join": ["First light"], "create": ["--name", "Ours"], "get": ["swarm.port"], "set": ["swarm.port=1"],
+    "repeat": ["run.json", "--write"], "compare": ["A", "B"],
     **{choice: ["12D3"] for choice in ("mute", "block", "welcome")},
 }  # fmt: skip
 

@@ -72,7 +72,7 @@ async def ran(folder):
     writer = stdio.Writer(theirs)
     with os.fdopen(ours, "rb") as stream:
         try:
-            code = await main._run(argparse.Namespace(home=folder, set=[], stdio=False), writer)
+            code = await main._run(argparse.Namespace(home=folder, set=[], stdio=False, until_round=None), writer)
         finally:
             writer.close()
             os.close(theirs)

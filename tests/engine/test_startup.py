@@ -8,6 +8,7 @@ import typing
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +17,10 @@ from transformers import AutoModelForCausalLM, Qwen3Config
 
 from end_to_end.programs import children_named
 from engine.test_resume import LEARNED_MIX
-from waggle.core import paths
+from waggle.core import paths, settings
 from waggle.core.errors import ModelError, SettingsError
 from waggle.core.settings import ComputerSettings, LearningSettings, ModelSettings, Settings, SwarmSettings
+from waggle.engine import startup
 from waggle.engine.runtime import model_fit
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
@@ -30,6 +32,7 @@ from waggle.models.shared.configuration import model_config
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint
 from waggle.models.storage.checkpoint import CheckpointState
+from waggle.network.identity import keys
 from waggle.protocol import json_lines
 from waggle.protocol.events import AnswerLength, Preparing, PromptFormChoice, Ready
 from waggle.rl.update_rules import rule, table
@@ -295,3 +298,22 @@ def recorded(home):
 async def test_the_sharing_strategy_that_was_chosen_decides_what_a_node_learns_from(tmp_path):
     prepared_node = await prepared(tmp_path, LearningSettings(sharing="replay", held_out_questions=1))
     assert type(prepared_node.node.sharing) is Replay
+
+
+def test_a_seed_takes_the_place_of_key_and_salt_only_where_a_node_trains_alone(tmp_path):
+    published = []
+    publisher = SimpleNamespace(publish=published.append)
+    homes = [paths.Home(tmp_path / name).prepare() for name in ("first", "second")]
+    identities = [keys.load_or_create(home.identity) for home in homes]
+
+    def randomness(place: int, *overrides: str) -> tuple[bytes, int]:
+        chosen = settings.read(tmp_path / "none", overrides)
+        return startup._randomness(homes[place], chosen, identities[place], publisher)
+
+    alone = ("swarm.solo=true", "learning.seed=7")
+    assert randomness(0, *alone) == randomness(1, *alone)
+    assert randomness(0, *alone) != randomness(0, "swarm.solo=true", "learning.seed=8")
+    assert published == []
+    assert randomness(0, "learning.seed=7") == randomness(0), "beside peers it has no effect"
+    assert randomness(0) != randomness(1)
+    assert "The seed has no effect beside peers" in published[0].title

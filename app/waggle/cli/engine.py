@@ -11,6 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_settings(parser)
     add_verbose(parser)
     parser.add_argument("--stdio", action="store_true", help="take commands from stdin, and exit when it ends")
+    parser.add_argument("--until-round", type=int, metavar="N", help="end once the model has played so many rounds in all")
     parser.add_argument("--json", action="store_true", help="print events as JSON lines, also on a terminal")
 
 

@@ -14,7 +14,7 @@ from waggle.core.errors import HistoryError
 from waggle.core.text.legible_name import legible
 from waggle.engine.runtime import model_source
 from waggle.engine.services.earlier_runs import earlier_runs
-from waggle.engine.storage import history
+from waggle.engine.storage import run_file
 from waggle.protocol import rounds_csv
 from waggle.protocol.events import HeldOutScore, RoundSummary, TrainingRun
 
@@ -36,13 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     home = model_source.home_of(home, settings.read(home.settings).model)
     if arguments.runs:
         return _print_runs(earlier_runs(home).runs)
-    path = home.model.history
-    if not path.exists():
-        raise HistoryError("No round has been played here yet.", "The engine writes the history: `waggle engine` starts it.")
-    try:
-        rounds, scores = history.read_all(path)
-    except history.DAMAGED as error:
-        raise HistoryError(f"The history {path} cannot be read: {error}.", "The engine repairs it when it starts.") from error
+    rounds, scores = run_file.read_rounds(home)
     if arguments.parquet:
         return _write_parquet(paths.expand_user(Path(arguments.parquet)), rounds, scores)
     if isinstance(sys.stdout, io.TextIOWrapper):  # as other programs read tables and JSON, whatever the terminal's encoding

@@ -49,6 +49,9 @@ COMMANDS = {  # -> what `waggle --help` says about it
     "settings": "list all settings with their ranges, defaults and meanings",
     "identity": "say who you are; write, check or restore a backup of that; become somebody new",
     "history": "print every round as numbers: a table, or JSON lines",
+    "runs": "list the runs of this node, with rewards and held-out scores",
+    "compare": "compare two runs by reward and held-out score",
+    "repeat": "play a run again from its file and compare every round; write that file",
     "days": "print what this computer contributed, day by day",
     "ctl": "the commands that control an engine under one name",
     "selftest": "play three rounds alone with the starter, to see whether this computer can take part",
@@ -159,6 +162,18 @@ def _import_command(name: str) -> Command:
             from waggle.cli import history
 
             return history
+        case "runs":
+            from waggle.cli import runs
+
+            return runs
+        case "compare":
+            from waggle.cli import compare
+
+            return compare
+        case "repeat":
+            from waggle.cli import repeat
+
+            return repeat
         case "update":
             from waggle.cli import update
 

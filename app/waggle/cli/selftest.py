@@ -4,25 +4,21 @@ For the smoke tests of installers, and for people who want to know whether this 
 """
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 
+from waggle import node
 from waggle.cli.shared.options import add_home, add_settings
-from waggle.core import paths
+from waggle.core import settings
 from waggle.core.errors import EngineError
-from waggle.protocol import events, json_lines
-from waggle.protocol.commands import Stop
-from waggle.protocol.state import State, apply
-from waggle.protocol.text.status_text import Sentence, sentence
+from waggle.core.text.message import Message
+from waggle.protocol import events
+from waggle.protocol.state import HALTED_PHASES
+from waggle.protocol.text.status_text import sentence
 
 ROUNDS = 3
-AT_ANY_TIME = (
-    "when.idle_minutes=0", "when.only_on_power=false", "when.week=[]", "when.not_while=[]", "when.not_full_screen=false",
-    "when.not_metered=false", "when.below_celsius=0", "when.kwh_a_day=0.0",
-)  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,32 +37,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _play(home: Path, chosen: tuple[str, ...]) -> None:
-    options = [part for value in ("swarm.solo=true", *AT_ANY_TIME, *chosen) for part in ("--set", value)]
-    command = [*paths.module_command("waggle"), "engine", "--stdio", "--home", str(home), *options]
-    state, played = State(), 0
-    obstacle: Sentence | None = None
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as engine:
-        assert engine.stdin is not None
-        assert engine.stdout is not None
-        for line in engine.stdout:
-            event = json_lines.event(line)
+    values = {"swarm.solo": True, **node.AT_ANY_TIME, **dict(map(settings.assignment, chosen))}
+    played = 0
+    with node.run(home, values) as running:
+        for event in running:
             _say(event)
-            state = apply(state, event)
-            if state.service:  # an engine that runs already, in its own swarm and by its own rules, would test nothing
-                raise EngineError(
-                    "Another engine is running for this folder.", "Stop it with `waggle ctl stop`, or use another --home."
-                )
             played += isinstance(event, events.RoundCompleted)
-            if obstacle is None and state.phase in ("paused", "waiting"):
-                obstacle = sentence(state)
-            if not engine.stdin.closed and (played == ROUNDS or obstacle):
-                engine.stdin.write(json_lines.line(Stop(id="selftest")))
-                engine.stdin.close()
-    if obstacle and played < ROUNDS:
-        raise EngineError(obstacle.says, obstacle.detail)
-    if engine.returncode or played < ROUNDS:
-        title = f"The engine ended with code {engine.returncode} after {played} rounds."
-        raise EngineError(title, "Install Waggle again, or send us what stands above.")
+            if played == ROUNDS:
+                return
+            if running.state.phase in HALTED_PHASES:
+                obstacle = sentence(running.state)
+                raise EngineError(obstacle.says, obstacle.detail)
+    raise EngineError(Message("The engine ended after %1 rounds.", played), "Install Waggle again, or send us what stands above.")
 
 
 def _say(event: object) -> None:

@@ -97,6 +97,8 @@ class LearningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     learning_rate: Annotated[float, msgspec.Meta(ge=0.0, le=1e-2)] = 0.0  # 0: 5e-4 for the starter, less for larger models
     form_pay: Literal["auto", "on", "off"] = "auto"  # pay a little for an answer in its tags; auto: not for the starter
     updates: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1  # steps a round, each on a part of its groups (sapo/minibatches.py)
+    # of a node that trains alone: with the same one, a run can be repeated (engine/storage/run_file.py); 0: random
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)] = 0
     warmup_steps: Annotated[int, msgspec.Meta(ge=0)] = 10  # AdamW's first steps are equally large for all weights
     # rounds between two held-out scores; 25: by time, except for the starter (engine/runtime/held_out_schedule.py)
     held_out_every: Positive = 25
@@ -153,8 +155,11 @@ class WindowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class TrackingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the figures of rounds are written for tools of research, whose libraries have to be installed: waggle[research]."""
 
+    # of the rounds from now on, in these tools and in the history; empty: of model, swarm and learning settings
+    run: Annotated[str, msgspec.Meta(max_length=60)] = ""
     tensorboard: str = ""  # a folder with a folder for each run
     wandb: str = ""  # a folder for offline runs of Weights & Biases
+    trackio: str = ""  # a folder with the database of Trackio
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -374,6 +379,21 @@ def assignment(text: str) -> tuple[str, Value]:
     return key.strip(), parsed
 
 
+def override(key: str, value: Value) -> str:
+    """The `section.name=value` that `assignment` reads as this key and value. Raises SettingsError for other kinds of values."""
+    import tomli_w
+
+    if value is None:
+        return f"{key}="
+    try:
+        text = tomli_w.dumps({"value": list(value) if isinstance(value, tuple) else value})
+    except TypeError:
+        raise SettingsError(
+            Message("%1 cannot be %2.", key, repr(value)), "A setting is a truth value, a number, a text or a list."
+        ) from None
+    return f"{key}={text.partition('=')[2].strip()}"
+
+
 def matches_override(override: str, settings: Settings) -> bool:
     """Whether these settings have the value that a `key=value` of the command line sets."""
     try:
@@ -432,7 +452,7 @@ def _advice_for(name: str, section: str | None) -> str:
     """Advice for an unknown setting: the one that was probably meant, or all that exist."""
     known = _names(getattr(Settings(), section)) if section in _names(Settings()) else _names(Settings())
     close = _close(name, known)
-    return f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(sorted(known))}."
+    return f"Did you mean {close[0]}?" if close else Message("Known here: %1.", ", ".join(sorted(known)))
 
 
 def _names(part: msgspec.Struct) -> set[str]:

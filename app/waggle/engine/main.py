@@ -82,6 +82,7 @@ class ProcessResources:
     pause_request: PauseRequest
     undo_log: UndoLog
     download: ChoiceDownload
+    until_round: int | None = None  # the engine ends once the model has played so many; None: it plays until a stop
 
 
 def run(arguments: argparse.Namespace, make_writer: Callable[[int], stdio.LineWriter] = stdio.Writer) -> int:
@@ -167,7 +168,9 @@ async def _run_until_stopped(
             await stack.enter_async_context(server.serve(home, queue.obey, follow))
             download = ChoiceDownload(publisher, lambda: live_settings.now.computer.traffic_kb * 1e3)
             stack.callback(download.cancel)
-            process = ProcessResources(home, live_settings, publisher, queue, backoff, pause_request, undo_log, download)
+            process = ProcessResources(
+                home, live_settings, publisher, queue, backoff, pause_request, undo_log, download, arguments.until_round
+            )
             restart_reason = await _contribute_or_undo(process, "")
             while restart_reason:
                 restart_reason = await _contribute_or_undo(process, restart_reason)
@@ -355,7 +358,7 @@ async def _contribute(process: ProcessResources, restart_reason: str) -> str:
         swarm_watch = asyncio.ensure_future(prepared.watch_swarm())
         swarm_watch.add_done_callback(lambda done: lifecycle.stop() if _has_failed(done) else None)
         # the only thing to wait for: a stop, and so each failure above, opens the gate for good and ends the loop
-        await loop.run_in_executor(policy_thread, training_loop.run)
+        await loop.run_in_executor(policy_thread, training_loop.run, process.until_round)
         _raise_failures(swarm_watch, computer_watch)
         await _cancel(swarm_watch)
     return _end(process, lifecycle, training_loop.round)

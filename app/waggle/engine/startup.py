@@ -15,7 +15,7 @@ import msgspec
 import waggle
 from waggle.core import paths
 from waggle.core.errors import ModelError, ModelMissing, Stopped
-from waggle.core.peer_id import text_of
+from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.core.settings import ComputerSettings, ModelSettings, Settings
 from waggle.core.system import file_moves
 from waggle.core.system.machine import usable_cores
@@ -36,6 +36,7 @@ from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
 from waggle.engine.services.swarm_connection import SwarmConnection
 from waggle.engine.storage import noise_salt, round_saver, snapshot_archive
+from waggle.engine.storage.tracking.figures import run_name
 from waggle.engine.system.opening_note import OpeningNote
 from waggle.engine.system.resource_limits import ResourceLimits, make_room, share_of_time
 from waggle.engine.training_loop import Progress, TrainingPlan
@@ -163,9 +164,10 @@ async def prepare_node(
         home, chosen, charter, identity, verifier, publisher, stack, is_paused=lambda: gate.is_closed, training=host.training
     )
     recording_policy = round_saver.RecordingPolicy(opened.policy, lambda: gate.worked_seconds)
+    origin, seed = _randomness(home, chosen, identity, publisher)
     node = Node(
         policy=recording_policy, tokenizer=opened.tokenizer, swarm=swarm, verifier=verifier, charter=charter,
-        origin=identity.peer_id, seed=_seed(identity.peer_id, noise_salt.salt_of(home)),
+        origin=origin, seed=seed,
         model=_model_name(folder, opened.policy.parameters),
         sharing=sharing.strategy(chosen.learning.sharing).make(), specialties=specialties,
         mix=QuestionMix(saved.mix if saved and saved.charter == charter.digest.hex() else None),
@@ -200,6 +202,7 @@ async def prepare_node(
         policy_thread, _snapshots, home, folder, opened, host.stopped.is_set, computer
     )
     snapshots = replace(snapshots, current=current)
+    recipe = _recipe(chosen, charter, form, rules)
     prepared = PreparedNode(
         node=node,
         watch_swarm=swarm.run,
@@ -219,8 +222,10 @@ async def prepare_node(
             held_out=_held_out_plan(chosen.learning.held_out_every, held_out, rules, is_starter=is_starter),
             hub=_hub_name(chosen.model, saved),
             identity=who,
-            recipe=_recipe(chosen, charter, form, rules),
+            recipe=recipe,
+            run=run_name(chosen.tracking.run, node.model, charter.name, recipe),
             rule=chosen.learning.rule,
+            epoch_is_round=origin != identity.peer_id,
         ),
         progress=Progress(saved.round, saved.completions, saved.learned) if saved else Progress(),
         take_exam=_leaderboard_exam(node, rules, swarm, gate),
@@ -518,6 +523,24 @@ def _model_name(folder: Path, parameters: int) -> str:
     return f"Starter {size}" if starters.is_starter(folder) else f"{folder.name[:40]} {size}"
 
 
+def _randomness(home: paths.Home, chosen: Settings, identity: keys.Identity, publisher: EventPublisher) -> tuple[bytes, int]:
+    """The origin, from which questions are made, and the seed of the random streams.
+
+    With `learning.seed` both come from it alone, for a node without peers: its questions then belong to no key.
+    """
+    if chosen.learning.seed and chosen.swarm.solo:
+        origin = PEER_ID_PREFIX + hashlib.sha256(b"waggle/repeat/1 %d" % chosen.learning.seed).digest()
+        return origin, _seed(origin, b"")
+    if chosen.learning.seed:
+        publisher.publish(
+            events.Warned(
+                title=Message("The seed has no effect beside peers, as what they send cannot be repeated."),
+                advice=Message("It counts for a node that trains alone: swarm.solo."),
+            )
+        )
+    return identity.peer_id, _seed(identity.peer_id, noise_salt.salt_of(home))
+
+
 def _seed(peer_id: bytes, salt: bytes) -> int:
     """The seed of a node's random streams: another for each node and each copy of its home, and the same after a restart."""
     return int.from_bytes(hashlib.sha256(b"waggle/noise/2" + peer_id + salt).digest()[:8], "big")
@@ -573,13 +596,17 @@ def _ready_event(
         questions=prepared.plan.rules.questions,
         parameters=opened.policy.parameters,
         recipe=prepared.plan.recipe,
+        run=prepared.plan.run,
         better_swarm=better_swarm(charter, opened.policy.parameters),
     )
 
 
 def _recipe(chosen: Settings, charter: Charter, form: events.PromptFormChoice, rules: RoundSettings) -> str:
     """Identifies what decides whether a round teaches anything."""
-    sizes = msgspec.json.encode((chosen.model, chosen.learning, rules.questions, rules.max_new))
+    learning = msgspec.to_builtins(chosen.learning)
+    if not learning["seed"]:  # a run without one has the name that earlier versions gave it
+        del learning["seed"]
+    sizes = msgspec.json.encode((chosen.model, learning, rules.questions, rules.max_new))
     parts = (sizes, charter.digest, form.form.encode())
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 

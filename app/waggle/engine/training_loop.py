@@ -48,7 +48,9 @@ class TrainingPlan:
     hub: str = ""  # the name of that model on the hub (see checkpoint.CheckpointState)
     recipe: str = ""  # identifies the settings by which rounds are played
     rule: str = ""  # the update rule
+    run: str = ""  # the name of the run
     identity: ModelIdentity | None = None  # of that model
+    epoch_is_round: bool = False  # questions do not depend on the clock, so that the run can be repeated
     retry_seconds: float = RETRY_SECONDS
 
 
@@ -103,15 +105,15 @@ class TrainingLoop:
         """The next round to play."""
         return self._progress.round
 
-    def run(self) -> None:
-        """Play rounds until a stop. Every other error ends the engine through its main."""
+    def run(self, until_round: int | None = None) -> None:
+        """Play until a stop, or until so many rounds were played in all. Every other error ends the engine through its main."""
         is_first_round_over = False
         scores = held_out_scores(self._history)
         recalled = latest_rounds(self._history, RECALLED)
         self._call.publish(events.RoundsRecalled(rounds=recalled, score=scores[-1] if scores else None))
         try:
             self._retry_until_verified(self._measure_if_due)
-            while True:
+            while until_round is None or self.round < until_round:
                 self._gate()
                 self._retry_until_verified(self._play)
                 if not is_first_round_over:
@@ -119,11 +121,13 @@ class TrainingLoop:
                     self._call.first_round_ended()
                 self._call.round_ended()
         except Stopped:
-            self._call.flush()
+            pass  # a person ended it
+        self._call.flush()
 
     def _play(self) -> None:
         self._call.before_round()
-        number, epoch, started = self.round, epoch_at(self._clock()), self._gate.worked_seconds
+        number, started = self.round, self._gate.worked_seconds
+        epoch = number if self._plan.epoch_is_round else epoch_at(self._clock())
         played_stages = sapo.play(number, epoch, self._node, self._rules, pause_point=self._gate, watch=self._publish_growth)
         titles = round_events.Titles(self._node.charter)
         for stage in played_stages:
@@ -150,7 +154,11 @@ class TrainingLoop:
                         self._clock(), self._gate.worked_seconds - started, own, gathered, stage, titles, self._plan.recipe
                     )
                     summary = structs.replace(
-                        figures, memory=int(memory_used()), swarm=self._node.charter.name, rule=self._plan.rule
+                        figures,
+                        memory=int(memory_used()),
+                        swarm=self._node.charter.name,
+                        rule=self._plan.rule,
+                        run=self._plan.run,
                     )
         log.debug(
             "round %d: %.1f s, %d tokens, %d local and %d external groups", number, summary.seconds, summary.tokens,

@@ -121,6 +121,7 @@ class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
     memory: Count = 0  # bytes that the engine and its children used at its end; 0: from a version that did not measure it
     swarm: str = ""  # its name; empty: from a version that did not tell
     rule: str = ""  # the update rule
+    run: str = ""  # the name of the run that it belongs to; empty: from a version that did not tell
 
 
 class HeldOutScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,6 +241,7 @@ class Ready(Event, frozen=True, kw_only=True, tag=True):
     questions: Count = 0  # of a round; 0: from a version that did not tell
     parameters: int
     recipe: str = ""  # see RoundSummary
+    run: str = ""  # see RoundSummary
     better_swarm: SwarmSuggestion | None = None
 
 

@@ -65,6 +65,7 @@ def _rows(
             "rule": summary.rule or None,
             "swarm": summary.swarm or None,
             "memory": summary.memory or None,
+            "run": summary.run or None,
             **{f"reward {title}": summary.by_specialty.get(title) for title in titles},
         }
 

@@ -1,13 +1,18 @@
 """Figures of rounds for TensorBoard and W&B, written and read back by their own libraries."""
 
 import json
+import os
 import struct
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+import waggle
 from protocol.text.test_status_text import READY
 from waggle.core.settings import TrackingSettings
 from waggle.engine.storage.tracking import round_tracker
@@ -15,9 +20,9 @@ from waggle.engine.storage.tracking.figures import round_figures, run_name, scor
 from waggle.engine.storage.tracking.round_tracker import RoundTracker, tools_of
 from waggle.protocol import events, json_lines
 
-READY_NOW = replace(READY, model="owner/a model\u202e", swarm="../Ours", recipe="0123456789abcdef")
 BLOCK, WHOLE, LAST = 32_768, 1, 4  # of the log format
 RUN = "owner-a-model_Ours_01234567"
+READY_NOW = replace(READY, model="owner/a model\u202e", swarm="../Ours", recipe="0123456789abcdef", run=RUN)
 
 
 def summary(number: int) -> events.RoundSummary:
@@ -38,9 +43,12 @@ def play(tracker: RoundTracker) -> None:
 
 
 def test_a_run_has_a_name_that_is_one_folder():
-    assert run_name(READY_NOW) == RUN
-    assert run_name(replace(READY_NOW, recipe="9")) != RUN, "another recipe is another run"
-    assert run_name(replace(READY_NOW, model="..", swarm="")) == "unnamed_unnamed_01234567"
+    facts = (READY_NOW.model, READY_NOW.swarm)
+    assert run_name("", *facts, READY_NOW.recipe) == RUN
+    assert run_name("", *facts, "9") != RUN, "another recipe is another run"
+    assert run_name("", "..", "", READY_NOW.recipe) == "unnamed_unnamed_01234567"
+    assert run_name("My baseline/2", *facts, READY_NOW.recipe) == "My-baseline-2"
+    assert run_name("..", *facts, READY_NOW.recipe) == RUN
 
 
 def test_only_what_is_known_is_a_figure():
@@ -137,3 +145,33 @@ def records(content: bytes) -> Iterator[bytes]:
         if kind in (WHOLE, LAST):
             yield record
             record = b""
+
+
+def test_trackio_reads_back_every_round_and_no_server_is_called(tmp_path, monkeypatch):
+    pytest.importorskip("trackio", reason="an extra: pip install 'waggle[research]'")
+    monkeypatch.setenv("TRACKIO_SERVER_URL", "http://127.0.0.1:9/?write_token=x")
+    code = """
+import sys
+sys.addaudithook(lambda name, values: sys.exit(f"{name} {values}") if name in ("socket.connect", "socket.getaddrinfo") else None)
+import pytest
+from engine.storage.test_tracking import play
+from waggle.core.settings import TrackingSettings
+from waggle.engine.storage.tracking.round_tracker import RoundTracker, tools_of
+play(RoundTracker(tools_of(TrackingSettings(trackio=sys.argv[1]), pytest.fail), pytest.fail))
+from trackio.sqlite_storage import SQLiteStorage
+import json
+import os
+(run,) = SQLiteStorage.get_runs("waggle")
+print(json.dumps([run, SQLiteStorage.get_logs("waggle", run)]))
+"""
+    folders = (Path(waggle.__file__).parents[1], Path(__file__).parents[2], *sys.path)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(folder) for folder in folders if folder)}
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    played = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert played.returncode == 0, played.stderr
+    run, rows = json.loads(played.stdout.splitlines()[-1])
+    assert run == RUN
+    assert [row["step"] for row in rows if "reward/mean" in row] == [0, 1, 2]
+    assert [round(row["reward/mean"], 6) for row in rows if "reward/mean" in row] == [0.0, 0.1, 0.2]
+    assert [round(row["held_out/share"], 6) for row in rows if "held_out/share" in row] == [0.1]
+    assert list(tmp_path.glob("*.db")), "it is stored in the folder of the setting"

@@ -7,12 +7,12 @@ import threading
 
 import pytest
 
-from waggle.cli import selftest
-from waggle.core import paths
+from waggle import node
+from waggle.core import paths, settings
 from waggle.engine.system import session_end
 from waggle.protocol import events, json_lines
 
-SETTINGS = ("swarm.solo=true", *selftest.AT_ANY_TIME)
+SETTINGS = ("swarm.solo=true", *map(settings.override, node.AT_ANY_TIME, node.AT_ANY_TIME.values()))
 windows = pytest.mark.skipif(sys.platform != "win32", reason="elsewhere signals end an engine")
 
 

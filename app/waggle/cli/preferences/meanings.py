@@ -34,6 +34,7 @@ MEANINGS = {
     "learning.learning_rate": "Of one step. 0: what is usual for the model.",
     "learning.form_pay": "Pay a little for an answer in its tags. auto: not for the starter.",
     "learning.updates": "Steps of a round, each on a part of its groups.",
+    "learning.seed": "Randomness of a node that trains alone, which makes its run repeatable. 0: new each time.",
     "learning.warmup_steps": "Steps over which the learning rate rises.",
     "learning.held_out_every": "Rounds between two held-out scores. 25: by time, except for the starter.",
     "learning.held_out_questions": "Held-out questions of each specialty.",
@@ -66,7 +67,9 @@ MEANINGS = {
     "window.notify_problems": "Notify when something goes wrong.",
     "window.notify_discoveries": "Notify when the model solves something for the first time.",
     "window.suggest_swarm": "Suggest a swarm that suits the model better.",
+    "tracking.run": "The name of the rounds from now on. Empty: made of model, swarm and learning settings.",
     "tracking.tensorboard": "The folder to which figures of rounds are written for TensorBoard. Empty: none.",
     "tracking.wandb": "The folder to which figures of rounds are written as offline runs of Weights & Biases. Empty: none.",
+    "tracking.trackio": "The folder to which figures of rounds are written for Trackio. Empty: none.",
     "window.read_out": "Tell a screen reader every minute what happened.",
 }

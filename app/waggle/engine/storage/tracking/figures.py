@@ -2,16 +2,21 @@
 
 import re
 
-from waggle.protocol.events import HeldOutScore, Ready, RoundSummary
+from waggle.protocol.events import HeldOutScore, RoundSummary
 
 NO_NAME = re.compile(r"[^\w.-]+")
 LONGEST_NAME = 60  # characters of a model's or a swarm's name
 
 
-def run_name(ready: Ready) -> str:
-    """A name for the rounds that are played with this model, swarm and recipe. It can be a folder's."""
-    parts = (NO_NAME.sub("-", name).strip("-.")[:LONGEST_NAME] or "unnamed" for name in (ready.model, ready.swarm))
-    return "_".join((*parts, ready.recipe[:8] or "first"))
+def run_name(chosen: str, model: str, swarm: str, recipe: str) -> str:
+    """The chosen name, or else one for the rounds that are played with this model, swarm and recipe. It can be a folder's."""
+    if own := _as_folder(chosen):
+        return own
+    return "_".join((_as_folder(model) or "unnamed", _as_folder(swarm) or "unnamed", recipe[:8] or "first"))
+
+
+def _as_folder(name: str) -> str:
+    return NO_NAME.sub("-", name).strip("-.")[:LONGEST_NAME]
 
 
 def round_figures(summary: RoundSummary) -> dict[str, float]:

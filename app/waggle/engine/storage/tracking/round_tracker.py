@@ -10,9 +10,10 @@ from waggle.core.paths import expand_user
 from waggle.core.settings import TrackingSettings
 from waggle.core.system.os_faults import fault_of
 from waggle.core.text.message import Message
-from waggle.engine.storage.tracking.figures import round_figures, run_name, score_figures
+from waggle.engine.storage.tracking.figures import round_figures, score_figures
 from waggle.engine.storage.tracking.interface import TrackingTool
 from waggle.engine.storage.tracking.tensorboard_files import TensorboardFiles
+from waggle.engine.storage.tracking.trackio_folder import TrackioFolder
 from waggle.engine.storage.tracking.wandb_folder import WandbFolder
 from waggle.protocol import events, json_lines
 
@@ -27,6 +28,7 @@ def tools_of(chosen: TrackingSettings, warn: Warn) -> list[TrackingTool]:
     tools: list[TrackingTool] = []
     named: list[tuple[str, Callable[[Path], TrackingTool], str]] = [
         ("TensorBoard", TensorboardFiles, chosen.tensorboard), ("W&B", WandbFolder, chosen.wandb),
+        ("Trackio", TrackioFolder, chosen.trackio),
     ]  # fmt: skip
     for name, make, folder in named:
         if not folder:
@@ -73,7 +75,7 @@ class RoundTracker:
 
     def _begin(self, ready: events.Ready) -> None:
         facts = {"model": ready.model, "swarm": ready.swarm, "device": ready.device, "version": ready.version}
-        self._each(lambda tool: tool.begin(run_name(ready), facts))
+        self._each(lambda tool: tool.begin(ready.run, facts))
         self._has_begun = True
 
     def _log(self, step: int, at: float, figures: dict[str, float]) -> None:
