@@ -29,7 +29,7 @@ from waggle.core.settings import LearningSettings, Settings, SwarmSettings, WebS
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.undo_log import UndoLog
-from waggle.engine.services import swarm_connection, swarms
+from waggle.engine.services import invites, swarm_connection, swarms
 from waggle.engine.services.swarms import CurrentSwarm, SwarmService
 from waggle.network import joined_swarms
 from waggle.network.identity import membership
@@ -496,7 +496,7 @@ async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_wh
 
 @pytest.mark.parametrize("host", ["8.8.8.8", "192.168.1.7", "127.0.0.1"])
 def test_how_far_an_invite_reaches_is_said_in_german_too(host):
-    words = swarms._reach((f"/ip4/{host}/tcp/4001/p2p/12D3KooW",))
+    words = invites._reach((f"/ip4/{host}/tcp/4001/p2p/12D3KooW",))
     assert words in told_in_german()
 
 
