@@ -1,7 +1,8 @@
 """A class: twenty engines on one network, each in a network namespace behind one bridge, as laptops behind one switch are.
 
-The teacher's engine creates the swarm by the preset; the others train alone. Then all open the file of one invite at once, each
-under a name of its own, and the time counts until the teacher's page lists them. Needs Linux and root.
+The teacher's engine creates the swarm by the preset; the others train alone. Then one after the other opens the file of one invite,
+two seconds apart, each under a name of its own. The time counts from the first of them until the teacher's page lists the last. A
+class has a processor for each computer; here all share one, with what else runs on it. Needs Linux and root.
 """
 
 import contextlib
@@ -21,14 +22,15 @@ from waggle.cli.shared.engine import status
 from waggle.core import paths
 from waggle.core.errors import EngineError
 
-COMPUTERS, WITHIN_S = 20, 60.0
+COMPUTERS, WITHIN_S, APART_S = 20, 60.0, 2.0
 START_S = 900.0  # for all engines to train alone, on one small computer
 PREFIX = f"wc{os.getpid() % 10000}"
 BRIDGE, SUBNET = f"{PREFIX}b", "10.98.0"
-# All engines share the processor of one computer: each plays small rounds in a few percent of the time, and prepares at full speed.
+# All share one processor: each plays small rounds in a few percent of the time, and prepares at full speed.
 SETTINGS = (
     "learning.questions=1", "learning.local=1", "learning.group_size=4", "learning.held_out_questions=1",
-    "computer.threads=1", "computer.cpu_percent=5", "computer.priority=normal", "when.below_celsius=0", "when.only_on_power=false",
+    "computer.threads=1", "computer.cpu_percent=5", "computer.priority=normal",
+    "when.below_celsius=0", "when.only_on_power=false",
 )  # fmt: skip
 
 READ_PAGE = """
@@ -42,6 +44,7 @@ with socket.create_connection((sys.argv[1], 8080), 10) as page:
 
 def measure(folder: Path) -> dict[str, object]:
     """How many of the class are on the teacher's page in time, and what that took of this computer."""
+    load_before = os.getloadavg()[0]
     with network(COMPUTERS), contextlib.ExitStack() as stack:
         homes = [folder / f"computer{number}" for number in range(COMPUTERS)]
         engines = [stack.enter_context(_running(number, home)) for number, home in enumerate(homes)]
@@ -52,16 +55,7 @@ def measure(folder: Path) -> dict[str, object]:
         _wait(homes[0])
         invite = folder / "invite.waggle"
         _waggle(0, homes[0], "invite", "--file", str(invite))
-        began = time.monotonic()
-        joining = [
-            subprocess.Popen(
-                _command(number, home, "join", str(invite), "--as", f"Pupil {number}", "--yes"),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-            )
-            for number, home in enumerate(homes[1:], start=1)
-        ]
-        moments = _moments(began)
+        moments, joining = _join_all(homes, invite)
         failures = [join.communicate()[1].decode() for join in joining if join.wait()]
         if failures:
             sys.stderr.write("\n".join(failures))
@@ -74,17 +68,24 @@ def measure(folder: Path) -> dict[str, object]:
             "classroom_last_joined_s": round(max(moments), 1) if len(moments) == COMPUTERS else None,
             "classroom_memory_gb": round(sum(map(_memory, engines)) / 1e9, 1),
             "classroom_cores": os.cpu_count(),
+            "classroom_load_before": round(load_before, 1),
         }
 
 
-def _moments(began: float) -> list[float]:
-    """When each computer first stood on the teacher's page, in seconds; the teacher's own first."""
+def _join_all(homes: list[Path], invite: Path) -> tuple[list[float], list[subprocess.Popen[bytes]]]:
+    """Let all but the first join. Returns when each stood on the teacher's page (seconds since the first began), and the commands."""
     there: dict[str, float] = {}
+    joining: list[subprocess.Popen[bytes]] = []
+    began = time.monotonic()
     while len(there) < COMPUTERS and time.monotonic() - began < 5 * WITHIN_S:
+        number = len(joining) + 1
+        if number < COMPUTERS and time.monotonic() - began >= APART_S * len(joining):
+            command = _command(number, homes[number], "join", str(invite), "--as", f"Pupil {number}", "--yes")
+            joining.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
         for name in re.findall(r"<li><b>([^<]*)</b>", _page().decode()):
             there.setdefault(name, time.monotonic() - began)
-        time.sleep(1.0)
-    return sorted(there.values())
+        time.sleep(0.5)
+    return sorted(there.values()), joining
 
 
 def _page() -> bytes:
