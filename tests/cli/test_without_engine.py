@@ -128,9 +128,9 @@ def test_a_home_whose_engine_is_just_starting_is_left_alone(home, capsys, words)
 
 def test_a_class_is_created_and_entered_once_its_choices_were_read(home, capsys):
     assert run(home, "create", "--preset", "classroom", "--name", "7b") == 1, "nobody said yes"
-    said = capsys.readouterr().err
-    assert "Arithmetic, Calendar, Decimals, Fractions, Logic" in said
-    assert "a page for a projector" in said
+    choices = capsys.readouterr().err
+    assert "Arithmetic, Calendar, Decimals, Fractions, Logic" in choices
+    assert "a page for a projector" in choices
     assert joined_swarms.read(home.swarms).entries == ()
     assert run(home, "create", "--preset", "classroom", "--name", "7b", "--as", "Teacher", "--yes") == 0
     charter = capsys.readouterr().out.strip()

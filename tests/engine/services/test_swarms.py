@@ -553,9 +553,9 @@ async def test_a_name_can_be_chosen_in_a_private_swarm_alone(home, known):
     created, _ = await known.obey(commands.CreateSwarm(id="3", name="7b", specialties=(), preset="classroom"))
     with pytest.raises(SwarmError, match="This name"):
         await known.obey(commands.ChooseSwarm(id="4", charter=created.swarm.charter, member_name="A\u202eda"))
-    for name, kept in (("Ada", "Ada"), (None, "Ada"), ("", "")):
+    for name, stored_name in (("Ada", "Ada"), (None, "Ada"), ("", "")):
         await known.obey(commands.ChooseSwarm(id="5", charter=created.swarm.charter, member_name=name))
-        assert joined_swarms.member_name_in(home.swarms, created.swarm.charter) == kept
+        assert joined_swarms.member_name_in(home.swarms, created.swarm.charter) == stored_name
 
 
 @pytest.mark.parametrize(("lan", "first"), [(True, "192.168.1.7"), (False, "8.8.8.8")])

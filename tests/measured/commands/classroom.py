@@ -1,8 +1,8 @@
 """A class: twenty engines on one network, each in a network namespace behind one bridge, as laptops behind one switch are.
 
-The teacher's engine creates the swarm by the preset; the others train alone. Then one after the other opens the file of one invite,
-two seconds apart, each under a name of its own. The time counts from the first of them until the teacher's page lists the last. A
-class has a processor for each computer; here all share one, with what else runs on it. Needs Linux and root.
+The teacher's engine creates the swarm by the preset; the others train alone. Then one after the other opens the file of one
+invite, two seconds apart, each under a name of its own. The time counts from the first of them until the teacher's page lists the
+last. A class has a processor for each computer; here all share one, with what else runs on it. Needs Linux and root.
 """
 
 import contextlib
@@ -73,7 +73,7 @@ def measure(folder: Path) -> dict[str, object]:
 
 
 def _join_all(homes: list[Path], invite: Path) -> tuple[list[float], list[subprocess.Popen[bytes]]]:
-    """Let all but the first join. Returns when each stood on the teacher's page (seconds since the first began), and the commands."""
+    """Let all but the first join. Returns when each stood on the teacher's page, in seconds, and the commands."""
     there: dict[str, float] = {}
     joining: list[subprocess.Popen[bytes]] = []
     began = time.monotonic()
@@ -82,7 +82,7 @@ def _join_all(homes: list[Path], invite: Path) -> tuple[list[float], list[subpro
         if number < COMPUTERS and time.monotonic() - began >= APART_S * len(joining):
             command = _command(number, homes[number], "join", str(invite), "--as", f"Pupil {number}", "--yes")
             joining.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
-        for name in re.findall(r"<li><b>([^<]*)</b>", _page().decode()):
+        for name in re.findall(r"<li><b>(Teacher|Pupil [0-9]+)</b>", _page().decode()):
             there.setdefault(name, time.monotonic() - began)
         time.sleep(0.5)
     return sorted(there.values()), joining
@@ -98,7 +98,11 @@ def _memory(engine: Program) -> int:
     """Bytes of an engine and its children that no other process shares."""
     processes = [psutil.Process(engine.process.pid)]
     processes += processes[0].children(recursive=True)
-    return sum(process.memory_full_info().uss for process in processes)
+    total = 0
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):  # judging processes come and go
+            total += process.memory_full_info().uss
+    return total
 
 
 def _wait(home: Path) -> None:

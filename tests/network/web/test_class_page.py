@@ -53,7 +53,7 @@ def called(origin: bytes, name: str, choice: str = "") -> PeerChanged:
     return PeerChanged(peer=msgspec.structs.replace(peer, choice=choice))
 
 
-def shown(lesson: ClassStatistics, training: TrainingStatus | None = None) -> ClassStatus:
+def status_of(lesson: ClassStatistics, training: TrainingStatus | None = None) -> ClassStatus:
     return lesson.status(own_name="Teacher", training=training, link=LINK, page="http://192.0.2.1:8080/join")
 
 
@@ -61,7 +61,7 @@ def test_two_of_one_name_are_told_apart_by_their_keys(lesson: ClassStatistics, p
     for pupil in pupils:
         lesson.add(arrived(pupil))
         lesson.add(called(pupil, "Ada"))
-    page = class_page.content(class_page.CLASS, shown(lesson)).decode()
+    page = class_page.content(class_page.CLASS, status_of(lesson)).decode()
     assert page.count("<li><b>Ada</b>") == 2
     assert all(short_id(pupil) in page for pupil in pupils)
 
@@ -69,23 +69,29 @@ def test_two_of_one_name_are_told_apart_by_their_keys(lesson: ClassStatistics, p
 def test_the_first_right_answer_of_a_computer_is_found_once_and_by_whom(lesson: ClassStatistics, pupils: list[bytes]) -> None:
     for pupil in (*pupils, *pupils):
         lesson.add(arrived(pupil))
-    status = shown(lesson)
-    found = {each.title: each for each in status.specialties}["Tiny programs"]
-    assert (found.finders, found.first and found.first.fingerprint) == (2, short_id(pupils[0]))
+    status = status_of(lesson)
+    programs = {each.title: each for each in status.specialties}["Tiny programs"]
+    assert (programs.finders, programs.first and programs.first.fingerprint) == (2, short_id(pupils[0]))
     assert [find.specialty for find in status.latest] == ["Tiny programs"] * 2
     assert status.answers > status.right > 0
     assert [pupil.name for pupil in status.pupils] == sorted(map(name_of, pupils), key=str.casefold), "no name was chosen"
 
 
-def test_who_is_muted_or_left_is_not_shown(lesson: ClassStatistics, pupils: list[bytes], clock: Clock) -> None:
+def test_who_chose_a_name_is_here_before_its_first_answers_came(lesson: ClassStatistics, pupils: list[bytes]) -> None:
+    lesson.add(called(pupils[0], "Ada"))
+    lesson.add(called(pupils[1], ""))
+    assert [pupil.name for pupil in status_of(lesson).pupils] == ["Ada"], "the other one may be no member"
+
+
+def test_who_is_muted_or_left_is_not_status_of(lesson: ClassStatistics, pupils: list[bytes], clock: Clock) -> None:
     for pupil in pupils:
         lesson.add(arrived(pupil))
     lesson.add(called(pupils[0], "A rude word", "muted"))
-    status = shown(lesson)
+    status = status_of(lesson)
     assert [pupil.fingerprint for pupil in status.pupils] == [short_id(pupils[1])]
     assert all(find.by.name != "A rude word" for find in status.latest)
     clock.now += PRESENT_S + 1
-    assert shown(lesson).pupils == ()
+    assert status_of(lesson).pupils == ()
 
 
 def test_what_the_own_model_knew_before_is_not_found_first(lesson: ClassStatistics, pupils: list[bytes]) -> None:
@@ -94,7 +100,7 @@ def test_what_the_own_model_knew_before_is_not_found_first(lesson: ClassStatisti
         name="Brisk Otter", fingerprint="12345678", model="Starter", device="cpu", phase="contributing", says="", company="alone",
         connected=0, members=0, round=3, ahas=ahas,
     )  # fmt: skip
-    status = shown(lesson, training)
+    status = status_of(lesson, training)
     by_title = {each.title: each for each in status.specialties}
     assert (by_title["Logic"].finders, by_title["Logic"].first) == (1, None)
     assert by_title["Tiny programs"].first == status.pupils[0]
@@ -105,7 +111,7 @@ def test_every_word_of_others_is_escaped(lesson: ClassStatistics, pupils: list[b
     hostile = '<img src=x onerror="alert(1)">'
     lesson.add(arrived(pupils[0]))
     lesson.add(called(pupils[0], hostile))
-    status = shown(lesson)
+    status = status_of(lesson)
     for path in (class_page.CLASS, class_page.JOIN):
         page = class_page.content(path, status).decode()
         assert "<img" not in page
@@ -132,16 +138,16 @@ def test_the_address_to_join_by_is_one_that_the_class_can_open(host: str, addres
 async def test_the_pages_of_a_class_are_served_by_their_address_alone_and_only_where_chosen(
     charter: Charter, lesson: ClassStatistics
 ) -> None:
-    for in_class, found in ((None, 404), (lambda: shown(lesson), 200)):
+    for in_class, code in ((None, 404), (lambda: status_of(lesson), 200)):
         web = WebServer(lambda: SwarmStatistics(charter).status(()), in_class=in_class)
         await web.start("0.0.0.0", 0)
         try:
             async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{web.port}") as client:
                 for path in class_page.KINDS:
                     page = await client.get(path)
-                    assert page.status_code == found
+                    assert page.status_code == code
                     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
-                    assert ("secret" in page.text) == (found == 200 and path != class_page.CLASS)
+                    assert ("secret" in page.text) == (code == 200 and path != class_page.CLASS)
                     foreign = await client.get(path, headers={"Host": f"evil.example:{web.port}"})
                     assert "secret" not in foreign.text, "a name made to lead here reads no key"
         finally:

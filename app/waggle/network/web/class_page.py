@@ -97,13 +97,13 @@ def _specialties(status: ClassStatus) -> str:
     return f'<ul class="specialties">{rows}</ul>'
 
 
-def _specialty(found: SpecialtyFinds, present: int) -> str:
-    whole = max(present, found.finders)
-    count = f"{found.finders} of {whole}" if whole else ""
-    first = f"first {_who(found.first)}" if found.first else "nobody yet" if not found.finders else "known before"
+def _specialty(finds: SpecialtyFinds, present: int) -> str:
+    whole = max(present, finds.finders)
+    count = f"{finds.finders} of {whole}" if whole else ""
+    first = f"first {_who(finds.first)}" if finds.first else "nobody yet" if not finds.finders else "known before"
     return (
-        f'<li><div><span class="title">{escape(found.title)}</span><span class="count">{count}</span></div>'
-        f'{bar(found.finders / whole if whole else None)}<p class="note">{first}</p></li>'
+        f'<li><div><span class="title">{escape(finds.title)}</span><span class="count">{count}</span></div>'
+        f'{bar(finds.finders / whole if whole else None)}<p class="note">{first}</p></li>'
     )
 
 

@@ -33,7 +33,7 @@ class PupilStatus:
 class Find:
     """The first right answer of one computer in one specialty. `answer` is the true answer, or empty: it was written otherwise.
 
-    `learned_from` is who had shown it one, or empty; only this node knows that, and of itself.
+    `learned_from` is who had visible it one, or empty; only this node knows that, and of itself.
     """
 
     by: PupilStatus
@@ -72,14 +72,14 @@ class ClassStatus:
 
 @dataclass
 class _Member:
-    """One peer. `found` has the moment of its first right answer by dataset."""
+    """One peer. `first_right_at` has the moment of its first right answer by dataset."""
 
     chosen_name: str = ""
     answers: int = 0
     right: int = 0
     seen_at: float = 0.0
     hidden: bool = False  # the person muted or blocked it
-    found: dict[str, float] = field(default_factory=dict)
+    first_right_at: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ class ClassStatistics:
         match news:
             case GroupsArrived():
                 self._count(self._member(news.origin), news)
-            case PeerChanged(peer=peer) if peer.id in self._members:
-                member = self._members[peer.id]
+            case PeerChanged(peer=peer) if peer.id in self._members or peer.chosen_name:  # which only members have
+                member = self._member(peer.id)
                 member.chosen_name, member.hidden = peer.chosen_name, bool(peer.choice)
                 member.seen_at = max(member.seen_at, peer.seen_at)
             case _:
@@ -115,15 +115,19 @@ class ClassStatistics:
     def status(self, *, own_name: str, training: TrainingStatus | None, link: str = "", page: str = "") -> ClassStatus:
         """The current figures, with this node's own if it trains."""
         now = self._clock()
-        shown = {origin: self._pupil(origin) for origin, member in self._members.items() if not member.hidden}
+        visible = {origin: self._pupil(origin) for origin, member in self._members.items() if not member.hidden}
         mine = _own(own_name, training)
-        here = [pupil for origin, pupil in shown.items() if now - self._members[origin].seen_at < PRESENT_S]
+        here = [pupil for origin, pupil in visible.items() if now - self._members[origin].seen_at < PRESENT_S]
         finds = [
             Find(
-                by=shown[each.origin], specialty=self._title(each.dataset), at=each.at, question=each.question, answer=each.answer
+                by=visible[each.origin],
+                specialty=self._title(each.dataset),
+                at=each.at,
+                question=each.question,
+                answer=each.answer,
             )
             for each in self._latest
-            if each.origin in shown
+            if each.origin in visible
         ]
         own_finds = self._own_finds(mine, training)
         return ClassStatus(
@@ -131,7 +135,9 @@ class ClassStatistics:
             pupils=tuple(sorted([*here, *([mine] if mine else [])], key=lambda each: (each.name.casefold(), each.fingerprint))),
             answers=sum(member.answers for member in self._members.values()),
             right=sum(member.right for member in self._members.values()),
-            specialties=tuple(self._specialty(each.dataset, each.title, shown, own_finds) for each in self._charter.specialties),
+            specialties=tuple(
+                self._specialty(each.dataset, each.title, visible, own_finds) for each in self._charter.specialties
+            ),
             latest=tuple(sorted([*finds, *filter(self._is_new, own_finds)], key=lambda find: -find.at)[:LATEST]),
             link=link,
             page=page,
@@ -150,8 +156,8 @@ class ClassStatistics:
             member.answers += len(group.verdicts)
             member.right += len(right)
             dataset = group.question.dataset
-            if right and dataset not in member.found:
-                member.found[dataset] = now
+            if right and dataset not in member.first_right_at:
+                member.first_right_at[dataset] = now
                 self._latest.append(_Answer(news.origin, dataset, now, group.question.text, _true_answer(right)))
 
     def _pupil(self, origin: bytes) -> PupilStatus:
@@ -176,11 +182,11 @@ class ClassStatistics:
         member = self._members.get(peer_id)
         return member.chosen_name if member and member.chosen_name and not member.hidden else name_of(peer_id)
 
-    def _specialty(self, dataset: str, title: str, shown: dict[bytes, PupilStatus], own: Iterable[Find]) -> SpecialtyFinds:
+    def _specialty(self, dataset: str, title: str, visible: dict[bytes, PupilStatus], own: Iterable[Find]) -> SpecialtyFinds:
         moments = [
-            (self._members[origin].found[dataset], pupil)
-            for origin, pupil in shown.items()
-            if dataset in self._members[origin].found
+            (self._members[origin].first_right_at[dataset], pupil)
+            for origin, pupil in visible.items()
+            if dataset in self._members[origin].first_right_at
         ]
         mine = [find for find in own if find.specialty == title]
         moments += [(find.at, find.by) for find in filter(self._is_new, mine)]

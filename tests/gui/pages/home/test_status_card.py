@@ -7,11 +7,14 @@ from pytestqt.qtbot import QtBot
 
 from gui.conftest import TellWindow
 from waggle.gui.application.main_window import MainWindow
+from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.home.status_card import StatusCard, progress_words
 from waggle.gui.pages.models.page import ModelsPage
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state.notifications import new_notices
+from waggle.gui.state.store import StateStore
+from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChangeSettings, ChooseSwarm, DecideTraining, ListModels, ListSwarms
 from waggle.protocol.events_models import ModelChanged
@@ -122,3 +125,13 @@ def test_a_lost_swarm_is_notified_once_and_the_pause_key_answers_nothing(window_
     qtbot.keyClick(window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
     assert not [command for command in sent if isinstance(command, ChangeSettings)]
     assert window.page == "home"
+
+
+@pytest.mark.parametrize(
+    ("host", "words"), [("bee@hive", ["On bee@hive", "Use of bee@hive"]), ("", ["", "Use of this computer"])]
+)
+def test_home_names_the_computer_of_an_engine_elsewhere(theme: Theme, qtbot: QtBot, host: str, words: list[str]) -> None:
+    card = StatusCard(PageContext(theme, store=StateStore(), engine=EngineHost(name=host)))
+    qtbot.addWidget(card)
+    assert [card._computer.text(), card._use.text()] == words
+    assert card._computer.isHidden() == (not host)
