@@ -133,5 +133,5 @@ def test_a_lost_swarm_is_notified_once_and_the_pause_key_answers_nothing(window_
 def test_home_names_the_computer_of_an_engine_elsewhere(theme: Theme, qtbot: QtBot, host: str, words: list[str]) -> None:
     card = StatusCard(PageContext(theme, store=StateStore(), engine=EngineHost(name=host)))
     qtbot.addWidget(card)
-    assert [card._computer.words, card._use.text()] == words
+    assert [card._computer.words(), card._use.text()] == words
     assert card._computer.isHidden() == (not host)
