@@ -676,6 +676,7 @@
 <message><source>Fits</source><translation>Passt</translation></message>
 <message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Passt: etwa %1 Antworten je Stunde, %2 von %3 GB Arbeitsspeicher.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Für 1 Stunde, bis %1</translation></message>
+<message><source>For a class</source><translation>Für eine Klasse</translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Je Fachgebiet. Mehr Fragen machen das Ergebnis sicherer und den Test länger.</translation></message>
 <message><source>For example: swarm.port=4001</source><translation>Zum Beispiel: swarm.port=4001</translation></message>
 <message><source>For networks that let nothing but the web through. Commas between them.</source><translation>Für Netze, die nur das Web durchlassen. Durch Kommas getrennt.</translation></message>
@@ -765,6 +766,7 @@
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Wenn es diese ist, stelle sie nach dem Netz. Antworten, die zu alt oder zu neu scheinen, werden abgelehnt.</translation></message>
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Bei mehreren lernt jeder aus einem Teil der Beispiele, und was sich schon weit bewegt hat, wird gebremst.</translation></message>
 <message><source>If you measured them. Else they are estimated from what is busy; the page You shows the formula.</source><translation>Falls du sie gemessen hast. Sonst werden sie aus dem geschätzt, was beschäftigt ist; die Formel steht unter Du.</translation></message>
+<message><source>In %1, everybody has the name of a key.</source><translation>In %1 heißen alle nach ihrem Schlüssel.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>In %1: %2 ist kein Abschnitt.</translation></message>
 <message><source>In %1: %2.</source><translation>In %1: %2.</translation></message>
 <message><source>In %1: %2. %3</source><translation>In %1: %2. %3</translation></message>
@@ -790,6 +792,7 @@
 <message><source>It %1.</source><translation>%1.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Er antwortet; gerade hat niemand etwas angekündigt.</translation></message>
 <message><source>It appears here when the engine runs</source><translation>Sie erscheint hier, wenn die Engine läuft</translation></message>
+<message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Er stellt leichte Fragen, die eine Klasse prüfen kann: Rechnen, Kalender, Dezimalzahlen, Brüche, Logik. Die Runden sind kurz, und empfohlen ist das Startmodell, das Waggle mitbringt.</translation></message>
 <message><source>It asks for a name and a password: write them into its address, as in http://name:password@host:port.</source><translation>Er verlangt einen Namen und ein Kennwort: Schreibe sie in seine Adresse, wie in http://name:kennwort@host:port.</translation></message>
 <message><source>It began at %2.</source><translation>Am Anfang waren es %2.</translation></message>
 <message><source>It begins with the words: Waggle identity.</source><translation>Sie beginnt mit den Wörtern: Waggle identity.</translation></message>
@@ -806,7 +809,6 @@
 <message><source>It gets this one right.</source><translation>Diese beantwortet es richtig.</translation></message>
 <message><source>It goes on by itself then.</source><translation>Danach geht es von selbst weiter.</translation></message>
 <message><source>It goes on in smaller parts, which take less memory.</source><translation>Es geht in kleineren Teilen weiter, die weniger Speicher brauchen.</translation></message>
-<message><source>It goes on in the previous swarm.</source><translation>Es geht im vorigen Schwarm weiter.</translation></message>
 <message><source>It had learned there from %1.</source><translation>Es hatte dort von %1 gelernt.</translation></message>
 <message><source>It has to be downloaded again.</source><translation>Sie muss neu heruntergeladen werden.</translation></message>
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Sie enthält %1. Du wärst von nun an %1, und %2 würde daneben aufbewahrt. Modell und Verlauf bleiben.</translation></message>
@@ -835,6 +837,7 @@
 <message><source>It learns from the few answers that are right. Until there are some, the curve stays flat.</source><translation>Es lernt aus den wenigen richtigen Antworten. Bis es welche gibt, bleibt die Kurve flach.</translation></message>
 <message><source>It looks like wss://example.org/gateway.</source><translation>Sie sieht aus wie wss://example.org/gateway.</translation></message>
 <message><source>It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.</source><translation>Es ist vielleicht abgeschnitten, oder es verbirgt sie. Deine werden aus allen Gateways zusammengesetzt; füge eines von einem anderen Betreiber hinzu.</translation></message>
+<message><source>It may have %1 characters; fewer in some scripts.</source><translation>Er darf %1 Zeichen haben, in manchen Schriften weniger.</translation></message>
 <message><source>It needs seven, Monday first, or none.</source><translation>Es braucht sieben, Montag zuerst, oder keine.</translation></message>
 <message><source>It often knows the answer but forgets the answer tags, so it earns nothing. It learns that first.</source><translation>Oft weiß es die Antwort, vergisst aber die Antwort-Tags und bekommt dafür nichts. Das lernt es zuerst.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Es pausiert, sobald dieser Schritt endet.</translation></message>
@@ -854,9 +857,6 @@
 <message><source>It was left out.</source><translation>Sie wurde ausgelassen.</translation></message>
 <message><source>It was plugged in just now.</source><translation>Er wurde gerade erst eingesteckt.</translation></message>
 <message><source>It was right once, and is not now.</source><translation>Einmal war es richtig, jetzt nicht mehr.</translation></message>
-<message><source>It works from anywhere.</source><translation>Der Link funktioniert von überall.</translation></message>
-<message><source>It works on this computer only.</source><translation>Der Link funktioniert nur auf diesem Computer.</translation></message>
-<message><source>It works on your network only: no address is known that is reachable from outside.</source><translation>Der Link funktioniert nur in deinem Netz: Es ist keine Adresse bekannt, die von außen erreichbar ist.</translation></message>
 <message><source>It works: three rounds were played here.</source><translation>Es geht: drei Runden wurden hier gespielt.</translation></message>
 <message><source>Its answers are no numbers.</source><translation>Seine Antworten sind keine Zahlen.</translation></message>
 <message><source>Its answers are on the page Live.</source><translation>Seine Antworten stehen auf der Seite Live.</translation></message>
@@ -992,6 +992,7 @@
 <message><source>Measured elsewhere, %1</source><translation>Anderswo gemessen, %1</translation></message>
 <message><source>Measured elsewhere, %1: %2 after %3</source><translation>Anderswo gemessen, %1: %2 nach %3</translation></message>
 <message><source>Members</source><translation>Mitglieder</translation></message>
+<message><source>Members may choose the name that the class sees. It reaches members only, and everybody who can see that page.</source><translation>Mitglieder können den Namen wählen, den die Klasse sieht. Er erreicht nur Mitglieder und alle, die diese Seite sehen können.</translation></message>
 <message><source>Members who have them may be off. Try again later, or ask for a newer invite.</source><translation>Mitglieder, die sie haben, sind vielleicht aus. Versuche es später noch einmal, oder bitte um eine neuere Einladung.</translation></message>
 <message><source>Memory</source><translation>Arbeitsspeicher</translation></message>
 <message><source>Memory is short: what usually runs together is divided into %1 parts.</source><translation>Der Speicher ist knapp: Was sonst zusammen läuft, wird in %1 Teile geteilt.</translation></message>
@@ -1033,6 +1034,7 @@
 <message><source>Name the columns on the first line: question,answer.</source><translation>Nenne die Spalten in der ersten Zeile: question,answer.</translation></message>
 <message><source>Name the gateway of a member in swarm.gateways.</source><translation>Gib das Gateway eines Mitglieds in swarm.gateways an.</translation></message>
 <message><source>Names and what models write stay as they are.</source><translation>Namen und was Modelle schreiben bleiben, wie sie sind.</translation></message>
+<message><source>Names can be chosen in private swarms.</source><translation>In privaten Schwärmen können Namen gewählt werden.</translation></message>
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct.</translation></message>
 <message><source>Names of programs, with commas between them.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
 <message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
@@ -1121,7 +1123,6 @@
 <message><source>Nothing is sent and nothing received. You can join others later.</source><translation>Nichts wird gesendet und nichts empfangen. Du kannst später anderen beitreten.</translation></message>
 <message><source>Nothing is sent from here unless you press a button</source><translation>Von hier wird nichts gesendet, außer du drückst einen Knopf</translation></message>
 <message><source>Nothing is sent or received before the engine runs again.</source><translation>Nichts wird gesendet oder empfangen, bis die Engine wieder läuft.</translation></message>
-<message><source>Nothing is trained until you choose a swarm.</source><translation>Es wird nichts trainiert, bis du einen Schwarm wählst.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Noch ist nichts trainiert.</translation></message>
 <message><source>Nothing learned from peers.</source><translation>Nichts von Peers gelernt.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nichts verlässt diesen Computer</translation></message>
@@ -1158,10 +1159,12 @@
 <message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation>Unter der andere diesen Computer erreichen. 0.0.0.0 steht für alle seine Adressen.</translation></message>
 <message><source>Off</source><translation>Aus</translation></message>
 <message><source>On</source><translation>An</translation></message>
+<message><source>On %1</source><translation>Auf %1</translation></message>
 <message><source>On its way</source><translation>Unterwegs</translation></message>
 <message><source>On questions your model never trains on</source><translation>Bei Fragen, mit denen dein Modell nie trainiert</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Auf dem Computer, auf dem die Engine läuft, schreibt es `waggle export ORDNER`.</translation></message>
 <message><source>On the hub: %1</source><translation>Auf dem Hub: %1</translation></message>
+<message><source>On this computer</source><translation>Auf diesem Computer</translation></message>
 <message><source>Once a minute, where a screen reader listens.</source><translation>Einmal in der Minute, wo ein Screenreader läuft.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Eine Datei, mit einer Passphrase verschlüsselt. Wer beides hat, ist du. Ohne die Passphrase öffnet sie niemand, und einen anderen Weg gibt es nicht: Bewahre sie auf wie einen Schlüssel.</translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Eine Art von Fragen, zum Beispiel Brüche.</translation></message>
@@ -1169,6 +1172,7 @@
 <message><source>One question with all its answers, which is what is shared.</source><translation>Eine Frage mit all ihren Antworten; das ist, was geteilt wird.</translation></message>
 <message><source>One race is one throw of the dice: race again, and see.</source><translation>Ein Wettlauf ist ein Wurf: Starte noch einen, und sieh selbst.</translation></message>
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Das geht nur bei einem Knoten, der mit einem Startwert allein trainiert: Beginne einen neuen mit swarm.solo=true und learning.seed=1.</translation></message>
+<message><source>Only its members see it, beside eight characters of your key</source><translation>Nur seine Mitglieder sehen ihn, neben acht Zeichen deines Schlüssels</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Nur Zahlen haben eine Toleranz: Berichtige die Antwort, lösche die Frage oder lass die Toleranz weg.</translation></message>
 <message><source>Only these specialties</source><translation>Nur diese Fachgebiete</translation></message>
 <message><source>Only this computer</source><translation>Nur dieser Computer</translation></message>
@@ -1189,6 +1193,7 @@
 <message><source>Others can connect to you (confirmed).</source><translation>Andere können sich mit dir verbinden (bestätigt).</translation></message>
 <message><source>Others can connect to you.</source><translation>Andere können sich mit dir verbinden.</translation></message>
 <message><source>Others on your local network can then see that Waggle runs here, and in which swarm.</source><translation>Andere in deinem lokalen Netz sehen dann, dass Waggle hier läuft und in welchem Schwarm.</translation></message>
+<message><source>Others on your network can also open %1</source><translation>Andere in deinem Netz können auch %1 öffnen</translation></message>
 <message><source>Others see it before they join</source><translation>Andere sehen ihn, bevor sie beitreten</translation></message>
 <message><source>Others see it before they join.</source><translation>Andere sehen ihn, bevor sie beitreten.</translation></message>
 <message><source>Others you know</source><translation>Andere, die du kennst</translation></message>
@@ -1435,6 +1440,7 @@
 <message><source>Show as calendar</source><translation>Als Kalender zeigen</translation></message>
 <message><source>Show as charts</source><translation>Als Diagramme zeigen</translation></message>
 <message><source>Show as table</source><translation>Als Tabelle zeigen</translation></message>
+<message><source>Show it on a projector</source><translation>Am Projektor zeigen</translation></message>
 <message><source>Show the last ten messages</source><translation>Die letzten zehn Nachrichten zeigen</translation></message>
 <message><source>Show the whole run</source><translation>Ganzen Lauf zeigen</translation></message>
 <message><source>Show them</source><translation>Zeigen</translation></message>
@@ -1772,6 +1778,7 @@
 <message><source>The smallest one: it learns on almost any computer.</source><translation>Das kleinste: Es lernt auf fast jedem Computer.</translation></message>
 <message><source>The starter</source><translation>Der Starter</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Der Starter kennt viele Antworten, schreibt sie aber fast nie in das Antwort-Tag. Das lernt er zuerst.</translation></message>
+<message><source>The starter that comes with Waggle</source><translation>Der Starter, der mit Waggle kommt</translation></message>
 <message><source>The stop tokens of this model changed since it was trained last.</source><translation>Die Schlusstoken dieses Modells haben sich seit seinem letzten Training geändert.</translation></message>
 <message><source>The swarm is here again.</source><translation>Der Schwarm ist wieder da.</translation></message>
 <message><source>The swarm is not joined yet.</source><translation>Dem Schwarm ist noch nicht beigetreten.</translation></message>
@@ -1885,6 +1892,8 @@
 <message><source>This model reads %1 tokens at a time, and the questions are longer.</source><translation>Dieses Modell liest %1 Tokens auf einmal, und die Fragen sind länger.</translation></message>
 <message><source>This model was never taught to chat: it takes each message for a question by itself.</source><translation>Dieses Modell hat nie gelernt, sich zu unterhalten: Es hält jede Nachricht für eine Frage für sich.</translation></message>
 <message><source>This model was quantised with %1. Opening it needs gptqmodel, which Waggle does not include.</source><translation>Dieses Modell wurde mit %1 quantisiert. Um es zu öffnen, braucht man gptqmodel, das Waggle nicht enthält.</translation></message>
+<message><source>This name has characters that cannot be shown.</source><translation>Dieser Name hat Zeichen, die nicht gezeigt werden können.</translation></message>
+<message><source>This name is too long.</source><translation>Dieser Name ist zu lang.</translation></message>
 <message><source>This names no model.</source><translation>Das nennt kein Modell.</translation></message>
 <message><source>This one</source><translation>Diese</translation></message>
 <message><source>This passphrase does not open the backup, or the backup was changed.</source><translation>Diese Passphrase öffnet die Sicherung nicht, oder die Sicherung wurde verändert.</translation></message>
@@ -1979,6 +1988,8 @@
 <message><source>Update rule</source><translation>Lernregel</translation></message>
 <message><source>Use %1.</source><translation>Verwende %1.</translation></message>
 <message><source>Use 0 for exact numbers.</source><translation>Nimm 0 für genaue Zahlen.</translation></message>
+<message><source>Use letters, numbers and spaces.</source><translation>Nimm Buchstaben, Ziffern und Leerzeichen.</translation></message>
+<message><source>Use of %1</source><translation>Nutzung von %1</translation></message>
 <message><source>Use of this computer</source><translation>Nutzung dieses Computers</translation></message>
 <message><source>Use this model</source><translation>Dieses Modell nehmen</translation></message>
 <message><source>Useful examples</source><translation>Nützliche Beispiele</translation></message>
@@ -2107,6 +2118,7 @@
 <message><source>Which one is the model of now?</source><translation>Welche ist vom Modell von heute?</translation></message>
 <message><source>While it trains. The screen may go dark, and a closed lid still sleeps.</source><translation>Während er trainiert. Der Bildschirm darf dunkel werden, und zugeklappt schläft er trotzdem.</translation></message>
 <message><source>While plugged in</source><translation>Am Netzteil</translation></message>
+<message><source>While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with Windows take part through this one.</source><translation>Solange dieser Computer im Schwarm ist, bietet er eine Seite für einen Projektor an. Sie zeigt, wer da ist und was gefunden wurde, und gibt allen in deinem Netz, die sie öffnen, eine Einladung. Dein Netz sieht, dass Waggle hier läuft, und Computer mit Windows nehmen über diesen teil.</translation></message>
 <message><source>While this window is not in front.</source><translation>Während dieses Fenster nicht vorn ist.</translation></message>
 <message><source>While you use the computer</source><translation>Während du den Computer benutzt</translation></message>
 <message><source>Who you are</source><translation>Wer du bist</translation></message>
@@ -2224,6 +2236,7 @@
 <message><source>Your model's answers, and yours, marked human</source><translation>Antworten deines Modells und deine, als menschlich gekennzeichnet</translation></message>
 <message><source>Your model's answers, as plain text</source><translation>Antworten deines Modells, als Klartext</translation></message>
 <message><source>Your model, its progress and your name stay.</source><translation>Dein Modell, sein Fortschritt und dein Name bleiben.</translation></message>
+<message><source>Your name in this swarm (optional)</source><translation>Dein Name in diesem Schwarm (freiwillig)</translation></message>
 <message><source>Your network</source><translation>Dein Netz</translation></message>
 <message><source>Your network address, to peers you meet</source><translation>Deine Netzadresse, an Peers, denen du begegnest</translation></message>
 <message><source>Your own</source><translation>Eigene</translation></message>

@@ -676,6 +676,7 @@
 <message><source>Fits</source><translation>Pasuje</translation></message>
 <message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Pasuje: na godzinę odpowiedzi ok. %1, pamięć %2 z %3 GB.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Na 1 godzinę, do %1</translation></message>
+<message><source>For a class</source><translation type="unfinished"></translation></message>
 <message><source>For each specialty. More make the score more certain, and the test longer.</source><translation type="unfinished"></translation></message>
 <message><source>For example: swarm.port=4001</source><translation>Na przykład: swarm.port=4001</translation></message>
 <message><source>For networks that let nothing but the web through. Commas between them.</source><translation>Dla sieci, które przepuszczają tylko ruch WWW. Rozdzielone przecinkami.</translation></message>
@@ -765,6 +766,7 @@
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
 <message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation type="unfinished"></translation></message>
 <message><source>If you measured them. Else they are estimated from what is busy; the page You shows the formula.</source><translation>Jeśli masz zmierzone. W przeciwnym razie są szacowane z obciążenia; wzór jest na stronie Ty.</translation></message>
+<message><source>In %1, everybody has the name of a key.</source><translation type="unfinished"></translation></message>
 <message><source>In %1: %2 is no section.</source><translation>W %1: %2 nie jest sekcją.</translation></message>
 <message><source>In %1: %2.</source><translation>W %1: %2.</translation></message>
 <message><source>In %1: %2. %3</source><translation>W %1: %2. %3</translation></message>
@@ -790,6 +792,7 @@
 <message><source>It %1.</source><translation>Ten peer %1.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Odpowiada; w tej chwili nikt niczego nie ogłasza.</translation></message>
 <message><source>It appears here when the engine runs</source><translation>Pojawi się tutaj, gdy silnik będzie działać</translation></message>
+<message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation type="unfinished"></translation></message>
 <message><source>It asks for a name and a password: write them into its address, as in http://name:password@host:port.</source><translation>Wymaga nazwy i hasła: wpisz je do adresu, na przykład http://nazwa:hasło@host:port.</translation></message>
 <message><source>It began at %2.</source><translation>Na początku: %2.</translation></message>
 <message><source>It begins with the words: Waggle identity.</source><translation>Zaczyna się od słów: Waggle identity.</translation></message>
@@ -806,7 +809,6 @@
 <message><source>It gets this one right.</source><translation>Na to odpowiada dobrze.</translation></message>
 <message><source>It goes on by itself then.</source><translation>Potem wszystko ruszy dalej samo.</translation></message>
 <message><source>It goes on in smaller parts, which take less memory.</source><translation>Praca idzie dalej w mniejszych częściach, które zajmują mniej pamięci.</translation></message>
-<message><source>It goes on in the previous swarm.</source><translation>Trening trwa dalej w poprzednim roju.</translation></message>
 <message><source>It had learned there from %1.</source><translation>Uczył się tam od peera %1.</translation></message>
 <message><source>It has to be downloaded again.</source><translation>Trzeba go pobrać ponownie.</translation></message>
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Zawiera tożsamość %1. Po przywróceniu będziesz występować jako %1, a obok zostanie kopia tożsamości %2. Twój model i historia zostają.</translation></message>
@@ -835,6 +837,7 @@
 <message><source>It learns from the few answers that are right. Until there are some, the curve stays flat.</source><translation>Uczy się z nielicznych dobrych odpowiedzi. Dopóki ich nie ma, krzywa jest płaska.</translation></message>
 <message><source>It looks like wss://example.org/gateway.</source><translation>Wygląda tak: wss://example.org/gateway.</translation></message>
 <message><source>It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.</source><translation>Może być odcięta albo je ukrywać. Twoje są zbierane ze wszystkich bram; dodaj bramę innego operatora.</translation></message>
+<message><source>It may have %1 characters; fewer in some scripts.</source><translation type="unfinished"></translation></message>
 <message><source>It needs seven, Monday first, or none.</source><translation>Potrzeba siedmiu, od poniedziałku, albo żadnego.</translation></message>
 <message><source>It often knows the answer but forgets the answer tags, so it earns nothing. It learns that first.</source><translation>Często zna odpowiedź, ale zapomina o znacznikach odpowiedzi i nic nie dostaje. Tego uczy się najpierw.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Pauza zacznie się zaraz po tym kroku.</translation></message>
@@ -854,9 +857,6 @@
 <message><source>It was left out.</source><translation>Krok został pominięty.</translation></message>
 <message><source>It was plugged in just now.</source><translation>Zasilanie podłączono przed chwilą.</translation></message>
 <message><source>It was right once, and is not now.</source><translation>Raz odpowiedział dobrze, teraz już nie.</translation></message>
-<message><source>It works from anywhere.</source><translation>Działa zewsząd.</translation></message>
-<message><source>It works on this computer only.</source><translation>Działa tylko na tym komputerze.</translation></message>
-<message><source>It works on your network only: no address is known that is reachable from outside.</source><translation>Działa tylko w Twojej sieci: nie jest znany żaden adres osiągalny z zewnątrz.</translation></message>
 <message><source>It works: three rounds were played here.</source><translation>Działa: rozegrano tu trzy rundy.</translation></message>
 <message><source>Its answers are no numbers.</source><translation>Odpowiedzi nie są liczbami.</translation></message>
 <message><source>Its answers are on the page Live.</source><translation>Jego odpowiedzi są na stronie Na żywo.</translation></message>
@@ -992,6 +992,7 @@
 <message><source>Measured elsewhere, %1</source><translation>Zmierzone gdzie indziej, %1</translation></message>
 <message><source>Measured elsewhere, %1: %2 after %3</source><translation>Zmierzone gdzie indziej, %1: %2 po %3</translation></message>
 <message><source>Members</source><translation>Członkowie</translation></message>
+<message><source>Members may choose the name that the class sees. It reaches members only, and everybody who can see that page.</source><translation type="unfinished"></translation></message>
 <message><source>Members who have them may be off. Try again later, or ask for a newer invite.</source><translation>Członkowie, którzy je mają, mogą być offline. Spróbuj później albo poproś o nowsze zaproszenie.</translation></message>
 <message><source>Memory</source><translation>Pamięć</translation></message>
 <message><source>Memory is short: what usually runs together is divided into %1 parts.</source><translation>Brakuje pamięci: to, co zwykle działa razem, jest dzielone na części (%1).</translation></message>
@@ -1033,6 +1034,7 @@
 <message><source>Name the columns on the first line: question,answer.</source><translation>Nazwij kolumny w pierwszym wierszu: question,answer.</translation></message>
 <message><source>Name the gateway of a member in swarm.gateways.</source><translation>Podaj bramę jednego z członków w swarm.gateways.</translation></message>
 <message><source>Names and what models write stay as they are.</source><translation>Nazwy i to, co piszą modele, pozostają bez zmian.</translation></message>
+<message><source>Names can be chosen in private swarms.</source><translation type="unfinished"></translation></message>
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct.</translation></message>
 <message><source>Names of programs, with commas between them.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
 <message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation type="unfinished"></translation></message>
@@ -1121,7 +1123,6 @@
 <message><source>Nothing is sent and nothing received. You can join others later.</source><translation>Nic nie jest wysyłane ani odbierane. Do innych możesz dołączyć później.</translation></message>
 <message><source>Nothing is sent from here unless you press a button</source><translation>Nic nie jest stąd wysyłane, dopóki nie naciśniesz przycisku</translation></message>
 <message><source>Nothing is sent or received before the engine runs again.</source><translation>Nic nie jest wysyłane ani odbierane, dopóki silnik znów nie ruszy.</translation></message>
-<message><source>Nothing is trained until you choose a swarm.</source><translation>Nic nie jest trenowane, dopóki nie wybierzesz roju.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Jeszcze nic nie wytrenowano.</translation></message>
 <message><source>Nothing learned from peers.</source><translation>Niczego nie nauczono się od peerów.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nic nie opuszcza tego komputera</translation></message>
@@ -1158,10 +1159,12 @@
 <message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation type="unfinished"></translation></message>
 <message><source>Off</source><translation type="unfinished"></translation></message>
 <message><source>On</source><translation type="unfinished"></translation></message>
+<message><source>On %1</source><translation type="unfinished"></translation></message>
 <message><source>On its way</source><translation>W drodze</translation></message>
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
 <message><source>On the hub: %1</source><translation>W hubie: %1</translation></message>
+<message><source>On this computer</source><translation type="unfinished"></translation></message>
 <message><source>Once a minute, where a screen reader listens.</source><translation>Raz na minutę, gdy działa czytnik ekranu.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Jeden plik, zaszyfrowany hasłem. Kto ma jedno i drugie, może być Tobą. Bez hasła nikt go nie otworzy i nie ma innego sposobu: strzeż go jak klucza.</translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj pytań, na przykład ułamki.</translation></message>
@@ -1169,6 +1172,7 @@
 <message><source>One question with all its answers, which is what is shared.</source><translation>Jedno pytanie ze wszystkimi odpowiedziami: właśnie to jest udostępniane.</translation></message>
 <message><source>One race is one throw of the dice: race again, and see.</source><translation>Jeden wyścig to jeden rzut kostką: ścigaj się jeszcze raz i zobacz.</translation></message>
 <message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation type="unfinished"></translation></message>
+<message><source>Only its members see it, beside eight characters of your key</source><translation type="unfinished"></translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Tolerancję mają tylko liczby: popraw odpowiedź, usuń pytanie albo pomiń tolerancję.</translation></message>
 <message><source>Only these specialties</source><translation type="unfinished"></translation></message>
 <message><source>Only this computer</source><translation>Tylko ten komputer</translation></message>
@@ -1189,6 +1193,7 @@
 <message><source>Others can connect to you (confirmed).</source><translation>Inni mogą się z Tobą połączyć (potwierdzone).</translation></message>
 <message><source>Others can connect to you.</source><translation>Inni mogą się z Tobą połączyć.</translation></message>
 <message><source>Others on your local network can then see that Waggle runs here, and in which swarm.</source><translation>Inni w Twojej sieci lokalnej zobaczą wtedy, że działa tu Waggle i w którym roju.</translation></message>
+<message><source>Others on your network can also open %1</source><translation type="unfinished"></translation></message>
 <message><source>Others see it before they join</source><translation>Inni widzą go, zanim dołączą</translation></message>
 <message><source>Others see it before they join.</source><translation>Inni widzą go, zanim dołączą.</translation></message>
 <message><source>Others you know</source><translation>Inni, których znasz</translation></message>
@@ -1435,6 +1440,7 @@
 <message><source>Show as calendar</source><translation>Pokaż jako kalendarz</translation></message>
 <message><source>Show as charts</source><translation>Pokaż jako wykresy</translation></message>
 <message><source>Show as table</source><translation>Pokaż jako tabelę</translation></message>
+<message><source>Show it on a projector</source><translation type="unfinished"></translation></message>
 <message><source>Show the last ten messages</source><translation>Pokaż ostatnie dziesięć komunikatów</translation></message>
 <message><source>Show the whole run</source><translation>Pokaż cały przebieg</translation></message>
 <message><source>Show them</source><translation>Pokaż je</translation></message>
@@ -1772,6 +1778,7 @@
 <message><source>The smallest one: it learns on almost any computer.</source><translation>Najmniejszy: uczy się na prawie każdym komputerze.</translation></message>
 <message><source>The starter</source><translation>Starter</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Starter zna wiele odpowiedzi, ale prawie nigdy nie wpisuje ich w znacznik odpowiedzi. Najpierw uczy się tego.</translation></message>
+<message><source>The starter that comes with Waggle</source><translation type="unfinished"></translation></message>
 <message><source>The stop tokens of this model changed since it was trained last.</source><translation>Tokeny końca tego modelu zmieniły się od ostatniego treningu.</translation></message>
 <message><source>The swarm is here again.</source><translation>Rój znów jest dostępny.</translation></message>
 <message><source>The swarm is not joined yet.</source><translation>Nie należysz jeszcze do tego roju.</translation></message>
@@ -1885,6 +1892,8 @@
 <message><source>This model reads %1 tokens at a time, and the questions are longer.</source><translation>Ten model czyta naraz do %1 tokenów, a pytania są dłuższe.</translation></message>
 <message><source>This model was never taught to chat: it takes each message for a question by itself.</source><translation>Tego modelu nie uczono rozmawiać: każdą wiadomość traktuje jak osobne pytanie.</translation></message>
 <message><source>This model was quantised with %1. Opening it needs gptqmodel, which Waggle does not include.</source><translation>Ten model skwantyzowano za pomocą %1. Do jego otwarcia potrzeba gptqmodel, którego Waggle nie zawiera.</translation></message>
+<message><source>This name has characters that cannot be shown.</source><translation type="unfinished"></translation></message>
+<message><source>This name is too long.</source><translation type="unfinished"></translation></message>
 <message><source>This names no model.</source><translation>To nie wskazuje żadnego modelu.</translation></message>
 <message><source>This one</source><translation>Ta</translation></message>
 <message><source>This passphrase does not open the backup, or the backup was changed.</source><translation>To hasło nie otwiera kopii zapasowej albo kopia została zmieniona.</translation></message>
@@ -1979,6 +1988,8 @@
 <message><source>Update rule</source><translation>Reguła uczenia</translation></message>
 <message><source>Use %1.</source><translation>Użyj %1.</translation></message>
 <message><source>Use 0 for exact numbers.</source><translation>Użyj 0 dla dokładnych liczb.</translation></message>
+<message><source>Use letters, numbers and spaces.</source><translation type="unfinished"></translation></message>
+<message><source>Use of %1</source><translation type="unfinished"></translation></message>
 <message><source>Use of this computer</source><translation>Korzystanie z tego komputera</translation></message>
 <message><source>Use this model</source><translation>Użyj tego modelu</translation></message>
 <message><source>Useful examples</source><translation type="unfinished"></translation></message>
@@ -2107,6 +2118,7 @@
 <message><source>Which one is the model of now?</source><translation>Która jest od obecnego modelu?</translation></message>
 <message><source>While it trains. The screen may go dark, and a closed lid still sleeps.</source><translation type="unfinished"></translation></message>
 <message><source>While plugged in</source><translation type="unfinished"></translation></message>
+<message><source>While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with Windows take part through this one.</source><translation type="unfinished"></translation></message>
 <message><source>While this window is not in front.</source><translation>Gdy to okno nie jest na wierzchu.</translation></message>
 <message><source>While you use the computer</source><translation>Gdy używasz komputera</translation></message>
 <message><source>Who you are</source><translation>Kim jesteś</translation></message>
@@ -2224,6 +2236,7 @@
 <message><source>Your model's answers, and yours, marked human</source><translation>Odpowiedzi Twojego modelu i Twoje, oznaczone jako ludzkie</translation></message>
 <message><source>Your model's answers, as plain text</source><translation>Odpowiedzi Twojego modelu, jako zwykły tekst</translation></message>
 <message><source>Your model, its progress and your name stay.</source><translation>Twój model, jego postępy i Twoja nazwa zostają.</translation></message>
+<message><source>Your name in this swarm (optional)</source><translation type="unfinished"></translation></message>
 <message><source>Your network</source><translation>Twoja sieć</translation></message>
 <message><source>Your network address, to peers you meet</source><translation>Twój adres sieciowy, dla napotkanych peerów</translation></message>
 <message><source>Your own</source><translation>Własne</translation></message>

@@ -124,3 +124,28 @@ def test_a_home_whose_engine_is_just_starting_is_left_alone(home, capsys, words)
     finally:
         lock.release()
     assert "Another engine, or a seed, is running for this folder." in capsys.readouterr().err
+
+
+def test_a_class_is_created_and_entered_once_its_choices_were_read(home, capsys):
+    assert run(home, "create", "--preset", "classroom", "--name", "7b") == 1, "nobody said yes"
+    choices = capsys.readouterr().err
+    assert "Arithmetic, Calendar, Decimals, Fractions, Logic" in choices
+    assert "a page for a projector" in choices
+    assert joined_swarms.read(home.swarms).entries == ()
+    assert run(home, "create", "--preset", "classroom", "--name", "7b", "--as", "Teacher", "--yes") == 0
+    charter = capsys.readouterr().out.strip()
+    entry = joined_swarms.read(home.swarms).entry(charter)
+    assert (joined_swarms.read(home.swarms).active, entry.for_class, entry.member_name) == (charter, True, "Teacher")
+    assert run(home, "join", charter, "--as", "Teacher") == 0, "nothing changes, so nobody is asked"
+    assert run(home, "join", charter, "--as", "Ms Lee", "--yes") == 0
+    assert joined_swarms.read(home.swarms).entry(charter).member_name == "Ms Lee"
+
+
+def test_an_invite_is_written_to_a_file_and_drawn(home, tmp_path, monkeypatch, capsys):
+    peer = text_of(keys.load_or_create(tmp_path / "other.key").peer_id)
+    settings.change(home.settings, {"swarm.seeds": (f"/ip4/192.0.2.1/tcp/4001/p2p/{peer}",)})
+    assert run(home, "invite", "--file", str(tmp_path / "ours.waggle"), "--qr") == 0
+    *code, link = capsys.readouterr().out.splitlines()
+    assert (tmp_path / "ours.waggle").read_text() == f"{link}\n"
+    assert len(code) > 20
+    assert {len(line) for line in code} == {len(code[0])}

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Measure the command line: what only the window can do, how long joining by a link takes, and whether every round is in the CSV.
+"""Measure the command line: what only the window can do, how long joining takes, for one and for a
+class, and whether every round is in the CSV.
 
     python tests/measured/commands.py
 
-Run it in the development environment, on Linux or a Mac. Two real engines run on this computer: one invites, the other joins by
-the link, is watched and paused, writes its model, and leaves; then it plays ROUNDS rounds alone. The guest's commands go to
-`commands/session.txt`, the figures to commands.json, beside this file.
+Run it in the development environment, on Linux as root, which the class needs for its network. Two real engines run on this
+computer: one invites, the other joins by the link, is watched and paused, writes its model, and leaves; then it plays ROUNDS
+rounds alone. The guest's commands go to `commands/session.txt`, the page of the class to `commands/class.html`, the figures to
+commands.json, beside this file.
 """
 
 import contextlib
@@ -23,6 +25,8 @@ import figures_file
 
 sys.path[:0] = [str(figures_file.ROOT / "app"), str(figures_file.ROOT / "tests")]
 os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
+from commands import classroom  # noqa: E402
+
 from cli import parity  # noqa: E402
 from end_to_end.programs import WAGGLE, Program, running  # noqa: E402
 from waggle.cli.shared.engine import status  # noqa: E402
@@ -95,6 +99,7 @@ def measure(folder: Path) -> dict[str, object]:
         "join_headless_s": round(join_s, 1),
         "rounds_in_csv": len(played & set(range(ROUNDS))),
         "rounds_played": ROUNDS,
+        **classroom.measure(folder / "class"),
     }
 
 

@@ -64,6 +64,7 @@ class WebSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     host: str = "127.0.0.1"  # 0.0.0.0: open to everybody who can reach this computer
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0  # 0: none
     gateway: bool = False  # serve light clients there
+    class_page: bool = False  # serve /class and /join, with an invite: who can open them sees chosen names, and can join
 
 
 class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

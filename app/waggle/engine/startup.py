@@ -31,6 +31,7 @@ from waggle.engine.services import model_question, swarm_connection, swarm_quest
 from waggle.engine.services.better_swarm import better_swarm
 from waggle.engine.services.chat import ChatService
 from waggle.engine.services.current_weights import CurrentWeights
+from waggle.engine.services.invites import link_of_invite
 from waggle.engine.services.leaderboard_exam import LeaderboardExam
 from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
@@ -50,6 +51,7 @@ from waggle.models.shared.training_mode import Method, TrainingMode
 from waggle.models.storage import checkpoint, hub_cache, hub_download, ownership, starters
 from waggle.models.storage import identity as identity_of_model
 from waggle.models.storage.identity import ModelIdentity
+from waggle.network import joined_swarms
 from waggle.network.identity import keys
 from waggle.network.web.training_status import TrainingStatus
 from waggle.protocol import PROTOCOL, events
@@ -161,8 +163,10 @@ async def prepare_node(
 
     _publish_part(publisher, 4)
     swarm = await swarm_connection.join(
-        home, chosen, charter, identity, verifier, publisher, stack, is_paused=lambda: gate.is_closed, training=host.training
-    )
+        home, chosen, charter, identity, verifier, publisher, stack, is_paused=lambda: gate.is_closed, training=host.training,
+        invite=partial(link_of_invite, home, chosen, charter),
+        member_name=joined_swarms.member_name_in(home.swarms, charter.digest.hex()),
+    )  # fmt: skip
     recording_policy = round_saver.RecordingPolicy(opened.policy, lambda: gate.worked_seconds)
     origin, seed = _randomness(home, chosen, identity, publisher)
     node = Node(

@@ -37,6 +37,8 @@ class JoinedSwarm(msgspec.Struct, frozen=True, kw_only=True):
     members: Annotated[int, msgspec.Meta(ge=0)] = 0  # when the swarm was last looked at
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
     only_by_web: bool = False
+    for_class: bool = False  # created here for a class: this computer serves its page
+    member_name: str = ""  # that the person chose for the members of this private swarm
     ended: bool = False  # its charter is of an earlier protocol, and the person was informed
 
 
@@ -95,6 +97,12 @@ def read(path: Path) -> JoinedSwarms:
             after for before, after in zip(book.entries, sound, strict=True) if _is_found(after) or not _is_found(before)
         ),
     )
+
+
+def member_name_in(path: Path, charter: str) -> str:
+    """The name that the person chose in this swarm; empty if none. Raises SwarmError."""
+    entry = read(path).entry(charter)
+    return entry.member_name if entry is not None else ""
 
 
 def write(path: Path, book: JoinedSwarms) -> None:

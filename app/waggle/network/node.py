@@ -34,6 +34,8 @@ from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.transport.gateway.server import HostNode, OpenGateway
 from waggle.network.transport.interface import Callbacks, ConnectedPeer, OpenTransport, PeerAway, Pong, Services, fetch
 from waggle.network.transport.tasks import end, watch
+from waggle.network.web import class_page
+from waggle.network.web.class_statistics import ClassStatistics, ClassStatus
 from waggle.network.web.server import WebServer
 from waggle.network.web.statistics import SwarmStatistics, SwarmStatus
 from waggle.tasks import charter as charters
@@ -58,6 +60,7 @@ class SwarmNode:
     def __init__(self, context: NodeContext, open_transport: OpenTransport, open_gateway: OpenGateway) -> None:
         options, charter = context.options, context.charter
         self._statistics = SwarmStatistics(charter)
+        self._class = ClassStatistics(charter)
         self._addresses: tuple[str, ...] = ()
         self._pass_on = context.report
         self._context = replace(context, report=self._report)
@@ -114,7 +117,8 @@ class SwarmNode:
     def _web_server(self) -> WebServer:
         # A gateway knows its client by one name: an announcement for another peer would end the client's own connection.
         serve = self._gateway.serve if self._context.options.gateway and self._transport.calls_peers else None
-        return WebServer(self._status, serve, charters.encode(self._context.charter))
+        in_class = self._class_status if self._context.options.class_page else None
+        return WebServer(self._status, serve, charters.encode(self._context.charter), in_class)
 
     async def start(self) -> None:
         """Start the transport and the work in the background; raises SwarmError. Waits for no peer."""
@@ -233,10 +237,19 @@ class SwarmNode:
                 return
             self._duplicate_reported = True
         self._statistics.add(event)
+        if self._context.options.class_page:
+            self._class.add(event)
         self._pass_on(event)
 
     def _status(self) -> SwarmStatus:
-        return self._statistics.status(self._addresses, self._context.training())
+        return self._statistics.status(self._addresses[:MAX_ADDRESSES], self._context.training())
+
+    def _class_status(self) -> ClassStatus:
+        options = self._context.options
+        return self._class.status(
+            own_name=options.member_name, training=self._context.training(), link=self._context.invite(self._addresses),
+            page=class_page.address(options.web_host, self.web_port, self._addresses),
+        )  # fmt: skip
 
     def _renew_announcement(self) -> None:
         self._publisher.renew()
@@ -366,7 +379,7 @@ class SwarmNode:
                 self._context.report(TrafficMeasured(up=rates[0], down=rates[1]))
             if self._web is not None:
                 with suppress(PeerAway):  # the network restarts: the page shows the addresses known before
-                    self._addresses = tuple(await self._transport.network.addresses())[:MAX_ADDRESSES]
+                    self._addresses = tuple(await self._transport.network.addresses())
             if time.monotonic() - saved_at > SAVE_EVERY_S:
                 saved_at = time.monotonic()
                 self._save_reputations()

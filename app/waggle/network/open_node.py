@@ -1,7 +1,7 @@
 """The node of a swarm with the transport that its options ask for."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from waggle.network.exchange.node_context import NodeContext
@@ -26,12 +26,13 @@ def open_node(
     clock: Callable[[], float] = time.time,
     is_paused: Callable[[], bool] = lambda: False,
     training: Callable[[], TrainingStatus | None] = lambda: None,
+    invite: Callable[[Sequence[str]], str] = lambda addresses: "",
 ) -> SwarmNode:
     """A node that is not started yet; see NodeContext for the parameters."""
     membership = Membership(charter, identity.peer_id, options.key)
     context = NodeContext(
         options=options, charter=charter, identity=identity, membership=membership,
-        verifier=verifier, report=report, clock=clock, is_paused=is_paused, training=training,
+        verifier=verifier, report=report, clock=clock, is_paused=is_paused, training=training, invite=invite,
     )  # fmt: skip
     open_gateway = partial(GatewayServer, charter.digest, identity, membership)
     return SwarmNode(context, transport_for(options, identity), open_gateway)

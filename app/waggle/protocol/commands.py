@@ -115,6 +115,9 @@ class NewQuestionFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     tolerance: float = 0.0
 
 
+Preset = Literal["", "classroom"]
+
+
 class CreateSwarm(Command, frozen=True, kw_only=True, tag=True):
     """Create a charter from (dataset, difficulty) pairs and own files, and store it. Answered by SwarmCreated and KnownSwarms."""
 
@@ -123,6 +126,7 @@ class CreateSwarm(Command, frozen=True, kw_only=True, tag=True):
     files: Annotated[tuple[NewQuestionFile, ...], msgspec.Meta(max_length=16)] = ()
     model_hint: Annotated[str, msgspec.Meta(max_length=200)] = ""
     private: bool = False
+    preset: Preset = ""  # its choices come first; name what else the swarm asks
 
 
 class ReadInvite(Command, frozen=True, kw_only=True, tag=True):
@@ -135,6 +139,8 @@ class ChooseSwarm(Command, frozen=True, kw_only=True, tag=True):
     """Join a stored swarm, or one whose invite was just read. The engine restarts there with the same weights."""
 
     charter: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+    # What the members of a private swarm see beside the fingerprint of this node's key; empty: its key's name. None: as before
+    member_name: Annotated[str, msgspec.Meta(max_length=200)] | None = None
 
 
 class ForgetSwarm(Command, frozen=True, kw_only=True, tag=True):

@@ -52,6 +52,8 @@ class SwarmDetails(msgspec.Struct, frozen=True, kw_only=True):
     active: bool = False
     members: int = 0  # when its invite was read last
     ends_solo: bool = False  # to join it is to end solo training
+    for_class: bool = False  # this computer created it for a class
+    member_name: str = ""  # that the person chose there
 
 
 class EndedSwarm(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,11 +85,17 @@ class InviteRead(Event, frozen=True, kw_only=True, tag=True):
 
 
 class InviteWritten(Event, frozen=True, kw_only=True, tag=True):
-    """A new invite. `reach` says from where it works."""
+    """A new invite. `reach` says from where it works.
+
+    `class_page` is the address at which this computer shows the page of a class, `join_page` that of the page by which others on
+    its network join; each is empty if there is none.
+    """
 
     charter: str
     link: str
     reach: Message = NOTHING
+    class_page: str = ""
+    join_page: str = ""
 
 
 class StartedAgain(Event, frozen=True, kw_only=True, tag=True):

@@ -10,6 +10,7 @@ from waggle.tasks import catalogue
 from waggle.tasks.charter import LONGEST_TITLE, MODEL_HINT, Charter, check
 from waggle.tasks.question_file.description import QuestionFile
 from waggle.tasks.specialties.interface import Difficulty
+from waggle.tasks.swarm_presets import SwarmPreset
 
 COMPLETION_CHARACTERS = 1200  # models may think before they answer
 
@@ -21,11 +22,12 @@ def new_charter(
     files: Sequence[tuple[str, QuestionFile]] = (),
     model_hint: str = "",
     admission: str = "",
+    preset: SwarmPreset | None = None,
 ) -> Charter:
     """A charter with these difficulties of each dataset, without its digest of questions yet; raises CharterError.
 
     `files` are people's own questions, each with its title; they may stand beside datasets or alone. `admission` is the public
-    key of a private swarm, in hex.
+    key of a private swarm, in hex. `preset` limits answers and groups, and recommends a model where `model_hint` does not.
     """
     titles = {entry.dataset: entry.title for entry in catalogue.catalogue_entries()}
     specialties: list[object] = [
@@ -41,6 +43,9 @@ def new_charter(
     fields: dict[str, object] = {
         "name": words, "specialties": specialties, "completion_characters": COMPLETION_CHARACTERS,
     }  # fmt: skip
+    if preset is not None:
+        fields |= {"completion_characters": preset.completion_characters, "group_size_max": preset.group_size_max}
+        model_hint = model_hint or preset.model_hint
     if hint := " ".join(model_hint.split()):
         fields["model_hint"] = hint
     if admission:

@@ -511,3 +511,45 @@ async def test_whoever_joined_where_only_the_web_is_let_through_is_a_full_member
         joined_swarms.write(home.swarms, JoinedSwarms(active=entry.charter, entries=(replace(entry, seeds=(seed,)),)))
         await swarms.retry_direct_connection(home, by_web)
         assert swarms.with_chosen_swarm(home, by_web).swarm.light, "whoever chose so stays"
+
+
+async def test_a_class_is_private_easy_and_short_and_serves_its_page_only_while_one_is_there(home, known, reasons):
+    created, _ = await known.obey(commands.CreateSwarm(id="1", name="7b", specialties=(), preset="classroom"))
+    charter = charters.read(home.charters / f"{created.swarm.charter}.json")
+    assert (charter.is_private, charter.completion_characters, charter.group_size_max) == (True, 400, 8)
+    assert {specialty.levels for specialty in charter.specialties} == {("easy",)}
+    assert swarms.with_chosen_swarm(home, LOOPBACK).web == WebSettings(), "it is not joined"
+    await known.obey(commands.ChooseSwarm(id="2", charter=created.swarm.charter, member_name="Teacher"))
+    there = swarms.with_chosen_swarm(home, LOOPBACK)
+    assert (there.web.host, there.web.class_page, there.web.gateway, there.swarm.lan) == ("0.0.0.0", True, True, True)
+    assert joined_swarms.member_name_in(home.swarms, created.swarm.charter) == "Teacher"
+    own = replace(LOOPBACK, web=WebSettings(port=9000))
+    assert swarms.with_chosen_swarm(home, own).web == own.web, "who chose web settings keeps them"
+    await known.obey(commands.ChooseSwarm(id="3", charter=first_swarm().digest.hex()))
+    assert swarms.with_chosen_swarm(home, LOOPBACK).web == WebSettings()
+
+
+async def test_a_name_can_be_chosen_in_a_private_swarm_alone(home, known):
+    with pytest.raises(SwarmError, match="everybody has the name of a key"):
+        await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex(), member_name="Ada"))
+    with pytest.raises(SwarmError, match="everybody has the name of a key"):
+        await known.obey(commands.ChooseSwarm(id="2", charter=first_swarm().digest.hex(), member_name="Ada"))
+    created, _ = await known.obey(commands.CreateSwarm(id="3", name="7b", specialties=(), preset="classroom"))
+    with pytest.raises(SwarmError, match="This name"):
+        await known.obey(commands.ChooseSwarm(id="4", charter=created.swarm.charter, member_name="A\u202eda"))
+    for name, stored_name in (("Ada", "Ada"), (None, "Ada"), ("", "")):
+        await known.obey(commands.ChooseSwarm(id="5", charter=created.swarm.charter, member_name=name))
+        assert joined_swarms.member_name_in(home.swarms, created.swarm.charter) == stored_name
+
+
+@pytest.mark.parametrize(("lan", "first"), [(True, "192.168.1.7"), (False, "8.8.8.8")])
+async def test_where_computers_find_each_other_on_the_network_its_addresses_come_first(home, reasons, tmp_path, lan, first):
+    mine = text_of(fresh_identity(tmp_path, "mine").peer_id)
+
+    async def addresses():
+        return [f"/ip4/{host}/tcp/4001/p2p/{mine}" for host in ("127.0.0.1", "8.8.8.8", "192.168.1.7")]
+
+    near = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, lan=lan))
+    service = SwarmService(home, near, again_to(reasons), unasked, current=lambda: CurrentSwarm(first_swarm(), addresses))
+    (written,) = await service.obey(commands.WriteInvite(id="1"))
+    assert invite.read(written.link).seeds[0] == f"/ip4/{first}/tcp/4001/p2p/{mine}"

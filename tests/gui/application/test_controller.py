@@ -301,6 +301,13 @@ def test_the_tray_says_the_sentence_and_offers_what_can_be_done(theme: Theme, qt
     assert [type(command) for command in commands] == [Pause, Resume, Pause]
 
 
+def test_the_tray_names_the_computer_of_an_engine_elsewhere(theme: Theme, qtbot: QtBot) -> None:
+    tray_icon = TrayIcon(theme, host="bee@hive")
+    tray_icon.show_state(CONTRIBUTING)
+    assert tray_icon.icon.toolTip().startswith("Waggle on bee@hive: Training in Maths swarm")
+    assert visible_actions(tray_icon)[0].startswith("bee@hive: Training")
+
+
 def test_the_tray_hands_the_system_no_words_twice(theme: Theme, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     tray_icon, tooltips = TrayIcon(theme), list[str]()
     tray_icon.show_state(CONTRIBUTING)

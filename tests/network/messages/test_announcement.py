@@ -7,6 +7,7 @@ import pytest
 
 from network.loopback import fresh_identity
 from waggle.core.errors import BadRecord
+from waggle.network.identity.member_name import SEALED_BYTES
 from waggle.network.identity.membership import CERTIFICATE_BYTES
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import consent, handshake, rollout_record
@@ -22,13 +23,23 @@ def test_the_largest_announcement_that_a_node_can_make_is_read_by_its_peers(tmp_
         charter=bytes(32), sha256=bytes(32), size=rollout_record.MAX_BLOB, round=(1 << 40) - 1, epoch=(1 << 40) - 1,
         specialties=(1 << 64) - 1, model=rollout_record.model_name(100 * character), expires=(1 << 50) - 1, depth=MAX_BITS,
         via=(holder.peer_id,) * 2, certificate=bytes(CERTIFICATE_BYTES), sheet=bytes(32), consents=(agreed,) * 2,
+        name=bytes(SEALED_BYTES),
     )  # fmt: skip
     blob = announcements.signed(largest, identity)
     assert len(blob) <= MAX_BYTES
     assert announcements.read(blob, identity.peer_id) == largest
-    direct = announcements.signed(msgspec.structs.replace(largest, via=(), consents=()), identity)
+    direct = announcements.signed(msgspec.structs.replace(largest, via=(), consents=(), name=b""), identity)
     assert len(direct) <= 480, "0.1.0 reads no longer one in a handshake, in which it looks for the version"
     assert handshake.read(handshake.write(bytes(32), blob)).announced == blob
+
+
+def test_without_a_chosen_name_an_announcement_is_that_of_versions_that_know_none(tmp_path: Path) -> None:
+    """They refuse unknown fields, so that a name costs the company of those who cannot read it, and no name costs nothing."""
+    identity = fresh_identity(tmp_path, "own")
+    plain = Announcement(charter=bytes(32), sha256=bytes(32), size=1, round=1, epoch=1, specialties=1, model="m", expires=1)
+    named = msgspec.structs.replace(plain, name=bytes(SEALED_BYTES))
+    fields = [len(msgspec.msgpack.decode(announcements.signed(each, identity)[:-64])) for each in (plain, named)]
+    assert fields == [len(Announcement.__struct_fields__) - 1, len(Announcement.__struct_fields__)]
 
 
 @pytest.mark.parametrize("size", [1, 31])

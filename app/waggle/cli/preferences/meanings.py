@@ -16,6 +16,7 @@ MEANINGS = {
     "web.host": "The address of the status page. 0.0.0.0: open to everybody who can reach this computer.",
     "web.port": "The port of the status page. 0: none.",
     "web.gateway": "Let computers that cannot call peers take part through this one.",
+    "web.class_page": "Serve /class and /join, the pages of a class: whoever opens them sees chosen names, and can join.",
     "model.folder": "The folder of the model to train. Empty with model.name empty: the starter.",
     "model.name": "The model of the hub to train: owner/name, or owner/name@revision.",
     "model.training": "What is trained. auto: all weights if memory allows.",

@@ -4,9 +4,13 @@ import argparse
 import sys
 from typing import get_args
 
+from waggle.cli.shared.confirming import REFUSED, add_yes, is_confirmed
+from waggle.cli.shared.engine import engine_runs
 from waggle.cli.shared.options import add_home, text
 from waggle.cli.shared.printing import add_json, say, say_json
-from waggle.cli.swarms.described import described
+from waggle.cli.swarms import entering
+from waggle.cli.swarms.described import class_words, described
+from waggle.cli.swarms.join import add_member_name
 from waggle.cli.swarms.obeying import swarm_commands
 from waggle.cli.swarms.question_options import absolute, add_grading
 from waggle.core import paths
@@ -28,28 +32,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--specialty", action="append", default=[], type=text, metavar="DATASET:LEVEL,...",
         help="specialties that come with Waggle, such as bf:easy; may be repeated",
     )  # fmt: skip
+    parser.add_argument(
+        "--preset", choices=get_args(commands.Preset)[1:], default="",
+        help="classroom: a private swarm for a class, with easy questions and a page for the projector, which is joined at once",
+    )  # fmt: skip
+    add_yes(parser)
+    add_member_name(parser)
     parser.add_argument("--private", action="store_true", help="only those who have an invite may join")
     parser.add_argument("--meant-for", default="", type=text, metavar="WORDS", help="the models that it is meant for, in words")
     add_grading(parser, every=" Counts for every --questions.")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Create the swarm, and print its charter's hash. It is not joined. Raises WaggleError."""
+    """Create the swarm, and print its charter's hash. Only that of a preset is joined. Raises WaggleError."""
     home = paths.home_in(arguments.home)
+    if arguments.preset:
+        sys.stderr.write(f"{class_words()}\n")
+        if not is_confirmed(f"Create {arguments.name}, and go there?", yes=arguments.yes):
+            return REFUSED
     command = commands.CreateSwarm(
         id=commands.new_id(), name=arguments.name, specialties=specialties_of(arguments.specialty), private=arguments.private,
-        model_hint=arguments.meant_for,
+        model_hint=arguments.meant_for, preset=arguments.preset,
         files=tuple(
             commands.NewQuestionFile(path=absolute(file), grader=arguments.grader, tolerance=arguments.tolerance)
             for file in arguments.questions
         ),
     )  # fmt: skip
-    if not command.specialties and not command.files:
+    if not command.specialties and not command.files and not command.preset:
         raise EngineError("The swarm needs questions.", "Name a file with --questions, or specialties with --specialty.")
     with swarm_commands(home) as obey:
         (created,) = (event for event in obey(command) if isinstance(event, SwarmCreated))
+        since = entering.choose(home, obey, created.swarm.charter, arguments.member_name) if arguments.preset else None
+    if arguments.preset:
+        entering.wait(home, created.swarm.charter, since)
     if arguments.json:
         return say_json(created.swarm)
+    if arguments.preset:
+        runs = engine_runs(home)
+        there = "The engine is there." if runs else "The next engine goes there."
+        sys.stderr.write(
+            f"{described(created.swarm)}\n{there} `waggle invite` prints the invite, and the addresses of its pages.\n"
+        )
+        return say(created.swarm.charter)
     sys.stderr.write(
         f"{described(created.swarm)}\nJoin it with `waggle join {created.swarm.charter}`, then invite others with "
         "`waggle invite`.\n"

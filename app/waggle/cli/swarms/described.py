@@ -2,6 +2,8 @@
 
 from waggle.core.text.message import plain
 from waggle.protocol.events_swarms import InviteRead, SwarmDetails
+from waggle.tasks.catalogue import catalogue_entries
+from waggle.tasks.swarm_presets import CLASSROOM
 
 SHARED = (
     "Your model's answers as plain text, a made-up name and a public key, your network address to those you meet, and answers of "
@@ -9,6 +11,12 @@ SHARED = (
 )
 STAYS = "Your files, your real name, the model itself, and what you type, unless you choose to share your answers."
 UNCHECKED = "Their answer keys could not be checked independently; their scorers were tested with altered answers."
+CLASS_PAGE = (
+    "While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and "
+    "gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with "
+    "Windows take part through this one."
+)
+CLASS_NAMES = "Members may choose the name that the class sees. It reaches members only, and everybody who can see that page."
 MODEL_STAYS = "Your model keeps all that it has learned. You can come back at any time."
 ENDS_SOLO = "You chose to train on this computer only: going there ends that."
 PRIVATE = "It is private: whoever has the link can join, and a link cannot be taken back."
@@ -46,7 +54,30 @@ def members_words(swarm: SwarmDetails, read: InviteRead | None) -> str:
     return there if swarm.members else "Nobody has been asked yet who is there."
 
 
-def before_joining(swarm: SwarmDetails, present: SwarmDetails | None, read: InviteRead | None, *, solo: bool) -> str:
+def name_words(name: str) -> str:
+    """Which name the members of a private swarm see."""
+    return f"Its members see you as {plain(name)}." if name else "Its members see the name of your key; --as chooses another."
+
+
+def class_words() -> str:
+    """What the preset for a class chooses, before anything is created. The sentences are those of the window."""
+    catalogue_titles = {entry.dataset: entry.title for entry in catalogue_entries()}
+    asks = ", ".join(catalogue_titles[dataset] for dataset, _ in CLASSROOM.specialties)
+    return "\n".join(
+        (
+            f"It asks easy questions that a class can check: {asks}.",
+            f"Rounds are short: at most {CLASSROOM.group_size_max} answers to a question, of {CLASSROOM.completion_characters} "
+            "characters. The recommended model is the starter that comes with Waggle.",
+            PRIVATE,
+            CLASS_PAGE,
+            CLASS_NAMES,
+        )
+    )
+
+
+def before_joining(
+    swarm: SwarmDetails, present: SwarmDetails | None, read: InviteRead | None, *, solo: bool, name: str | None = None
+) -> str:
     """What the window shows before it joins a swarm: what it is, who is there, what leaves this computer, and what changes."""
     lines = [described(swarm), "", members_words(swarm, read)]
     if any(specialty.unchecked for specialty in swarm.specialties):
@@ -54,6 +85,8 @@ def before_joining(swarm: SwarmDetails, present: SwarmDetails | None, read: Invi
     if swarm.model_hint:
         lines.append(f"Recommended model: {' '.join(swarm.model_hint.split())}")
     lines += [f"You will share: {SHARED}", f"Never leaves: {STAYS}", PRIVATE if swarm.private else OPEN]
+    if swarm.private:
+        lines.append(name_words(swarm.member_name if name is None else name))
     if present is not None and present.private and not swarm.private and not solo:
         lines.append(f"More people can take part than where you are now: {present.name} is private.")
     if solo:

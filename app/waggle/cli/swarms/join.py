@@ -4,13 +4,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from waggle.cli.preferences.changing import change_settings
 from waggle.cli.preferences.current import current_settings
 from waggle.cli.shared.confirming import REFUSED, add_yes, is_confirmed
-from waggle.cli.shared.engine import engine_runs, status
+from waggle.cli.shared.engine import engine_runs
 from waggle.cli.shared.options import add_home, text
 from waggle.cli.shared.printing import add_json, say, say_json
-from waggle.cli.shared.waiting import wait_for_swarm
+from waggle.cli.swarms import entering
 from waggle.cli.swarms.described import before_joining
 from waggle.cli.swarms.obeying import Obey, swarm_commands
 from waggle.core import paths
@@ -31,10 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
     add_yes(parser)
     add_json(parser)
+    add_member_name(parser)
     parser.add_argument(
         "swarm", type=text, metavar="SWARM",
         help="an invite: its link, or a file that holds it; the hash of a swarm that you know; or a swarm that comes with "
         f"Waggle: {' or '.join(SHIPPED)}",
+    )  # fmt: skip
+
+
+def add_member_name(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--as", dest="member_name", default=None, type=text, metavar="NAME",
+        help="the name that the members of a private swarm see; without it, they see the name of your key",
     )  # fmt: skip
 
 
@@ -49,17 +56,13 @@ def run(arguments: argparse.Namespace) -> int:
             raise EngineError("Another swarm cannot be chosen now.", known.fixed)
         swarm, read = _swarm_of(arguments.swarm, known, obey)
         present = next((each for each in known.swarms if each.active), None)
-        if swarm.active and not solo:
+        if swarm.active and not solo and arguments.member_name in (None, swarm.member_name):
             return _done(swarm, "The engine is in this swarm already." if runs else "It is chosen already.", arguments)
-        sys.stderr.write(f"{before_joining(swarm, present, read, solo=solo)}\n")
+        sys.stderr.write(f"{before_joining(swarm, present, read, solo=solo, name=arguments.member_name)}\n")
         if not is_confirmed(f"Join {swarm.name}?", yes=arguments.yes):
             return REFUSED
-        since = status(home).at if runs else 0.0
-        stays = obey(commands.ChooseSwarm(id=commands.new_id(), charter=swarm.charter))
-    if runs and not any(isinstance(event, KnownSwarms) for event in stays):  # the engine restarts
-        wait_for_swarm(home, swarm.charter, since)
-    if current_settings(home).swarm.solo:  # only now: an engine that goes back must not go back to others
-        change_settings(home, {"swarm.solo": None}, runs=runs)
+        since = entering.choose(home, obey, swarm.charter, arguments.member_name)
+    entering.wait(home, swarm.charter, since)
     return _done(swarm, f"The engine has joined {swarm.name}." if runs else f"The next engine joins {swarm.name}.", arguments)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Protocol, assert_never
@@ -93,8 +93,11 @@ class SwarmConnection(Swarm, Protocol):
         ...
 
 
-def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: str = "") -> SwarmOptions:
-    """The network options for the swarm of this charter (its hash in hex). `key` is the key of a private swarm."""
+def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: str = "", member_name: str = "") -> SwarmOptions:
+    """The network options for the swarm of this charter (its hash in hex).
+
+    `key` is the key of a private swarm, `member_name` the name that the person chose there.
+    """
     return SwarmOptions(
         host=chosen.swarm.host,
         port=chosen.swarm.port,
@@ -103,8 +106,10 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: st
         upnp=chosen.swarm.upnp,
         through=chosen.swarm.through,
         key=key,
+        member_name=member_name,
         web_host=chosen.web.host,
         web_port=chosen.web.port or None,
+        class_page=chosen.web.class_page,
         gateway=chosen.web.gateway,
         gateways=chosen.swarm.gateways,
         light=chosen.swarm.light,
@@ -183,10 +188,13 @@ async def join(
     stack: AsyncExitStack,
     is_paused: Callable[[], bool] = lambda: False,
     training: Callable[[], TrainingStatus | None] = lambda: None,
+    invite: Callable[[Sequence[str]], str] = lambda addresses: "",
+    member_name: str = "",
 ) -> SwarmConnection:
     """Join the swarm; `stack` leaves it. Raises SwarmError if the network cannot start at all.
 
-    `training` returns what the status page shows of this node's own model. Who trains alone has that page, too.
+    `training` returns what the status page shows of this node's own model. Who trains alone has that page, too. `invite` writes
+    an invite with these addresses for the page of a class; `member_name` is the name that the person chose in this swarm.
     """
     if chosen.swarm.solo:
         publisher.publish(events.ReachChanged(reach="solo", peers=0))
@@ -199,7 +207,7 @@ async def join(
     titles = round_events.Titles(charter)
     digest = charter.digest.hex()
     key, me = membership.read_key(home.swarm(digest).key), text_of(identity.peer_id)
-    options = options_of(home, chosen, key, digest)
+    options = options_of(home, chosen, key, digest, member_name)
     read = RateLimit(SHOWN_RATE, SHOWN_BURST)
 
     def report(item: news.NetworkEvent) -> None:
@@ -207,7 +215,7 @@ async def join(
             noise_salt.forget(home)
         publisher.publish_soon(event_from_news(item, titles, me, lambda: read.allows(b"")))
 
-    node = open_node(options, charter, identity, verifier, report, is_paused=is_paused, training=training)
+    node = open_node(options, charter, identity, verifier, report, is_paused=is_paused, training=training, invite=invite)
     stack.push_async_callback(node.close)
     await node.start()
     if kind_of(options).joins_through == "gateways" and not options.gateways:
@@ -337,7 +345,7 @@ def peer_info(peer: PeerReputation) -> events.PeerInfo:
     """A peer as events have it."""
     return events.PeerInfo(
         id=text_of(peer.id),
-        name=peer.name,
+        name=peer.chosen_name or peer.name,
         connection=peer.connection,
         model=peer.model,
         reason=peer.reason,

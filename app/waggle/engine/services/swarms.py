@@ -1,7 +1,6 @@
 """Swarms that a person knows: lists and creates them, reads and writes invites, and changes to another one."""
 
 import asyncio
-import ipaddress
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -10,7 +9,6 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import assert_never
-from urllib.parse import urlsplit
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -23,16 +21,16 @@ from waggle.core.system.os_faults import fault_of
 from waggle.core.text.message import NOTHING, Message
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
 from waggle.engine.services import ended_swarms, swarm_connection, swarm_recovery
+from waggle.engine.services.invites import written_invite
 from waggle.engine.services.models import Change, Restart
 from waggle.engine.services.own_questions import read_file, title_of
 from waggle.engine.storage.stored_swarm import known_charter, require_stored_key
 from waggle.network import joined_swarms
-from waggle.network.identity import membership
+from waggle.network.identity import member_name, membership
 from waggle.network.joined_swarms import JoinedSwarm
 from waggle.network.messages import invite, pasted_invite
-from waggle.network.messages.addresses import is_address, is_gateway, own_port
+from waggle.network.messages.addresses import own_port
 from waggle.network.swarm_preview import SwarmPreview, any_seed_answers, preview_swarm
-from waggle.network.transport import peer_cache
 from waggle.network.transport.choice import kind_of
 from waggle.network.transport.ports import usable_port
 from waggle.protocol import commands, events_swarms
@@ -47,14 +45,13 @@ from waggle.tasks.question_file.preview import PackedFile, packed_file
 from waggle.tasks.question_file.repeated import refuse_repeated_questions
 from waggle.tasks.sandbox.verifier import Pieces, Verifier
 from waggle.tasks.specialties.interface import Difficulty
+from waggle.tasks.swarm_presets import PRESETS
 
 NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_SWARM, *NOT_CAUSED_BY_EITHER, ModelError)  # of a choice before this start
 BACK_MESSAGE = Message("It goes on in the previous swarm.")
-ASK_MESSAGE = Message(
-    "Nothing is trained until you choose a swarm."
-)  # the one of before is open to more people than the chosen one
-MAX_OWN_ADDRESSES, MAX_OTHER_ADDRESSES = 4, 4  # in an invite; others' are for times when this computer is off
-ANY_ADDRESS = ("0.0.0.0", "::")
+CLASS_HOST, CLASS_PORTS = "0.0.0.0", range(8080, 8090)  # of the page of a class
+# where the one of before is open to more people than the chosen one
+ASK_MESSAGE = Message("Nothing is trained until you choose a swarm.")
 Answer = events_swarms.KnownSwarms | events_swarms.SwarmCreated | events_swarms.InviteRead | events_swarms.InviteWritten
 Addresses = Callable[[], Awaitable[list[str]]]
 
@@ -78,7 +75,17 @@ def with_chosen_swarm(home: paths.Home, chosen: Settings) -> Settings:
         return replace(chosen, swarm=replace(chosen.swarm, port=port))
     gateways, light = entry.gateways or chosen.swarm.gateways, chosen.swarm.light or _is_by_web(entry)
     there = replace(chosen.swarm, charter=entry.charter, seeds=entry.seeds, gateways=gateways, light=light, port=port)
-    return replace(chosen, swarm=there)
+    return _with_class_page(replace(chosen, swarm=there)) if entry.for_class else replace(chosen, swarm=there)
+
+
+def _with_class_page(chosen: Settings) -> Settings:
+    """The settings while this computer is in a class that it created: what serves the class, unless web settings were changed."""
+    near = replace(chosen.swarm, lan=True)
+    if chosen.web != WebSettings():
+        return replace(chosen, swarm=near)
+    port = next((port for port in CLASS_PORTS if usable_port(CLASS_HOST, port)), 0)
+    page = WebSettings(host=CLASS_HOST, port=port, gateway=True, class_page=True)
+    return replace(chosen, swarm=near, web=page)
 
 
 async def retry_direct_connection(home: paths.Home, chosen: Settings) -> None:
@@ -185,7 +192,7 @@ class SwarmService:
                 case commands.ReadInvite():
                     return (await self._look(command.link),)
                 case commands.ChooseSwarm():
-                    return self._choose(command.charter)
+                    return self._choose(command.charter, command.member_name)
                 case commands.ForgetSwarm():
                     return self._forget(command.charter)
                 case commands.WriteInvite():
@@ -253,22 +260,27 @@ class SwarmService:
             active=self._current_digest == digest.hex(),
             members=entry.members if entry else 0,
             ends_solo=self._chosen.swarm.solo and is_with_others(entry),
+            for_class=bool(entry and entry.for_class),
+            member_name=entry.member_name if entry else "",
         )
 
     async def _create(self, command: commands.CreateSwarm) -> events_swarms.SwarmCreated:
-        key = membership.new_key() if command.private else b""
+        preset = PRESETS.get(command.preset)
+        key = membership.new_key() if command.private or preset else b""
         admission = membership.public_key_of(key) if key else ""
         chosen: dict[str, list[Difficulty]] = {}
-        for dataset, level in command.specialties:
+        for dataset, level in dict.fromkeys((*(preset.specialties if preset else ()), *command.specialties)):
             chosen.setdefault(dataset, []).append(level)
         files = await asyncio.to_thread(_packed, command.files)
         titled = [(each.title or title_of(each.path), packed.file) for each, packed in files]
-        plain = new_charter(command.name, chosen, files=titled, model_hint=command.model_hint, admission=admission)
+        plain = new_charter(command.name, chosen, files=titled, model_hint=command.model_hint, admission=admission, preset=preset)
         pieces = {packed.file.dataset: packed.pieces for _, packed in files}
         charter = replace(plain, questions_digest=await asyncio.to_thread(_questions_digest, plain, pieces))
         known = self._known()
         digest = charter.digest.hex()
-        entry = known.entry(digest) or JoinedSwarm(charter=digest, created=True, added_at=time.time())
+        entry = known.entry(digest) or JoinedSwarm(
+            charter=digest, created=True, added_at=time.time(), for_class=command.preset == "classroom"
+        )
         after = known.with_entry(entry)
         store = PieceStore(self._home.questions, charter)
         for piece in chain.from_iterable(pieces.values()):
@@ -302,7 +314,7 @@ class SwarmService:
         description = replace(self._describe(charter, entry), members=preview.members, ends_solo=self._chosen.swarm.solo)
         return events_swarms.InviteRead(swarm=description, answered=preview.answered)
 
-    def _choose(self, digest: str) -> tuple[Answer, ...]:
+    def _choose(self, digest: str, name: str | None) -> tuple[Answer, ...]:
         if fixed := self._why_fixed():
             raise EngineError("Another swarm cannot be chosen now.", fixed)
         if not shipped_swarms.shipped_swarm(digest) and not self._home.swarm(digest).charter_file.exists():
@@ -313,7 +325,10 @@ class SwarmService:
         if not looked and _entry_of(known, digest) is None:
             raise SwarmError("This swarm was looked at before the engine started again.", "Open its invite again.")
         if looked or not shipped_swarms.is_shipped(charter):
-            known = known.with_entry(_entry(digest, known.entry(digest), looked))
+            entry = _entry(digest, known.entry(digest), looked)
+            known = known.with_entry(entry if name is None else replace(entry, member_name=_member_name(name, charter)))
+        elif name:
+            _member_name(name, charter)
         if looked and charter.is_private:
             self._store(charter, looked[0].key)
         else:
@@ -384,19 +399,7 @@ class SwarmService:
             raise EngineError("The swarm is not joined yet.", "Try again in a moment.")
         if self._chosen.swarm.solo:
             raise EngineError("This computer was chosen to be alone.", "Switch swarm.solo off in the settings, and start again.")
-        digest = current.charter.digest
-        own = _addresses_for_invite(await current.addresses())
-        known = peer_cache.read(swarm_connection.options_of(self._home, self._chosen).known_peers)
-        others = filter(is_address, (*self._chosen.swarm.seeds, *known))  # without an engine, nobody has checked the settings
-        further = [address for address in others if address not in own and not _is_local(address)]
-        seeds = tuple(dict.fromkeys([*own, *further[:MAX_OTHER_ADDRESSES]]))
-        gateways = tuple(filter(is_gateway, dict.fromkeys((*_own_gateways(self._chosen.web, own), *self._chosen.swarm.gateways))))
-        gateways = gateways[: invite.MAX_GATEWAYS]
-        if not seeds and not gateways:
-            raise EngineError("No address is known yet at which others could reach you.", "Try again in a moment.")
-        key = membership.read_key(self._home.swarm(digest.hex()).key) if current.charter.is_private else b""
-        link = invite.write(invite.Invite(charter=digest, seeds=seeds, gateways=gateways, key=key))
-        return events_swarms.InviteWritten(charter=digest.hex(), link=link, reach=_reach((*seeds, *gateways)))
+        return written_invite(self._home, self._chosen, current.charter, await current.addresses())
 
     def _store(self, charter: Charter, key: bytes) -> None:
         """Store a charter and its key. The key comes first: without it, a private swarm cannot be joined."""
@@ -409,6 +412,15 @@ class SwarmService:
             raise SwarmError(
                 Message("The charter cannot be kept: %1.", fault_of(error).reason), fault_of(error).advice
             ) from error
+
+
+def _member_name(name: str, charter: Charter) -> str:
+    """The name that a person chooses in a swarm. Raises SwarmError."""
+    if name and not charter.is_private:
+        raise SwarmError(
+            Message("In %1, everybody has the name of a key.", charter.name), "Names can be chosen in private swarms."
+        )
+    return member_name.checked(name)
 
 
 def _packed(chosen: Sequence[commands.NewQuestionFile]) -> list[tuple[commands.NewQuestionFile, PackedFile]]:
@@ -462,46 +474,3 @@ def _questions_digest(charter: Charter, files: Mapping[str, Pieces]) -> str:
         return verifier.digest()
     finally:
         verifier.close()
-
-
-def _own_gateways(web: WebSettings, own: list[str]) -> list[str]:
-    """The URLs of this node's own gateway; none if it listens on one address only, as it does behind a web server."""
-    if not web.gateway or not web.port or web.host not in ANY_ADDRESS:
-        return []
-    straight = {
-        _host(address): address.rpartition("/")[2] for address in own if "/p2p-circuit/" not in address and not _is_local(address)
-    }
-    family = ipaddress.ip_address(web.host).version  # a listener on all addresses of one family gets no connections of the other
-    hosts = {host: peer for host, peer in straight.items() if host is not None and host.version == family}
-    form = "[{}]" if family == 6 else "{}"
-    return [f"ws://{form.format(host)}:{web.port}/gateway#{peer}" for host, peer in hosts.items()]
-
-
-def _host(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    if address.startswith("ws"):
-        name = urlsplit(address).hostname or ""
-        return ipaddress.ip_address(name) if ":" in name or name.replace(".", "").isdigit() else None
-    parts = address.split("/")
-    return ipaddress.ip_address(parts[2]) if parts[1] in ("ip4", "ip6") else None
-
-
-def _is_local(address: str) -> bool:
-    host = _host(address)
-    return host is not None and host.is_loopback
-
-
-def _addresses_for_invite(addresses: list[str]) -> list[str]:
-    """The most useful addresses for others: public ones first, then local ones; loopback only if there is nothing else."""
-    known = [address for address in addresses if is_address(address)]
-    useful = [address for address in known if not _is_local(address)] or known
-    return sorted(useful, key=lambda address: (host := _host(address)) is not None and not host.is_global)[:MAX_OWN_ADDRESSES]
-
-
-def _reach(addresses: tuple[str, ...]) -> Message:
-    """From where an invite with these addresses works, in words."""
-    hosts = [_host(address) for address in addresses]
-    if any(host is None or host.is_global for host in hosts):
-        return Message("It works from anywhere.")
-    if all(host is not None and host.is_loopback for host in hosts):
-        return Message("It works on this computer only.")
-    return Message("It works on your network only: no address is known that is reachable from outside.")

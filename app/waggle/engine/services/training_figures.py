@@ -11,7 +11,7 @@ from contextlib import suppress
 from waggle.core.peer_id import fingerprint
 from waggle.core.text.message import plain
 from waggle.engine.storage.history import History
-from waggle.network.web.training_status import HeldOutStatus, SpecialtyScore, TrainingStatus
+from waggle.network.web.training_status import AhaStatus, HeldOutStatus, SpecialtyScore, TrainingStatus
 from waggle.protocol import events, figures
 from waggle.protocol.state import STAGES, State
 from waggle.protocol.text.company import company, with_whom
@@ -43,13 +43,17 @@ class TrainingFigures:
 
 def training_status(state: State, ready: events.Ready, long: events.TrainingHistory) -> TrainingStatus:
     """The figures of the present swarm. Rounds and scores of the same model in other swarms are of other questions."""
+    titles = {specialty.title for specialty in ready.specialties}
     rounds = _rounds((*long.rounds, *state.recalled, *state.rounds), ready.swarm)
-    scores = _scores((*long.held_out, *state.held_out), {specialty.title for specialty in ready.specialties})
+    scores = _scores((*long.held_out, *state.held_out), titles)
     last, newest = (rounds[-1] if rounds else None), figures.newest_score(state, long.held_out)
     return TrainingStatus(
         name=plain(ready.name), fingerprint=fingerprint(ready.node), model=plain(ready.model), device=plain(ready.device),
         phase=state.phase, says=_sentence(state), company=company(state),
         connected=len(state.connected), members=len(state.members), round=state.round,
+        ahas=tuple(
+            AhaStatus(specialty=aha.specialty, at=aha.at, origin=aha.origin) for aha in state.ahas if aha.specialty in titles
+        ),
         reward=last.reward if last else None,
         solved=last.solved if last else None,
         external_share=last.metrics.external_share if last else None,

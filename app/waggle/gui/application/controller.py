@@ -233,7 +233,7 @@ class Controller(QObject):
         return window
 
     def _new_tray(self) -> TrayIcon:
-        tray = TrayIcon(self._theme, self)
+        tray = TrayIcon(self._theme, self, self._host)
         tray.raised.connect(self.raise_window)
         tray.commanded.connect(self.send)
         tray.leave_wanted.connect(self.leave)

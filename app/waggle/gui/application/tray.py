@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
-from waggle.gui.i18n.formatting import tr
+from waggle.gui.i18n.formatting import tr, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls import pause_menu
 from waggle.gui.widgets.system_tray import logo_icon
@@ -19,14 +19,18 @@ Trigger = QSystemTrayIcon.ActivationReason
 
 
 class TrayIcon(QObject):
-    """`raised`: show the window; `commanded` carries a command for the engine; `leave_wanted`: quit."""
+    """`host`: the computer of the engine, empty for this one.
+
+    `raised`: show the window; `commanded` carries a command for the engine; `leave_wanted`: quit.
+    """
 
     raised = Signal()
     commanded = Signal(object)
     leave_wanted = Signal()
 
-    def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QObject | None = None, host: str = "") -> None:
         super().__init__(parent)
+        self._host = visible(host)
         self._icons = {awake: logo_icon(theme, awake=awake) for awake in (True, False)}
         self.icon = QSystemTrayIcon(self._icons[False], self)
         self.menu = QMenu()
@@ -74,8 +78,9 @@ class TrayIcon(QObject):
 
     def show_state(self, state: State) -> None:
         status = sentence(state)
-        self._says.setText(f"{tr(status.word)}: {tr(status.says)}".replace("&", "&&"))
-        self._set_tooltip(tooltip(state))
+        there = f"{self._host}: " if self._host else ""
+        self._says.setText(f"{there}{tr(status.word)}: {tr(status.says)}".replace("&", "&&"))
+        self._set_tooltip(tooltip(state, self._host))
         self._leave.setText(tr("Quit; the engine goes on") if state.service else tr("Quit"))
         self._resume.setVisible(status.action == "resume")
         self._pause.setVisible(status.action in ("pause", "pause_now", "anyway"))
@@ -106,9 +111,10 @@ def without_markup(words: str) -> str:
     return words.replace("<", "‹")
 
 
-def tooltip(state: State) -> str:
-    """The status sentence, with its detail where it fits into a tooltip."""
+def tooltip(state: State, host: str = "") -> str:
+    """The status sentence of the engine on a computer, with its detail where it fits into a tooltip."""
     status = sentence(state)
-    short = f"Waggle: {tr(status.says)}"
+    name = tr("Waggle on %1").replace("%1", host) if host else "Waggle"
+    short = f"{name}: {tr(status.says)}"
     whole = f"{short} {tr(status.detail)}"
     return without_markup(whole if len(whole) <= LONGEST_TIP else short[:LONGEST_TIP])

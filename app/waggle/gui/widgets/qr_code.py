@@ -3,23 +3,11 @@
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter
 
+from waggle.core.qr_code import modules
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.painted_widgets import PaintedWidget
 
 QUIET = 4  # modules of white margin, as the QR standard requires
-
-
-def modules(words: str) -> tuple[tuple[bool, ...], ...]:
-    """The modules of the code, row by row, True for dark; empty for empty words, and for words too long for a QR code."""
-    if not words:
-        return ()
-    import segno  # only when a code is first shown
-
-    try:
-        code = segno.make(words, error="l", micro=False)
-    except segno.DataOverflowError:  # a code holds 2,953 bytes; a link may be longer
-        return ()
-    return tuple(tuple(bool(dark) for dark in line) for line in code.matrix)
 
 
 class QrCode(PaintedWidget):

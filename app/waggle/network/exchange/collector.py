@@ -118,6 +118,8 @@ class RolloutCollector:
         self._reputations.clear_refusals(announced)
         now = self._context.clock()
         current = {o: each for o, each in announced.items() if directory.is_current(each, self._context.charter, now)}
+        for origin, each in current.items():
+            self._reputations.record_name(origin, self._context.membership.member_name(origin, each.name))
         self._on_announcements(current)
         if self._context.is_paused():
             return

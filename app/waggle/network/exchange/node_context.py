@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from waggle.core.peer_id import short_id
@@ -32,6 +32,7 @@ class NodeContext:
 
     `report` is called on the loop's thread. `clock` gives unix seconds and counts epochs. While `is_paused` is true, nothing is
     pulled from peers or judged. `training` returns what the status page shows of this node's own model; None: it trains nothing.
+    `invite` writes an invite with these addresses of the node, for the page of a class; empty: none can be written.
     """
 
     options: SwarmOptions
@@ -43,6 +44,7 @@ class NodeContext:
     clock: Callable[[], float] = time.time
     is_paused: Callable[[], bool] = lambda: False
     training: Callable[[], TrainingStatus | None] = lambda: None
+    invite: Callable[[Sequence[str]], str] = lambda addresses: ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,6 +49,7 @@ class RolloutPublisher:
         self._outbox = outbox
         self._depth = depth
         self._answer_sheet = answer_sheet
+        self._name = context.membership.sealed_name(context.options.member_name)
         self._pending: dict[int, RolloutRecord] = {}  # by epoch: groups of two epochs cannot travel together
         self._published: OrderedDict[bytes, PublishedRecord] = OrderedDict()
         self._due = asyncio.Event()
@@ -165,5 +166,6 @@ class RolloutPublisher:
             consents=tuple(holder.consent for holder in holders),
             certificate=self._context.membership.certificate(),
             sheet=sheet,
+            name=self._name,
         )
         return announcements.signed(announced, self._context.identity), announced

@@ -20,6 +20,7 @@ from waggle.core.ed25519 import is_public_key
 from waggle.core.errors import SwarmError
 from waggle.core.system.os_faults import fault_of
 from waggle.core.text.message import Message
+from waggle.network.identity import member_name
 from waggle.tasks.charter import Charter
 
 DOMAIN = b"waggle/admission/1\0"
@@ -51,6 +52,14 @@ class Membership:
         if not self._renewed_at <= now < self._renewed_at + LIFETIME_S / 2:
             self._own, self._renewed_at = issue_certificate(self._key, self._digest, self._peer_id, now + LIFETIME_S), now
         return self._own
+
+    def sealed_name(self, name: str) -> bytes:
+        """The name that this node chose, as its announcements carry it; b"" in a public swarm. Raises SwarmError."""
+        return member_name.seal(name, self._key, self._digest, self._peer_id) if self._public_key else b""
+
+    def member_name(self, peer_id: bytes, sealed: bytes) -> str:
+        """The name that a peer chose; "" if it chose none, or this node cannot read it. Never raises."""
+        return member_name.opened(sealed, self._key, self._digest, peer_id) if self._public_key else ""
 
     def admits(self, peer_id: bytes, certificate: bytes) -> bool:
         """Whether this peer may take part. Never raises: malformed input is no certificate."""

@@ -38,7 +38,8 @@ class PeerReputation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
     id: bytes
-    name: str
+    name: str  # of its key
+    chosen_name: str = ""  # by its person, for the members of this private swarm
     connection: Route = "gone"
     source: str = RELAYED  # address range; empty: the peer counts for itself (address_ranges.py). Unknown counts as relayed
     model: str = ""
@@ -117,7 +118,9 @@ class ReputationTable:
         self._lock = threading.Lock()
         latest = clock() + DOUBT_S * 2**MAX_STRIKES  # if the clock was far ahead once, no peer is doubted for years
         self._peers = {
-            peer.id: msgspec.structs.replace(peer, connection="gone", refusal="", doubted_until=min(peer.doubted_until, latest))
+            peer.id: msgspec.structs.replace(
+                peer, chosen_name="", connection="gone", refusal="", doubted_until=min(peer.doubted_until, latest)
+            )
             for peer in known
         }
 
@@ -190,6 +193,12 @@ class ReputationTable:
         """Note a handshake; `refusal` is why the peer cannot train with this node, or empty."""
         with self._lock:
             self._update(self._of(peer_id), refusal=refusal, seen_at=self._clock())
+
+    def record_name(self, peer_id: bytes, name: str) -> None:
+        """Note the name that a peer chose in this swarm; nothing for a peer that is not in the table."""
+        with self._lock:
+            if peer_id in self._peers:
+                self._update(self._peers[peer_id], chosen_name=name)
 
     def clear_refusals(self, peers: Iterable[bytes]) -> None:
         """Forget the refusals of peers that now announce under our charter."""

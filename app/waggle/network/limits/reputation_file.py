@@ -43,6 +43,7 @@ def is_damaged(path: Path) -> bool:
 
 
 def write(path: Path | None, reputations: Sequence[PeerReputation]) -> None:
-    """Replace the file."""
+    """Replace the file. Names that people chose in a private swarm stay out of it."""
     if path is not None:
-        bounded_file.write(path, msgspec.json.encode(reputations, enc_hook=english))
+        without_names = [msgspec.structs.replace(peer, chosen_name="") for peer in reputations]
+        bounded_file.write(path, msgspec.json.encode(without_names, enc_hook=english))

@@ -7,12 +7,14 @@ unix sockets, dnsaddr).
 import ipaddress
 import re
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 from waggle.core.errors import SwarmError
 from waggle.core.peer_id import WeakKey, peer_id_of
 from waggle.core.text.message import Message
 
 PORTS = 65_535
+Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 ADDRESS_FORM = "It looks like /ip4/203.0.113.7/tcp/4001/p2p/12D3Koo...: copy it whole from the seed."
 
 _FORM = re.compile(
@@ -64,6 +66,15 @@ def own_port(addresses: Iterable[str]) -> int:
         if parts[3] == "tcp" and "p2p-circuit" not in parts:
             return int(parts[4])
     return 0
+
+
+def host_of(address: str) -> Ip | None:
+    """The IP address in a sound multiaddress or gateway's address; of a circuit the relay's. None if it has a name instead."""
+    if address.startswith("ws"):
+        name = urlsplit(address).hostname or ""
+        return ipaddress.ip_address(name) if ":" in name or name.replace(".", "").isdigit() else None
+    parts = address.split("/")
+    return ipaddress.ip_address(parts[2]) if parts[1] in ("ip4", "ip6") else None
 
 
 def is_gateway(text: str) -> bool:

@@ -7,6 +7,7 @@ import msgspec
 from waggle.core.errors import UNREADABLE, BadRecord
 from waggle.core.peer_id import PEER_ID_BYTES, is_peer_id
 from waggle.network.identity.keys import SIGNATURE_BYTES, Identity, verify
+from waggle.network.identity.member_name import SEALED_BYTES
 from waggle.network.identity.membership import CERTIFICATE_BYTES
 from waggle.network.messages import consent, rollout_record
 from waggle.network.messages.consent import CONSENT_BYTES
@@ -18,7 +19,7 @@ RENEW_S = LIFETIME_S / 4
 MAX_LIFETIME_S = LIFETIME_S + 600  # accepted: a reader whose clock is up to ten minutes slow still sees the swarm
 MAX_BITS = 12  # of a shard's number: 4,096 shards, for about a million peers
 DOMAIN = b"waggle/announce/1\0"  # separates these signatures from libp2p's with the same key
-MAX_BYTES = 640  # with the signature
+MAX_BYTES = 720  # with the signature
 MOST_FORGED = 8  # forged ones in one answer, before the rest of it is ignored
 
 SHA256_BYTES = 32
@@ -54,6 +55,8 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True, array_like=True, f
     sheet: Annotated[bytes, msgspec.Meta(max_length=SHA256_BYTES)] = b""
     # Of those in `via`, in their order: without it, a reader would call whomever a made-up name names.
     consents: Annotated[tuple[Consent, ...], msgspec.Meta(max_length=2)] = ()
+    # The name that its origin chose in a private swarm, sealed for its members. Left out if empty: older versions do not know it.
+    name: Annotated[bytes, msgspec.Meta(max_length=SEALED_BYTES)] = b""
 
     @property
     def expires_at(self) -> float:
@@ -66,7 +69,8 @@ _decoder = msgspec.msgpack.Decoder(Announcement)
 
 def signed(announcement: Announcement, identity: Identity) -> bytes:
     """The announcement's bytes with the origin's 64-byte signature behind them."""
-    body = msgspec.msgpack.encode(announcement)
+    fields = msgspec.structs.astuple(announcement)
+    body = msgspec.msgpack.encode(fields if announcement.name else fields[:-1])
     return body + identity.sign(DOMAIN, body)
 
 

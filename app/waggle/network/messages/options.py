@@ -17,8 +17,10 @@ class SwarmOptions:
     upnp: bool = False  # ask the router to forward the port
     through: Literal["auto", "relay", "direct"] = "auto"  # be called through the seeds: if needed, always, never
     key: bytes = field(default=b"", repr=False)  # of a private swarm
+    member_name: str = ""  # that the person chose in a private swarm; empty: that of the key
     web_host: str = "127.0.0.1"
     web_port: int | None = None  # of the status page; None: no page, 0: any free port
+    class_page: bool = False  # serve the page of a class there, with an invite
     gateway: bool = False  # serve light clients there; ignored if this node is light itself
     gateways: tuple[str, ...] = ()  # ws:// or wss://, used if peers cannot be reached directly
     light: bool = False  # always use gateways only

@@ -11,6 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 import msgspec
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -22,7 +23,8 @@ from waggle.core.system.os_faults import fault_of
 from waggle.network.limits.address_ranges import source_of
 from waggle.network.messages.gateway_paths import CHARTER, GATEWAY, WAITING
 from waggle.network.transport.gateway.metered_connection import MeteredConnection, greediest
-from waggle.network.web import status_page
+from waggle.network.web import class_page, status_page
+from waggle.network.web.class_statistics import ClassStatus
 from waggle.network.web.statistics import SwarmStatus
 
 MOST, MOST_FROM_ONE = 128, 48  # connections at once, and of them from one address range
@@ -43,10 +45,21 @@ Serve = Callable[[MeteredConnection], Awaitable[None]]
 
 
 class WebServer:
-    """Owns the listening socket. `status` returns the current figures; `gateway` serves a light client until it leaves."""
+    """Owns the listening socket. `status` returns the current figures; `gateway` serves a light client until it leaves.
 
-    def __init__(self, status: Callable[[], SwarmStatus], gateway: Serve | None = None, charter: bytes = b"") -> None:
+    `in_class` returns what the page of a class shows, with the invite that it gives to everybody who can open it; None: there is
+    no such page.
+    """
+
+    def __init__(
+        self,
+        status: Callable[[], SwarmStatus],
+        gateway: Serve | None = None,
+        charter: bytes = b"",
+        in_class: Callable[[], ClassStatus] | None = None,
+    ) -> None:
         self._status = status
+        self._in_class = in_class
         self._charter = charter
         self._gateway = gateway
         self._server: Server | None = None
@@ -111,24 +124,33 @@ class WebServer:
         if self._is_own and not all(_is_ours(host, self.port) for host in request.headers.get_all("Host")):
             return _response(http.HTTPStatus.FORBIDDEN, "text/plain", b"not by this name\n")
         match request.path.partition("?")[0]:
+            case class_page.CLASS | class_page.JOIN | class_page.INVITE as path if self._in_class is not None:
+                # The invite may hold a key: a page of somebody else must not read it through a host name that leads here.
+                if not all(_is_ours(host, self.port) for host in request.headers.get_all("Host")):
+                    return _response(http.HTTPStatus.FORBIDDEN, "text/plain", b"not by this name\n")
+                return self._page(path, class_page.KINDS[path], partial(self._class_page, path))
             case "/":
-                return self._page("text/html", lambda status: status_page.html(status).encode())
+                return self._page("/", "text/html", lambda: status_page.html(self._status()).encode())
             case path if path == CHARTER and self._charter:
                 return _response(http.HTTPStatus.OK, "application/json", self._charter)
             case "/metrics":
-                return self._page("text/plain; version=0.0.4", lambda status: status_page.metrics(status).encode())
+                return self._page("/metrics", "text/plain; version=0.0.4", lambda: status_page.metrics(self._status()).encode())
             case "/status.json":
-                return self._page("application/json", msgspec.json.encode)
+                return self._page("/status.json", "application/json", lambda: msgspec.json.encode(self._status()))
             case path if path == GATEWAY and self._gateway is not None:
                 return None
             case _:
                 return _response(http.HTTPStatus.NOT_FOUND, "text/plain", b"nothing here\n")
 
-    def _page(self, kind: str, make: Callable[[SwarmStatus], bytes]) -> Response:
-        made_at, body = self._cached.get(kind, (-FRESH_S, b""))
+    def _class_page(self, path: str) -> bytes:
+        assert self._in_class is not None, "only its paths get here"
+        return class_page.content(path, self._in_class())
+
+    def _page(self, path: str, kind: str, make: Callable[[], bytes]) -> Response:
+        made_at, body = self._cached.get(path, (-FRESH_S, b""))
         if time.monotonic() - made_at >= FRESH_S:
-            body = make(self._status())
-            self._cached[kind] = time.monotonic(), body
+            body = make()
+            self._cached[path] = time.monotonic(), body
         return _response(http.HTTPStatus.OK, kind, body)
 
 

@@ -12,6 +12,14 @@ class SpecialtyScore(msgspec.Struct, frozen=True, kw_only=True):
     total: int
 
 
+class AhaStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The first right answer in a specialty, by its title. Before, the model had learned from a right answer of `origin`."""
+
+    specialty: str
+    at: float  # unix seconds
+    origin: str = ""  # in base58; empty: no peer's
+
+
 class HeldOutStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The newest held-out score. `early`: on a few of the questions; `specialties` is empty if they were not counted."""
 
@@ -44,4 +52,5 @@ class TrainingStatus(msgspec.Struct, frozen=True, kw_only=True):
     memory: int | None = None  # bytes
     held_out: HeldOutStatus | None = None
     rewards: tuple[tuple[int, float], ...] = ()  # (round, mean reward), thinned, oldest first
+    ahas: tuple[AhaStatus, ...] = ()
     scores: tuple[tuple[int, float], ...] = ()  # (round, held-out share) on the questions of `held_out`, oldest first

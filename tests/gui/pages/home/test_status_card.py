@@ -7,11 +7,14 @@ from pytestqt.qtbot import QtBot
 
 from gui.conftest import TellWindow
 from waggle.gui.application.main_window import MainWindow
+from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.home.status_card import StatusCard, progress_words
 from waggle.gui.pages.models.page import ModelsPage
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state.notifications import new_notices
+from waggle.gui.state.store import StateStore
+from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChangeSettings, ChooseModel, ChooseSwarm, DecideTraining, ListModels, ListSwarms
 from waggle.protocol.events_models import ModelChanged, ModelUnavailable
@@ -157,3 +160,13 @@ def test_a_model_that_is_not_there_is_notified_once() -> None:
     assert new_notices(after, after) == []
     downloading = events.Downloading(model="bees/tiny", done=1, total=2, at=8.0)
     assert apply(after, downloading).unavailable is None, "the hub answers again"
+
+
+@pytest.mark.parametrize(
+    ("host", "words"), [("bee@hive", ["On bee@hive", "Use of bee@hive"]), ("", ["", "Use of this computer"])]
+)
+def test_home_names_the_computer_of_an_engine_elsewhere(theme: Theme, qtbot: QtBot, host: str, words: list[str]) -> None:
+    card = StatusCard(PageContext(theme, store=StateStore(), engine=EngineHost(name=host)))
+    qtbot.addWidget(card)
+    assert [card._computer.words(), card._use.text()] == words
+    assert card._computer.isHidden() == (not host)

@@ -5,7 +5,7 @@ from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QSizePolicy
 
 from waggle.core import cuda_download
-from waggle.gui.i18n.formatting import figure, later, tr
+from waggle.gui.i18n.formatting import figure, later, tr, visible
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.lesson_advice import LessonAdvice
 from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
@@ -101,7 +101,11 @@ class StatusCard(QFrame):
         self._why_button.clicked.connect(self._show_why)
         self.profile = UsageProfile(theme)
         self.profile.chosen.connect(context.settings.set)
-        self._use = text(theme, tr("Use of this computer"), "small", "soft")
+        host = visible(context.engine.name)
+        use = tr("Use of %1").replace("%1", host) if host else tr("Use of this computer")
+        self._use = text(theme, use, "small", "soft")
+        self._computer = ElidedLabel(theme, tr("On %1").replace("%1", host) if host else "", "small", "text_soft")
+        self._computer.setVisible(bool(host))
         self._warning = text(theme, "", "small", "soft", wrap=True)
         sign = column(1, Icon(theme, "warn", "text_soft"), None, gap=0)  # beside the first line of text
         self._see_swarms = Button(theme, tr("See swarms"), "link")
@@ -122,7 +126,7 @@ class StatusCard(QFrame):
         self._cells = StageProgress(theme)
         self._make_buttons(theme)
         self._theme = theme
-        head = as_widget(row(self._chip, self._since, self._why_button, None, gap=10))
+        head = as_widget(row(self._chip, self._computer, self._since, self._why_button, None, gap=10))
         dial = as_widget(row(None, self._use, self.profile, gap=10))
         self._words = QBoxLayout(QBoxLayout.Direction.TopToBottom)
         self._words.addWidget(self._says)
@@ -268,10 +272,10 @@ class StatusCard(QFrame):
         self._second.say(*otherwise)
         visibility = {self._main: status.action != "none" or stopped, self._more: splits,
                  self._second: anyway or decides or (failed and stopped), self._why_button: bool(status.why)}  # fmt: skip
-        for button, visible in visibility.items():
-            if button.hasFocus() and not visible:  # else Qt focuses the next widget, and Space would press it
+        for button, is_visible in visibility.items():
+            if button.hasFocus() and not is_visible:  # else Qt focuses the next widget, and Space would press it
                 (self._main if visibility[self._main] else self).setFocus()
-            button.setVisible(visible)
+            button.setVisible(is_visible)
 
     def _training_choice(self) -> tuple[tuple[str, str], tuple[str, str]]:
         """The words and icons of both buttons while a person has to decide about a changed model."""

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QBoxLayout, QCheckBox, QFrame, QLineEdit
 
-from waggle.gui.i18n.formatting import plural, tr, visible
+from waggle.gui.i18n.formatting import later, plural, tr, visible
 from waggle.gui.pages.swarms.own_questions import OwnQuestions
 from waggle.gui.pages.swarms.specialty_choice import SpecialtyChoice
+from waggle.gui.pages.swarms.swarm_facts import CLASS_PAGE
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.layout import as_widget, column, edges, row
@@ -20,6 +21,13 @@ from waggle.protocol.state import SPECIALTIES, State
 
 NAME, HINT = 60, 80  # characters, as in a charter
 FROM_WAGGLE, OWN = range(2)  # tabs
+CLASS_ASKS = later(
+    "It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the "
+    "recommended model is the starter that comes with Waggle."
+)
+CLASS_NAMES = later(
+    "Members may choose the name that the class sees. It reaches members only, and everybody who can see that page."
+)
 
 
 class CreateSwarmForm(QFrame):
@@ -42,6 +50,11 @@ class CreateSwarmForm(QFrame):
         self._private = QCheckBox(tr("Private: only with your invite"))
         self._private.setFont(theme.font("body"))
         self._private.setAccessibleName(self._private.text())
+        self._for_class = QCheckBox(tr("For a class"))
+        self._for_class.setFont(theme.font("body"))
+        self._for_class.setAccessibleName(self._for_class.text())
+        self._for_class.toggled.connect(self._prepare_class)
+        self._class_words = text(theme, f"{tr(CLASS_ASKS)} {tr(CLASS_PAGE)} {tr(CLASS_NAMES)}", "caption", "faint", wrap=True)
         self._specialties, self._own = SpecialtyChoice(theme), OwnQuestions(theme, host)
         self._specialties.changed.connect(self._update_form)
         self._own.changed.connect(self._update_form)
@@ -66,7 +79,7 @@ class CreateSwarmForm(QFrame):
             text(theme, tr("Name"), "label"), self._name, 4,
             text(theme, tr("Recommended model (optional)"), "label"), self._hint, 8, self._private,
             text(theme, tr("It is joined by its link only, and a link cannot be taken back."), "caption", "faint", wrap=True),
-            None, gap=6,
+            4, self._for_class, self._class_words, None, gap=6,
         )  # fmt: skip
         head = StretchRow((text(theme, tr("What it asks"), "label"), 1), (self._tabs, 0))
         right = column(head, (self._specialties, 1), (self._own, 1), gap=8)
@@ -115,6 +128,7 @@ class CreateSwarmForm(QFrame):
         for field, other in ((self._name, before._name), (self._hint, before._hint)):
             field.setText(other.text())
         self._private.setChecked(before._private.isChecked())
+        self._for_class.setChecked(before._for_class.isChecked())
         self._specialties.take_over(before._specialties)
         self._own.take_over(before._own)
         self._show_tab(before._tabs.index)
@@ -135,10 +149,17 @@ class CreateSwarmForm(QFrame):
         self._problem.setText("")
         self._name.clear()
         self._hint.clear()
+        self._for_class.setChecked(False)
         self._private.setChecked(False)
         self._specialties.reset()
         self._own.reset()
         self._show_tab(FROM_WAGGLE)
+
+    def _prepare_class(self, chosen: bool) -> None:
+        """A class is private, and has its own questions; more can be added."""
+        self._private.setChecked(chosen or self._private.isChecked())
+        self._private.setEnabled(not chosen)
+        self._update_form()
 
     def _show_tab(self, tab: int) -> None:
         self._tabs.mark(tab)
@@ -149,6 +170,7 @@ class CreateSwarmForm(QFrame):
         kinds, files = len(self._specialties.chosen()), len(self._own.new_files())
         lacks = self._missing_text(kinds, files)
         self._problem.setVisible(bool(self._problem.text()))
+        self._class_words.setVisible(self._for_class.isChecked())
         if self._waiting:
             self._count.say(tr("Making its questions; a few seconds."))
         else:
@@ -159,7 +181,7 @@ class CreateSwarmForm(QFrame):
 
     def _missing_text(self, kinds: int, files: int) -> str:
         """What the form still lacks with this many specialties and files; empty: nothing."""
-        if not kinds and not files:
+        if not kinds and not files and not self._for_class.isChecked():
             return tr("Choose at least one kind of question, or add your own.")
         if kinds + files > SPECIALTIES:
             return tr("At most %1 kinds.").replace("%1", str(SPECIALTIES))
@@ -175,5 +197,6 @@ class CreateSwarmForm(QFrame):
             CreateSwarm(
                 id=new_id(), name=self._name.text().strip(), specialties=self._specialties.pairs(), files=self._own.new_files(),
                 model_hint=self._hint.text().strip(), private=self._private.isChecked(),
+                preset="classroom" if self._for_class.isChecked() else "",
             )
         )  # fmt: skip

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QUrl, Signal
+from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QLabel
 
 from waggle.core.paths import owner_only
@@ -33,10 +34,11 @@ class InviteView(QFrame):
     closed = Signal()
     notice_posted = Signal(str, str)
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, host: str = "") -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._state, self._link = State(), ""
+        self._host = host  # the computer of the engine; empty: this one
+        self._state, self._link, self._class_page = State(), "", ""
         self._is_open, self._awaited = False, ""  # the id of the command whose answer is awaited
         self._requested_for: object = None  # the ways to reach this computer when the invite was requested
         self._title, self._reach = text(theme, "", "title", wrap=True), text(theme, "", "small", "soft", wrap=True)
@@ -47,11 +49,15 @@ class InviteView(QFrame):
         self._copy = CopyButton(theme, tr("Copy link"), "primary")
         self._save = Button(theme, tr("Save as a file"), icon="save")
         self._save.clicked.connect(self._ask_where_to_save)
+        self._project = Button(theme, tr("Show it on a projector"))
+        self._project.clicked.connect(self._open_class_page)
+        self._join_page = text(theme, "", "small", "soft", wrap=True)
         back = Button(theme, tr("Done"))
         back.clicked.connect(self.closed)
         self._how = text(theme, "", wrap=True)
         words = column(
-            self._title, self._how, 8, self._field, ResponsiveRow(self._copy, self._save), 8, self._reach, self._warning, None,
+            self._title, self._how, 8, self._field, ResponsiveRow(self._copy, self._save, self._project), 8,
+            self._join_page, self._reach, self._warning, None,
             as_widget(row(None, back)), gap=8,
         )  # fmt: skip
         self._scanned = as_widget(column(row(self._code, None), None))
@@ -99,6 +105,9 @@ class InviteView(QFrame):
     def _ask_where_to_save(self) -> None:
         file_dialog(self, tr("Save the invite"), lambda path: self.save(Path(path)), saves="invite.waggle").open()
 
+    def _open_class_page(self) -> None:
+        QDesktopServices.openUrl(QUrl(self._class_page))
+
     def _request(self) -> None:
         """Request an invite, again once others reach this computer in another way: the addresses in the last one may be dead."""
         state = self._state
@@ -128,6 +137,11 @@ class InviteView(QFrame):
         waiting = tr("Asking for this computer's addresses.")
         still = tr("The link works while this computer, or another one it names, is on.")
         self._reach.setText(f"{tr(invite.reach)} {still}" if invite else waiting)
+        near = invite.join_page if invite else ""
+        self._join_page.setText(tr("Others on your network can also open %1").replace("%1", near))
+        self._join_page.setVisible(bool(near))
+        self._class_page = invite.class_page if invite else ""
+        self._project.setVisible(bool(self._class_page) and not self._host)
         key = tr("The link holds the key of this private swarm: whoever has it can join, and it cannot be taken back. "
                  "To shut somebody out, create a new swarm.")  # fmt: skip
         self._warning.setText(key if private else "")

@@ -172,9 +172,9 @@ class JoinView(QStackedWidget):
         self._previews.addStretch(1)
         return preview
 
-    def _join(self, charter: str) -> None:
+    def _join(self, charter: str, name: str | None) -> None:
         self._joining = new_id()
-        self.commanded.emit(ChooseSwarm(id=self._joining, charter=charter))
+        self.commanded.emit(ChooseSwarm(id=self._joining, charter=charter, member_name=name))
         if self._joining:  # else it was refused at once, and the preview stays
             self.closed.emit()
 

@@ -58,7 +58,7 @@ class SwarmsPage(Page):
         self.join_view.commanded.connect(self.commanded)
         self.join_view.opened.connect(lambda: self._turn_to(JOIN))
         self.join_view.closed.connect(self.show_list)
-        self._form, self._invite_view = CreateSwarmForm(theme, context.engine.name), InviteView(theme)
+        self._form, self._invite_view = CreateSwarmForm(theme, context.engine.name), InviteView(theme, context.engine.name)
         self._form.submitted.connect(self._create)
         self._form.commanded.connect(self.commanded)
         self._form.declined.connect(self._give_up)

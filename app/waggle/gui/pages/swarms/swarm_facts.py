@@ -21,6 +21,11 @@ SHARED = (
     "your own where you choose to share them."
 )
 UNCHECKED = later("Their answer keys could not be checked independently; their scorers were tested with altered answers.")
+CLASS_PAGE = later(
+    "While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and "
+    "gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with "
+    "Windows take part through this one."
+)
 STAYS = "Your files, your real name, the model itself, and what you type, unless you choose to share your answers."
 
 

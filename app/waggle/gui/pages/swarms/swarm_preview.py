@@ -1,11 +1,21 @@
 """A swarm before it is joined: what is known of it, what joining means, and the button that joins."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
 
 from waggle.gui.i18n.formatting import one_line, plural, tr
 from waggle.gui.pages.swarms.stranger_questions import stranger_questions
-from waggle.gui.pages.swarms.swarm_facts import SHARED, STAYS, UNCHECKED, Fact, chips, has_unchecked, sample_questions, trains_on
+from waggle.gui.pages.swarms.swarm_facts import (
+    CLASS_PAGE,
+    SHARED,
+    STAYS,
+    UNCHECKED,
+    Fact,
+    chips,
+    has_unchecked,
+    sample_questions,
+    trains_on,
+)
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import SingleClickButton
@@ -13,6 +23,8 @@ from waggle.gui.widgets.layout import as_widget, column, row, rule
 from waggle.gui.widgets.painted_widgets import Icon
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_swarms import InviteRead, SwarmDetails
+
+LONGEST_NAME = 24  # characters, as in an announcement
 
 
 def created_words() -> str:
@@ -41,11 +53,11 @@ def answered_words(read: InviteRead) -> str:
 class SwarmPreviewCard(QFrame):
     """What is known of a swarm, what joining means, and the button for it; the active swarm has the facts only.
 
-    `accepted` carries the charter to join. `about`: the introduction; `leaving`: the name of the active swarm; `why_not`: why
-    it cannot be left.
+    `accepted` carries the charter to join, and the name that the members of a private swarm shall see (None in others).
+    `about`: the introduction; `leaving`: the name of the active swarm; `why_not`: why it cannot be left.
     """
 
-    accepted = Signal(str)
+    accepted = Signal(str, object)
     declined = Signal()
 
     def __init__(self, theme: Theme, swarm: SwarmDetails, *, about: str, leaving: str, round_: int, why_not: str) -> None:
@@ -68,6 +80,12 @@ class SwarmPreviewCard(QFrame):
             parts += [2, text(theme, tr("Own questions"), "label", "soft"), own_box]
         if (sample_box := sample_questions(theme, swarm)) is not None:
             parts += [2, text(theme, questions, "label", "soft"), sample_box]
+        self._name: QLineEdit | None = None
+        if swarm.private and not swarm.active:
+            self._name = self._name_field(theme, swarm)
+            parts += [2, text(theme, tr("Your name in this swarm (optional)"), "label", "soft"), self._name]
+        if swarm.for_class:
+            parts.append(Fact(theme, tr("On this computer"), tr(CLASS_PAGE)))
         parts += [4, rule()]
         if not swarm.active:
             parts += [2, text(theme, self._what_happens(swarm, leaving, round_), "small", "soft", wrap=True)]
@@ -84,8 +102,18 @@ class SwarmPreviewCard(QFrame):
         self.join = SingleClickButton(theme, words.replace("%1", one_line(swarm.name)[:40]), "primary")
         self.join.setEnabled(not why_not)
         self.join.setToolTip(why_not)
-        self.join.clicked.connect(lambda: self.accepted.emit(swarm.charter))
+        self.join.clicked.connect(lambda: self.accepted.emit(swarm.charter, self._name.text().strip() if self._name else None))
         return self.no, self.join
+
+    @staticmethod
+    def _name_field(theme: Theme, swarm: SwarmDetails) -> QLineEdit:
+        field = QLineEdit(one_line(swarm.member_name))
+        field.setFont(theme.font("body"))
+        field.setFixedHeight(theme.size["control"])
+        field.setMaxLength(LONGEST_NAME)
+        field.setAccessibleName(tr("Your name in this swarm (optional)"))
+        field.setPlaceholderText(tr("Only its members see it, beside eight characters of your key"))
+        return field
 
     @staticmethod
     def _what_happens(swarm: SwarmDetails, leaving: str, round_: int) -> str:
