@@ -108,7 +108,7 @@
 <message><source>%1 needs %2 more, and the disk has %3 free.</source><translation>%1 braucht noch %2, und die Festplatte hat %3 frei.</translation></message>
 <message><source>%1 of %2</source><translation>%1 von %2</translation></message>
 <message><source>%1 of %2 MB</source><translation>%1 von %2 MB</translation></message>
-<message><source>%1 of %2 answers are %3; line %4 is not: "%5".</source><translation>%1 von %2 Antworten sind %3; Zeile %4 ist es nicht: "%5".</translation></message>
+<message><source>%1 of %2 answers are %3; line %4 is not: "%5".</source><translation>%1 von %2 Antworten sind %3; Zeile %4 ist anders: "%5".</translation></message>
 <message><source>%1 of %2 answers are written.</source><translation>%1 von %2 Antworten sind geschrieben.</translation></message>
 <message><source>%1 of %2 arrived damaged, twice.</source><translation>%1 von %2 kam zweimal beschädigt an.</translation></message>
 <message><source>%1 of %2 core</source><translation>%1 von %2 Kern</translation></message>
@@ -779,6 +779,7 @@
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Installiere Waggle neu, oder sende uns, was oben steht.</translation></message>
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Installiere Waggle neu, oder setze computer.device auf auto.</translation></message>
 <message><source>Install Waggle again.</source><translation>Installiere Waggle neu.</translation></message>
+<message><source>Install it over this one whenever you like: what Waggle learned stays.</source><translation>Installiere es über dieses, wann immer du willst: Was Waggle gelernt hat, bleibt.</translation></message>
 <message><source>Install its library beside Waggle: pip install 'waggle[research]'. Training goes on.</source><translation>Installiere die Bibliothek neben Waggle: pip install 'waggle[research]'. Das Training geht weiter.</translation></message>
 <message><source>Install the system's certificates.</source><translation>Installiere die Zertifikate des Systems.</translation></message>
 <message><source>Invite</source><translation>Einladen</translation></message>
@@ -809,6 +810,7 @@
 <message><source>It gets this one right.</source><translation>Diese beantwortet es richtig.</translation></message>
 <message><source>It goes on by itself then.</source><translation>Danach geht es von selbst weiter.</translation></message>
 <message><source>It goes on in smaller parts, which take less memory.</source><translation>Es geht in kleineren Teilen weiter, die weniger Speicher brauchen.</translation></message>
+<message><source>It goes on in the previous swarm.</source><translation>Es geht im vorigen Schwarm weiter.</translation></message>
 <message><source>It had learned there from %1.</source><translation>Es hatte dort von %1 gelernt.</translation></message>
 <message><source>It has to be downloaded again.</source><translation>Sie muss neu heruntergeladen werden.</translation></message>
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Sie enthält %1. Du wärst von nun an %1, und %2 würde daneben aufbewahrt. Modell und Verlauf bleiben.</translation></message>
@@ -845,6 +847,7 @@
 <message><source>It said nothing.</source><translation>Es sagte nichts.</translation></message>
 <message><source>It said something endless.</source><translation>Es sagte etwas Endloses.</translation></message>
 <message><source>It starts again by itself.</source><translation>Es startet von selbst wieder.</translation></message>
+<message><source>It starts at the next login.</source><translation>Es startet bei der nächsten Anmeldung.</translation></message>
 <message><source>It takes %1.</source><translation>Es belegt %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Das dauert ein paar Sekunden.</translation></message>
 <message><source>It takes groups from here; none of its own has come yet.</source><translation>Er holt Gruppen von hier; von ihm kam noch keine.</translation></message>
@@ -857,6 +860,9 @@
 <message><source>It was left out.</source><translation>Sie wurde ausgelassen.</translation></message>
 <message><source>It was plugged in just now.</source><translation>Er wurde gerade erst eingesteckt.</translation></message>
 <message><source>It was right once, and is not now.</source><translation>Einmal war es richtig, jetzt nicht mehr.</translation></message>
+<message><source>It works from anywhere.</source><translation>Der Link funktioniert von überall.</translation></message>
+<message><source>It works on this computer only.</source><translation>Der Link funktioniert nur auf diesem Computer.</translation></message>
+<message><source>It works on your network only: no address is known that is reachable from outside.</source><translation>Der Link funktioniert nur in deinem Netz: Es ist keine Adresse bekannt, die von außen erreichbar ist.</translation></message>
 <message><source>It works: three rounds were played here.</source><translation>Es geht: drei Runden wurden hier gespielt.</translation></message>
 <message><source>Its answers are no numbers.</source><translation>Seine Antworten sind keine Zahlen.</translation></message>
 <message><source>Its answers are on the page Live.</source><translation>Seine Antworten stehen auf der Seite Live.</translation></message>
@@ -877,6 +883,7 @@
 <message><source>Its tries</source><translation>Seine Versuche</translation></message>
 <message><source>Its whole path on the computer that the engine runs on</source><translation>Ganzer Pfad auf dem Computer, auf dem die Engine läuft</translation></message>
 <message><source>JSON lines (.jsonl) or a table (.csv): a question and its answer on each line.</source><translation>JSON-Zeilen (.jsonl) oder eine Tabelle (.csv): in jeder Zeile eine Frage und ihre Antwort.</translation></message>
+<message><source>JSON objects</source><translation>JSON-Objekte</translation></message>
 <message><source>Jan</source><translation>Jan</translation></message>
 <message><source>Join</source><translation>Beitreten</translation></message>
 <message><source>Join %1</source><translation>%1 beitreten</translation></message>
@@ -1123,6 +1130,7 @@
 <message><source>Nothing is sent and nothing received. You can join others later.</source><translation>Nichts wird gesendet und nichts empfangen. Du kannst später anderen beitreten.</translation></message>
 <message><source>Nothing is sent from here unless you press a button</source><translation>Von hier wird nichts gesendet, außer du drückst einen Knopf</translation></message>
 <message><source>Nothing is sent or received before the engine runs again.</source><translation>Nichts wird gesendet oder empfangen, bis die Engine wieder läuft.</translation></message>
+<message><source>Nothing is trained until you choose a swarm.</source><translation>Es wird nichts trainiert, bis du einen Schwarm wählst.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Noch ist nichts trainiert.</translation></message>
 <message><source>Nothing learned from peers.</source><translation>Nichts von Peers gelernt.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nichts verlässt diesen Computer</translation></message>
@@ -2417,6 +2425,7 @@
 <message><source>learning.local is %1, but only %2 questions are drawn.</source><translation>learning.local ist %1, aber nur %2 Fragen werden gezogen.</translation></message>
 <message><source>learning.specialties may name %1.</source><translation>learning.specialties darf %1 nennen.</translation></message>
 <message><source>less than a minute</source><translation>weniger als eine Minute</translation></message>
+<message><source>lists</source><translation>Listen</translation></message>
 <message><source>logic</source><translation>Logik</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>eine seiner Fragen zu machen dauert %1 Sekunden</translation></message>
 <message><source>malformed</source><translation>unlesbar</translation></message>
@@ -2462,6 +2471,7 @@
 <message><source>not trained here yet</source><translation>hier noch nicht trainiert</translation></message>
 <message><source>nothing yet</source><translation>noch nichts</translation></message>
 <message><source>now</source><translation>jetzt</translation></message>
+<message><source>numbers</source><translation>Zahlen</translation></message>
 <message><source>of them right</source><translation>davon richtig</translation></message>
 <message><source>off by at most</source><translation>Toleranz</translation></message>
 <message><source>own questions</source><translation>eigene Fragen</translation></message>

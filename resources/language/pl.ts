@@ -779,6 +779,7 @@
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Zainstaluj Waggle ponownie albo wyślij nam to, co widać powyżej.</translation></message>
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Zainstaluj Waggle ponownie albo ustaw computer.device na auto.</translation></message>
 <message><source>Install Waggle again.</source><translation>Zainstaluj Waggle ponownie.</translation></message>
+<message><source>Install it over this one whenever you like: what Waggle learned stays.</source><translation type="unfinished"></translation></message>
 <message><source>Install its library beside Waggle: pip install 'waggle[research]'. Training goes on.</source><translation>Zainstaluj jego bibliotekę obok Waggle: pip install 'waggle[research]'. Trening trwa dalej.</translation></message>
 <message><source>Install the system's certificates.</source><translation>Zainstaluj certyfikaty systemu.</translation></message>
 <message><source>Invite</source><translation>Zaproś</translation></message>
@@ -809,6 +810,7 @@
 <message><source>It gets this one right.</source><translation>Na to odpowiada dobrze.</translation></message>
 <message><source>It goes on by itself then.</source><translation>Potem wszystko ruszy dalej samo.</translation></message>
 <message><source>It goes on in smaller parts, which take less memory.</source><translation>Praca idzie dalej w mniejszych częściach, które zajmują mniej pamięci.</translation></message>
+<message><source>It goes on in the previous swarm.</source><translation type="unfinished"></translation></message>
 <message><source>It had learned there from %1.</source><translation>Uczył się tam od peera %1.</translation></message>
 <message><source>It has to be downloaded again.</source><translation>Trzeba go pobrać ponownie.</translation></message>
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Zawiera tożsamość %1. Po przywróceniu będziesz występować jako %1, a obok zostanie kopia tożsamości %2. Twój model i historia zostają.</translation></message>
@@ -845,6 +847,7 @@
 <message><source>It said nothing.</source><translation>Nic nie powiedział.</translation></message>
 <message><source>It said something endless.</source><translation>Komunikat nie miał końca.</translation></message>
 <message><source>It starts again by itself.</source><translation>Uruchomi się ponownie sam.</translation></message>
+<message><source>It starts at the next login.</source><translation type="unfinished"></translation></message>
 <message><source>It takes %1.</source><translation>Zajmuje %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Potrwa to kilka sekund.</translation></message>
 <message><source>It takes groups from here; none of its own has come yet.</source><translation>Pobiera grupy stąd; od niego jeszcze żadna nie dotarła.</translation></message>
@@ -857,6 +860,9 @@
 <message><source>It was left out.</source><translation>Krok został pominięty.</translation></message>
 <message><source>It was plugged in just now.</source><translation>Zasilanie podłączono przed chwilą.</translation></message>
 <message><source>It was right once, and is not now.</source><translation>Raz odpowiedział dobrze, teraz już nie.</translation></message>
+<message><source>It works from anywhere.</source><translation type="unfinished"></translation></message>
+<message><source>It works on this computer only.</source><translation type="unfinished"></translation></message>
+<message><source>It works on your network only: no address is known that is reachable from outside.</source><translation type="unfinished"></translation></message>
 <message><source>It works: three rounds were played here.</source><translation>Działa: rozegrano tu trzy rundy.</translation></message>
 <message><source>Its answers are no numbers.</source><translation>Odpowiedzi nie są liczbami.</translation></message>
 <message><source>Its answers are on the page Live.</source><translation>Jego odpowiedzi są na stronie Na żywo.</translation></message>
@@ -877,6 +883,7 @@
 <message><source>Its tries</source><translation type="unfinished"></translation></message>
 <message><source>Its whole path on the computer that the engine runs on</source><translation>Pełna ścieżka na komputerze, na którym działa silnik</translation></message>
 <message><source>JSON lines (.jsonl) or a table (.csv): a question and its answer on each line.</source><translation>Wiersze JSON (.jsonl) lub tabela (.csv): w każdym wierszu pytanie i odpowiedź.</translation></message>
+<message><source>JSON objects</source><translation>obiekty JSON</translation></message>
 <message><source>Jan</source><translation>sty</translation></message>
 <message><source>Join</source><translation>Dołącz</translation></message>
 <message><source>Join %1</source><translation>Dołącz do: %1</translation></message>
@@ -1123,6 +1130,7 @@
 <message><source>Nothing is sent and nothing received. You can join others later.</source><translation>Nic nie jest wysyłane ani odbierane. Do innych możesz dołączyć później.</translation></message>
 <message><source>Nothing is sent from here unless you press a button</source><translation>Nic nie jest stąd wysyłane, dopóki nie naciśniesz przycisku</translation></message>
 <message><source>Nothing is sent or received before the engine runs again.</source><translation>Nic nie jest wysyłane ani odbierane, dopóki silnik znów nie ruszy.</translation></message>
+<message><source>Nothing is trained until you choose a swarm.</source><translation type="unfinished"></translation></message>
 <message><source>Nothing is trained yet.</source><translation>Jeszcze nic nie wytrenowano.</translation></message>
 <message><source>Nothing learned from peers.</source><translation>Niczego nie nauczono się od peerów.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nic nie opuszcza tego komputera</translation></message>
@@ -2417,6 +2425,7 @@
 <message><source>learning.local is %1, but only %2 questions are drawn.</source><translation>learning.local wynosi %1, a liczba losowanych pytań to tylko %2.</translation></message>
 <message><source>learning.specialties may name %1.</source><translation>learning.specialties może zawierać %1.</translation></message>
 <message><source>less than a minute</source><translation>mniej niż minuta</translation></message>
+<message><source>lists</source><translation>listy</translation></message>
 <message><source>logic</source><translation>logika</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>utworzenie jednego pytania trwa (w sekundach): %1</translation></message>
 <message><source>malformed</source><translation>nieczytelny zapis</translation></message>
@@ -2462,6 +2471,7 @@
 <message><source>not trained here yet</source><translation>tu jeszcze nie trenowany</translation></message>
 <message><source>nothing yet</source><translation>jeszcze nic</translation></message>
 <message><source>now</source><translation>teraz</translation></message>
+<message><source>numbers</source><translation>liczby</translation></message>
 <message><source>of them right</source><translation>w tym dobrych</translation></message>
 <message><source>off by at most</source><translation>dopuszczalna odchyłka</translation></message>
 <message><source>own questions</source><translation>własne pytania</translation></message>

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QApplication
 from pictures import staged
 from waggle.core import paths
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
+from waggle.core.text.message import unpacked_message
 from waggle.gui.application.main import application
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages import PAGES
@@ -134,7 +135,7 @@ def with_peers(story: Story) -> Story:
     now = story[-1].at
     plain = {"model": "Waggle starter", "round": 180, "mean_reward": 0.31, "delay_ms": 34.0, "seen_at": now}
     standings = ({**plain, **fields, "id": identity_of(name), "name": name} for name, fields in STANDINGS.items())
-    peers = [msgspec.convert(fields, events.PeerInfo) for fields in standings]
+    peers = [msgspec.convert(fields, events.PeerInfo, dec_hook=unpacked_message) for fields in standings]
     doubts = [replace(peer, doubted_until=peer.doubted_until and now + peer.doubted_until) for peer in peers]
     refused = {identity_of(name): by_reason for name, by_reason in REFUSALS.items()}
     gathered = events.GroupsGathered(round=180, local=4, external=4, waiting=12, refused_by_peer=refused, at=now)

@@ -11,7 +11,7 @@ import binascii
 import re
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -21,7 +21,7 @@ from waggle import __version__
 from waggle.cli.shared.printing import add_json, say_json
 from waggle.core import connection_faults, paths
 from waggle.core.errors import UNREADABLE, UpdateError
-from waggle.core.text.message import Message
+from waggle.core.text.message import Message, packed_message
 
 DOMAIN = b"waggle/updates/1\0"  # so that no signature of this key for another purpose is valid here
 MAX_BYTES = 256 * 1024
@@ -72,6 +72,7 @@ class UpdateFeed:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Only the form: the feed and its key ship with Waggle."""
     add_json(parser)
+    parser.add_argument("--stdio", action="store_true", help="print each line as JSON, for a window")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -80,17 +81,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         return say_json({"version": __version__, "newest": newest})
     if newest is None:
-        return _say(Message("Waggle %1 is the newest.", __version__))
+        return _say([Message("Waggle %1 is the newest.", __version__)], for_window=arguments.stdio)
     lines = [
         Message("Waggle %1 of %2 is newer than this one (%3).", newest.version, newest.date, __version__),
         "",
-        newest.notes.strip(),
+        *newest.notes.strip().splitlines(),
         "",
     ]
     for file in newest.files:
         if file.system == sys.platform:
             lines += [file.url, f"  {file.size / 2**20:.0f} MiB, sha256 {file.sha256}"]
-    return _say("\n".join([*lines, "", "Install it over this one whenever you like: what Waggle learned stays."]))
+    lines += ["", Message("Install it over this one whenever you like: what Waggle learned stays.")]
+    return _say(lines, for_window=arguments.stdio)
 
 
 def shipped_feed() -> UpdateFeed:
@@ -155,6 +157,8 @@ def _order(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
-def _say(text: str) -> int:
-    sys.stdout.write(text + "\n")
+def _say(lines: Sequence[str], *, for_window: bool) -> int:
+    for line in lines:
+        shown = msgspec.json.encode(line, enc_hook=packed_message).decode() if for_window else line
+        sys.stdout.write(f"{shown}\n")
     return 0

@@ -8,13 +8,14 @@ from waggle.core import login_start
 from waggle.core.errors import EngineError
 from waggle.core.login_start import LoginStart
 from waggle.core.paths import Home
+from waggle.core.text.message import Message
 from waggle.gui.state.settings_store import SettingsStore
 
 
 class LoginChoice(QObject):
     """`reported` carries title and advice of what the system did not do."""
 
-    reported = Signal(str, str)
+    reported = Signal(object, object)  # messages: Qt would carry a text without their id
 
     def __init__(self, home: Home, settings_store: SettingsStore, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -47,4 +48,4 @@ class LoginChoice(QObject):
             self.reported.emit(error.title, error.advice)
             return
         if trouble:
-            self.reported.emit("It starts at the next login.", trouble)
+            self.reported.emit(Message("It starts at the next login."), trouble)

@@ -50,7 +50,7 @@ class EngineProcess(QObject):
     """
 
     event_received = Signal(object)
-    refused = Signal(str, str, str)
+    refused = Signal(object, object, str)  # messages: Qt would carry a text without their id
     ended = Signal()
     stopped = Signal()
     complained = Signal(str)  # a line of its stderr

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from waggle.core.peer_id import with_fingerprint
+from waggle.core.text.message import Message
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.marker import later as later
 from waggle.protocol import events
@@ -125,7 +126,7 @@ def reward(completion: events.ShownCompletion) -> str:
     if completion.reason == events.UNTAGGED:
         return tr("right, no answer tag yet")
     digits = 1 if round(completion.reward, 1) == round(completion.reward, 2) else 2
-    return f"{decimal(completion.reward, digits)}  {tr(completion.reason)}".strip()
+    return f"{decimal(completion.reward, digits)}  {tr(visible(completion.reason))}".strip()
 
 
 NEWLINE, TAB, HIDDEN = "\u21b5", "\u21e5", "\ufffd"
@@ -139,13 +140,16 @@ VISIBLE_SIGNS |= dict.fromkeys(INVISIBLE, ord(HIDDEN)) | {0x0A: ord(NEWLINE), 0x
 
 
 def visible(text: str) -> str:
-    """Untrusted text with every control, bidirectional and invisible character replaced by one visible sign; capped in length."""
-    return text[:LONGEST_SHOWN].translate(VISIBLE_SIGNS)
+    """Untrusted text with every control, bidirectional and invisible character replaced by one visible sign; capped in length.
+
+    A message stays one: what it quotes is plain already.
+    """
+    return text if isinstance(text, Message) else text[:LONGEST_SHOWN].translate(VISIBLE_SIGNS)
 
 
 def one_line(text: str) -> str:
     """`visible` for a heading: line ends become spaces."""
-    return visible(" ".join(text[:LONGEST_SHOWN].split()))
+    return text if isinstance(text, Message) else visible(" ".join(text[:LONGEST_SHOWN].split()))
 
 
 def peer_name(name: str, peer_id: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from waggle import __version__
+from waggle.core.text.message import plain
 from waggle.core.text.redaction import THIS_NODE, redact
 from waggle.gui.i18n.formatting import visible
 from waggle.protocol.state import State
@@ -26,7 +27,8 @@ def replacement_names(state: State, host: str = "") -> dict[str, str]:
     for far in filter(None, (host, state.gone.host if state.gone else "")):
         person, _, computer = far.rpartition("@")
         replacements |= {person: "someone", computer: "HOST", far: "HOST"}
-    return replacements | {visible(name): words for name, words in replacements.items()}  # as written in the log
+    forms = (visible, plain)  # as written in the log and in messages
+    return replacements | {form(name): words for form in forms for name, words in replacements.items()}
 
 
 def report(state: State, log: Iterable[str] = (), home: Path | None = None, host: str = "") -> str:

@@ -25,7 +25,7 @@ class SettingsStore(QObject):
     """
 
     changed = Signal()
-    refused = Signal(str, str)
+    refused = Signal(object, object)  # messages: Qt would carry a text without their id
 
     def __init__(
         self, path: Path | None, overrides: tuple[str, ...] = (), parent: QObject | None = None, *,

@@ -12,7 +12,11 @@ from waggle.tasks.question_file.reader import QuestionTable
 from waggle.tasks.question_file.rules import FEWEST_TRAINABLE, Row
 
 EXAMPLES = 5
-KINDS = {"number": "numbers", "fields": "JSON objects", "list": "lists"}  # of answers, by the grader that fits them
+KINDS = {
+    "number": Message("numbers"),
+    "fields": Message("JSON objects"),
+    "list": Message("lists"),
+}  # of answers, by the grader that fits them
 
 
 @dataclass(frozen=True, kw_only=True)

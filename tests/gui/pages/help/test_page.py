@@ -1,5 +1,6 @@
 """The page Help runs other commands of Waggle in processes of their own, only when a person presses a button."""
 
+import json
 import logging
 import sys
 import threading
@@ -69,7 +70,9 @@ def test_one_peer_is_no_peers_in_the_log():
 
 
 def test_whether_there_is_a_newer_version_is_said_in_the_persons_language(theme, qtbot, monkeypatch):
-    says = "print('Waggle 0.9.1 is the newest.'); print('Waggle 1.0.0 of 2027-01-02 is newer than this one (0.9.1).')"
+    newest = {"id": "Waggle %1 is the newest.", "values": ["0.9.1"]}
+    newer = {"id": "Waggle %1 of %2 is newer than this one (%3).", "values": ["1.0.0", "2027-01-02", "0.9.1"]}
+    says = "\n".join(f"print({json.dumps(line)!r})" for line in (newest, newer))
     monkeypatch.setattr(paths, "module_command", lambda _: [sys.executable, "-c", says])
     translator.use("de")
     try:

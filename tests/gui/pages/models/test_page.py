@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 from gui.pages.swarms.test_page import BEGUN, HERE, buttons, press_again, tell
 from gui.recorded import ready
 from waggle.core import paths
+from waggle.core.text.message import Message, in_turn
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
@@ -31,6 +32,7 @@ TellWindow = Callable[..., MainWindow]
 STARTER = ModelDetails(kind="starter", bytes=3_300_000, active=True, rounds=613)
 QWEN = ModelDetails(kind="hub", name="Qwen/Tiny", bytes=988_000_000)
 HALF = ModelDetails(kind="hub", name="Qwen/Half", bytes=400_000_000, finished=False)
+FITS = Message("Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory.")
 SMALL = ModelOffer(
     name="bees/small",
     title="Small",
@@ -39,7 +41,7 @@ SMALL = ModelOffer(
     bytes=273_000_000,
     good_at="The smallest one: it learns on almost any computer.",
     fits=True,
-    fit="Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory. All weights are trained in float32.",
+    fit=in_turn(FITS, Message("All weights are trained in float32.")),
 )
 LARGE = ModelOffer(name="bees/large", title="Large", gated=True, fits=False, fit="This model does not fit: it needs 300.5 GB.")
 LISTED = ModelList(models=(STARTER, QWEN, HALF), cache="/cache", free=50_000_000_000, suggested=(SMALL, LARGE))
@@ -333,7 +335,7 @@ def test_cards_stand_in_as_many_columns_as_fit(theme: Theme, qtbot: QtBot) -> No
 
 def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(theme: Theme) -> None:
     card = ModelCard(theme, replace(QWEN, fit="?"))
-    card.show_model(replace(QWEN, fit="Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory. Weights are many. More."), "", "")
+    card.show_model(replace(QWEN, fit=in_turn(FITS, Message("Weights are many."), Message("More."))), "", "")
     assert card._fit.text() == "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory."
     assert card._fit.toolTip() == "Weights are many. More."
     card.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), "", "")

@@ -136,7 +136,7 @@ def test_the_chosen_peer_is_explained_in_plain_text(window_told: TellWindow) -> 
     strange = replace(OTTER, name="<i>Otter\u202e", trusted=False, refusal="runs <b>0.2\n")
     page, _ = page_of(window_told(met(strange)), OTTER.id)
     assert page._strip._name.words() == "<i>Otter\ufffd · ooWOtter"
-    assert page._strip._says.text() == "It runs <b>0.2\u21b5."
+    assert page._strip._says.text() == "It runs <b>0.2."
     assert page._strip._says.textFormat() == Qt.TextFormat.PlainText
 
 

@@ -272,7 +272,7 @@ def test_the_reason_is_german_in_german(desk: Desk, tmp_path: Path) -> None:
     ("language", "hint"),
     [
         ("en", '40 of 41 answers are numbers; line 41 is not: "undefined".'),
-        ("de", '40 von 41 Antworten sind Zahlen; in Zeile 41 steht keine: "undefined".'),
+        ("de", '40 von 41 Antworten sind Zahlen; Zeile 41 ist anders: "undefined".'),
     ],
 )
 def test_a_slip_among_the_answers_is_a_hint(desk: Desk, tmp_path: Path, language: str, hint: str) -> None:

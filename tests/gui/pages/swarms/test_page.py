@@ -315,10 +315,10 @@ def test_what_a_kind_of_question_is_about_is_said_in_german(page: Page) -> None:
 def test_kinds_of_questions_stand_in_the_order_of_their_names_in_german(page: Page) -> None:
     translator.use("de")
     window, swarms, _ = page
-    offers = tuple(replace(OFFERS[0], title=title) for title in ("Maze", "Water jugs", "Dice", "Grids"))
+    offers = tuple(replace(OFFERS[0], title=title) for title in ("Maze", "Sums", "Dice", "Grids"))
     tell(window, KnownSwarms(swarms=(FIRST,), offers=offers))
     names = [swarms._form._specialties._model.item(i).text().split("  ·")[0] for i in range(len(offers))]
-    assert names == ["Labyrinth", "Raster", "Wasserkrüge", "Würfel"]
+    assert names == ["Labyrinth", "Raster", "Summen", "Würfel"]
 
 
 WHY = (

@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QHideEvent, QTextCursor
 from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QStyledItemDelegate, QStyleOptionViewItem
 
 from waggle.core import paths
+from waggle.core.errors import UNREADABLE
+from waggle.core.text.message import Message, unpacked_message
 from waggle.core.text.redaction import redact
 from waggle.gui.engine_client.line_process import LineProcess
 from waggle.gui.i18n.formatting import later, tr, visible
@@ -49,9 +52,9 @@ WORDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class HelpQuestion:
-    """The texts around a question that a command of `waggle` answers."""
+    """The texts around a question that a command of `waggle` answers, line by line: in messages as JSON, or in English."""
 
-    command: str
+    command: tuple[str, ...]
     title: str
     about: str
     act: str
@@ -62,7 +65,7 @@ class HelpQuestion:
 
 
 SELF_TEST = HelpQuestion(
-    command="selftest",
+    command=("selftest",),
     title=later("Can this computer take part?"),
     about=later("Plays three rounds alone with the model that ships, in a folder that is thrown away."),
     act=later("Run the self-test"),
@@ -72,7 +75,7 @@ SELF_TEST = HelpQuestion(
     failed=later("It failed; what was said stands below."),
 )
 UPDATE = HelpQuestion(
-    command="update",
+    command=("update", "--stdio"),
     title=later("Is there a newer Waggle?"),
     about=later("Asks the makers' signed list of versions, only when you press this. Nothing is installed by itself."),
     act=later("Check for updates"),
@@ -81,6 +84,14 @@ UPDATE = HelpQuestion(
     answered=later("This is the answer:"),
     failed=later("There was no answer to believe:"),
 )
+
+
+def _in_words(line: bytes) -> str:
+    """A line of a command in the window's language, if it is a message."""
+    try:
+        return tr(msgspec.json.decode(line, type=Message, dec_hook=unpacked_message))
+    except UNREADABLE:
+        return line.decode("utf-8", "replace").rstrip()
 
 
 class HelpQuestionPanel(QFrame):
@@ -112,7 +123,7 @@ class HelpQuestionPanel(QFrame):
 
     def _follow_program(self, program: LineProcess) -> None:
         self._program = program
-        program.line.connect(lambda line: self._add(tr(line.decode("utf-8", "replace").rstrip())))
+        program.line.connect(lambda line: self._add(_in_words(line)))
         program.ended.connect(self._show_end)
 
     def take_over(self, before: "HelpQuestionPanel") -> None:
@@ -133,7 +144,7 @@ class HelpQuestionPanel(QFrame):
     def ask(self) -> None:
         """Run the command; `done` follows."""
         self._show_busy("")
-        self._program.start([*paths.module_command("waggle"), self._asking.command])
+        self._program.start([*paths.module_command("waggle"), *self._asking.command])
 
     def _add(self, line: str) -> None:
         self._output.appendPlainText(visible(line))

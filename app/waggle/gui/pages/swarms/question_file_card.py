@@ -87,14 +87,14 @@ class QuestionFileCard(QFrame):
         if self._title.text() != draft.shown_title and (draft.title is None or not self._title.hasFocus()):
             self._title.setText(visible(draft.shown_title))
         self._summary.say(self._summary_words())
-        say_in(self._problem, breakable(tr(draft.problem)), "bad")
+        say_in(self._problem, breakable(tr(visible(draft.problem))), "bad")
         self._read_link.setVisible(bool(draft.problem))
         if draft.offers != self._offers:
             self._offers = draft.offers
             self._make_graders()
         self._show_grading()
         if preview is not None and not preview.refusal:
-            self._hint.setText(breakable(tr(preview.hint)))
+            self._hint.setText(breakable(tr(visible(preview.hint))))
             self._hint.setVisible(bool(preview.hint))
             self._examples.show_examples(preview.examples)
             words = tr("The longest question has %1 characters, the longest answer %2.")
