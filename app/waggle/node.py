@@ -20,8 +20,8 @@ from types import TracebackType
 from waggle.core import paths
 from waggle.core import settings as known_settings
 from waggle.core.errors import EngineError, SettingsError
+from waggle.core.message import Message
 from waggle.core.settings import Value
-from waggle.core.text.message import Message
 from waggle.protocol import events, json_lines
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import HALTED_PHASES, AnyEvent, State, apply

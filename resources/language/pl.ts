@@ -20,7 +20,7 @@
 <message><source>%1 billion parameters</source><translation>%1 mld parametrów</translation></message>
 <message><source>%1 bits in groups of %2</source><translation>%1 bit. w grupach po %2</translation></message>
 <message><source>%1 broke a rule</source><translation>%1 ze złamaną regułą</translation></message>
-<message><source>%1 cannot be %2.</source><translation type="unfinished"></translation></message>
+<message><source>%1 cannot be %2.</source><translation>%1 nie może mieć wartości %2.</translation></message>
 <message><source>%1 cannot be converted now: %2.</source><translation>Nie da się teraz przekonwertować %1: %2.</translation></message>
 <message><source>%1 cannot be joined now.</source><translation>Nie możesz teraz dołączyć do %1.</translation></message>
 <message><source>%1 cannot be listened on: %2.</source><translation>Nie da się nasłuchiwać na %1: %2.</translation></message>
@@ -52,7 +52,7 @@
 <message><source>%1 has no specialty %2.</source><translation>%1 nie ma specjalności %2.</translation></message>
 <message><source>%1 has no such revision.</source><translation>%1 nie ma takiej rewizji.</translation></message>
 <message><source>%1 has no visible character</source><translation>%1 nie ma widocznych znaków</translation></message>
-<message><source>%1 has rounds already.</source><translation type="unfinished"></translation></message>
+<message><source>%1 has rounds already.</source><translation>%1 ma już rundy.</translation></message>
 <message><source>%1 has too few questions for %2 a round.</source><translation>%1 ma za mało pytań: na rundę potrzeba %2.</translation></message>
 <message><source>%1 has too few questions of %2 for a worked example.</source><translation>%1 ma za mało pytań typu %2 na rozwiązany przykład.</translation></message>
 <message><source>%1 has white space around it</source><translation>%1 ma na brzegach białe znaki</translation></message>
@@ -71,7 +71,7 @@
 <message><source>%1 is incomplete</source><translation>%1 – niekompletne</translation></message>
 <message><source>%1 is larger than %2 MiB.</source><translation>%1: rozmiar przekracza %2 MiB.</translation></message>
 <message><source>%1 is missing</source><translation>brakuje %1</translation></message>
-<message><source>%1 is no file of a run: %2.</source><translation type="unfinished"></translation></message>
+<message><source>%1 is no file of a run: %2.</source><translation>%1 nie jest plikiem przebiegu: %2.</translation></message>
 <message><source>%1 is no file of questions.</source><translation>%1 nie jest plikiem z pytaniami.</translation></message>
 <message><source>%1 is no gateway's address.</source><translation>%1 nie jest adresem bramy.</translation></message>
 <message><source>%1 is no longer the model that was trained here.</source><translation>%1 to już nie ten model, który był tu trenowany.</translation></message>
@@ -87,11 +87,11 @@
 <message><source>%1 is not on this computer yet.</source><translation>%1: tego jeszcze nie ma na tym komputerze.</translation></message>
 <message><source>%1 is not the name of a model.</source><translation>%1 nie jest nazwą modelu.</translation></message>
 <message><source>%1 is not valid TOML: %2. Mend that line, or rename the file.</source><translation>%1 nie jest poprawnym plikiem TOML: %2. Popraw ten wiersz albo zmień nazwę pliku.</translation></message>
-<message><source>%1 is of a run with peers, which cannot be repeated.</source><translation type="unfinished"></translation></message>
+<message><source>%1 is of a run with peers, which cannot be repeated.</source><translation>%1 pochodzi z przebiegu z peerami, którego nie da się powtórzyć.</translation></message>
 <message><source>%1 is running.</source><translation>%1 działa.</translation></message>
 <message><source>%1 is the model of now</source><translation>%1 to obecny model</translation></message>
 <message><source>%1 is too large: it has more than %2 MB.</source><translation>%1: za duży rozmiar, ponad %2 MB.</translation></message>
-<message><source>%1 is too long for a run.</source><translation type="unfinished"></translation></message>
+<message><source>%1 is too long for a run.</source><translation>%1: za długie jak na przebieg.</translation></message>
 <message><source>%1 is trained instead.</source><translation>Zamiast tego trenuje %1.</translation></message>
 <message><source>%1 judged</source><translation>%1 z oceną</translation></message>
 <message><source>%1 learned %2 from %3</source><translation>%1 umie już: %2 (od %3)</translation></message>
@@ -129,7 +129,7 @@
 <message><source>%1 s ago</source><translation>%1 s temu</translation></message>
 <message><source>%1 seconds</source><translation>%1 s</translation></message>
 <message numerus="yes"><source>%1 sent you %n groups</source><translation><numerusform>Od %1 przyszła do Ciebie %n grupa</numerusform><numerusform>Od %1 przyszły do Ciebie %n grupy</numerusform><numerusform>Od %1 przyszło do Ciebie %n grup</numerusform></translation></message>
-<message><source>%1 sets %2, which decides no round.</source><translation type="unfinished"></translation></message>
+<message><source>%1 sets %2, which decides no round.</source><translation>%1 ustawia %2, a to nie decyduje o żadnej rundzie.</translation></message>
 <message><source>%1 speaks protocol %2, this Waggle speaks %3.</source><translation>%1 używa protokołu %2, a ten Waggle – %3.</translation></message>
 <message><source>%1 swarms are remembered already.</source><translation>Zapamiętane roje: już %1.</translation></message>
 <message><source>%1 to download</source><translation>%1 do pobrania</translation></message>
@@ -154,7 +154,7 @@
 <message><source>%1, from %2</source><translation>%1, od %2</translation></message>
 <message><source>%1, line %2: %3 has this question too, on line %4: %5.</source><translation>%1, wiersz %2: to pytanie jest też w %3, w wierszu %4: %5.</translation></message>
 <message><source>%1, line %2: %3.</source><translation>%1, wiersz %2: %3.</translation></message>
-<message><source>%1, other questions</source><translation type="unfinished"></translation></message>
+<message><source>%1, other questions</source><translation>%1, inne pytania</translation></message>
 <message><source>%1, port %2, cannot be listened on: %3.</source><translation>Nie da się nasłuchiwać na %1, port %2: %3.</translation></message>
 <message><source>%1, question %2; pinned until you ask for another</source><translation>%1, pytanie %2; zostaje, dopóki nie poprosisz o inne</translation></message>
 <message numerus="yes"><source>%1: %n files removed, %2</source><translation><numerusform>%1: usunięto %n plik, %2</numerusform><numerusform>%1: usunięto %n pliki, %2</numerusform><numerusform>%1: usunięto %n plików, %2</numerusform></translation></message>
@@ -177,8 +177,8 @@
 <message numerus="yes"><source>%n direct</source><translation><numerusform>%n bezpośrednio</numerusform><numerusform>%n bezpośrednio</numerusform><numerusform>%n bezpośrednio</numerusform></translation></message>
 <message numerus="yes"><source>%n downloads</source><translation><numerusform>%n pobranie</numerusform><numerusform>%n pobrania</numerusform><numerusform>%n pobrań</numerusform></translation></message>
 <message numerus="yes"><source>%n earlier turns were left out: there was no room for them.</source><translation><numerusform>Pominięto %n wcześniejszą wymianę zdań: zabrakło na nią miejsca.</numerusform><numerusform>Pominięto %n wcześniejsze wymiany zdań: zabrakło na nie miejsca.</numerusform><numerusform>Pominięto %n wcześniejszych wymian zdań: zabrakło na nie miejsca.</numerusform></translation></message>
-<message numerus="yes"><source>%n examples from %1</source><translation type="unfinished"><numerusform></numerusform><numerusform></numerusform><numerusform></numerusform></translation></message>
-<message numerus="yes"><source>%n examples learned from peers</source><translation type="unfinished"><numerusform></numerusform><numerusform></numerusform><numerusform></numerusform></translation></message>
+<message numerus="yes"><source>%n examples from %1</source><translation><numerusform>%n przykładu od %1</numerusform><numerusform>%n przykładów od %1</numerusform><numerusform>%n przykładów od %1</numerusform></translation></message>
+<message numerus="yes"><source>%n examples learned from peers</source><translation><numerusform>Nauka z %n przykładu od peerów</numerusform><numerusform>Nauka z %n przykładów od peerów</numerusform><numerusform>Nauka z %n przykładów od peerów</numerusform></translation></message>
 <message numerus="yes"><source>%n examples learned from peers.</source><translation><numerusform>Nauka z %n przykładu od peerów.</numerusform><numerusform>Nauka z %n przykładów od peerów.</numerusform><numerusform>Nauka z %n przykładów od peerów.</numerusform></translation></message>
 <message numerus="yes"><source>%n files could not be removed</source><translation><numerusform>Nie udało się usunąć %n pliku</numerusform><numerusform>Nie udało się usunąć %n plików</numerusform><numerusform>Nie udało się usunąć %n plików</numerusform></translation></message>
 <message numerus="yes"><source>%n files of your own</source><translation><numerusform>%n własny plik</numerusform><numerusform>%n własne pliki</numerusform><numerusform>%n własnych plików</numerusform></translation></message>
@@ -195,14 +195,14 @@
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n późniejsza runda zostanie powtórzona przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejsze rundy zostaną powtórzone przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejszych rund zostanie powtórzonych przy następnym uruchomieniu, bo silnik został przerwany.</numerusform></translation></message>
 <message numerus="yes"><source>%n messages, newest first.</source><translation><numerusform>%n wiadomość, od najnowszej.</numerusform><numerusform>%n wiadomości, od najnowszej.</numerusform><numerusform>%n wiadomości, od najnowszej.</numerusform></translation></message>
 <message numerus="yes"><source>%n newer questions are waiting</source><translation><numerusform>Czeka %n nowsze pytanie</numerusform><numerusform>Czekają %n nowsze pytania</numerusform><numerusform>Czeka %n nowszych pytań</numerusform></translation></message>
-<message numerus="yes"><source>%n newer rounds are waiting</source><translation type="unfinished"><numerusform></numerusform><numerusform></numerusform><numerusform></numerusform></translation></message>
+<message numerus="yes"><source>%n newer rounds are waiting</source><translation><numerusform>Czeka %n nowsza runda</numerusform><numerusform>Czekają %n nowsze rundy</numerusform><numerusform>Czeka %n nowszych rund</numerusform></translation></message>
 <message numerus="yes"><source>%n of %1 peers match</source><translation><numerusform>%n z %1 peerów pasuje</numerusform><numerusform>%n z %1 peerów pasują</numerusform><numerusform>%n z %1 peerów pasuje</numerusform></translation></message>
 <message numerus="yes"><source>%n of its %1 groups were of use</source><translation><numerusform>%n z jego %1 grup przydała się</numerusform><numerusform>%n z jego %1 grup przydały się</numerusform><numerusform>%n z jego %1 grup przydało się</numerusform></translation></message>
 <message numerus="yes"><source>%n on your network</source><translation><numerusform>%n w Twojej sieci</numerusform><numerusform>%n w Twojej sieci</numerusform><numerusform>%n w Twojej sieci</numerusform></translation></message>
 <message numerus="yes"><source>%n peers</source><translation><numerusform>%n peer</numerusform><numerusform>%n peery</numerusform><numerusform>%n peerów</numerusform></translation></message>
 <message numerus="yes"><source>%n questions</source><translation><numerusform>%n pytanie</numerusform><numerusform>%n pytania</numerusform><numerusform>%n pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n questions are longer than your model can read.</source><translation><numerusform>%n pytanie jest dłuższe, niż Twój model potrafi przeczytać.</numerusform><numerusform>%n pytania są dłuższe, niż Twój model potrafi przeczytać.</numerusform><numerusform>%n pytań jest dłuższych, niż Twój model potrafi przeczytać.</numerusform></translation></message>
-<message numerus="yes"><source>%n questions of its own</source><translation type="unfinished"><numerusform></numerusform><numerusform></numerusform><numerusform></numerusform></translation></message>
+<message numerus="yes"><source>%n questions of its own</source><translation><numerusform>%n własnego pytania</numerusform><numerusform>%n własnych pytań</numerusform><numerusform>%n własnych pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n records broke a rule and were dropped</source><translation><numerusform>%n rekord złamał regułę i został odrzucony</numerusform><numerusform>%n rekordy złamały regułę i zostały odrzucone</numerusform><numerusform>%n rekordów złamało regułę i zostało odrzuconych</numerusform></translation></message>
 <message numerus="yes"><source>%n repeated</source><translation><numerusform>%n powtórzenie</numerusform><numerusform>%n powtórzenia</numerusform><numerusform>%n powtórzeń</numerusform></translation></message>
 <message numerus="yes"><source>%n rounds</source><translation><numerusform>%n runda</numerusform><numerusform>%n rundy</numerusform><numerusform>%n rund</numerusform></translation></message>
@@ -223,7 +223,7 @@
 <message numerus="yes"><source>, %n passed on</source><translation><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform><numerusform>, przekazano dalej %n</numerusform></translation></message>
 <message><source>, about %1 left</source><translation>, zostało około %1</translation></message>
 <message><source>0 to 1: how right an answer was.</source><translation>Od 0 do 1: na ile poprawna była odpowiedź.</translation></message>
-<message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation type="unfinished"></translation></message>
+<message><source>127.0.0.1: for this computer only. 0.0.0.0: for everybody who can reach it.</source><translation>127.0.0.1: tylko dla tego komputera. 0.0.0.0: dla wszystkich, którzy mogą się z nim połączyć.</translation></message>
 <message><source>24 tokens for the starter; for other models, what their readable answers need.</source><translation>24 tokeny dla startera; dla innych modeli tyle, ile wymagają ich czytelne odpowiedzi.</translation></message>
 <message><source>95% interval</source><translation>Przedział ufności 95 %</translation></message>
 <message><source>: %1 of %2 right</source><translation>: %1 z %2 dobrze</translation></message>
@@ -242,19 +242,19 @@
 <message><source>A file may have %1 questions and %2 MiB. Leave some out.</source><translation>Plik może mieć najwyżej %1 pytań i %2 MiB. Usuń część z nich.</translation></message>
 <message><source>A file may take %1 MiB. Leave some questions out, or shorten them.</source><translation>Plik może mieć najwyżej %1 MiB. Usuń część pytań albo je skróć.</translation></message>
 <message><source>A first right answer in %1.</source><translation>Pierwsza poprawna odpowiedź: %1.</translation></message>
-<message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation type="unfinished"></translation></message>
-<message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation type="unfinished"></translation></message>
+<message><source>A folder for offline runs. Nothing is sent. Its library has to be installed.</source><translation>Folder na przebiegi offline. Nic nie jest wysyłane. Wymaga zainstalowanej biblioteki.</translation></message>
+<message><source>A folder to which the figures of rounds are written. Its library has to be installed.</source><translation>Folder, do którego zapisywane są dane z rund. Wymaga zainstalowanej biblioteki.</translation></message>
 <message><source>A good first model: small, and it follows simple instructions.</source><translation>Dobry pierwszy model: mały i rozumie proste polecenia.</translation></message>
 <message><source>A large model takes time to read, the first time most of all.</source><translation>Wczytanie dużego modelu trwa, zwłaszcza za pierwszym razem.</translation></message>
 <message><source>A line on Home and on Models that you can dismiss.</source><translation>Wiersz na stronach Start i Modele, który możesz ukryć.</translation></message>
 <message><source>A little reward for a wrong answer that can be read, so that a model learns to mark its answers.</source><translation>Mała nagroda za błędną, ale czytelną odpowiedź: dzięki niej model uczy się oznaczać odpowiedzi.</translation></message>
 <message><source>A made-up name and a public key</source><translation>Zmyślone imię i klucz publiczny</translation></message>
-<message><source>A model from a folder</source><translation type="unfinished"></translation></message>
+<message><source>A model from a folder</source><translation>Model z folderu</translation></message>
 <message><source>A name has 60 characters, a hint %1.</source><translation>Nazwa może mieć 60 znaków, a wskazówka %1.</translation></message>
-<message><source>A page for browsers that shows how the swarm is doing.</source><translation type="unfinished"></translation></message>
+<message><source>A page for browsers that shows how the swarm is doing.</source><translation>Strona do przeglądarki, która pokazuje, jak radzi sobie rój.</translation></message>
 <message><source>A part of the journal is damaged, or another version of Waggle wrote it.</source><translation>Część dziennika jest uszkodzona albo zapisała ją inna wersja Waggle.</translation></message>
 <message><source>A passphrase has at least %1 characters.</source><translation>Minimalna liczba znaków w haśle: %1.</translation></message>
-<message><source>A peer</source><translation type="unfinished"></translation></message>
+<message><source>A peer</source><translation>Peer</translation></message>
 <message><source>A picture is taken of a recorded run.</source><translation>Obraz można zrobić z nagranego przebiegu.</translation></message>
 <message><source>A picture's name ends in .png, in a folder that is there.</source><translation>Nazwa obrazu kończy się na .png, a jego folder już istnieje.</translation></message>
 <message><source>A program fills the screen.</source><translation>Jakiś program zajmuje cały ekran.</translation></message>
@@ -270,7 +270,7 @@
 <message numerus="yes"><source>A round asks %n questions</source><translation><numerusform>Runda zadaje %n pytanie</numerusform><numerusform>Runda zadaje %n pytania</numerusform><numerusform>Runda zadaje %n pytań</numerusform></translation></message>
 <message><source>A saved state could not be read: %1</source><translation>Nie udało się odczytać zapisanego stanu: %1</translation></message>
 <message><source>A screen it draws may stutter above 50%.</source><translation>Powyżej 50 % obraz na podłączonym ekranie może się zacinać.</translation></message>
-<message><source>A setting is a truth value, a number, a text or a list.</source><translation type="unfinished"></translation></message>
+<message><source>A setting is a truth value, a number, a text or a list.</source><translation>Ustawienie to wartość logiczna, liczba, tekst albo lista.</translation></message>
 <message><source>A swarm cannot be made of this: %1.</source><translation>Z tego nie powstanie rój: %1.</translation></message>
 <message><source>A swarm has at most four files of questions.</source><translation>Rój może mieć najwyżej cztery pliki z pytaniami.</translation></message>
 <message><source>A swarm is a group of computers that practise the same kinds of puzzles.</source><translation>Rój to grupa komputerów, które ćwiczą te same rodzaje zagadek.</translation></message>
@@ -286,8 +286,8 @@
 <message><source>Add a file of questions</source><translation>Dodaj plik z pytaniami</translation></message>
 <message><source>Add a file of questions...</source><translation>Dodaj plik z pytaniami...</translation></message>
 <message><source>Add some questions.</source><translation>Dodaj kilka pytań.</translation></message>
-<message><source>Address</source><translation type="unfinished"></translation></message>
-<message><source>Address of the status page</source><translation type="unfinished"></translation></message>
+<message><source>Address</source><translation>Adres</translation></message>
+<message><source>Address of the status page</source><translation>Adres strony stanu</translation></message>
 <message><source>Addresses of models look like huggingface.co/OWNER/NAME.</source><translation>Adresy modeli wyglądają tak: huggingface.co/OWNER/NAME.</translation></message>
 <message><source>Addresses to begin with, with commas between them.</source><translation>Adresy na początek, rozdzielone przecinkami.</translation></message>
 <message><source>Advanced</source><translation>Zaawansowane</translation></message>
@@ -308,17 +308,17 @@
 <message><source>Aha: first right answers</source><translation>Aha: pierwsze poprawne odpowiedzi</translation></message>
 <message><source>Alice's family</source><translation>Rodzina Alicji</translation></message>
 <message><source>All</source><translation>Wszystkie</translation></message>
-<message><source>All answers</source><translation type="unfinished"></translation></message>
-<message><source>All hours</source><translation type="unfinished"></translation></message>
+<message><source>All answers</source><translation>Wszystkie odpowiedzi</translation></message>
+<message><source>All hours</source><translation>Wszystkie godziny</translation></message>
 <message><source>All is as it was before.</source><translation>Wszystko jest tak jak przedtem.</translation></message>
 <message><source>All rounds as a table</source><translation>Wszystkie rundy w tabeli</translation></message>
 <message><source>All settings fit on a page: is this the right file?</source><translation>Wszystkie ustawienia mieszczą się na jednej stronie: czy to właściwy plik?</translation></message>
 <message><source>All specialties</source><translation>Wszystkie specjalności</translation></message>
-<message><source>All weights</source><translation type="unfinished"></translation></message>
+<message><source>All weights</source><translation>Wszystkie wagi</translation></message>
 <message><source>All weights are trained</source><translation>Trening wszystkich wag</translation></message>
 <message><source>All weights are trained with little memory</source><translation>Trening wszystkich wag przy małym zużyciu pamięci</translation></message>
-<message><source>All weights, if memory allows</source><translation type="unfinished"></translation></message>
-<message><source>All weights, saving memory</source><translation type="unfinished"></translation></message>
+<message><source>All weights, if memory allows</source><translation>Wszystkie wagi, jeśli starczy pamięci</translation></message>
+<message><source>All weights, saving memory</source><translation>Wszystkie wagi, oszczędzając pamięć</translation></message>
 <message><source>All: each model asks most at the level where it learns most.</source><translation>Wszystkie: każdy model zadaje najwięcej pytań na poziomie, na którym najwięcej się uczy.</translation></message>
 <message><source>Allow longer answers</source><translation>Pozwól na dłuższe odpowiedzi</translation></message>
 <message><source>Allow more: computer.memory_gb.</source><translation>Pozwól na więcej: computer.memory_gb.</translation></message>
@@ -326,9 +326,9 @@
 <message><source>Also on this computer</source><translation>Także na tym komputerze</translation></message>
 <message><source>Always</source><translation>Zawsze</translation></message>
 <message><source>Always through gateways</source><translation>Zawsze przez bramy</translation></message>
-<message><source>An adapter (LoRA)</source><translation type="unfinished"></translation></message>
-<message><source>An adapter needs much less memory than all weights, and learns a little less.</source><translation type="unfinished"></translation></message>
-<message><source>An adapter, 4-bit model (QLoRA)</source><translation type="unfinished"></translation></message>
+<message><source>An adapter (LoRA)</source><translation>Adapter (LoRA)</translation></message>
+<message><source>An adapter needs much less memory than all weights, and learns a little less.</source><translation>Adapter potrzebuje znacznie mniej pamięci niż wszystkie wagi i uczy się trochę mniej.</translation></message>
+<message><source>An adapter, 4-bit model (QLoRA)</source><translation>Adapter, model 4-bitowy (QLoRA)</translation></message>
 <message><source>An answer is still being written.</source><translation>Odpowiedź jeszcze powstaje.</translation></message>
 <message><source>An invite link</source><translation>Link z zaproszeniem</translation></message>
 <message><source>An untrained model wrote this, in eight tries:</source><translation>Tak napisał niewytrenowany model w ośmiu próbach:</translation></message>
@@ -347,7 +347,7 @@
 <message><source>Answering</source><translation>Odpowiada</translation></message>
 <message><source>Answers</source><translation>Odpowiedzi</translation></message>
 <message><source>Answers are plain values, or one list or object of them.</source><translation>Odpowiedzi to proste wartości albo jedna ich lista lub jeden obiekt.</translation></message>
-<message><source>Answers to each question</source><translation type="unfinished"></translation></message>
+<message><source>Answers to each question</source><translation>Odpowiedzi na każde pytanie</translation></message>
 <message><source>Any text may hold the stop token of the model in %1.</source><translation>Każdy tekst może zawierać token końca modelu z %1.</translation></message>
 <message><source>Any; small ones do best with easy questions</source><translation>Dowolny; małym najlepiej idą łatwe pytania</translation></message>
 <message><source>Appearance</source><translation>Wygląd</translation></message>
@@ -355,8 +355,8 @@
 <message><source>Are shared</source><translation>Są udostępniane</translation></message>
 <message><source>Arithmetic</source><translation>Arytmetyka</translation></message>
 <message><source>As it answers best</source><translation>Tak, jak odpowiada najlepiej</translation></message>
-<message><source>As many in each round, if peers offer them.</source><translation type="unfinished"></translation></message>
-<message><source>As many of each round.</source><translation type="unfinished"></translation></message>
+<message><source>As many in each round, if peers offer them.</source><translation>Tyle w każdej rundzie, jeśli peery je oferują.</translation></message>
+<message><source>As many of each round.</source><translation>Tyle z każdej rundy.</translation></message>
 <message><source>As needed</source><translation>W miarę potrzeb</translation></message>
 <message><source>As published</source><translation>Jak w publikacji</translation></message>
 <message><source>As usual for the model</source><translation>Jak zwykle przy tym modelu</translation></message>
@@ -428,7 +428,7 @@
 <message><source>Cancel</source><translation>Anuluj</translation></message>
 <message><source>Cancel the download first.</source><translation>Najpierw anuluj pobieranie.</translation></message>
 <message><source>Cancelling A and B</source><translation>Skracanie A i B</translation></message>
-<message><source>Cannot be held off</source><translation type="unfinished"></translation></message>
+<message><source>Cannot be held off</source><translation>Nie da się wstrzymać</translation></message>
 <message><source>Chain sum</source><translation>Suma łańcuchowa</translation></message>
 <message><source>Change it, or delete the question.</source><translation>Zmień je albo usuń to pytanie.</translation></message>
 <message><source>Change rule</source><translation>Zmień regułę</translation></message>
@@ -499,7 +499,7 @@
 <message><source>Choose the model itself, or a commit of it.</source><translation>Wybierz sam model albo jego commit.</translation></message>
 <message><source>Choose the model that it was made from.</source><translation>Wybierz model, z którego powstał.</translation></message>
 <message><source>Choose the swarm in which your model trains.</source><translation>Wybierz rój, w którym trenuje Twój model.</translation></message>
-<message><source>Chosen hours</source><translation type="unfinished"></translation></message>
+<message><source>Chosen hours</source><translation>Wybrane godziny</translation></message>
 <message><source>Clear</source><translation>Wyczyść</translation></message>
 <message><source>Clear the search</source><translation>Wyczyść wyszukiwanie</translation></message>
 <message><source>Clear this conversation to compare with another moment.</source><translation>Wyczyść tę rozmowę, aby porównać z innym momentem.</translation></message>
@@ -525,12 +525,12 @@
 <message><source>Comes with Waggle</source><translation>W zestawie z Waggle</translation></message>
 <message><source>Compare</source><translation>Porównaj</translation></message>
 <message><source>Compare models</source><translation>Porównaj modele</translation></message>
-<message><source>Compare runs</source><translation type="unfinished"></translation></message>
+<message><source>Compare runs</source><translation>Porównaj przebiegi</translation></message>
 <message><source>Compared with</source><translation>W porównaniu z</translation></message>
 <message><source>Compared with: %1</source><translation>W porównaniu z: %1</translation></message>
 <message><source>Comparing numbers</source><translation>Porównywanie liczb</translation></message>
 <message><source>Computers that train with you appear here</source><translation>Tu pojawią się komputery, które trenują z Tobą</translation></message>
-<message><source>Computers whose network lets only the web through can take part through this one, at the same port.</source><translation type="unfinished"></translation></message>
+<message><source>Computers whose network lets only the web through can take part through this one, at the same port.</source><translation>Komputery, których sieć przepuszcza tylko ruch WWW, mogą uczestniczyć przez ten, na tym samym porcie.</translation></message>
 <message><source>Connect the disk again, or choose another place.</source><translation>Podłącz dysk ponownie albo wybierz inne miejsce.</translation></message>
 <message><source>Connected to the swarm</source><translation>Połączono z rojem</translation></message>
 <message><source>Connecting</source><translation>Łączenie</translation></message>
@@ -572,7 +572,7 @@
 <message><source>Dec</source><translation>gru</translation></message>
 <message><source>Decimal chain sum</source><translation>Suma łańcuchowa z ułamkami dziesiętnymi</translation></message>
 <message><source>Decimals</source><translation>Ułamki dziesiętne</translation></message>
-<message><source>Default: %1</source><translation type="unfinished"></translation></message>
+<message><source>Default: %1</source><translation>Domyślnie: %1</translation></message>
 <message><source>Delay</source><translation>Ping</translation></message>
 <message><source>Delete it in one of the two files.</source><translation>Usuń je z jednego z dwóch plików.</translation></message>
 <message><source>Delete one of the two, or make the questions different.</source><translation>Usuń jedno z dwóch albo zmień pytania, żeby się różniły.</translation></message>
@@ -580,7 +580,7 @@
 <message><source>Details of %1</source><translation>Szczegóły: %1</translation></message>
 <message><source>Deutsch</source><translation>Deutsch</translation></message>
 <message><source>Device</source><translation>Urządzenie</translation></message>
-<message><source>Device and memory</source><translation type="unfinished"></translation></message>
+<message><source>Device and memory</source><translation>Urządzenie i pamięć</translation></message>
 <message><source>Dice</source><translation>Kości</translation></message>
 <message><source>Differs</source><translation>Różni się</translation></message>
 <message><source>Difficulty</source><translation>Trudność</translation></message>
@@ -592,7 +592,7 @@
 <message><source>Do not join: it was changed on the way.</source><translation>Nie dołączaj: zmieniono je po drodze.</translation></message>
 <message><source>Does it ask you to log in first? Open a page in your browser.</source><translation>Czy najpierw trzeba się zalogować? Otwórz stronę w przeglądarce.</translation></message>
 <message><source>Does sharing help?</source><translation>Czy dzielenie się pomaga?</translation></message>
-<message><source>Does sharing help? %1</source><translation type="unfinished"></translation></message>
+<message><source>Does sharing help? %1</source><translation>Czy dzielenie się pomaga? %1</translation></message>
 <message><source>Does sharing help? See it in about two minutes</source><translation>Czy dzielenie się pomaga? Sprawdź w około dwie minuty</translation></message>
 <message><source>Does this network ask you to log in first? Open a page in your browser.</source><translation>Czy ta sieć każe się najpierw zalogować? Otwórz stronę w przeglądarce.</translation></message>
 <message><source>Done</source><translation>Gotowe</translation></message>
@@ -613,13 +613,13 @@
 <message><source>Drop it to create a swarm</source><translation>Upuść, aby utworzyć rój</translation></message>
 <message><source>Drop your file here</source><translation>Upuść plik tutaj</translation></message>
 <message><source>Dropped because it broke a rule: %1.</source><translation>Odrzucono za złamanie reguły: %1.</translation></message>
-<message><source>Each round</source><translation type="unfinished"></translation></message>
-<message><source>Earlier run, %1: %2 after %3</source><translation type="unfinished"></translation></message>
-<message><source>Earlier runs</source><translation type="unfinished"></translation></message>
+<message><source>Each round</source><translation>Każda runda</translation></message>
+<message><source>Earlier run, %1: %2 after %3</source><translation>Wcześniejszy przebieg, %1: %2, za nim %3</translation></message>
+<message><source>Earlier runs</source><translation>Wcześniejsze przebiegi</translation></message>
 <message><source>Easier puzzles of five kinds, in which a model like yours soon gets better. Open to all, and empty so far.</source><translation>Łatwiejsze zagadki pięciu rodzajów, w których taki model jak Twój szybko się poprawia. Dla wszystkich i na razie pusto.</translation></message>
 <message><source>Easy</source><translation>Łatwe</translation></message>
 <message><source>Elapsed</source><translation>Czas trwania</translation></message>
-<message><source>Empty</source><translation type="unfinished"></translation></message>
+<message><source>Empty</source><translation>Puste</translation></message>
 <message><source>End that process, then start again.</source><translation>Zakończ ten proces i uruchom ponownie.</translation></message>
 <message><source>Ended</source><translation>Zakończono</translation></message>
 <message><source>Energy</source><translation>Energia</translation></message>
@@ -627,7 +627,7 @@
 <message><source>Energy today</source><translation>Energia dzisiaj</translation></message>
 <message><source>English</source><translation>English</translation></message>
 <message><source>Estimated</source><translation>Szacunkowo</translation></message>
-<message><source>Estimated: time contributed × watts, now %1 W (%2).</source><translation type="unfinished"></translation></message>
+<message><source>Estimated: time contributed × watts, now %1 W (%2).</source><translation>Szacunkowo: czas uczestnictwa × waty, teraz %1 W (%2).</translation></message>
 <message><source>Everybody in the swarm gets the whole file with its answers. Leave out what is secret or personal.</source><translation>Wszyscy w roju dostają cały plik wraz z odpowiedziami. Usuń to, co tajne lub osobiste.</translation></message>
 <message><source>Everything is kept.</source><translation>Wszystko zostaje.</translation></message>
 <message><source>Everything this computer has. For when you do not need it otherwise.</source><translation>Wszystko, co ten komputer ma. Na czas, gdy nie potrzebujesz go do niczego innego.</translation></message>
@@ -649,7 +649,7 @@
 <message><source>Fetched</source><translation>Pobrano</translation></message>
 <message><source>Fetched by</source><translation>Pobrane przez</translation></message>
 <message><source>Fields of a JSON object</source><translation>Pola obiektu JSON</translation></message>
-<message><source>Figures for research tools</source><translation type="unfinished"></translation></message>
+<message><source>Figures for research tools</source><translation>Dane dla narzędzi badawczych</translation></message>
 <message><source>Files of questions (%1)</source><translation>Pliki z pytaniami (%1)</translation></message>
 <message><source>Filled hours may be used. Drag, or use the arrow keys and space.</source><translation>Waggle może używać wypełnionych godzin. Przeciągnij albo użyj klawiszy strzałek i spacji.</translation></message>
 <message><source>Find</source><translation>Szukaj</translation></message>
@@ -670,14 +670,14 @@
 <message><source>Finishing this step, then waiting.</source><translation>Kończenie tego kroku, potem czekanie.</translation></message>
 <message><source>First light, the default swarm</source><translation>First light, rój domyślny</translation></message>
 <message><source>First right answer in %1</source><translation>Pierwsza poprawna odpowiedź: %1</translation></message>
-<message><source>First right answers</source><translation type="unfinished"></translation></message>
+<message><source>First right answers</source><translation>Pierwsze poprawne odpowiedzi</translation></message>
 <message><source>First steps, for small language models</source><translation>First steps, dla małych modeli językowych</translation></message>
 <message><source>First: a backup lets you come back as who you are, here or elsewhere.</source><translation>Najpierw: dzięki kopii zapasowej możesz wrócić jako ta sama osoba, tutaj albo gdzie indziej.</translation></message>
 <message><source>Fits</source><translation>Pasuje</translation></message>
 <message><source>Fits: about %1 answers an hour, %2 of %3 GB of memory.</source><translation>Pasuje: na godzinę odpowiedzi ok. %1, pamięć %2 z %3 GB.</translation></message>
 <message><source>For 1 hour, until %1</source><translation>Na 1 godzinę, do %1</translation></message>
-<message><source>For a class</source><translation type="unfinished"></translation></message>
-<message><source>For each specialty. More make the score more certain, and the test longer.</source><translation type="unfinished"></translation></message>
+<message><source>For a class</source><translation>Dla klasy</translation></message>
+<message><source>For each specialty. More make the score more certain, and the test longer.</source><translation>Na każdą specjalność. Im więcej, tym pewniejszy wynik i dłuższy test.</translation></message>
 <message><source>For example: swarm.port=4001</source><translation>Na przykład: swarm.port=4001</translation></message>
 <message><source>For networks that let nothing but the web through. Commas between them.</source><translation>Dla sieci, które przepuszczają tylko ruch WWW. Rozdzielone przecinkami.</translation></message>
 <message><source>For saved states and models. The oldest go first, the last good one never.</source><translation>Na zapisane stany i modele. Najstarsze znikają pierwsze, ostatni dobry nigdy.</translation></message>
@@ -702,20 +702,20 @@
 <message><source>GGUF files need the package gguf, which is not installed.</source><translation>Pliki GGUF wymagają pakietu gguf, a nie jest on zainstalowany.</translation></message>
 <message><source>GGUF has no name for %1.</source><translation>GGUF nie ma nazwy dla %1.</translation></message>
 <message><source>Game of Life</source><translation>Gra w życie</translation></message>
-<message><source>Gateway for others</source><translation type="unfinished"></translation></message>
+<message><source>Gateway for others</source><translation>Brama dla innych</translation></message>
 <message><source>Gateways</source><translation>Bramy</translation></message>
 <message><source>Gather</source><translation>Zbieranie</translation></message>
 <message><source>Gathering</source><translation>Zbiera</translation></message>
-<message><source>Gentle first steps</source><translation type="unfinished"></translation></message>
+<message><source>Gentle first steps</source><translation>Łagodne pierwsze kroki</translation></message>
 <message><source>Getting both swarms ready; a few seconds</source><translation>Przygotowanie obu rojów; kilka sekund</translation></message>
 <message><source>Give it a name.</source><translation>Nadaj mu nazwę.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Pobieraj dalej</translation></message>
 <message><source>Go there</source><translation>Przejdź tam</translation></message>
 <message><source>Go to %1</source><translation>Przejdź do %1</translation></message>
-<message><source>Go to Help</source><translation type="unfinished"></translation></message>
+<message><source>Go to Help</source><translation>Przejdź do Pomocy</translation></message>
 <message><source>Go to Home</source><translation>Przejdź do strony Start</translation></message>
-<message><source>Go to Settings</source><translation type="unfinished"></translation></message>
+<message><source>Go to Settings</source><translation>Przejdź do Ustawień</translation></message>
 <message><source>Go to a page</source><translation>Przejdź do strony</translation></message>
 <message><source>Goes on</source><translation>Działa dalej</translation></message>
 <message><source>Goes on %1 min after you stop using the computer.</source><translation>Wznowi się po %1 min od ostatniego użycia komputera.</translation></message>
@@ -745,18 +745,18 @@
 <message><source>History</source><translation>Historia</translation></message>
 <message><source>Home</source><translation>Start</translation></message>
 <message><source>Home asks what to do about it, and so does `waggle ctl status`.</source><translation>Strona Start zapyta, co z tym zrobić, podobnie jak `waggle ctl status`.</translation></message>
-<message><source>Hours</source><translation type="unfinished"></translation></message>
+<message><source>Hours</source><translation>Godziny</translation></message>
 <message><source>How far off an answer may be</source><translation>O ile odpowiedź może się różnić</translation></message>
-<message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation type="unfinished"></translation></message>
-<message><source>How it answers</source><translation type="unfinished"></translation></message>
-<message><source>How it learns</source><translation type="unfinished"></translation></message>
+<message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Jak swobodnie próbować odpowiedzi: wyżej – bardziej różne, niżej – bardziej podobne.</translation></message>
+<message><source>How it answers</source><translation>Jak odpowiada</translation></message>
+<message><source>How it learns</source><translation>Jak się uczy</translation></message>
 <message><source>How many it may keep busy.</source><translation>Ile ich może zajmować.</translation></message>
-<message><source>How many steps the learning rate takes to rise to its full value.</source><translation type="unfinished"></translation></message>
+<message><source>How many steps the learning rate takes to rise to its full value.</source><translation>W ilu krokach tempo uczenia rośnie do pełnej wartości.</translation></message>
 <message><source>How models compare</source><translation>Porównanie modeli</translation></message>
 <message><source>How much</source><translation>Ile</translation></message>
-<message><source>How others are found</source><translation type="unfinished"></translation></message>
+<message><source>How others are found</source><translation>Jak znajdować innych</translation></message>
 <message><source>How others call this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
-<message><source>How others reach this computer</source><translation type="unfinished"></translation></message>
+<message><source>How others reach this computer</source><translation>Jak inni łączą się z tym komputerem</translation></message>
 <message><source>How rewards become a gradient.</source><translation>Jak nagrody zmieniają się w gradient.</translation></message>
 <message><source>How the answers of %1 are graded</source><translation>Jak oceniane są odpowiedzi: %1</translation></message>
 <message><source>How to try it</source><translation>Jak to wypróbować</translation></message>
@@ -764,9 +764,9 @@
 <message><source>I was invited</source><translation>Mam zaproszenie</translation></message>
 <message><source>If it is another computer, one of the two is a copy. Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Jeśli to inny komputer, jeden z nich jest kopią. Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>If it is this one, set it by the network. Answers that seem too old or too new are refused.</source><translation>Jeśli to ten, ustaw go według sieci. Odpowiedzi, które wydają się zbyt stare lub zbyt nowe, są odrzucane.</translation></message>
-<message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation type="unfinished"></translation></message>
+<message><source>If more than one, each learns from a part of the examples, and what has moved far already is held back.</source><translation>Jeśli jest ich więcej, każdy uczy się z części przykładów, a to, co już mocno się przesunęło, jest hamowane.</translation></message>
 <message><source>If you measured them. Else they are estimated from what is busy; the page You shows the formula.</source><translation>Jeśli masz zmierzone. W przeciwnym razie są szacowane z obciążenia; wzór jest na stronie Ty.</translation></message>
-<message><source>In %1, everybody has the name of a key.</source><translation type="unfinished"></translation></message>
+<message><source>In %1, everybody has the name of a key.</source><translation>W %1 nazwa każdej osoby pochodzi z jej klucza.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>W %1: %2 nie jest sekcją.</translation></message>
 <message><source>In %1: %2.</source><translation>W %1: %2.</translation></message>
 <message><source>In %1: %2. %3</source><translation>W %1: %2. %3</translation></message>
@@ -779,7 +779,7 @@
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Zainstaluj Waggle ponownie albo wyślij nam to, co widać powyżej.</translation></message>
 <message><source>Install Waggle again, or set computer.device to auto.</source><translation>Zainstaluj Waggle ponownie albo ustaw computer.device na auto.</translation></message>
 <message><source>Install Waggle again.</source><translation>Zainstaluj Waggle ponownie.</translation></message>
-<message><source>Install it over this one whenever you like: what Waggle learned stays.</source><translation type="unfinished"></translation></message>
+<message><source>Install it over this one whenever you like: what Waggle learned stays.</source><translation>Zainstaluj ją na tej w dowolnej chwili: to, czego Waggle się nauczył, zostaje.</translation></message>
 <message><source>Install its library beside Waggle: pip install 'waggle[research]'. Training goes on.</source><translation>Zainstaluj jego bibliotekę obok Waggle: pip install 'waggle[research]'. Trening trwa dalej.</translation></message>
 <message><source>Install the system's certificates.</source><translation>Zainstaluj certyfikaty systemu.</translation></message>
 <message><source>Invite</source><translation>Zaproś</translation></message>
@@ -793,7 +793,7 @@
 <message><source>It %1.</source><translation>Ten peer %1.</translation></message>
 <message><source>It answers; nobody has announced anything just now.</source><translation>Odpowiada; w tej chwili nikt niczego nie ogłasza.</translation></message>
 <message><source>It appears here when the engine runs</source><translation>Pojawi się tutaj, gdy silnik będzie działać</translation></message>
-<message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation type="unfinished"></translation></message>
+<message><source>It asks easy questions that a class can check: arithmetic, calendar, decimals, fractions, logic. Rounds are short, and the recommended model is the starter that comes with Waggle.</source><translation>Zadaje łatwe pytania, które klasa może sprawdzić: arytmetyka, kalendarz, ułamki dziesiętne i zwykłe, logika. Rundy są krótkie, a zalecany model to starter dołączony do Waggle.</translation></message>
 <message><source>It asks for a name and a password: write them into its address, as in http://name:password@host:port.</source><translation>Wymaga nazwy i hasła: wpisz je do adresu, na przykład http://nazwa:hasło@host:port.</translation></message>
 <message><source>It began at %2.</source><translation>Na początku: %2.</translation></message>
 <message><source>It begins with the words: Waggle identity.</source><translation>Zaczyna się od słów: Waggle identity.</translation></message>
@@ -802,7 +802,7 @@
 <message><source>It can learn little from them. Settings offer a credit for the answer tags.</source><translation>Niewiele może się z nich nauczyć. W Ustawieniach możesz włączyć nagrodę za znaczniki odpowiedzi.</translation></message>
 <message><source>It cannot be started. Install Waggle again.</source><translation>Nie można go uruchomić. Zainstaluj Waggle ponownie.</translation></message>
 <message><source>It comes with Waggle, is open to all, and empty so far: you train alone until you invite someone.</source><translation>Jest częścią Waggle, jest otwarty dla wszystkich i na razie pusty: trenujesz solo, dopóki kogoś nie zaprosisz.</translation></message>
-<message><source>It counts for a node that trains alone: swarm.solo.</source><translation type="unfinished"></translation></message>
+<message><source>It counts for a node that trains alone: swarm.solo.</source><translation>Liczy się dla węzła, który trenuje samodzielnie: swarm.solo.</translation></message>
 <message><source>It does not get this one right yet.</source><translation>Na to jeszcze nie odpowiada dobrze.</translation></message>
 <message><source>It failed; what was said stands below.</source><translation>Nie udało się; komunikat znajdziesz poniżej.</translation></message>
 <message><source>It finishes its step first.</source><translation>Najpierw kończy bieżący krok.</translation></message>
@@ -810,11 +810,11 @@
 <message><source>It gets this one right.</source><translation>Na to odpowiada dobrze.</translation></message>
 <message><source>It goes on by itself then.</source><translation>Potem wszystko ruszy dalej samo.</translation></message>
 <message><source>It goes on in smaller parts, which take less memory.</source><translation>Praca idzie dalej w mniejszych częściach, które zajmują mniej pamięci.</translation></message>
-<message><source>It goes on in the previous swarm.</source><translation type="unfinished"></translation></message>
+<message><source>It goes on in the previous swarm.</source><translation>Trening trwa dalej w poprzednim roju.</translation></message>
 <message><source>It had learned there from %1.</source><translation>Uczył się tam od peera %1.</translation></message>
 <message><source>It has to be downloaded again.</source><translation>Trzeba go pobrać ponownie.</translation></message>
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Zawiera tożsamość %1. Po przywróceniu będziesz występować jako %1, a obok zostanie kopia tożsamości %2. Twój model i historia zostają.</translation></message>
-<message><source>It is a number of rounds, 0 or more.</source><translation type="unfinished"></translation></message>
+<message><source>It is a number of rounds, 0 or more.</source><translation>To liczba rund, 0 lub więcej.</translation></message>
 <message><source>It is asked like any stranger: %1 so far, %2.</source><translation>Pytany jak każdy nieznajomy: dotąd %1, %2.</translation></message>
 <message><source>It is asked like any stranger: most of its groups that were tried here taught nothing, %1.</source><translation>Pytany jak każdy nieznajomy: większość jego wypróbowanych tu grup niczego nie nauczyła, %1.</translation></message>
 <message><source>It is being downloaded.</source><translation>Trwa pobieranie.</translation></message>
@@ -832,14 +832,14 @@
 <message><source>It knows the language models of mlx-lm. Choose another model.</source><translation>Obsługiwane są modele językowe z mlx-lm. Wybierz inny model.</translation></message>
 <message><source>It knows the language models of transformers. Choose another model.</source><translation>Obsługiwane są modele językowe z transformers. Wybierz inny model.</translation></message>
 <message><source>It knows this one, but does not write the answer tags yet.</source><translation>Zna odpowiedź, ale nie pisze jeszcze znaczników odpowiedzi.</translation></message>
-<message><source>It learned from examples of peers.</source><translation type="unfinished"></translation></message>
+<message><source>It learned from examples of peers.</source><translation>Uczył się z przykładów od peerów.</translation></message>
 <message numerus="yes"><source>It learned this: wrong before training, right after %n rounds.</source><translation><numerusform>Tego się nauczył: przed treningiem źle, po %n rundzie dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem źle, po %n rundach dobrze.</numerusform><numerusform>Tego się nauczył: przed treningiem źle, po %n rundach dobrze.</numerusform></translation></message>
 <message><source>It learns</source><translation>Uczy się</translation></message>
 <message><source>It learns from its own successes and from theirs, a little every round.</source><translation>Uczy się na sukcesach własnych i cudzych, w każdej rundzie po trochu.</translation></message>
 <message><source>It learns from the few answers that are right. Until there are some, the curve stays flat.</source><translation>Uczy się z nielicznych dobrych odpowiedzi. Dopóki ich nie ma, krzywa jest płaska.</translation></message>
 <message><source>It looks like wss://example.org/gateway.</source><translation>Wygląda tak: wss://example.org/gateway.</translation></message>
 <message><source>It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.</source><translation>Może być odcięta albo je ukrywać. Twoje są zbierane ze wszystkich bram; dodaj bramę innego operatora.</translation></message>
-<message><source>It may have %1 characters; fewer in some scripts.</source><translation type="unfinished"></translation></message>
+<message><source>It may have %1 characters; fewer in some scripts.</source><translation>Dopuszczalna liczba znaków: %1; w niektórych pismach mniej.</translation></message>
 <message><source>It needs seven, Monday first, or none.</source><translation>Potrzeba siedmiu, od poniedziałku, albo żadnego.</translation></message>
 <message><source>It often knows the answer but forgets the answer tags, so it earns nothing. It learns that first.</source><translation>Często zna odpowiedź, ale zapomina o znacznikach odpowiedzi i nic nie dostaje. Tego uczy się najpierw.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Pauza zacznie się zaraz po tym kroku.</translation></message>
@@ -847,7 +847,7 @@
 <message><source>It said nothing.</source><translation>Nic nie powiedział.</translation></message>
 <message><source>It said something endless.</source><translation>Komunikat nie miał końca.</translation></message>
 <message><source>It starts again by itself.</source><translation>Uruchomi się ponownie sam.</translation></message>
-<message><source>It starts at the next login.</source><translation type="unfinished"></translation></message>
+<message><source>It starts at the next login.</source><translation>Uruchomi się przy następnym logowaniu.</translation></message>
 <message><source>It takes %1.</source><translation>Zajmuje %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Potrwa to kilka sekund.</translation></message>
 <message><source>It takes groups from here; none of its own has come yet.</source><translation>Pobiera grupy stąd; od niego jeszcze żadna nie dotarła.</translation></message>
@@ -860,9 +860,9 @@
 <message><source>It was left out.</source><translation>Krok został pominięty.</translation></message>
 <message><source>It was plugged in just now.</source><translation>Zasilanie podłączono przed chwilą.</translation></message>
 <message><source>It was right once, and is not now.</source><translation>Raz odpowiedział dobrze, teraz już nie.</translation></message>
-<message><source>It works from anywhere.</source><translation type="unfinished"></translation></message>
-<message><source>It works on this computer only.</source><translation type="unfinished"></translation></message>
-<message><source>It works on your network only: no address is known that is reachable from outside.</source><translation type="unfinished"></translation></message>
+<message><source>It works from anywhere.</source><translation>Działa z każdego miejsca.</translation></message>
+<message><source>It works on this computer only.</source><translation>Działa tylko na tym komputerze.</translation></message>
+<message><source>It works on your network only: no address is known that is reachable from outside.</source><translation>Działa tylko w Twojej sieci: nie jest znany żaden adres osiągalny z zewnątrz.</translation></message>
 <message><source>It works: three rounds were played here.</source><translation>Działa: rozegrano tu trzy rundy.</translation></message>
 <message><source>Its answers are no numbers.</source><translation>Odpowiedzi nie są liczbami.</translation></message>
 <message><source>Its answers are on the page Live.</source><translation>Jego odpowiedzi są na stronie Na żywo.</translation></message>
@@ -872,15 +872,15 @@
 <message><source>Its first right answer there followed one from a peer. Training alone was not measured.</source><translation>Jego pierwsza dobra odpowiedź w tym temacie przyszła po odpowiedzi peera. Treningu solo nie mierzono.</translation></message>
 <message><source>Its first right answer there, found by itself.</source><translation>Jego pierwsza dobra odpowiedź w tym temacie, znaleziona samodzielnie.</translation></message>
 <message><source>Its first right answer there. It had learned from %1.</source><translation>Jego pierwsza dobra odpowiedź w tym temacie. Uczył się od peera %1.</translation></message>
-<message><source>Its log may say why: `waggle log`.</source><translation type="unfinished"></translation></message>
+<message><source>Its log may say why: `waggle log`.</source><translation>Być może powód podaje jego dziennik: `waggle log`.</translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Jego członkowie mogą być offline. Spróbuj później albo poproś o nowsze zaproszenie.</translation></message>
 <message><source>Its questions are shown before anything starts.</source><translation>Zanim cokolwiek się zacznie, zobaczysz pytania.</translation></message>
 <message><source>Its questions had false answers, and members now agree on levels that were checked. Create it anew and send its members a new invite.</source><translation>Do jego pytań należały błędne odpowiedzi, a członkowie uzgadniają teraz sprawdzone poziomy. Utwórz go na nowo i wyślij członkom nowe zaproszenie.</translation></message>
 <message><source>Its questions had false answers, and members now agree on levels that were checked. First light continues with new questions and needs no invite.</source><translation>Do jego pytań należały błędne odpowiedzi, a członkowie uzgadniają teraz sprawdzone poziomy. First light działa dalej z nowymi pytaniami i nie wymaga zaproszenia.</translation></message>
-<message><source>Its settings changed in between, or the history lacks rounds of it.</source><translation type="unfinished"></translation></message>
+<message><source>Its settings changed in between, or the history lacks rounds of it.</source><translation>Jego ustawienia zmieniły się po drodze albo w historii brakuje jego rund.</translation></message>
 <message><source>Its training continues.</source><translation>Jego trening trwa dalej.</translation></message>
 <message><source>Its training is kept, but cannot continue with these files. Begin anew, or put the old files back.</source><translation>Jego trening jest zachowany, ale z tymi plikami nie może trwać dalej. Zacznij od nowa albo przywróć stare pliki.</translation></message>
-<message><source>Its tries</source><translation type="unfinished"></translation></message>
+<message><source>Its tries</source><translation>Jego próby</translation></message>
 <message><source>Its whole path on the computer that the engine runs on</source><translation>Pełna ścieżka na komputerze, na którym działa silnik</translation></message>
 <message><source>JSON lines (.jsonl) or a table (.csv): a question and its answer on each line.</source><translation>Wiersze JSON (.jsonl) lub tabela (.csv): w każdym wierszu pytanie i odpowiedź.</translation></message>
 <message><source>JSON objects</source><translation>obiekty JSON</translation></message>
@@ -900,15 +900,15 @@
 <message><source>Keep my answers here</source><translation>Zostaw moje odpowiedzi tutaj</translation></message>
 <message><source>Keep the old one</source><translation>Zostaw stary</translation></message>
 <message><source>Keep them here</source><translation>Zostaw je tutaj</translation></message>
-<message><source>Keep this computer awake</source><translation type="unfinished"></translation></message>
+<message><source>Keep this computer awake</source><translation>Nie usypiaj tego komputera</translation></message>
 <message><source>Keep your model</source><translation>Zachowaj swój model</translation></message>
 <message><source>Keeps to the form it is asked for, so it learns early.</source><translation>Trzyma się wymaganej formy, więc wcześnie zaczyna się uczyć.</translation></message>
-<message><source>Kept awake</source><translation type="unfinished"></translation></message>
+<message><source>Kept awake</source><translation>Komputer nie zasypia</translation></message>
 <message><source>Keys</source><translation>Klawisze</translation></message>
 <message><source>Knights and knaves</source><translation>Rycerze i łotrzy</translation></message>
 <message><source>Know another one? Join it by its link. Or create one for your friends, your class or your lab.</source><translation>Znasz inny? Dołącz przez link. Albo utwórz własny dla znajomych, klasy lub laboratorium.</translation></message>
-<message><source>Known here: %1.</source><translation type="unfinished"></translation></message>
-<message><source>Known here: %1. The folder of a node is its newest run.</source><translation type="unfinished"></translation></message>
+<message><source>Known here: %1.</source><translation>Znane tutaj: %1.</translation></message>
+<message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Znane tutaj: %1. Folder węzła oznacza jego najnowszy przebieg.</translation></message>
 <message><source>Language</source><translation>Język</translation></message>
 <message><source>Largest island</source><translation>Największa wyspa</translation></message>
 <message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right in %2.</source><translation><numerusform>Ostatnia minuta: %n runda, poprawne %3 z %4, w: %2.</numerusform><numerusform>Ostatnia minuta: %n rundy, poprawne %3 z %4, w: %2.</numerusform><numerusform>Ostatnia minuta: %n rund, poprawne %3 z %4, w: %2.</numerusform></translation></message>
@@ -925,7 +925,7 @@
 <message><source>Learned from peers</source><translation>Nauczone od peerów</translation></message>
 <message><source>Learning</source><translation>Uczy się</translation></message>
 <message><source>Learning again what came after the last checkpoint: %1 of %2 rounds</source><translation>Ponowna nauka tego, co było po ostatnim punkcie kontrolnym, rundy: %1 z %2</translation></message>
-<message><source>Learning and tests</source><translation type="unfinished"></translation></message>
+<message><source>Learning and tests</source><translation>Nauka i testy</translation></message>
 <message><source>Learning rate</source><translation>Tempo uczenia</translation></message>
 <message><source>Least common multiple</source><translation>Najmniejsza wspólna wielokrotność</translation></message>
 <message><source>Leave one of these columns out.</source><translation>Pomiń jedną z tych kolumn.</translation></message>
@@ -952,14 +952,14 @@
 <message><source>Logs</source><translation>Dzienniki</translation></message>
 <message><source>Longer ones are cut off and cannot be read.</source><translation>Dłuższe są ucinane i nie da się ich odczytać.</translation></message>
 <message><source>Longest answer</source><translation>Najdłuższa odpowiedź</translation></message>
-<message><source>Look</source><translation type="unfinished"></translation></message>
+<message><source>Look</source><translation>Wygląd</translation></message>
 <message><source>Look at its log.</source><translation>Zajrzyj do jego dziennika.</translation></message>
 <message><source>Look at the page Help, or run `waggle doctor`.</source><translation>Zajrzyj na stronę Pomoc albo uruchom `waggle doctor`.</translation></message>
 <message><source>Look at the page Help, or run `waggle doctor`. It says: %1</source><translation>Zajrzyj na stronę Pomoc albo uruchom `waggle doctor`. Komunikat: %1</translation></message>
 <message><source>Look into it</source><translation>Zajrzyj do środka</translation></message>
 <message><source>Look where you got it.</source><translation>Sprawdź tam, skąd pochodzi.</translation></message>
 <message><source>Look where you got this Waggle.</source><translation>Sprawdź tam, skąd masz to Waggle.</translation></message>
-<message><source>Looking for earlier runs.</source><translation type="unfinished"></translation></message>
+<message><source>Looking for earlier runs.</source><translation>Szukanie wcześniejszych przebiegów.</translation></message>
 <message><source>Looking for peers</source><translation>Szuka peerów</translation></message>
 <message><source>Looking for peers (%1); your model trains meanwhile.</source><translation>Szuka peerów (%1); Twój model w tym czasie trenuje.</translation></message>
 <message><source>Looking for the model</source><translation>Szukanie modelu</translation></message>
@@ -999,14 +999,14 @@
 <message><source>Measured elsewhere, %1</source><translation>Zmierzone gdzie indziej, %1</translation></message>
 <message><source>Measured elsewhere, %1: %2 after %3</source><translation>Zmierzone gdzie indziej, %1: %2 po %3</translation></message>
 <message><source>Members</source><translation>Członkowie</translation></message>
-<message><source>Members may choose the name that the class sees. It reaches members only, and everybody who can see that page.</source><translation type="unfinished"></translation></message>
+<message><source>Members may choose the name that the class sees. It reaches members only, and everybody who can see that page.</source><translation>Członkowie mogą wybrać nazwę, którą widzi klasa. Trafia ona tylko do członków i do wszystkich, którzy widzą tę stronę.</translation></message>
 <message><source>Members who have them may be off. Try again later, or ask for a newer invite.</source><translation>Członkowie, którzy je mają, mogą być offline. Spróbuj później albo poproś o nowsze zaproszenie.</translation></message>
 <message><source>Memory</source><translation>Pamięć</translation></message>
 <message><source>Memory is short: what usually runs together is divided into %1 parts.</source><translation>Brakuje pamięci: to, co zwykle działa razem, jest dzielone na części (%1).</translation></message>
 <message><source>Memory ran short while answering: %1 answers are written at a time from now on.</source><translation>Przy odpowiadaniu zabrakło pamięci: liczba odpowiedzi pisanych naraz to od teraz %1.</translation></message>
 <message><source>Memory ran short while learning: %1 tokens are learned from at a time from now on.</source><translation>Przy nauce zabrakło pamięci: liczba tokenów przerabianych naraz to od teraz %1.</translation></message>
 <message><source>Memory ran short, so the work is done in %1 parts, with the same result.</source><translation>Zabrakło pamięci, więc praca jest dzielona na części (%1), z tym samym wynikiem.</translation></message>
-<message><source>Memory, disk and network</source><translation type="unfinished"></translation></message>
+<message><source>Memory, disk and network</source><translation>Pamięć, dysk i sieć</translation></message>
 <message><source>Mend its rights, or choose another place.</source><translation>Popraw uprawnienia albo wybierz inne miejsce.</translation></message>
 <message><source>Mend that line, or rename the file.</source><translation>Popraw ten wiersz albo zmień nazwę pliku.</translation></message>
 <message><source>Mend the links, or choose another place.</source><translation>Popraw dowiązania albo wybierz inne miejsce.</translation></message>
@@ -1026,14 +1026,14 @@
 <message><source>More questions from here on</source><translation>Odtąd więcej pytań</translation></message>
 <message><source>More questions where its own answers are sometimes right, fewer where none or all of them are</source><translation>Więcej pytań tam, gdzie jego odpowiedzi są czasem dobre, mniej tam, gdzie nie jest żadna albo są wszystkie</translation></message>
 <message><source>Mossy Badger</source><translation>Mossy Badger</translation></message>
-<message><source>Most likely words only</source><translation type="unfinished"></translation></message>
+<message><source>Most likely words only</source><translation>Tylko najbardziej prawdopodobne słowa</translation></message>
 <message><source>Mount it for writing, or choose another place.</source><translation>Zamontuj do zapisu albo wybierz inne miejsce.</translation></message>
 <message><source>Mute</source><translation>Wycisz</translation></message>
 <message><source>Mute or block the chosen peer</source><translation>Wycisz lub zablokuj wybranego peera</translation></message>
 <message><source>Muted</source><translation>Wyciszony</translation></message>
 <message><source>Muting…</source><translation>Wyciszanie…</translation></message>
 <message><source>Name</source><translation>Nazwa</translation></message>
-<message><source>Name a new folder with --home.</source><translation type="unfinished"></translation></message>
+<message><source>Name a new folder with --home.</source><translation>Podaj nowy folder przez --home.</translation></message>
 <message><source>Name and picture come from your key. A backup lets you stay who you are on another computer.</source><translation>Nazwa i obrazek pochodzą z Twojego klucza. Kopia zapasowa pozwala zachować tożsamość na innym komputerze.</translation></message>
 <message><source>Name its column %1, and fill it in.</source><translation>Nazwij kolumnę %1 i ją wypełnij.</translation></message>
 <message><source>Name of the swarm</source><translation>Nazwa roju</translation></message>
@@ -1041,22 +1041,22 @@
 <message><source>Name the columns on the first line: question,answer.</source><translation>Nazwij kolumny w pierwszym wierszu: question,answer.</translation></message>
 <message><source>Name the gateway of a member in swarm.gateways.</source><translation>Podaj bramę jednego z członków w swarm.gateways.</translation></message>
 <message><source>Names and what models write stay as they are.</source><translation>Nazwy i to, co piszą modele, pozostają bez zmian.</translation></message>
-<message><source>Names can be chosen in private swarms.</source><translation type="unfinished"></translation></message>
+<message><source>Names can be chosen in private swarms.</source><translation>Nazwy można wybierać w prywatnych rojach.</translation></message>
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct.</translation></message>
 <message><source>Names of programs, with commas between them.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
-<message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation type="unfinished"></translation></message>
+<message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
 <message><source>Needs a free account of the hub</source><translation>Wymaga darmowego konta w hubie</translation></message>
 <message><source>Neither</source><translation>Żadna</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
-<message><source>Network and privacy</source><translation type="unfinished"></translation></message>
+<message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
 <message><source>Never</source><translation>Nigdy</translation></message>
 <message><source>Never leaves</source><translation>Zostaje tutaj</translation></message>
 <message><source>Never leaves this computer</source><translation>Nigdy nie opuszcza tego komputera</translation></message>
 <message><source>Never pauses because of heat.</source><translation>Nigdy nie wstrzymuje z powodu ciepła.</translation></message>
 <message><source>New identity</source><translation>Nowa tożsamość</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Nowszy niż Qwen3 i działa w wielu językach.</translation></message>
-<message><source>Newest first right answer: %1, %2</source><translation type="unfinished"></translation></message>
-<message><source>No</source><translation type="unfinished"></translation></message>
+<message><source>Newest first right answer: %1, %2</source><translation>Najnowsza pierwsza poprawna odpowiedź: %1, %2</translation></message>
+<message><source>No</source><translation>Nie</translation></message>
 <message><source>No address is known yet at which others could reach you.</source><translation>Nie jest jeszcze znany adres, pod którym inni mogliby się z Tobą połączyć.</translation></message>
 <message><source>No answer stood out, so nothing was learned.</source><translation>Żadna odpowiedź się nie wyróżniała, więc niczego się nie nauczył.</translation></message>
 <message><source>No battery found.</source><translation>Nie znaleziono baterii.</translation></message>
@@ -1069,21 +1069,21 @@
 <message><source>No line has these words.</source><translation>Żaden wiersz nie zawiera tych słów.</translation></message>
 <message><source>No model can be run: %1.</source><translation>Nie można uruchomić żadnego modelu: %1.</translation></message>
 <message><source>No model is loaded.</source><translation>Żaden model nie jest wczytany.</translation></message>
-<message><source>No other model has scores on this computer.</source><translation type="unfinished"></translation></message>
+<message><source>No other model has scores on this computer.</source><translation>Żaden inny model nie ma wyników na tym komputerze.</translation></message>
 <message><source>No peer has been met yet. Invite someone: they get a link.</source><translation>Nie było jeszcze żadnego peera. Zaproś kogoś: dostanie link.</translation></message>
 <message><source>No program fills the screen any more.</source><translation>Żaden program nie zajmuje już całego ekranu.</translation></message>
 <message><source>No program fills the screen.</source><translation>Żaden program nie zajmuje całego ekranu.</translation></message>
 <message><source>No question was found that is never trained on.</source><translation>Nie znaleziono pytania, na którym nigdy się nie trenuje.</translation></message>
 <message><source>No question was found that others take.</source><translation>Nie znaleziono pytania, które inni przyjmą.</translation></message>
 <message><source>No race yet</source><translation>Jeszcze bez wyścigu</translation></message>
-<message><source>No round has been played here yet.</source><translation type="unfinished"></translation></message>
+<message><source>No round has been played here yet.</source><translation>Nie rozegrano tu jeszcze żadnej rundy.</translation></message>
 <message><source>No round is being played</source><translation>Nie trwa żadna runda</translation></message>
-<message><source>No round yet</source><translation type="unfinished"></translation></message>
+<message><source>No round yet</source><translation>Nie ma jeszcze rundy</translation></message>
 <message><source>No rounds for %1</source><translation>Bez rund przez %1</translation></message>
 <message><source>No score yet: it is measured before the first round and then every few rounds.</source><translation>Nie ma jeszcze wyniku: pomiar jest przed pierwszą rundą, a potem co kilka rund.</translation></message>
 <message><source>No seed of this swarm has its charter.</source><translation>Żaden węzeł startowy tego roju nie ma jego karty.</translation></message>
 <message><source>No setting has these words.</source><translation>Żadne ustawienie nie zawiera tych słów.</translation></message>
-<message><source>No state of this model has been saved yet.</source><translation type="unfinished"></translation></message>
+<message><source>No state of this model has been saved yet.</source><translation>Nie zapisano jeszcze żadnego stanu tego modelu.</translation></message>
 <message><source>No window started the engine, so none stops it. Pausing holds as ever.</source><translation>Żadne okno nie uruchomiło silnika, więc żadne go nie zatrzyma. Pauza działa jak zawsze.</translation></message>
 <message><source>Nobody answered at its addresses just now, but it was met before. You can join, and wait for others there.</source><translation>Pod jego adresami nikt teraz nie odpowiedział, ale był już kontakt z tym rojem. Możesz dołączyć i poczekać tam na innych.</translation></message>
 <message><source>Nobody answers (tried %1): the others may be off, or a firewall is in the way.</source><translation>Nikt nie odpowiada (sprawdzono %1): inni mogą być offline albo przeszkadza zapora.</translation></message>
@@ -1130,12 +1130,12 @@
 <message><source>Nothing is sent and nothing received. You can join others later.</source><translation>Nic nie jest wysyłane ani odbierane. Do innych możesz dołączyć później.</translation></message>
 <message><source>Nothing is sent from here unless you press a button</source><translation>Nic nie jest stąd wysyłane, dopóki nie naciśniesz przycisku</translation></message>
 <message><source>Nothing is sent or received before the engine runs again.</source><translation>Nic nie jest wysyłane ani odbierane, dopóki silnik znów nie ruszy.</translation></message>
-<message><source>Nothing is trained until you choose a swarm.</source><translation type="unfinished"></translation></message>
+<message><source>Nothing is trained until you choose a swarm.</source><translation>Nic nie jest trenowane, dopóki nie wybierzesz roju.</translation></message>
 <message><source>Nothing is trained yet.</source><translation>Jeszcze nic nie wytrenowano.</translation></message>
 <message><source>Nothing learned from peers.</source><translation>Niczego nie nauczono się od peerów.</translation></message>
 <message><source>Nothing leaves this computer</source><translation>Nic nie opuszcza tego komputera</translation></message>
 <message><source>Nothing starts</source><translation>Nic się nie uruchamia</translation></message>
-<message><source>Nothing to learn in this round: no answer stood out.</source><translation type="unfinished"></translation></message>
+<message><source>Nothing to learn in this round: no answer stood out.</source><translation>W tej rundzie nie ma się czego uczyć: żadna odpowiedź się nie wyróżniała.</translation></message>
 <message><source>Nothing was changed. %1</source><translation>Nic nie zostało zmienione. %1</translation></message>
 <message><source>Nothing was exchanged with it yet.</source><translation>Nie było z nim jeszcze żadnej wymiany.</translation></message>
 <message><source>Nothing was learned for %1 rounds: all answers to one question were equally good.</source><translation>Brak postępów w nauce, rundy: %1. Wszystkie odpowiedzi na jedno pytanie były równie dobre.</translation></message>
@@ -1146,7 +1146,7 @@
 <message><source>Nothing was learned for %1 rounds: the starter hardly uses the answer tags yet, but finds them in time.</source><translation>Brak postępów w nauce, rundy: %1. Starter prawie nie używa jeszcze znaczników odpowiedzi, ale z czasem je odkryje.</translation></message>
 <message><source>Nothing was learned for %1 rounds: the steps were left out, as their numbers were not finite.</source><translation>Brak postępów w nauce, rundy: %1. Kroki pominięto, bo ich liczby nie były skończone.</translation></message>
 <message><source>Nothing was learned from peers yet.</source><translation>Niczego jeszcze nie nauczono się od peerów.</translation></message>
-<message><source>Nothing was learned in this round: its step was left out.</source><translation type="unfinished"></translation></message>
+<message><source>Nothing was learned in this round: its step was left out.</source><translation>W tej rundzie nie było nauki: jej krok został pominięty.</translation></message>
 <message><source>Nothing was lost.</source><translation>Nic nie przepadło.</translation></message>
 <message><source>Nothing was lost. Closing other programs makes room.</source><translation>Nic nie przepadło. Zamknięcie innych programów zwolni miejsce.</translation></message>
 <message><source>Nothing was lost: you are still training %1.</source><translation>Nic nie przepadło: nadal trenujesz %1.</translation></message>
@@ -1155,36 +1155,36 @@
 <message><source>Nothing yet today</source><translation>Dziś jeszcze nic</translation></message>
 <message><source>Notifications</source><translation>Powiadomienia</translation></message>
 <message><source>Nov</source><translation>lis</translation></message>
-<message><source>Now</source><translation type="unfinished"></translation></message>
+<message><source>Now</source><translation>Teraz</translation></message>
 <message numerus="yes"><source>Now, %n rounds</source><translation><numerusform>Teraz, %n runda</numerusform><numerusform>Teraz, %n rundy</numerusform><numerusform>Teraz, %n rund</numerusform></translation></message>
 <message><source>Now, untrained</source><translation>Teraz, bez treningu</translation></message>
 <message><source>Number</source><translation>Liczba</translation></message>
 <message><source>Number filtering</source><translation>Filtrowanie liczb</translation></message>
 <message><source>Oct</source><translation>paź</translation></message>
 <message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Z %n wyboru na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform></translation></message>
-<message><source>Of matrix products. A lower one may be faster.</source><translation type="unfinished"></translation></message>
+<message><source>Of matrix products. A lower one may be faster.</source><translation>Iloczynów macierzy. Niższa może być szybsza.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Dla jednego kroku. Zbyt wysokie tempo psuje model.</translation></message>
-<message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation type="unfinished"></translation></message>
-<message><source>Off</source><translation type="unfinished"></translation></message>
-<message><source>On</source><translation type="unfinished"></translation></message>
-<message><source>On %1</source><translation type="unfinished"></translation></message>
+<message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation>Adres tego komputera, pod którym łączą się z nim inni. 0.0.0.0 oznacza wszystkie.</translation></message>
+<message><source>Off</source><translation>Wyłączone</translation></message>
+<message><source>On</source><translation>Włączone</translation></message>
+<message><source>On %1</source><translation>Na %1</translation></message>
 <message><source>On its way</source><translation>W drodze</translation></message>
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
 <message><source>On the hub: %1</source><translation>W hubie: %1</translation></message>
-<message><source>On this computer</source><translation type="unfinished"></translation></message>
+<message><source>On this computer</source><translation>Na tym komputerze</translation></message>
 <message><source>Once a minute, where a screen reader listens.</source><translation>Raz na minutę, gdy działa czytnik ekranu.</translation></message>
 <message><source>One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, and there is no other way in: keep it as you keep a key.</source><translation>Jeden plik, zaszyfrowany hasłem. Kto ma jedno i drugie, może być Tobą. Bez hasła nikt go nie otworzy i nie ma innego sposobu: strzeż go jak klucza.</translation></message>
 <message><source>One kind of question, such as fractions.</source><translation>Jeden rodzaj pytań, na przykład ułamki.</translation></message>
 <message><source>One of several choices</source><translation>Jedna z kilku opcji</translation></message>
 <message><source>One question with all its answers, which is what is shared.</source><translation>Jedno pytanie ze wszystkimi odpowiedziami: właśnie to jest udostępniane.</translation></message>
 <message><source>One race is one throw of the dice: race again, and see.</source><translation>Jeden wyścig to jeden rzut kostką: ścigaj się jeszcze raz i zobacz.</translation></message>
-<message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation type="unfinished"></translation></message>
-<message><source>Only its members see it, beside eight characters of your key</source><translation type="unfinished"></translation></message>
+<message><source>Only a node that trains alone with a seed can: begin a new one with swarm.solo=true and learning.seed=1.</source><translation>Da się to tylko z węzłem, który trenuje samodzielnie z ziarnem losowym: zacznij nowy z swarm.solo=true i learning.seed=1.</translation></message>
+<message><source>Only its members see it, beside eight characters of your key</source><translation>Widzą ją tylko jego członkowie, obok ośmiu znaków Twojego klucza</translation></message>
 <message><source>Only numbers have a tolerance: correct the answer, delete the question, or leave the tolerance out.</source><translation>Tolerancję mają tylko liczby: popraw odpowiedź, usuń pytanie albo pomiń tolerancję.</translation></message>
-<message><source>Only these specialties</source><translation type="unfinished"></translation></message>
+<message><source>Only these specialties</source><translation>Tylko te specjalności</translation></message>
 <message><source>Only this computer</source><translation>Tylko ten komputer</translation></message>
-<message><source>Only while your model trains; you chose it in Settings.</source><translation type="unfinished"></translation></message>
+<message><source>Only while your model trains; you chose it in Settings.</source><translation>Tylko gdy Twój model trenuje; tak wybrano w Ustawieniach.</translation></message>
 <message><source>Only your model's answers leave this computer, with a made-up name, a public key and your network address. Files, the model itself and what you type stay, except answers of your own that you chose to share.</source><translation>Ten komputer opuszczają tylko odpowiedzi Twojego modelu, ze zmyśloną nazwą, kluczem publicznym i Twoim adresem sieciowym. Pliki, sam model i to, co wpisujesz, zostają, oprócz Twoich własnych odpowiedzi, jeśli zechcesz je udostępnić.</translation></message>
 <message><source>Open Waggle</source><translation>Otwórz Waggle</translation></message>
 <message><source>Open a file</source><translation>Otwórz plik</translation></message>
@@ -1197,16 +1197,16 @@
 <message><source>Or set model.precision to float32.</source><translation>Albo ustaw model.precision na float32.</translation></message>
 <message><source>Other computers are slow to answer. Training starts even if none does.</source><translation>Inne komputery odpowiadają powoli. Trening zacznie się, nawet jeśli żaden nie odpowie.</translation></message>
 <message><source>Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read them, marked human, and a shared answer cannot be taken back.</source><translation>Inne modele mogą się uczyć także z odpowiedzi ludzi. Udostępniać odtąd Twoje? Każdy w roju może je przeczytać, są oznaczone jako ludzkie, a udostępnionej odpowiedzi nie da się cofnąć.</translation></message>
-<message><source>Other programs and networks</source><translation type="unfinished"></translation></message>
+<message><source>Other programs and networks</source><translation>Inne programy i sieci</translation></message>
 <message><source>Others can connect to you (confirmed).</source><translation>Inni mogą się z Tobą połączyć (potwierdzone).</translation></message>
 <message><source>Others can connect to you.</source><translation>Inni mogą się z Tobą połączyć.</translation></message>
 <message><source>Others on your local network can then see that Waggle runs here, and in which swarm.</source><translation>Inni w Twojej sieci lokalnej zobaczą wtedy, że działa tu Waggle i w którym roju.</translation></message>
-<message><source>Others on your network can also open %1</source><translation type="unfinished"></translation></message>
+<message><source>Others on your network can also open %1</source><translation>Inni w Twojej sieci mogą też otworzyć %1</translation></message>
 <message><source>Others see it before they join</source><translation>Inni widzą go, zanim dołączą</translation></message>
 <message><source>Others see it before they join.</source><translation>Inni widzą go, zanim dołączą.</translation></message>
 <message><source>Others you know</source><translation>Inni, których znasz</translation></message>
 <message><source>Own charts</source><translation>Osobne wykresy</translation></message>
-<message><source>Own examples to learn from</source><translation type="unfinished"></translation></message>
+<message><source>Own examples to learn from</source><translation>Własne przykłady do nauki</translation></message>
 <message><source>Own groups</source><translation>Własne grupy</translation></message>
 <message><source>Own questions</source><translation>Własne pytania</translation></message>
 <message><source>Palindrome generation</source><translation>Tworzenie palindromów</translation></message>
@@ -1237,7 +1237,7 @@
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peery pojawią się tu same, gdy silnik będzie gotowy.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Szukanie peerów zacznie się, gdy silnik będzie gotowy.</translation></message>
 <message><source>Peers taught it %1 of %2 skills</source><translation>Umiejętności nauczone od peerów: %1 z %2</translation></message>
-<message><source>Peers' examples to learn from</source><translation type="unfinished"></translation></message>
+<message><source>Peers' examples to learn from</source><translation>Przykłady od peerów do nauki</translation></message>
 <message><source>Peers: %1 on average</source><translation>Peery: średnio %1</translation></message>
 <message><source>Pick</source><translation>Wybór</translation></message>
 <message><source>Picking</source><translation>Wybiera</translation></message>
@@ -1252,10 +1252,10 @@
 <message><source>Polski</source><translation>Polski</translation></message>
 <message><source>Port</source><translation>Port</translation></message>
 <message><source>Port %1 is already in use.</source><translation>Port %1 jest już zajęty.</translation></message>
-<message><source>Port of the status page</source><translation type="unfinished"></translation></message>
-<message><source>Power and heat</source><translation type="unfinished"></translation></message>
+<message><source>Port of the status page</source><translation>Port strony stanu</translation></message>
+<message><source>Power and heat</source><translation>Prąd i ciepło</translation></message>
 <message><source>Power function</source><translation>Potęgowanie</translation></message>
-<message><source>Precision</source><translation type="unfinished"></translation></message>
+<message><source>Precision</source><translation>Precyzja</translation></message>
 <message><source>Preparing</source><translation>Przygotowuje się</translation></message>
 <message><source>Preview %1</source><translation>Podgląd: %1</translation></message>
 <message><source>Preview it</source><translation>Pokaż podgląd</translation></message>
@@ -1268,7 +1268,7 @@
 <message><source>Problem</source><translation>Problem</translation></message>
 <message><source>Processor</source><translation>Procesor</translation></message>
 <message><source>Processor cores</source><translation>Rdzenie procesora</translation></message>
-<message><source>Processors</source><translation type="unfinished"></translation></message>
+<message><source>Processors</source><translation>Procesory</translation></message>
 <message><source>Products</source><translation>Iloczyny</translation></message>
 <message><source>Profile</source><translation>Profil</translation></message>
 <message><source>Programs to chat in, such as LM Studio and Ollama, do not know models like this one.</source><translation>Programy do czatu, takie jak LM Studio i Ollama, nie obsługują takich modeli.</translation></message>
@@ -1277,7 +1277,7 @@
 <message><source>Push to owner/name.</source><translation>Wyślij do owner/name.</translation></message>
 <message><source>Put a copy of it back, or rename it to begin with the default settings.</source><translation>Przywróć jego kopię albo zmień mu nazwę, aby zacząć od ustawień domyślnych.</translation></message>
 <message><source>Put a text that contains "%1" in double quotes.</source><translation>Umieść tekst zawierający "%1" w podwójnych cudzysłowach.</translation></message>
-<message><source>Put its files back, or choose another model.</source><translation type="unfinished"></translation></message>
+<message><source>Put its files back, or choose another model.</source><translation>Przywróć jego pliki albo wybierz inny model.</translation></message>
 <message><source>Question</source><translation>Pytanie</translation></message>
 <message><source>Questions a round</source><translation>Pytania na rundę</translation></message>
 <message><source>Questions and answers</source><translation>Pytania i odpowiedzi</translation></message>
@@ -1287,7 +1287,7 @@
 <message><source>Questions and answers appear here when the engine runs again.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy silnik znów ruszy.</translation></message>
 <message><source>Questions and answers appear here when you resume.</source><translation>Pytania i odpowiedzi pojawią się tu, gdy wznowisz.</translation></message>
 <message><source>Questions it never trains on: the honest test of what it has learned.</source><translation>Pytania, na których nigdy nie trenuje: uczciwy test tego, czego się nauczył.</translation></message>
-<message><source>Questions of a test</source><translation type="unfinished"></translation></message>
+<message><source>Questions of a test</source><translation>Pytania w teście</translation></message>
 <message><source>Questions of this kind are asked</source><translation>Pytania tego rodzaju są zadawane</translation></message>
 <message><source>Questions of this kind will be asked</source><translation>Pytania tego rodzaju będą zadawane</translation></message>
 <message><source>Quiet</source><translation>Cichy</translation></message>
@@ -1325,7 +1325,7 @@
 <message><source>Replay of a recorded run: it has ended</source><translation>Odtwarzanie nagranego przebiegu: dobiegło końca</translation></message>
 <message><source>Replay successes</source><translation>Powtarzaj sukcesy</translation></message>
 <message><source>Report</source><translation>Raport</translation></message>
-<message><source>Reset %1 to: %2</source><translation type="unfinished"></translation></message>
+<message><source>Reset %1 to: %2</source><translation>Przywróć %1 do: %2</translation></message>
 <message><source>Restore an identity</source><translation>Przywróć tożsamość</translation></message>
 <message><source>Restore it from a copy, or with `waggle identity restore` from a backup, or move it away: Waggle then makes a new identity, which peers will not know.</source><translation>Przywróć go z kopii albo poleceniem `waggle identity restore` z kopii zapasowej, albo przenieś go gdzie indziej: Waggle utworzy wtedy nową tożsamość, której peery nie będą znać.</translation></message>
 <message><source>Restore or move here</source><translation>Przywróć lub przenieś tutaj</translation></message>
@@ -1361,14 +1361,14 @@
 <message><source>Round %1: %3 of %4 right in %2.</source><translation>Runda %1: dobre odpowiedzi: %3 z %4, temat: %2.</translation></message>
 <message><source>Round %1: %3 of %4 right.</source><translation>Runda %1: dobre odpowiedzi: %3 z %4.</translation></message>
 <message numerus="yes"><source>Round %1: %n tries at each question</source><translation><numerusform>Runda %1: %n próba na pytanie</numerusform><numerusform>Runda %1: %n próby na pytanie</numerusform><numerusform>Runda %1: %n prób na pytanie</numerusform></translation></message>
-<message><source>Round %1: reward %2</source><translation type="unfinished"></translation></message>
+<message><source>Round %1: reward %2</source><translation>Runda %1: nagroda %2</translation></message>
 <message><source>Round %1: your model is %2</source><translation>Runda %1: Twój model %2</translation></message>
 <message><source>Rounds</source><translation>Rundy</translation></message>
 <message><source>Rounds between two tests</source><translation>Rundy między dwoma testami</translation></message>
-<message><source>Rounds; arrow keys go back and forth</source><translation type="unfinished"></translation></message>
+<message><source>Rounds; arrow keys go back and forth</source><translation>Rundy; strzałki przechodzą wstecz i naprzód</translation></message>
 <message><source>Rule: %1</source><translation>Reguła: %1</translation></message>
 <message><source>Run the self-test</source><translation>Uruchom autotest</translation></message>
-<message><source>Runs are compared by rounds.</source><translation type="unfinished"></translation></message>
+<message><source>Runs are compared by rounds.</source><translation>Przebiegi są porównywane według rund.</translation></message>
 <message><source>Saturday</source><translation>Sobota</translation></message>
 <message><source>Save</source><translation>Zapisz</translation></message>
 <message><source>Save a share card</source><translation>Zapisz kartę do udostępnienia</translation></message>
@@ -1394,9 +1394,9 @@
 <message><source>Search, or paste a name, a huggingface.co address, a folder or a GGUF file</source><translation>Szukaj albo wklej nazwę, adres z huggingface.co, folder lub plik GGUF</translation></message>
 <message><source>Searching the hub.</source><translation>Przeszukiwanie hubu.</translation></message>
 <message><source>Seconds</source><translation>Sekundy</translation></message>
-<message><source>Sections of the settings</source><translation type="unfinished"></translation></message>
+<message><source>Sections of the settings</source><translation>Sekcje ustawień</translation></message>
 <message><source>See a race of two swarms</source><translation>Zobacz wyścig dwóch rojów</translation></message>
-<message numerus="yes"><source>See all %n on Progress</source><translation type="unfinished"><numerusform></numerusform><numerusform></numerusform><numerusform></numerusform></translation></message>
+<message numerus="yes"><source>See all %n on Progress</source><translation><numerusform>Zobacz na stronie Postępy</numerusform><numerusform>Zobacz wszystkie %n na stronie Postępy</numerusform><numerusform>Zobacz wszystkie %n na stronie Postępy</numerusform></translation></message>
 <message><source>See computer.disk_gb.</source><translation>Zobacz computer.disk_gb.</translation></message>
 <message><source>See it on the curve</source><translation>Zobacz na krzywej</translation></message>
 <message><source>See progress</source><translation>Zobacz postępy</translation></message>
@@ -1424,7 +1424,7 @@
 <message><source>Set model.training to lora.</source><translation>Ustaw model.training na lora.</translation></message>
 <message><source>Set swarm.lan to false.</source><translation>Ustaw swarm.lan na false.</translation></message>
 <message><source>Set the clock by the network: answers that seem too old or too new are refused by others.</source><translation>Ustaw zegar według sieci: odpowiedzi, które wydają się za stare lub za nowe, inni odrzucają.</translation></message>
-<message><source>Sets when and how much in one step.</source><translation type="unfinished"></translation></message>
+<message><source>Sets when and how much in one step.</source><translation>Ustala naraz, kiedy i ile.</translation></message>
 <message><source>Settings</source><translation>Ustawienia</translation></message>
 <message><source>Settings of the command line were left out: the engine runs already.</source><translation>Ustawienia z wiersza poleceń pominięto: silnik już działa.</translation></message>
 <message><source>Settings offers to use your NVIDIA card</source><translation>W Ustawieniach możesz włączyć użycie karty NVIDIA</translation></message>
@@ -1448,7 +1448,7 @@
 <message><source>Show as calendar</source><translation>Pokaż jako kalendarz</translation></message>
 <message><source>Show as charts</source><translation>Pokaż jako wykresy</translation></message>
 <message><source>Show as table</source><translation>Pokaż jako tabelę</translation></message>
-<message><source>Show it on a projector</source><translation type="unfinished"></translation></message>
+<message><source>Show it on a projector</source><translation>Pokaż na projektorze</translation></message>
 <message><source>Show the last ten messages</source><translation>Pokaż ostatnie dziesięć komunikatów</translation></message>
 <message><source>Show the whole run</source><translation>Pokaż cały przebieg</translation></message>
 <message><source>Show them</source><translation>Pokaż je</translation></message>
@@ -1456,14 +1456,14 @@
 <message><source>Simple geometry</source><translation>Prosta geometria</translation></message>
 <message><source>Skills</source><translation>Umiejętności</translation></message>
 <message><source>Skip set-up</source><translation>Pomiń konfigurację</translation></message>
-<message><source>Sleep</source><translation type="unfinished"></translation></message>
+<message><source>Sleep</source><translation>Usypianie</translation></message>
 <message><source>Small language models</source><translation>Małe modele językowe</translation></message>
 <message><source>Small language models learn more in %1, a swarm with easier questions that comes with Waggle.</source><translation>Małe modele językowe nauczą się więcej w %1, roju z łatwiejszymi pytaniami, który jest częścią Waggle.</translation></message>
 <message><source>Small models that learn well. Waggle downloads nothing until you say so.</source><translation>Małe modele, które dobrze się uczą. Waggle niczego nie pobiera, dopóki nie zdecydujesz.</translation></message>
 <message><source>Small puzzles of nine kinds. Open to all, and empty so far: you train alone until you invite someone.</source><translation>Małe zagadki dziewięciu rodzajów. Otwarty dla wszystkich i na razie pusty: trenujesz solo, dopóki kogoś nie zaprosisz.</translation></message>
 <message><source>Small, and meant to be taught a single task.</source><translation>Mały i pomyślany do nauki jednego zadania.</translation></message>
 <message><source>SmolLM2-135M on one graphics card</source><translation>SmolLM2-135M na jednej karcie graficznej</translation></message>
-<message><source>So it is not used.</source><translation type="unfinished"></translation></message>
+<message><source>So it is not used.</source><translation>Dlatego plik nie jest używany.</translation></message>
 <message><source>So it learns the form first: an answer that can be read earns a little, even if it is wrong.</source><translation>Dlatego najpierw uczy się formy: odpowiedź, którą da się odczytać, dostaje małą nagrodę, nawet jeśli jest zła.</translation></message>
 <message><source>Some network disks have no locks or cannot flush: choose a folder on a local disk.</source><translation>Niektóre dyski sieciowe nie mają blokad albo nie utrwalają zapisu: wybierz folder na dysku lokalnym.</translation></message>
 <message><source>Some network disks lack them: choose a folder on a local disk with --home.</source><translation>Niektóre dyski sieciowe ich nie mają: przez --home wybierz folder na dysku lokalnym.</translation></message>
@@ -1474,22 +1474,22 @@
 <message><source>Something went wrong.</source><translation>Coś poszło nie tak.</translation></message>
 <message><source>Specialty</source><translation>Specjalność</translation></message>
 <message><source>Spell backward</source><translation>Literowanie wspak</translation></message>
-<message><source>Stage</source><translation type="unfinished"></translation></message>
-<message><source>Stage held while it is scrolled down. </source><translation type="unfinished"></translation></message>
-<message><source>Stage held while the pointer is on it. </source><translation type="unfinished"></translation></message>
-<message><source>Stage held while the whole question is open. </source><translation type="unfinished"></translation></message>
-<message><source>Stage held while you are in it. </source><translation type="unfinished"></translation></message>
+<message><source>Stage</source><translation>Scena</translation></message>
+<message><source>Stage held while it is scrolled down. </source><translation>Scena stoi, dopóki jest przewinięta w dół. </translation></message>
+<message><source>Stage held while the pointer is on it. </source><translation>Scena stoi, dopóki jest na niej wskaźnik. </translation></message>
+<message><source>Stage held while the whole question is open. </source><translation>Scena stoi, dopóki otwarte jest całe pytanie. </translation></message>
+<message><source>Stage held while you are in it. </source><translation>Scena stoi, dopóki w niej jesteś. </translation></message>
 <message><source>Standard</source><translation>Standardowy</translation></message>
 <message><source>Standing</source><translation>Reputacja</translation></message>
 <message><source>Start</source><translation>Uruchom</translation></message>
 <message><source>Start a race</source><translation>Rozpocznij wyścig</translation></message>
-<message><source>Start and end</source><translation type="unfinished"></translation></message>
-<message><source>Start another one with `run`.</source><translation type="unfinished"></translation></message>
+<message><source>Start and end</source><translation>Początek i koniec</translation></message>
+<message><source>Start another one with `run`.</source><translation>Uruchom inny przez `run`.</translation></message>
 <message><source>Start it, correct its address, or use none.</source><translation>Uruchom go, popraw jego adres albo z niego zrezygnuj.</translation></message>
 <message><source>Start one with `waggle engine`.</source><translation>Uruchom go poleceniem `waggle engine`.</translation></message>
 <message><source>Start the race</source><translation>Rozpocznij wyścig</translation></message>
-<message><source>Start when I log in</source><translation type="unfinished"></translation></message>
-<message><source>Starter</source><translation type="unfinished"></translation></message>
+<message><source>Start when I log in</source><translation>Uruchamiaj, gdy się loguję</translation></message>
+<message><source>Starter</source><translation>Starter</translation></message>
 <message><source>Starting the answer checker</source><translation>Uruchamianie oceny odpowiedzi</translation></message>
 <message><source>Starting the answer checker. It gets on slowly, because this computer is busy or its disk is slow</source><translation>Uruchamianie oceny odpowiedzi. Idzie powoli, bo ten komputer jest zajęty albo jego dysk jest wolny</translation></message>
 <message><source>Starting the engine.</source><translation>Uruchamianie silnika.</translation></message>
@@ -1505,16 +1505,16 @@
 <message><source>Starts when you plug it in.</source><translation>Start po podłączeniu zasilania.</translation></message>
 <message><source>Starts within a minute, if it stays so.</source><translation>Start w ciągu minuty, jeśli tak zostanie.</translation></message>
 <message><source>Statements about themselves</source><translation>Zdania o sobie samych</translation></message>
-<message><source>Status page and gateway</source><translation type="unfinished"></translation></message>
+<message><source>Status page and gateway</source><translation>Strona stanu i brama</translation></message>
 <message><source>Stay here</source><translation>Zostają tutaj</translation></message>
 <message><source>Stay here, until asked</source><translation>Zostają tutaj, dopóki ktoś nie zapyta</translation></message>
-<message><source>Stay in the menu bar when closed</source><translation type="unfinished"></translation></message>
-<message><source>Stay in the tray when closed</source><translation type="unfinished"></translation></message>
+<message><source>Stay in the menu bar when closed</source><translation>Po zamknięciu zostań na pasku menu</translation></message>
+<message><source>Stay in the tray when closed</source><translation>Po zamknięciu zostań w zasobniku</translation></message>
 <message><source>Step %1 of %2</source><translation>Krok %1 z %2</translation></message>
 <message><source>Steps a round</source><translation>Kroki na rundę</translation></message>
 <message><source>Stop</source><translation>Zatrzymaj</translation></message>
 <message><source>Stop it (an engine with `waggle ctl stop`), or use another --home.</source><translation>Zatrzymaj go (silnik przez `waggle ctl stop`) albo użyj innego --home.</translation></message>
-<message><source>Stop it with `waggle stop`, or use another folder.</source><translation type="unfinished"></translation></message>
+<message><source>Stop it with `waggle stop`, or use another folder.</source><translation>Zatrzymaj go przez `waggle stop` albo użyj innego folderu.</translation></message>
 <message><source>Stop taking part</source><translation>Przestań uczestniczyć</translation></message>
 <message><source>Stopped</source><translation>Zatrzymano</translation></message>
 <message numerus="yes"><source>Stopped after %n rounds; a verdict needs a whole race</source><translation><numerusform>Zatrzymano po %n rundzie; do werdyktu potrzebny jest cały wyścig</numerusform><numerusform>Zatrzymano po %n rundach; do werdyktu potrzebny jest cały wyścig</numerusform><numerusform>Zatrzymano po %n rundach; do werdyktu potrzebny jest cały wyścig</numerusform></translation></message>
@@ -1546,7 +1546,7 @@
 <message><source>Temperature</source><translation>Temperatura</translation></message>
 <message><source>Tested after %1 on %2 questions it never trained on.</source><translation>Testowano po: %1. Pytania, na których model nigdy nie trenował: %2.</translation></message>
 <message><source>Tested before its first round on %2 questions it never trains on.</source><translation>Testowano przed pierwszą rundą. Pytania, na których model nigdy nie trenuje: %2.</translation></message>
-<message><source>Tests</source><translation type="unfinished"></translation></message>
+<message><source>Tests</source><translation>Testy</translation></message>
 <message><source>Text size</source><translation>Rozmiar tekstu</translation></message>
 <message><source>That is no token of the hub.</source><translation>To nie jest token huba.</translation></message>
 <message><source>The %1 of the model in %2 cannot be read: %3.</source><translation>Nie można odczytać części modelu w %2 (%1): %3.</translation></message>
@@ -1591,11 +1591,11 @@
 <message><source>The engine cannot listen in %1: %2.</source><translation>Silnik nie może nasłuchiwać w %1: %2.</translation></message>
 <message><source>The engine could not do that: %1.</source><translation>Silnik nie mógł tego zrobić: %1.</translation></message>
 <message><source>The engine does not answer.</source><translation>Silnik nie odpowiada.</translation></message>
-<message><source>The engine ended after %1 rounds.</source><translation type="unfinished"></translation></message>
+<message><source>The engine ended after %1 rounds.</source><translation>Silnik zakończył pracę, rundy: %1.</translation></message>
 <message><source>The engine ended before it answered.</source><translation>Silnik zakończył pracę, zanim odpowiedział.</translation></message>
 <message><source>The engine ended while it opened the model in %1. It opens this model only if you choose it once more, on the page Models or with `waggle model choose`.</source><translation>Silnik zakończył pracę podczas otwierania modelu w %1. Otworzy ten model tylko wtedy, gdy wybierzesz go jeszcze raz na stronie Modele lub przez `waggle model choose`.</translation></message>
-<message><source>The engine ended with code %1.</source><translation type="unfinished"></translation></message>
-<message><source>The engine has ended.</source><translation type="unfinished"></translation></message>
+<message><source>The engine ended with code %1.</source><translation>Silnik zakończył pracę z kodem %1.</translation></message>
+<message><source>The engine has ended.</source><translation>Silnik zakończył pracę.</translation></message>
 <message><source>The engine is ending.</source><translation>Silnik kończy pracę.</translation></message>
 <message><source>The engine is going there; your model comes along.</source><translation>Silnik tam przechodzi; Twój model idzie z nim.</translation></message>
 <message><source>The engine is leaving.</source><translation>Silnik właśnie wychodzi.</translation></message>
@@ -1607,14 +1607,14 @@
 <message><source>The engine met an unexpected error: %1.</source><translation>Silnik napotkał nieoczekiwany błąd: %1.</translation></message>
 <message><source>The engine of %1 cannot be asked: %2.</source><translation>Nie można odpytać silnika %1: %2.</translation></message>
 <message><source>The engine ran out of memory and was ended by the system.</source><translation>Silnikowi zabrakło pamięci i system go zakończył.</translation></message>
-<message><source>The engine repairs it when it starts.</source><translation type="unfinished"></translation></message>
+<message><source>The engine repairs it when it starts.</source><translation>Silnik naprawi to przy uruchomieniu.</translation></message>
 <message><source>The engine said something endless.</source><translation>Silnik wysłał coś, co się nie kończy.</translation></message>
 <message><source>The engine said something unknown: %1.</source><translation>Silnik wysłał coś nieznanego: %1.</translation></message>
-<message><source>The engine saves one when it stops.</source><translation type="unfinished"></translation></message>
+<message><source>The engine saves one when it stops.</source><translation>Silnik zapisuje stan, gdy się zatrzymuje.</translation></message>
 <message><source>The engine speaks protocol %1, this window %2.</source><translation>Silnik używa protokołu %1, a to okno %2.</translation></message>
 <message><source>The engine that ran without a window has ended.</source><translation>Silnik działający bez okna zakończył pracę.</translation></message>
 <message><source>The engine used more than the %1 GB of memory that you allow</source><translation>Silnik zużył więcej pamięci niż dozwolone %1 GB</translation></message>
-<message><source>The engine writes the history: `waggle engine` starts it.</source><translation type="unfinished"></translation></message>
+<message><source>The engine writes the history: `waggle engine` starts it.</source><translation>Historię zapisuje silnik: uruchomi go `waggle engine`.</translation></message>
 <message><source>The figures of every round, which charts are drawn from.</source><translation>Dane z każdej rundy, z których powstają wykresy.</translation></message>
 <message><source>The figures of rounds cannot be written any more: %1.</source><translation>Nie można już zapisywać danych z rund: %1.</translation></message>
 <message><source>The file</source><translation>Plik</translation></message>
@@ -1635,7 +1635,7 @@
 <message><source>The gateway %1 shows %2 of %3 members that another one shows.</source><translation>Brama %1 pokazuje %2 z %3 członków, których pokazuje inna.</translation></message>
 <message><source>The header of %1 of %2 is too large.</source><translation>Nagłówek %1 z %2 jest za duży.</translation></message>
 <message><source>The heads of the model in %1 cannot be shared out.</source><translation>Nie można rozdzielić głowic modelu w %1.</translation></message>
-<message><source>The history %1 cannot be read: %2.</source><translation type="unfinished"></translation></message>
+<message><source>The history %1 cannot be read: %2.</source><translation>Nie da się odczytać historii %1: %2.</translation></message>
 <message><source>The history cannot be opened: %1.</source><translation>Nie można otworzyć historii: %1.</translation></message>
 <message><source>The history cannot be written: %1.</source><translation>Nie można zapisać historii: %1.</translation></message>
 <message><source>The history was damaged; %1 rounds of it were rebuilt from the record of events.</source><translation>Historia była uszkodzona; z zapisu zdarzeń odtworzono rundy: %1.</translation></message>
@@ -1772,7 +1772,7 @@
 <message><source>The saved state in %1 was written by a newer Waggle.</source><translation>Zapisany stan w %1 pochodzi z nowszej wersji Waggle.</translation></message>
 <message><source>The scores of the model in %1 cannot be scaled.</source><translation>Nie można przeskalować wartości uwagi modelu w %1.</translation></message>
 <message><source>The seed %1 has this node's own identity, so it cannot be called.</source><translation>Węzeł startowy %1 ma tożsamość tego węzła, więc nie można się z nim połączyć.</translation></message>
-<message><source>The seed has no effect beside peers, as what they send cannot be repeated.</source><translation type="unfinished"></translation></message>
+<message><source>The seed has no effect beside peers, as what they send cannot be repeated.</source><translation>Ziarno losowe nie działa przy peerach, bo tego, co wysyłają, nie da się powtórzyć.</translation></message>
 <message><source>The setting %1 cannot be used, so Waggle uses the default.</source><translation>Nie można użyć ustawienia %1, więc Waggle przyjmuje wartość domyślną.</translation></message>
 <message><source>The settings %1 cannot be written: %2.</source><translation>Nie można zapisać ustawień %1: %2.</translation></message>
 <message><source>The settings file %1 cannot be read: %2.</source><translation>Nie można odczytać pliku ustawień %1: %2.</translation></message>
@@ -1782,11 +1782,11 @@
 <message><source>The settings file %1 is too long.</source><translation>Plik ustawień %1 jest za długi.</translation></message>
 <message><source>The settings file cannot be read.</source><translation>Nie można odczytać pliku ustawień.</translation></message>
 <message><source>The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.</source><translation>Nie można użyć pliku ustawień: zawiera co innego, niż tu widać. Popraw go albo odłóż na bok na stronie Start.</translation></message>
-<message><source>The share of probability that answers are drawn from (top p). With 1, from all of it.</source><translation type="unfinished"></translation></message>
+<message><source>The share of probability that answers are drawn from (top p). With 1, from all of it.</source><translation>Część prawdopodobieństwa, z której losowane są odpowiedzi (top p). Przy 1 – z całości.</translation></message>
 <message><source>The smallest one: it learns on almost any computer.</source><translation>Najmniejszy: uczy się na prawie każdym komputerze.</translation></message>
 <message><source>The starter</source><translation>Starter</translation></message>
 <message><source>The starter knows many answers but hardly ever writes them in the answer tag. It learns that first.</source><translation>Starter zna wiele odpowiedzi, ale prawie nigdy nie wpisuje ich w znacznik odpowiedzi. Najpierw uczy się tego.</translation></message>
-<message><source>The starter that comes with Waggle</source><translation type="unfinished"></translation></message>
+<message><source>The starter that comes with Waggle</source><translation>Starter dołączony do Waggle</translation></message>
 <message><source>The stop tokens of this model changed since it was trained last.</source><translation>Tokeny końca tego modelu zmieniły się od ostatniego treningu.</translation></message>
 <message><source>The swarm is here again.</source><translation>Rój znów jest dostępny.</translation></message>
 <message><source>The swarm is not joined yet.</source><translation>Nie należysz jeszcze do tego roju.</translation></message>
@@ -1822,8 +1822,8 @@
 <message><source>There is no invite in that file.</source><translation>W tym pliku nie ma zaproszenia.</translation></message>
 <message><source>There is no model in %1.</source><translation>W %1 nie ma modelu.</translation></message>
 <message><source>There is no model in %1: %2 is missing.</source><translation>W %1 nie ma modelu: brakuje %2.</translation></message>
-<message><source>There is no model in %1: nothing is there.</source><translation type="unfinished"></translation></message>
-<message><source>There is no run %1.</source><translation type="unfinished"></translation></message>
+<message><source>There is no model in %1: nothing is there.</source><translation>W %1 nie ma modelu: nic tam nie ma.</translation></message>
+<message><source>There is no run %1.</source><translation>Nie ma przebiegu %1.</translation></message>
 <message><source>There is no setting %1.</source><translation>Nie ma ustawienia %1.</translation></message>
 <message><source>There is no sharing strategy %1.</source><translation>Nie ma strategii dzielenia się %1.</translation></message>
 <message><source>There is no tokenizer.json in %1.</source><translation>W %1 nie ma tokenizer.json.</translation></message>
@@ -1900,14 +1900,14 @@
 <message><source>This model reads %1 tokens at a time, and the questions are longer.</source><translation>Ten model czyta naraz do %1 tokenów, a pytania są dłuższe.</translation></message>
 <message><source>This model was never taught to chat: it takes each message for a question by itself.</source><translation>Tego modelu nie uczono rozmawiać: każdą wiadomość traktuje jak osobne pytanie.</translation></message>
 <message><source>This model was quantised with %1. Opening it needs gptqmodel, which Waggle does not include.</source><translation>Ten model skwantyzowano za pomocą %1. Do jego otwarcia potrzeba gptqmodel, którego Waggle nie zawiera.</translation></message>
-<message><source>This name has characters that cannot be shown.</source><translation type="unfinished"></translation></message>
-<message><source>This name is too long.</source><translation type="unfinished"></translation></message>
+<message><source>This name has characters that cannot be shown.</source><translation>Ta nazwa ma znaki, których nie da się pokazać.</translation></message>
+<message><source>This name is too long.</source><translation>Ta nazwa jest za długa.</translation></message>
 <message><source>This names no model.</source><translation>To nie wskazuje żadnego modelu.</translation></message>
 <message><source>This one</source><translation>Ta</translation></message>
 <message><source>This passphrase does not open the backup, or the backup was changed.</source><translation>To hasło nie otwiera kopii zapasowej albo kopia została zmieniona.</translation></message>
 <message><source>This question has become too old to be shared.</source><translation>To pytanie jest już zbyt stare, by je udostępnić.</translation></message>
 <message><source>This round was not finished.</source><translation>Ta runda nie została ukończona.</translation></message>
-<message><source>This run cannot be repeated.</source><translation type="unfinished"></translation></message>
+<message><source>This run cannot be repeated.</source><translation>Tego przebiegu nie da się powtórzyć.</translation></message>
 <message><source>This step has taken %1 so far.</source><translation>Ten krok trwa już %1.</translation></message>
 <message><source>This swarm does not ask such questions.</source><translation>Ten rój nie zadaje takich pytań.</translation></message>
 <message><source>This swarm is not known here.</source><translation>Ten rój nie jest tu znany.</translation></message>
@@ -1942,13 +1942,13 @@
 <message><source>Train %1</source><translation>Trenuj %1</translation></message>
 <message><source>Train %1 instead of the starter</source><translation>Trenuj %1 zamiast startera</translation></message>
 <message><source>Train alone for now</source><translation>Na razie trenuj w pojedynkę</translation></message>
-<message><source>Train the starter</source><translation type="unfinished"></translation></message>
+<message><source>Train the starter</source><translation>Trenuj starter</translation></message>
 <message><source>Train this one</source><translation>Trenuj ten</translation></message>
 <message><source>Trained</source><translation>Wytrenowany</translation></message>
 <message><source>Trained now</source><translation>Teraz trenowany</translation></message>
 <message><source>Training</source><translation>Trenuje</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Trening trwa dalej w %1. Powód podaje strona Roje.</translation></message>
-<message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation type="unfinished"></translation></message>
+<message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation>Trening sam ruszy dalej, gdy model wróci na miejsce. To, czego się nauczył, zostaje.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the menu bar, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, na pasku menu lub przez %1.</translation></message>
 <message><source>Training goes on while the window is closed. Pause on Home, in the tray, or with %1.</source><translation>Trening trwa także przy zamkniętym oknie. Wstrzymasz go na stronie Start, w zasobniku lub przez %1.</translation></message>
 <message><source>Training goes on. They are tried again at the engine's next start.</source><translation>Trening trwa. Kolejna próba przy następnym uruchomieniu silnika.</translation></message>
@@ -1996,12 +1996,12 @@
 <message><source>Update rule</source><translation>Reguła uczenia</translation></message>
 <message><source>Use %1.</source><translation>Użyj %1.</translation></message>
 <message><source>Use 0 for exact numbers.</source><translation>Użyj 0 dla dokładnych liczb.</translation></message>
-<message><source>Use letters, numbers and spaces.</source><translation type="unfinished"></translation></message>
-<message><source>Use of %1</source><translation type="unfinished"></translation></message>
+<message><source>Use letters, numbers and spaces.</source><translation>Użyj liter, cyfr i spacji.</translation></message>
+<message><source>Use of %1</source><translation>Użycie: %1</translation></message>
 <message><source>Use of this computer</source><translation>Korzystanie z tego komputera</translation></message>
 <message><source>Use this model</source><translation>Użyj tego modelu</translation></message>
-<message><source>Useful examples</source><translation type="unfinished"></translation></message>
-<message><source>Uses one core at low priority; your training continues. Look at other pages meanwhile: Waggle says how it ends.</source><translation type="unfinished"></translation></message>
+<message><source>Useful examples</source><translation>Przydatne przykłady</translation></message>
+<message><source>Uses one core at low priority; your training continues. Look at other pages meanwhile: Waggle says how it ends.</source><translation>Używa jednego rdzenia z niskim priorytetem; Twój trening trwa dalej. Zajrzyj tymczasem na inne strony: Waggle powie, jak się skończy.</translation></message>
 <message><source>Valid backup of %1, your current identity.</source><translation>Prawidłowa kopia zapasowa: %1, Twoja obecna tożsamość.</translation></message>
 <message><source>Valid backup of %1. This is not your current identity.</source><translation>Prawidłowa kopia zapasowa: %1. To nie jest Twoja obecna tożsamość.</translation></message>
 <message><source>Verbatim, newest first. Kept in memory only.</source><translation>Dosłownie, od najnowszych. Tylko w pamięci.</translation></message>
@@ -2068,7 +2068,7 @@
 <message><source>Weakest first</source><translation>Od najsłabszej</translation></message>
 <message><source>Wed</source><translation>Śr</translation></message>
 <message><source>Wednesday</source><translation>Środa</translation></message>
-<message><source>Weights &amp; Biases</source><translation type="unfinished"></translation></message>
+<message><source>Weights &amp; Biases</source><translation>Weights &amp; Biases</translation></message>
 <message><source>Weights in 4 bits need bitsandbytes, which is not installed.</source><translation>Wagi 4-bitowe wymagają bitsandbytes, które nie jest zainstalowane.</translation></message>
 <message><source>Welcome back</source><translation>Przywróć</translation></message>
 <message><source>Welcoming…</source><translation>Przywracanie…</translation></message>
@@ -2077,7 +2077,7 @@
 <message><source>What does it cost?</source><translation>Ile to kosztuje?</translation></message>
 <message><source>What experiments keep to be faster next time.</source><translation>To, co eksperymenty zachowują, by następnym razem działać szybciej.</translation></message>
 <message><source>What is shown</source><translation>Co jest pokazywane</translation></message>
-<message><source>What is trained</source><translation type="unfinished"></translation></message>
+<message><source>What is trained</source><translation>Co jest trenowane</translation></message>
 <message><source>What it asks</source><translation>O co pyta</translation></message>
 <message><source>What it can do</source><translation>Co potrafi</translation></message>
 <message><source>What it does</source><translation>Co robi</translation></message>
@@ -2100,7 +2100,7 @@
 <message><source>What was seen so far stays here until the next race.</source><translation>To, co już widać, zostanie tu do następnego wyścigu.</translation></message>
 <message><source>What you answer on Try it may teach other models. It travels marked human, for everybody to read.</source><translation>Twoje odpowiedzi na stronie Wypróbuj mogą uczyć inne modele. Są oznaczone jako ludzkie i każdy może je przeczytać.</translation></message>
 <message><source>What you chose, and where this window stood.</source><translation>Twoje wybory i położenie tego okna.</translation></message>
-<message><source>What you share</source><translation type="unfinished"></translation></message>
+<message><source>What you share</source><translation>Co udostępniasz</translation></message>
 <message><source>What you write is kept nowhere and shared with nobody.</source><translation>To, co piszesz, nie jest nigdzie przechowywane ani nikomu udostępniane.</translation></message>
 <message><source>What your answers earn while training; faint is each round, strong is the mean over %1</source><translation>Ile zdobywają Twoje odpowiedzi podczas treningu; blado każda runda, wyraźnie średnia (%1)</translation></message>
 <message><source>What your answers earn, on one scale up to %1</source><translation>Ile zdobywają Twoje odpowiedzi, na jednej skali do %1</translation></message>
@@ -2119,14 +2119,14 @@
 <message><source>Where pip installed Waggle, its torch brings CUDA along on Linux.</source><translation>Gdzie Waggle zainstalował pip, w systemie Linux torch przynosi CUDA ze sobą.</translation></message>
 <message><source>Where the backup lies</source><translation>Gdzie jest kopia zapasowa</translation></message>
 <message><source>Whether you had paused could not be read, so the engine is paused.</source><translation>Nie udało się odczytać, czy trening był wstrzymany, więc silnik jest wstrzymany.</translation></message>
-<message><source>Which examples of peers your model learns from, and how strongly.</source><translation type="unfinished"></translation></message>
+<message><source>Which examples of peers your model learns from, and how strongly.</source><translation>Z których przykładów od peerów uczy się Twój model i jak mocno.</translation></message>
 <message><source>Which is better?</source><translation>Która jest lepsza?</translation></message>
 <message><source>Which model it is meant for</source><translation>Do jakiego modelu jest przeznaczony</translation></message>
 <message><source>Which of them light up</source><translation>Które się zaświecą</translation></message>
 <message><source>Which one is the model of now?</source><translation>Która jest od obecnego modelu?</translation></message>
-<message><source>While it trains. The screen may go dark, and a closed lid still sleeps.</source><translation type="unfinished"></translation></message>
-<message><source>While plugged in</source><translation type="unfinished"></translation></message>
-<message><source>While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with Windows take part through this one.</source><translation type="unfinished"></translation></message>
+<message><source>While it trains. The screen may go dark, and a closed lid still sleeps.</source><translation>Gdy trenuje. Ekran może zgasnąć, a po zamknięciu pokrywy komputer i tak zaśnie.</translation></message>
+<message><source>While plugged in</source><translation>Przy zasilaniu z sieci</translation></message>
+<message><source>While this computer is in the swarm, it serves a page for a projector, which shows who is here and what was found, and gives everybody on your network who opens it an invite. Your network sees that Waggle runs here, and computers with Windows take part through this one.</source><translation>Dopóki ten komputer jest w roju, udostępnia stronę na projektor: widać na niej, kto tu jest i co znaleziono, a każdy w Twojej sieci, kto ją otworzy, dostaje zaproszenie. Twoja sieć widzi, że działa tu Waggle, a komputery z systemem Windows uczestniczą przez ten komputer.</translation></message>
 <message><source>While this window is not in front.</source><translation>Gdy to okno nie jest na wierzchu.</translation></message>
 <message><source>While you use the computer</source><translation>Gdy używasz komputera</translation></message>
 <message><source>Who you are</source><translation>Kim jesteś</translation></message>
@@ -2189,7 +2189,7 @@
 <message><source>You train alone: nobody answers. The others may be off, or a firewall is in the way.</source><translation>Trenujesz w pojedynkę: nikt nie odpowiada. Inni mogą być wyłączeni albo przeszkadza zapora.</translation></message>
 <message><source>You train alone; invite someone to learn together.</source><translation>Trenujesz w pojedynkę; zaproś kogoś, by uczyć się razem.</translation></message>
 <message><source>You used</source><translation>Wykorzystano</translation></message>
-<message><source>You went back to an earlier round. </source><translation type="unfinished"></translation></message>
+<message><source>You went back to an earlier round. </source><translation>Oglądasz wcześniejszą rundę. </translation></message>
 <message><source>You will not notice it: a quarter of the cores, at least one, and whatever else runs goes first.</source><translation>Nie zauważysz tego: ćwierć rdzeni, co najmniej jeden, a wszystko inne ma pierwszeństwo.</translation></message>
 <message><source>You will share</source><translation>Udostępnisz</translation></message>
 <message><source>You're the only one here. Invite someone to learn together.</source><translation>Jesteś tu jedyną osobą. Zaproś kogoś, by uczyć się razem.</translation></message>
@@ -2224,11 +2224,11 @@
 <message><source>Your model is safe: everything up to the last saved round is kept.</source><translation>Twój model jest bezpieczny: wszystko do ostatniej zapisanej rundy jest zachowane.</translation></message>
 <message><source>Your model is taking its first test.</source><translation>Twój model przechodzi pierwszy test.</translation></message>
 <message><source>Your model keeps all that it has learned. You can come back at any time.</source><translation>Twój model zachowa wszystko, czego się nauczył. Możesz wrócić w każdej chwili.</translation></message>
-<message><source>Your model learned from %1 and %2.</source><translation type="unfinished"></translation></message>
-<message><source>Your model learned from %1.</source><translation type="unfinished"></translation></message>
-<message><source>Your model learns from how they differ. More of them take longer.</source><translation type="unfinished"></translation></message>
-<message><source>Your model learns from this round next.</source><translation type="unfinished"></translation></message>
-<message><source>Your model learns from this round when training resumes.</source><translation type="unfinished"></translation></message>
+<message><source>Your model learned from %1 and %2.</source><translation>Twój model uczył się z %1 i %2.</translation></message>
+<message><source>Your model learned from %1.</source><translation>Twój model uczył się z %1.</translation></message>
+<message><source>Your model learns from how they differ. More of them take longer.</source><translation>Twój model uczy się z różnic między nimi. Większa liczba trwa dłużej.</translation></message>
+<message><source>Your model learns from this round next.</source><translation>Następnie Twój model nauczy się z tej rundy.</translation></message>
+<message><source>Your model learns from this round when training resumes.</source><translation>Twój model nauczy się z tej rundy, gdy trening znów ruszy.</translation></message>
 <message><source>Your model reads %1 tokens at a time, a question and its answer together; %2 of %3 questions are longer.</source><translation>Twój model czyta naraz do %1 tokenów, pytanie i odpowiedź razem; dłuższe pytania: %2 z %3.</translation></message>
 <message><source>Your model solved %1</source><translation>Twój model rozwiązał %1</translation></message>
 <message><source>Your model solved its first question: %1</source><translation>Twój model rozwiązał pierwsze pytanie: %1</translation></message>
@@ -2244,7 +2244,7 @@
 <message><source>Your model's answers, and yours, marked human</source><translation>Odpowiedzi Twojego modelu i Twoje, oznaczone jako ludzkie</translation></message>
 <message><source>Your model's answers, as plain text</source><translation>Odpowiedzi Twojego modelu, jako zwykły tekst</translation></message>
 <message><source>Your model, its progress and your name stay.</source><translation>Twój model, jego postępy i Twoja nazwa zostają.</translation></message>
-<message><source>Your name in this swarm (optional)</source><translation type="unfinished"></translation></message>
+<message><source>Your name in this swarm (optional)</source><translation>Twoja nazwa w tym roju (opcjonalnie)</translation></message>
 <message><source>Your network</source><translation>Twoja sieć</translation></message>
 <message><source>Your network address, to peers you meet</source><translation>Twój adres sieciowy, dla napotkanych peerów</translation></message>
 <message><source>Your own</source><translation>Własne</translation></message>
@@ -2262,7 +2262,7 @@
 <message><source>Your week says so.</source><translation>Tak wynika z Twojego tygodnia.</translation></message>
 <message><source>`waggle engine` converts it.</source><translation>Przekonwertuje go `waggle engine`.</translation></message>
 <message><source>`waggle engine` downloads it.</source><translation>Pobierze go `waggle engine`.</translation></message>
-<message><source>`waggle repeat --write FILE` writes one.</source><translation type="unfinished"></translation></message>
+<message><source>`waggle repeat --write FILE` writes one.</source><translation>Zapisze go `waggle repeat --write FILE`.</translation></message>
 <message><source>a PDF</source><translation>plik PDF</translation></message>
 <message><source>a Parquet file</source><translation>plik Parquet</translation></message>
 <message><source>a level that the swarm does not have</source><translation>poziom, którego rój nie ma</translation></message>
@@ -2270,7 +2270,7 @@
 <message><source>a message has an unknown role</source><translation>wiadomość ma nieznaną rolę</translation></message>
 <message><source>a message has no %1 that is a text</source><translation>w wiadomości nie ma tekstu w polu %1</translation></message>
 <message><source>a part of its path is no folder</source><translation>część ścieżki nie jest folderem</translation></message>
-<message><source>a peer</source><translation type="unfinished"></translation></message>
+<message><source>a peer</source><translation>peera</translation></message>
 <message><source>a peer's group, coming in</source><translation>grupa od peera, nadchodzi</translation></message>
 <message><source>a question twice</source><translation>pytanie powtórzone</translation></message>
 <message><source>a spreadsheet or an archive</source><translation>arkusz kalkulacyjny lub archiwum</translation></message>
@@ -2326,14 +2326,14 @@
 <message><source>empty answer</source><translation>pusta odpowiedź</translation></message>
 <message><source>filled in after the next test</source><translation>uzupełni się po następnym teście</translation></message>
 <message><source>for another place or time</source><translation>dla innego miejsca lub czasu</translation></message>
-<message><source>for example /home/anna/runs</source><translation type="unfinished"></translation></message>
+<message><source>for example /home/anna/runs</source><translation>na przykład /home/anna/runs</translation></message>
 <message><source>for example blender, steam</source><translation>na przykład blender, steam</translation></message>
-<message><source>for example chain_sum, simple_fractions</source><translation type="unfinished"></translation></message>
+<message><source>for example chain_sum, simple_fractions</source><translation>na przykład chain_sum, simple_fractions</translation></message>
 <message><source>forged announcement</source><translation>podrobione ogłoszenie</translation></message>
 <message><source>forged answer sheet</source><translation>podrobiony arkusz odpowiedzi</translation></message>
 <message><source>forged statement of presence</source><translation>podrobione oświadczenie o obecności</translation></message>
 <message><source>found by itself</source><translation>znalezione automatycznie</translation></message>
-<message><source>from %1</source><translation type="unfinished"></translation></message>
+<message><source>from %1</source><translation>od %1</translation></message>
 <message><source>from the future</source><translation>z przyszłości</translation></message>
 <message><source>games</source><translation>gry</translation></message>
 <message><source>gathering</source><translation>zbiera</translation></message>
@@ -2577,7 +2577,7 @@
 <message><source>under way</source><translation>w toku</translation></message>
 <message><source>unknown specialty</source><translation>nieznana specjalność</translation></message>
 <message><source>unnamed</source><translation>bez nazwy</translation></message>
-<message><source>until_round is %1.</source><translation type="unfinished"></translation></message>
+<message><source>until_round is %1.</source><translation>until_round to %1.</translation></message>
 <message><source>up</source><translation>w górę</translation></message>
 <message><source>waggle://join?…</source><translation>waggle://join?…</translation></message>
 <message><source>weights in %1</source><translation>wagi w %1</translation></message>

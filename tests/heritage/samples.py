@@ -8,7 +8,7 @@ import msgspec
 from msgspec import inspect
 
 from heritage.schema import FILES, MESSAGES
-from waggle.core.text.message import Message, english, unpacked_message
+from waggle.core.message import Message, english, unpacked_message
 
 BINARY = {*MESSAGES, "marks", "journal"}  # msgpack, all others are JSON
 FITTING = {  # by the pattern of a text

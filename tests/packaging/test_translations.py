@@ -12,6 +12,5 @@ def test_words_of_messages_errors_and_plurals_are_collected(tmp_path):
         'counted(number, "%n pear", "%n pears")\n'
         'raise ValueError("not for people")\n'
     )
-    assert set(translations.words_in(path)) == {
-        "too green", "too blue", "All is well.", "%1 is full.", "Go on.", "Stop.", "%n pear", "%n pears"
-    }  # fmt: skip
+    assert set(translations.words_in(path)) == {"too green", "too blue", "All is well.", "%1 is full.", "Go on.", "Stop."}
+    assert set(translations.plurals_in(path)) == {"%n pears"}

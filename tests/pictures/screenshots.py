@@ -17,8 +17,8 @@ from PySide6.QtWidgets import QApplication
 
 from pictures import staged
 from waggle.core import paths
+from waggle.core.message import unpacked_message
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
-from waggle.core.text.message import unpacked_message
 from waggle.gui.application.main import application
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages import PAGES

@@ -17,6 +17,7 @@ from waggle.cli.shared.options import add_home
 from waggle.cli.shared.printing import add_json, say_json
 from waggle.core import log, paths, settings
 from waggle.core.errors import WaggleError
+from waggle.core.message import Message
 from waggle.core.system.machine import (
     available_memory,
     disk_faults,
@@ -26,7 +27,6 @@ from waggle.core.system.machine import (
     usable_cores,
     user_faults,
 )
-from waggle.core.text.message import Message
 from waggle.core.text.redaction import THIS_NODE, redact
 from waggle.engine.control import server
 from waggle.engine.runtime import model_source

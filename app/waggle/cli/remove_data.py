@@ -10,8 +10,8 @@ import msgspec
 from waggle.cli.shared.options import add_home
 from waggle.core import hub_token, login_start, paths, stored_data
 from waggle.core.errors import EngineError, TokenError
+from waggle.core.message import Message, english
 from waggle.core.stored_data import KINDS, DataKind, Removal, StoredFiles
-from waggle.core.text.message import Message, english
 from waggle.engine.control import server
 from waggle.protocol.commands import Stop
 

@@ -12,9 +12,9 @@ import sys
 from waggle.cli.shared.options import add_home, add_settings, add_verbose, start_log
 from waggle.core import paths, settings
 from waggle.core.errors import SwarmError
+from waggle.core.message import Message
 from waggle.core.system.os_faults import fault_of
 from waggle.core.system.process_memory import return_large_blocks
-from waggle.core.text.message import Message
 from waggle.engine.control import server
 from waggle.engine.services import swarm_connection
 from waggle.network import seed

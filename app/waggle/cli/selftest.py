@@ -13,7 +13,7 @@ from waggle import node
 from waggle.cli.shared.options import add_home, add_settings
 from waggle.core import settings
 from waggle.core.errors import EngineError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.protocol import events
 from waggle.protocol.state import HALTED_PHASES
 from waggle.protocol.text.status_text import sentence

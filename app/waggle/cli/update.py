@@ -1,6 +1,6 @@
 """`waggle update`: says whether there is a newer version. It only looks when a person asks, and never installs anything.
 
-The feed is a small JSON file with a signature, whose public key ships with Waggle. A newer version is shown with its address
+The feed is a small JSON file with a signature, whose public key ships with Waggle. A newer version is written with its address
 and its hash. The feed's server can hide a version, but cannot offer an older or forged one. Waggle does not download installers:
 the person does, and the system checks their own signatures.
 """
@@ -21,7 +21,7 @@ from waggle import __version__
 from waggle.cli.shared.printing import add_json, say_json
 from waggle.core import connection_faults, paths
 from waggle.core.errors import UNREADABLE, UpdateError
-from waggle.core.text.message import Message, packed_message
+from waggle.core.message import Message, packed_message
 
 DOMAIN = b"waggle/updates/1\0"  # so that no signature of this key for another purpose is valid here
 MAX_BYTES = 256 * 1024
@@ -159,6 +159,6 @@ def _order(version: str) -> tuple[int, ...]:
 
 def _say(lines: Sequence[str], *, for_window: bool) -> int:
     for line in lines:
-        shown = msgspec.json.encode(line, enc_hook=packed_message).decode() if for_window else line
-        sys.stdout.write(f"{shown}\n")
+        written = msgspec.json.encode(line, enc_hook=packed_message).decode() if for_window else line
+        sys.stdout.write(f"{written}\n")
     return 0

@@ -23,9 +23,9 @@ import msgspec
 
 from waggle.core import connection_faults, paths, resumable_download
 from waggle.core.errors import CudaError
+from waggle.core.message import NOTHING, Figure, Message
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import NOTHING, Figure, Message
 
 if TYPE_CHECKING:
     import httpx2

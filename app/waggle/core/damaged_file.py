@@ -5,8 +5,8 @@ import shutil
 from itertools import chain
 from pathlib import Path
 
+from waggle.core.message import Message
 from waggle.core.system import access_list, file_moves
-from waggle.core.text.message import Message
 
 MOST = 1000  # files set aside under one name
 

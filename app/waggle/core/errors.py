@@ -29,7 +29,7 @@ They are raised low and caught in two places: the engine's main (one `EngineFail
 
 import msgspec
 
-from waggle.core.text.message import as_message, in_turn
+from waggle.core.message import as_message, in_turn
 
 # What msgspec raises for malformed bytes: another structure, text that is not UTF-8, nesting without end.
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

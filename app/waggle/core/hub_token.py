@@ -4,7 +4,7 @@ It is read where it is used, and never written to the settings, the log, an even
 """
 
 from waggle.core.errors import TokenError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 
 SERVICE, USER = "waggle", "huggingface"
 LONGEST = 500  # characters; anything longer was pasted by mistake

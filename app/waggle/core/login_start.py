@@ -17,9 +17,9 @@ from xml.sax.saxutils import escape
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
+from waggle.core.message import Message
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 
 LoginStart = Literal["nothing", "window", "engine"]
 NAMES = {"window": "io.waggle.Waggle", "engine": "io.waggle.engine"}

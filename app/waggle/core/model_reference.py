@@ -5,8 +5,8 @@ from pathlib import PurePosixPath, PureWindowsPath
 from urllib.parse import unquote, urlsplit
 
 from waggle.core.errors import ModelError
+from waggle.core.message import Message
 from waggle.core.settings import ModelSettings
-from waggle.core.text.message import Message
 
 NAME = re.compile(r"([A-Za-z0-9][\w.-]*)/([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w.-]*))?", re.ASCII)  # owner, name, revision
 HUBS = ("huggingface.co", "hf.co", "www.huggingface.co")

@@ -7,7 +7,7 @@ from typing import Any
 
 import waggle
 from waggle.core.errors import ExtensionError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 
 INTERFACE = "interface"  # the module of such a folder that the others implement
 

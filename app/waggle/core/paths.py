@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import waggle
+from waggle.core.message import Message
 from waggle.core.system import access_list, file_moves
 from waggle.core.system.os_faults import naming
-from waggle.core.text.message import Message
 
 LONGEST_SOCKET = 100  # bytes of a path: systems allow a socket about 104
 

@@ -17,10 +17,10 @@ import msgspec
 
 from waggle.core import damaged_file, paths
 from waggle.core.errors import SettingsError
+from waggle.core.message import Message
 from waggle.core.module_names import module_names
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 
 MAX_CHARACTERS = 10_000  # of a settings file: the time to parse one grows with the square of its length
 NO_TOML = (ValueError, RecursionError)  # TOMLDecodeError, and what tomllib raises for huge numbers and deep nesting

@@ -14,9 +14,9 @@ from typing import Literal, get_args
 import msgspec
 
 from waggle.core import paths
+from waggle.core.message import Message
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 
 DataKind = Literal["identity", "settings", "checkpoints", "history", "record", "swarms", "log", "models", "cuda", "cache"]
 KINDS: tuple[DataKind, ...] = get_args(DataKind)

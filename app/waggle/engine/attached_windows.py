@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from waggle.core.errors import EngineError
+from waggle.core.message import NOTHING, Message
 from waggle.core.paths import Home
-from waggle.core.text.message import NOTHING, Message
 from waggle.engine.control import server
 from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.control.stdio import LineWriter

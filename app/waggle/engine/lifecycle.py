@@ -15,8 +15,8 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from waggle.core.errors import EngineError, VerifierError, WaggleError
+from waggle.core.message import Message, in_turn
 from waggle.core.settings import ScheduleSettings
-from waggle.core.text.message import Message, in_turn
 from waggle.engine.control.server import PAUSE_SECONDS
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate

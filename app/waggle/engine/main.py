@@ -22,8 +22,8 @@ from msgspec import structs
 
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, MemoryShort, ModelMissing, SettingsError, Stopped, WaggleError
+from waggle.core.message import Message
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.engine import attached_windows
 from waggle.engine.command_handler import EngineHandler, Services
 from waggle.engine.control import server, stdio

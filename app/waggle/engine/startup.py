@@ -15,11 +15,11 @@ import msgspec
 import waggle
 from waggle.core import paths
 from waggle.core.errors import ModelError, ModelMissing, Stopped
+from waggle.core.message import Message, plain
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.core.settings import ComputerSettings, ModelSettings, Settings
 from waggle.core.system import file_moves
 from waggle.core.system.machine import usable_cores
-from waggle.core.text.message import Message, plain
 from waggle.engine.command_handler import NodeServices
 from waggle.engine.runtime import form_choice, model_fit, model_source
 from waggle.engine.runtime.answer_limit import AnswerLimit, answer_length

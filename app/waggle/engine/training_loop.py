@@ -11,7 +11,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from waggle.core.errors import CheckpointError, HistoryError, Stopped, VerifierError, WaggleError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.held_out_schedule import HeldOutPlan, HeldOutSchedule
 from waggle.engine.runtime.pause_gate import PauseGate

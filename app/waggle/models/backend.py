@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Union
 
 from waggle.core import cuda_download
 from waggle.core.errors import ModelError
+from waggle.core.message import Message
 from waggle.core.system.machine import usable_cores
-from waggle.core.text.message import Message
 from waggle.models import memory_fit
 from waggle.models.shared import generic_config
 from waggle.models.shared.apple_silicon import is_apple_silicon

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from waggle.core.errors import ModelError
+from waggle.core.message import Message, as_message, plain
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message, as_message, plain
 from waggle.models.shared.configuration.model_config import table_in
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildStarved

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from waggle.core.errors import ModelError
+from waggle.core.message import Figure, Message, in_turn
 from waggle.core.system.machine import available_memory
-from waggle.core.text.message import Figure, Message, in_turn
 from waggle.models.shared.adaptive_batch import pass_bytes
 from waggle.models.shared.configuration import quantised
 from waggle.models.shared.configuration.counted_config import CountedConfig

@@ -8,7 +8,7 @@ from typing import TypeGuard
 import tokenizers
 
 from waggle.core.errors import ModelError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.chat_template import ChatTemplate
 from waggle.models.shared.configuration.model_config import table_in
 

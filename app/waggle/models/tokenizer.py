@@ -12,7 +12,7 @@ import numpy as np
 import tokenizers
 
 from waggle.core.errors import ModelError, WaggleError
-from waggle.core.text.message import NOTHING, Message
+from waggle.core.message import NOTHING, Message
 from waggle.models import stop_tokens, tokenizer_conversion
 from waggle.models.chat_template import ChatTemplate, ChatTemplateError
 from waggle.models.chat_template import read as read_chat

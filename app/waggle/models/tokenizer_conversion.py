@@ -10,8 +10,8 @@ from pathlib import Path
 
 from waggle.core import paths
 from waggle.core.errors import ModelError
+from waggle.core.message import Message
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildStarved
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE, SwarmError
+from waggle.core.message import Message
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.network.messages.addresses import is_address, is_gateway
 from waggle.network.messages.invite import MAX_GATEWAYS, MAX_SEEDS
 

@@ -15,8 +15,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from waggle.core.errors import SwarmError
+from waggle.core.message import Message
 from waggle.core.peer_id import short_id
-from waggle.core.text.message import Message
 from waggle.network.identity.keys import Identity
 from waggle.network.identity.membership import Membership, require_key
 from waggle.network.limits.bandwidth import PAY_S, BandwidthLimiter

@@ -3,8 +3,8 @@
 energy = time contributed x watts;  watts = your own figure, else busy cores x 6 W, or 120 W for a graphics processor
 """
 
+from waggle.core.message import Figure, Message, counted
 from waggle.core.settings import ComputerSettings
-from waggle.core.text.message import Figure, Message, counted
 
 CORE_WATTS = 6.0  # of one busy core; a rough mean of desktops and laptops
 GPU_WATTS, MAC_WATTS = 120.0, 20.0  # of a graphics card, and of a Mac's GPU

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from waggle.core.message import NOTHING, Message
 from waggle.core.settings import Settings
-from waggle.core.text.message import NOTHING, Message
 from waggle.protocol.schedule import Moment, ScheduleDecision
 
 Phase = Literal["preparing", "contributing", "finishing", "waiting", "paused", "stopped", "problem"]

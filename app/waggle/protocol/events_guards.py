@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.protocol.events import Event
 from waggle.protocol.schedule import Moment
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from waggle.core.text.message import NOTHING, Message, unpacked_message
+from waggle.core.message import NOTHING, Message, unpacked_message
 from waggle.protocol.events import Count, Event, SwarmSuggestion
 
 Kind = Literal["starter", "hub", "folder"]

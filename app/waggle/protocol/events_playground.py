@@ -2,7 +2,7 @@
 
 import msgspec
 
-from waggle.core.text.message import NOTHING, Message
+from waggle.core.message import NOTHING, Message
 from waggle.protocol.events import Count, Event, ShownCompletion, ShownGroup
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from waggle.core.errors import UNREADABLE, LabError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.protocol.events import Count, Share
 
 Lane = Literal["alone", "sharing"]

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from waggle.core.text.message import NOTHING, Message
+from waggle.core.message import NOTHING, Message
 from waggle.protocol.events import Difficulty, Event
 
 

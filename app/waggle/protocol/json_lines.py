@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from waggle.core.errors import UNREADABLE, EngineError
-from waggle.core.text.message import Message, packed_message, unpacked_message
+from waggle.core.message import Message, packed_message, unpacked_message
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent
 

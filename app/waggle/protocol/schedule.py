@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from waggle.core.message import NOTHING, Figure, Message
 from waggle.core.settings import ScheduleSettings
-from waggle.core.text.message import NOTHING, Figure, Message
 
 Rule = Literal["pause", "idle", "power", "week", "program", "full_screen", "metered", "temperature", "energy", "disk"]
 Standing = Literal["contributing", "waiting", "paused"]

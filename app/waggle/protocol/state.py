@@ -8,8 +8,8 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from waggle.core.message import Message
 from waggle.core.settings import Settings
-from waggle.core.text.message import Message
 from waggle.protocol import (
     events,
     events_chat,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import CharterError, QuestionsTooLong
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.rl.batch import Ids, SampledCompletion, SamplingParams, StepMetrics, StepParams, nothing
 from waggle.rl.random_streams import generator, uniforms
 from waggle.sapo.dynamic_sampling import teach_enough, watch_after

@@ -38,8 +38,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import ExtensionError
+from waggle.core.message import Message
 from waggle.core.peer_id import short_id
-from waggle.core.text.message import Message
 from waggle.rl.advantage import teaches
 from waggle.rl.batch import Floats, Ids, SampledCompletion
 from waggle.rl.random_streams import generator

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 from waggle.core.errors import CharterError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.batch import Ids, SampledCompletion, StepMetrics
 from waggle.rl.update_rules import grpo

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from waggle.core.errors import ExtensionError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.rl.batch import Floats, Ids, SampledCompletion, TokenizedGroup, TrainingGroup
 from waggle.rl.update_rules.interface import Rule, ScoredGroup, TokenAdvantages, mean_of_means
 from waggle.sapo.interfaces import Prompt

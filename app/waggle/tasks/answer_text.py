@@ -10,7 +10,7 @@ import unicodedata
 from decimal import Decimal
 from typing import Any
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 
 LONGEST_NUMBER = 64  # characters
 LARGEST_EXPONENT = 400  # of ten, beyond every float

@@ -9,7 +9,7 @@ import msgspec
 
 from waggle.core import paths
 from waggle.core.errors import CharterError
-from waggle.core.text.message import NOTHING, Figure, Message, unpacked_message
+from waggle.core.message import NOTHING, Figure, Message, unpacked_message
 from waggle.tasks.specialties.interface import Difficulty
 
 

@@ -12,8 +12,8 @@ from typing import Annotated
 import msgspec
 
 from waggle.core.errors import UNREADABLE, CharterError
+from waggle.core.message import Message, in_turn
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message, in_turn
 from waggle.core.text.person_text import decoded
 from waggle.tasks import audit_results, catalogue
 from waggle.tasks.question_file.description import QuestionFile

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from waggle.core.errors import CharterError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.tasks import catalogue
 from waggle.tasks.charter import LONGEST_TITLE, MODEL_HINT, Charter, check
 from waggle.tasks.question_file.description import QuestionFile

@@ -8,9 +8,9 @@ import msgspec
 
 from waggle.core import paths
 from waggle.core.errors import SwarmError
+from waggle.core.message import Message
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.tasks.charter import Charter
 from waggle.tasks.question_file.description import PIECE_BYTES
 from waggle.tasks.question_file.packed import piece_hash

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.tasks.questions import Question, QuestionId
 
 Author = Literal["policy", "human"]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from waggle.core.text.message import NOTHING
+from waggle.core.message import NOTHING
 from waggle.network import seed
 from waggle.network.identity import keys
 from waggle.network.identity.keys import Identity

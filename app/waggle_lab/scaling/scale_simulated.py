@@ -11,8 +11,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from waggle.core.message import NOTHING
 from waggle.core.peer_id import PEER_ID_BYTES, PEER_ID_PREFIX
-from waggle.core.text.message import NOTHING
 from waggle.network.exchange.collector import MAX_READ
 from waggle.network.limits.reputation import ReputationTable
 from waggle.network.messages import directory

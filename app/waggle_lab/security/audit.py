@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from waggle.core import paths
 from waggle.core.errors import LabError
-from waggle.core.text.message import Figure, Message, packed_message
+from waggle.core.message import Figure, Message, packed_message
 from waggle.tasks.audit_results import Audit, AuditFinding, AuditHeading, read
 from waggle.tasks.charter import LONGEST_COMPLETION
 from waggle.tasks.rollout_group import RIGHT

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from waggle.core.errors import LabError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.child_process import ChildProcess
 

@@ -19,8 +19,8 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import Run
 from protocol.text.test_status_text import TABLE
 from waggle.core.errors import CharterError
+from waggle.core.message import Figure, Message, counted, in_turn
 from waggle.core.settings import ScheduleSettings
-from waggle.core.text.message import Figure, Message, counted, in_turn
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.charts.axis import axis_ticks
@@ -300,9 +300,9 @@ def test_what_stands_behind_the_sentence_of_another_is_told_in_german() -> None:
 
 
 def test_the_amount_decides_the_words() -> None:
-    for spoken, one, many in (("en", "1 peer", "1,234 peers"), ("de", "1 Peer", "1\u202f234 Peers")):
+    for spoken, single, many in (("en", "1 peer", "1,234 peers"), ("de", "1 Peer", "1\u202f234 Peers")):
         translator.use(spoken)  # type: ignore[arg-type]
-        assert [tr(counted(amount, "%n peer", "%n peers")) for amount in (1, 1234)] == [one, many]
+        assert [tr(counted(amount, "%n peer", "%n peers")) for amount in (1, 1234)] == [single, many]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waggle.core.errors import SwarmError
+from waggle.core.message import plain
 from waggle.core.peer_id import text_of
-from waggle.core.text.message import plain
 from waggle.network.messages import addresses
 from waggle.network.messages.addresses import is_address, own_port, peer_of
 from waggle.network.transport.hivemind.network import load_hivemind

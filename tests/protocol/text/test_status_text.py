@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
+from waggle.core.message import Message
 from waggle.core.settings import ScheduleSettings
-from waggle.core.text.message import Message
 from waggle.protocol import events
 from waggle.protocol.events_models import ModelChanged, ModelUnavailable
 from waggle.protocol.schedule import Readings, Wishes, decide, moment

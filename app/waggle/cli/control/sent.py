@@ -7,7 +7,7 @@ from waggle.cli.shared.engine import ask
 from waggle.cli.shared.options import add_home
 from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.core import paths
-from waggle.core.text.message import plain
+from waggle.core.message import plain
 from waggle.protocol import commands
 from waggle.protocol.events_outbox import SentMessage, SentMessages
 

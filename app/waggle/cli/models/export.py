@@ -13,8 +13,8 @@ from waggle.cli.shared.options import add_home, add_settings
 from waggle.cli.shared.printing import add_json, say_json
 from waggle.core import hub_token, paths, settings
 from waggle.core.errors import EngineError, ExportError, TokenError
+from waggle.core.message import NOTHING, counted
 from waggle.core.settings import ModelSettings
-from waggle.core.text.message import NOTHING, counted
 from waggle.engine.services.export import newest_trained
 from waggle.models.storage import export, training_journal
 from waggle.protocol import commands

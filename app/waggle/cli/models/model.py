@@ -12,8 +12,8 @@ from waggle.cli.shared.options import add_home, add_settings, text
 from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError
+from waggle.core.message import packed_message
 from waggle.core.settings import ModelSettings
-from waggle.core.text.message import packed_message
 from waggle.engine.runtime import model_fit, model_offers
 from waggle.engine.services.better_swarm import swarm_to_begin_in
 from waggle.engine.services.model_list import list_models

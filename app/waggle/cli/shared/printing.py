@@ -5,7 +5,7 @@ import sys
 
 import msgspec
 
-from waggle.core.text.message import english
+from waggle.core.message import english
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,6 @@
 """A swarm in words, for a terminal. The sentences about joining are those of the window."""
 
-from waggle.core.text.message import plain
+from waggle.core.message import plain
 from waggle.protocol.events_swarms import InviteRead, SwarmDetails
 from waggle.tasks.catalogue import catalogue_entries
 from waggle.tasks.swarm_presets import CLASSROOM

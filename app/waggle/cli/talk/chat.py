@@ -10,7 +10,7 @@ from waggle.cli.shared.options import add_home, text
 from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.core.text.message import plain
+from waggle.core.message import plain
 from waggle.protocol import commands
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, ChatOffer, Turn, TurnProgress
 

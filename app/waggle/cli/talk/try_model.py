@@ -9,7 +9,7 @@ from waggle.cli.shared.options import add_home, text
 from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.core.text.message import plain
+from waggle.core.message import plain
 from waggle.protocol import commands
 from waggle.protocol.events import ShownCompletion, SpecialtyInfo
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed

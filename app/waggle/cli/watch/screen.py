@@ -10,8 +10,8 @@ from rich.text import Text
 
 from waggle.cli.watch.plot import plot
 from waggle.cli.watch.words import live_line, round_line
+from waggle.core.message import plain
 from waggle.core.peer_id import with_fingerprint
-from waggle.core.text.message import plain
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.figures import newest_score, speed
 from waggle.protocol.state import STAGES, State

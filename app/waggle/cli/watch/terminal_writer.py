@@ -12,8 +12,8 @@ from rich.live import Live
 from rich.text import Text
 
 from waggle.cli.watch.words import live_line, round_line
+from waggle.core.message import plain
 from waggle.core.peer_id import with_fingerprint
-from waggle.core.text.message import plain
 from waggle.protocol import events, json_lines
 from waggle.protocol.figures import newest_score
 from waggle.protocol.state import AnyEvent, State, apply

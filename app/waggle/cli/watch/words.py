@@ -1,6 +1,6 @@
 """What an engine does, in short lines for a terminal."""
 
-from waggle.core.text.message import plain
+from waggle.core.message import plain
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.state import HALTED_PHASES, State
 from waggle.protocol.text.company import with_whom

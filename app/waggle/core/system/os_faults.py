@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from waggle.core.text.message import NOTHING, Message, as_message
+from waggle.core.message import NOTHING, Message, as_message
 
 
 class OsFault(NamedTuple):

@@ -13,10 +13,10 @@ from filelock import FileLock, Timeout
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, WaggleError
+from waggle.core.message import Message
 from waggle.core.paths import Home, is_private
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.engine.control import windows_loopback
 from waggle.protocol import commands, events, json_lines
 from waggle.protocol.commands import AnyCommand

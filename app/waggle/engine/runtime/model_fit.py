@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from waggle.core.errors import ModelError
+from waggle.core.message import NOTHING, Figure, Message
 from waggle.core.settings import Settings
-from waggle.core.text.message import NOTHING, Figure, Message
 from waggle.models import backend, memory_fit
 from waggle.models.memory_fit import DeviceCapacity, MemoryFit, Workload
 from waggle.models.shared import generic_config

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from waggle.core.message import NOTHING, Message
 from waggle.core.settings import Settings
-from waggle.core.text.message import NOTHING, Message
 from waggle.engine.runtime import model_fit
 from waggle.models.memory_fit import DeviceCapacity
 from waggle.models.shared.suggested_models import SuggestedModel, suggested_models

@@ -16,9 +16,9 @@ import msgspec
 
 from waggle.core import hub_token, paths
 from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError, ModelMissing, Stopped
+from waggle.core.message import Message
 from waggle.core.settings import ModelSettings
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.engine.runtime import trainings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate

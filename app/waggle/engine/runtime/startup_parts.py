@@ -1,6 +1,6 @@
 """The parts of startup, in the order in which a window shows them."""
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 
 PARTS = (
     Message("Looking for the model"), Message("Starting the answer checker"), Message("Loading the model"),

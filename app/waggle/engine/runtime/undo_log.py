@@ -14,7 +14,7 @@ from waggle.core.errors import (
     SwarmError,
     WaggleError,
 )
-from waggle.core.text.message import Message, in_turn
+from waggle.core.message import Message, in_turn
 
 log = logging.getLogger(__name__)
 

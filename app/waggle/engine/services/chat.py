@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from waggle.core.errors import EngineError, Stopped, WaggleError
-from waggle.core.text.message import NOTHING, Message
+from waggle.core.message import NOTHING, Message
 from waggle.engine.services.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
 from waggle.models.memory_fit import Workload
 from waggle.models.shared import generic_config

@@ -13,8 +13,8 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from waggle.core.errors import EngineError, Stopped, WaggleError
+from waggle.core.message import Message, as_message
 from waggle.core.settings import ModelSettings
-from waggle.core.text.message import Message, as_message
 from waggle.engine.runtime import model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate

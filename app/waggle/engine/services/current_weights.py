@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from waggle.core.errors import EngineError, Stopped
+from waggle.core.message import Message
 from waggle.core.system import file_moves
 from waggle.core.system.machine import available_memory
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.shared import weight_files
 from waggle.models.storage import checkpoint

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE, CharterError
+from waggle.core.message import Message
 from waggle.core.settings import Settings
-from waggle.core.text.message import Message
 from waggle.engine.services.models import Change
 from waggle.network import joined_swarms
 from waggle.network.joined_swarms import JoinedSwarm, JoinedSwarms

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from waggle.core import paths, settings
-from waggle.core.text.message import NOTHING, Message
+from waggle.core.message import NOTHING, Message
 from waggle.engine.runtime import model_source
 from waggle.engine.services.current_weights import CurrentWeights, CurrentWeightsError
 from waggle.models.storage import checkpoint, export, ownership

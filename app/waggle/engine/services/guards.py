@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.protocol.events_guards import Guard, GuardName, GuardsChanged
 from waggle.protocol.state import State

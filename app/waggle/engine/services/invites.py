@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, SwarmError
+from waggle.core.message import Message
 from waggle.core.settings import Settings, WebSettings
-from waggle.core.text.message import Message
 from waggle.engine.services import swarm_connection
 from waggle.network.identity import membership
 from waggle.network.messages import invite

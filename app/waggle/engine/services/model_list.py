@@ -8,9 +8,9 @@ from pathlib import Path
 
 from waggle.core import paths
 from waggle.core.errors import ModelError
+from waggle.core.message import Message
 from waggle.core.model_reference import NAME
 from waggle.core.settings import ModelSettings, Settings
-from waggle.core.text.message import Message
 from waggle.engine.runtime import model_fit, model_offers, model_source
 from waggle.engine.storage import history
 from waggle.models.memory_fit import DeviceCapacity

@@ -16,9 +16,9 @@ from msgspec import structs
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, ExportError, ModelError, VerifierError
+from waggle.core.message import Message, in_turn
 from waggle.core.settings import ModelSettings, Settings, Value
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message, in_turn
 from waggle.engine.runtime import model_check, model_offers, model_source
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
 from waggle.engine.services import export as exporting

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, QuestionFileError, WaggleError
+from waggle.core.message import Figure, Message
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Figure, Message
 from waggle.core.text.unsound_text import UNSOUND
 from waggle.engine.services.playground import PlaygroundService, shown_completion
 from waggle.protocol import commands, events_questions

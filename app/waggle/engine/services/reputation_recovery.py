@@ -6,8 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from waggle.core import damaged_file, paths
+from waggle.core.message import Message
 from waggle.core.peer_id import peer_id_of
-from waggle.core.text.message import Message
 from waggle.engine.runtime.event_publisher import oldest_first
 from waggle.network.identity.keys import name_of
 from waggle.network.limits import reputation_file

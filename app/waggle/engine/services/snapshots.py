@@ -11,10 +11,10 @@ from pathlib import Path
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
+from waggle.core.message import NOTHING, Figure, Message
 from waggle.core.settings import ComputerSettings
 from waggle.core.system.machine import available_memory
 from waggle.core.system.process_memory import resident_bytes
-from waggle.core.text.message import NOTHING, Figure, Message
 from waggle.engine.services.current_weights import NO_ROOM, CurrentWeights, CurrentWeightsError
 from waggle.engine.storage import snapshot_archive
 from waggle.engine.system.resource_limits import GB, memory_used

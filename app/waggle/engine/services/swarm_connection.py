@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from waggle.core import damaged_file, paths
 from waggle.core.errors import CharterError, EngineError, SettingsError, SwarmError
+from waggle.core.message import Figure, Message
 from waggle.core.peer_id import peer_id_of, text_of
 from waggle.core.settings import Settings
-from waggle.core.text.message import Figure, Message
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.services import ended_swarms

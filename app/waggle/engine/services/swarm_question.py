@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import CharterError, Stopped, SwarmError
+from waggle.core.message import Message
 from waggle.core.settings import Settings
-from waggle.core.text.message import Message
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.services import swarm_connection
 from waggle.engine.storage.stored_swarm import known_charter, require_stored_key

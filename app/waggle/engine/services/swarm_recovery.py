@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from waggle.core import damaged_file, paths
 from waggle.core.errors import SwarmError
-from waggle.core.text.message import NOTHING, Message
+from waggle.core.message import NOTHING, Message
 from waggle.engine.runtime.event_publisher import oldest_first
 from waggle.engine.services.ended_swarms import EARLIER_FIRST_SWARM
 from waggle.network import joined_swarms

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import CharterError, EngineError, ModelError, SwarmError
+from waggle.core.message import NOTHING, Message
 from waggle.core.settings import Settings, WebSettings
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import NOTHING, Message
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
 from waggle.engine.services import ended_swarms, swarm_connection, swarm_recovery
 from waggle.engine.services.invites import written_invite

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, ModelError
+from waggle.core.message import Message
 from waggle.core.settings import ModelSettings
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.engine.runtime import model_source, trainings
 from waggle.models.storage import ownership
 from waggle.protocol.commands import TrainingChoice

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from waggle.core.message import plain
 from waggle.core.peer_id import fingerprint
-from waggle.core.text.message import plain
 from waggle.engine.storage.history import History
 from waggle.network.web.training_status import AhaStatus, HeldOutStatus, SpecialtyScore, TrainingStatus
 from waggle.protocol import events, figures

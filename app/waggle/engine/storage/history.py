@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from waggle.core.errors import UNREADABLE, HistoryDamaged, HistoryError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.protocol import events, events_identity
 
 log = logging.getLogger(__name__)

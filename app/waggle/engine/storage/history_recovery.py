@@ -9,9 +9,9 @@ from pathlib import Path
 
 from waggle.core import damaged_file
 from waggle.core.errors import HistoryDamaged, HistoryError
+from waggle.core.message import Message
 from waggle.core.settings import ModelSettings, Settings
 from waggle.core.system import file_moves
-from waggle.core.text.message import Message
 from waggle.engine.runtime.event_publisher import oldest_first
 from waggle.engine.storage.history import DAMAGED, History, latest_rounds, merge_side_files, read_all
 from waggle.protocol import events, json_lines

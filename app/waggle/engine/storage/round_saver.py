@@ -13,8 +13,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from waggle.core.errors import CheckpointError, Stopped
+from waggle.core.message import Message
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.models.storage import checkpoint, training_journal
 from waggle.models.storage.checkpoint import CheckpointState, SavablePolicy
 from waggle.rl.batch import (

@@ -17,9 +17,9 @@ import waggle
 from waggle.core import paths
 from waggle.core import settings as known_settings
 from waggle.core.errors import UNREADABLE, EngineError, HistoryError
+from waggle.core.message import Message
 from waggle.core.settings import Settings, Value
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.engine.runtime import model_source
 from waggle.engine.runtime.event_publisher import oldest_first
 from waggle.engine.storage import history

@@ -12,7 +12,7 @@ import msgspec
 from waggle.core import paths
 from waggle.core.confidence_interval import interval_of
 from waggle.core.errors import HistoryError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.engine.storage import run_file
 from waggle.protocol.events import HeldOutScore, RoundSummary
 

@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from typing import Literal
 
 from waggle.core.settings import ComputerSettings
+from waggle.core.system.os_faults import fault_of
 from waggle.protocol.events import Phase
 
 log = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ def acquire_mac() -> Release:
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
     except OSError as error:
-        raise CannotKeepAwakeError(f"caffeinate: {error.strerror or error}") from error
+        raise CannotKeepAwakeError(f"caffeinate: {fault_of(error).reason}") from error
 
     def release() -> None:
         child.terminate()

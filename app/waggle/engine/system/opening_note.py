@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE, ModelMissing
+from waggle.core.message import Message
 from waggle.core.settings import ModelSettings
 from waggle.core.system import file_moves
-from waggle.core.text.message import Message
 from waggle.models.inspection import inspector
 
 log = logging.getLogger(__name__)

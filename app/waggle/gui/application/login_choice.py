@@ -7,8 +7,8 @@ from PySide6.QtCore import QObject, Signal
 from waggle.core import login_start
 from waggle.core.errors import EngineError
 from waggle.core.login_start import LoginStart
+from waggle.core.message import Message
 from waggle.core.paths import Home
-from waggle.core.text.message import Message
 from waggle.gui.state.settings_store import SettingsStore
 
 

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 from waggle.core import paths, stored_data
 from waggle.core.errors import EngineError, WaggleError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.gui.application import taskbar, unix_signals
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.garbage_collection import GarbageCollector, freeze_long_lived

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, QProcess, QTimer, Signal
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.gui.i18n.formatting import one_line
 from waggle.protocol import PROTOCOL, events, json_lines
 from waggle.protocol.commands import AnyCommand, SendMessage, Stop

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QObject, QProcess, Signal
 from PySide6.QtWidgets import QApplication
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.protocol import json_lines
 
 STOP_TIMEOUT_MS = 3000

@@ -6,8 +6,8 @@ import re
 import time
 from collections.abc import Sequence
 
+from waggle.core.message import Message
 from waggle.core.peer_id import with_fingerprint
-from waggle.core.text.message import Message
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.marker import later as later
 from waggle.protocol import events
@@ -19,9 +19,9 @@ def tr(words: str) -> str:
     return translator.translate(words)
 
 
-def plural(count: int, one: str, many: str) -> str:
-    """The words for a count in the window's language, with %n replaced by the count; `one` is the English for 1."""
-    return translator.translate_counted(count, one, many)
+def plural(count: int, singular: str, many: str) -> str:
+    """The words for a count in the window's language, with %n replaced by the count; `singular` is the English for 1."""
+    return translator.translate_counted(count, singular, many)
 
 
 def listed(names: Sequence[str], most: int) -> str:

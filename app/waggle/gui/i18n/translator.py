@@ -14,7 +14,7 @@ from PySide6.QtCore import QLibraryInfo, QLocale, Qt, QTranslator
 from PySide6.QtGui import QGuiApplication
 
 from waggle.core import paths
-from waggle.core.text.message import Figure, Message, Value, filled
+from waggle.core.message import Figure, Message, Value, filled
 
 Catalog = Mapping[str, tuple[str, ...]]  # by English: the translation, or the forms of a plural
 Language = Literal[
@@ -123,19 +123,19 @@ def translate(words: str) -> str:
     """Translate words of the window, or a message; unchanged if the catalog lacks them."""
     if not isinstance(words, Message):
         return _in_language(words)
-    template = _in_language(words.id) if words.amount is None else _form_for(words.amount, words.one, words.id)
+    template = _in_language(words.id) if words.amount is None else _form_for(words.amount, words.singular, words.id)
     return filled(template, [_value_text(value) for value in words.values], figure_text(words.amount or 0, 0))
 
 
-def translate_counted(amount: int, one: str, many: str) -> str:
+def translate_counted(amount: int, singular: str, many: str) -> str:
     """The words for an amount of something, with the amount in place of %n."""
-    return _form_for(amount, one, many).replace("%n", figure_text(amount, 0))
+    return _form_for(amount, singular, many).replace("%n", figure_text(amount, 0))
 
 
-def _form_for(amount: int, one: str, many: str) -> str:
+def _form_for(amount: int, singular: str, many: str) -> str:
     forms = _active.catalog.get(many)
     if forms is None:
-        return _in_language(one if amount == 1 and one else many)
+        return _in_language(singular if amount == 1 and singular else many)
     return forms[min(_active.manner.form(amount), len(forms) - 1)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from waggle import __version__
-from waggle.core.text.message import plain
+from waggle.core.message import plain
 from waggle.core.text.redaction import THIS_NODE, redact
 from waggle.gui.i18n.formatting import visible
 from waggle.protocol.state import State

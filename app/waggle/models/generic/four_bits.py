@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from waggle.core.errors import ModelError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 
 MISSING = Message("Weights in 4 bits need bitsandbytes, which is not installed.")
 

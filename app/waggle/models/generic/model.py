@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from waggle.core.errors import ModelError
+from waggle.core.message import Message
 from waggle.core.system.process_memory import return_free_memory
-from waggle.core.text.message import Message
 from waggle.models.generic import adapters, four_bits
 from waggle.models.shared import generic_config, transformers_model
 from waggle.models.shared.configuration.model_config import ANOTHER

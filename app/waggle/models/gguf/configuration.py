@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.gguf.header import Header, UnreadableError
 from waggle.models.shared.configuration.model_config import RopeConfig, scale_llama3
 

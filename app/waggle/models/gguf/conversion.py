@@ -19,9 +19,9 @@ import msgspec
 
 from waggle.core import paths
 from waggle.core.errors import ModelError
+from waggle.core.message import Figure, Message
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Figure, Message
 from waggle.models.gguf import header
 from waggle.models.gguf.messages import DescribeModel, ModelDescription, Piece, ReadPiece, Refused, Reply, StoredWeight, reply_of
 from waggle.models.shared import model_files, weight_files

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from waggle.core.errors import ModelError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.shared import model_files
 
 MAGIC, VERSIONS = b"GGUF", (2, 3)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from waggle.core.text.message import Message, unpacked_message
+from waggle.core.message import Message, unpacked_message
 from waggle.tasks.sandbox import messages
 
 Name = Annotated[str, msgspec.Meta(max_length=200)]

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.gguf import configuration, header, weights, words
 from waggle.models.gguf.header import DamagedError, Header, UnreadableError
 from waggle.models.gguf.messages import DescribeModel, ModelDescription, Piece, ReadPiece, Refused, Reply, StoredWeight

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.gguf.configuration import ROPE_FACTORS
 from waggle.models.gguf.header import DamagedError, Header, Tensor, UnreadableError
 from waggle.models.shared.weight_files import STORED

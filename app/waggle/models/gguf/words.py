@@ -8,7 +8,7 @@ process of its own.
 import json
 from typing import Any
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.gguf.header import Header, UnreadableError
 
 CONTROL, USER_DEFINED, UNUSED = 3, 4, 5  # kinds of tokens

@@ -8,7 +8,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
-from waggle.core.text.message import Figure, Message
+from waggle.core.message import Figure, Message
 from waggle.models import chat_template, tokenizer, tokenizer_conversion
 from waggle.models.chat_template import ChatTemplateError
 from waggle.models.inspection import growth

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from waggle.core.errors import ModelError
+from waggle.core.message import Message
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.models import tokenizer_conversion
 from waggle.models.inspection.report import (
     ConfigurationReport,

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from waggle.core.errors import ModelError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.inspection import checks
 from waggle.models.inspection.report import Part, ReadPart, Refused, Reply
 from waggle.models.shared.configuration import model_config

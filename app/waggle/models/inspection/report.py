@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from waggle.core.text.message import NOTHING, Message, unpacked_message
+from waggle.core.message import NOTHING, Message, unpacked_message
 from waggle.tasks.sandbox import messages
 
 Part = Literal["template", "configuration", "weights", "tokenizer"]

@@ -15,7 +15,7 @@ import numpy as np
 from mlx.nn.layers.base import Module
 
 from waggle.core.errors import ModelError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.mlx.memory import memory_errors
 from waggle.models.mlx.model import Weights
 from waggle.models.mlx_generic import adapters, head

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import MemoryShort
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.shared.micro_batches import half_of, micro_batches
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.rl.batch import Floats, Ids, SampledCompletion, SamplingParams, TokenizedGroup, TrainingGroup, nothing

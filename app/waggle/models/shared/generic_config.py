@@ -12,7 +12,7 @@ import msgspec
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.shared import weight_files
 from waggle.models.shared.apple_silicon import is_apple_silicon
 from waggle.models.shared.configuration import model_config, quantised

@@ -8,8 +8,8 @@ import stat
 from pathlib import Path
 
 from waggle.core.errors import ModelError
+from waggle.core.message import Figure, Message
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Figure, Message
 
 COPY_AGAIN = Message("Copy or download the model again.")
 

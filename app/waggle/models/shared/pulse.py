@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from waggle.core.errors import ModelError
-from waggle.core.text.message import Message, in_turn
+from waggle.core.message import Message, in_turn
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.rl.batch import Floats, TokenizedGroup
 

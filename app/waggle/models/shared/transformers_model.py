@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from waggle.core.errors import MemoryShort, ModelError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.shared import weight_files
 from waggle.models.shared.configuration.model_config import ANOTHER
 from waggle.models.shared.error_text import first_line

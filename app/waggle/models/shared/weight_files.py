@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from waggle.core.errors import ModelError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.shared.configuration.model_config import ANOTHER, EMBEDDING, HEAD, table_in
 from waggle.models.shared.model_files import unread
 

@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from waggle.core.errors import UNREADABLE, CheckpointError, MemoryShort, WaggleError
+from waggle.core.message import Message, as_message
 from waggle.core.paths import flush
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message, as_message
 from waggle.models.shared import weight_files
 from waggle.models.shared.training_mode import ADAPTED, Method, TrainingMode
 from waggle.models.storage.identity import ModelIdentity, Stamp, stamp_of

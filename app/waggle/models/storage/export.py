@@ -12,9 +12,9 @@ from safetensors import SafetensorError
 
 from waggle.core import connection_faults
 from waggle.core.errors import ExportError
+from waggle.core.message import NOTHING, Message, in_turn
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import NOTHING, Message, in_turn
 from waggle.models.shared import generic_config, lora, weight_files
 from waggle.models.shared.configuration import model_config
 from waggle.models.shared.generic_config import GenericConfig

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import ExportError, ModelError
-from waggle.core.text.message import NOTHING, Message
+from waggle.core.message import NOTHING, Message
 from waggle.models import chat_template
 from waggle.models.chat_template import ChatTemplateError
 from waggle.models.shared import weight_files

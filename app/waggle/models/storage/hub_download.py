@@ -22,10 +22,10 @@ import msgspec
 
 from waggle.core import connection_faults, paths, resumable_download
 from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
+from waggle.core.message import Message
 from waggle.core.model_reference import NAME
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.models import tokenizer_conversion
 from waggle.models.inspection import inspector
 from waggle.models.shared.configuration import quantised

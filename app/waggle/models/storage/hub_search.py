@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from waggle.core import connection_faults
 from waggle.core.errors import HubUnavailable, ModelError
+from waggle.core.message import Message
 from waggle.core.model_reference import NAME
-from waggle.core.text.message import Message
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo

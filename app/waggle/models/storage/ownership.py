@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE, CheckpointError, ModelError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.shared import lora, weight_files
 from waggle.models.shared.training_mode import ADAPTED
 from waggle.models.shared.weight_files import StoredArray

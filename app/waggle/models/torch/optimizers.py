@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch.optim.adamw import adamw
 
 from waggle.core.errors import ModelError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import is_bits
 from waggle.models.storage.checkpoint import Arrays

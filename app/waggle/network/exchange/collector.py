@@ -12,8 +12,8 @@ from typing import NamedTuple
 import msgspec
 
 from waggle.core.errors import BadRecord, VerifierError
+from waggle.core.message import Message, as_message
 from waggle.core.peer_id import short_id
-from waggle.core.text.message import Message, as_message
 from waggle.network.exchange.node_context import NodeContext, PeerAccounts
 from waggle.network.exchange.pool import GroupPool
 from waggle.network.exchange.verification import VerifiedRecord, VerifierStopwatch, verify_record

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from waggle.core.message import plain
 from waggle.core.peer_id import short_id
-from waggle.core.text.message import plain
 from waggle.network.identity.keys import Identity, name_of
 from waggle.network.identity.membership import Membership
 from waggle.network.limits.bandwidth import BandwidthLimiter

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from waggle.core.errors import BadRecord, CharterError, VerifierError, VerifierGone
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.faults import Fault

@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from waggle.core import paths
 from waggle.core.errors import IdentityError
+from waggle.core.message import Message
 from waggle.core.peer_id import peer_id_of, text_of
 from waggle.core.system import access_list, file_moves
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.core.text.person_text import decoded
 from waggle.network.identity import keys
 from waggle.network.identity.keys import Identity, name_of

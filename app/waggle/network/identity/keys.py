@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from waggle.core.errors import IdentityError
+from waggle.core.message import Message
 from waggle.core.peer_id import PEER_ID_PREFIX, is_peer_id
 from waggle.core.system import access_list, file_moves
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.network.identity.friendly_names import ADJECTIVES, CREATURES
 
 SIGNATURE_BYTES = 64

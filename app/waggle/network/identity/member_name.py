@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from waggle.core.errors import SwarmError
+from waggle.core.message import Message
 from waggle.core.text.legible_name import legible
-from waggle.core.text.message import Message
 
 LONGEST = 24  # characters
 MOST_BYTES = 48  # of them in UTF-8

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from waggle.core import paths
 from waggle.core.ed25519 import is_public_key
 from waggle.core.errors import SwarmError
+from waggle.core.message import Message
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.network.identity import member_name
 from waggle.tasks.charter import Charter
 

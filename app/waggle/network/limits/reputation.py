@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from waggle.core.text.message import NOTHING, Message
+from waggle.core.message import NOTHING, Message
 from waggle.network.identity.keys import name_of
 from waggle.network.limits.address_ranges import RELAYED, Route
 from waggle.network.limits.rate_limits import Payers

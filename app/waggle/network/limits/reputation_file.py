@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 
 from waggle.core.errors import UNREADABLE
+from waggle.core.message import english, unpacked_message
 from waggle.core.peer_id import is_peer_id
 from waggle.core.text.legible_name import legible
-from waggle.core.text.message import english, unpacked_message
 from waggle.network.identity.keys import name_of
 from waggle.network.limits import bounded_file
 from waggle.network.limits.reputation import MAX_PEERS, PeerReputation

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from waggle.core.errors import SwarmError
+from waggle.core.message import Message
 from waggle.core.peer_id import WeakKey, peer_id_of
-from waggle.core.text.message import Message
 
 PORTS = 65_535
 Ip = ipaddress.IPv4Address | ipaddress.IPv6Address

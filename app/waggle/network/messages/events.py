@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.network.limits.reputation import PeerReputation
 from waggle.network.messages.comparison import Comparison
 from waggle.tasks.rollout_group import JudgedGroup

@@ -10,7 +10,7 @@ import msgspec
 
 from waggle import __version__
 from waggle.core.errors import UNREADABLE, BadRecord
-from waggle.core.text.message import NOTHING, Message
+from waggle.core.message import NOTHING, Message
 from waggle.network.messages import announcement
 from waggle.network.messages.faults import Fault
 from waggle.tasks.charter import PROTOCOL

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
 from waggle.core.errors import SwarmError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.network.messages.addresses import by_tcp, is_address, is_gateway
 
 MAX_CHARACTERS = 4096

@@ -4,8 +4,8 @@ import errno
 import socket
 
 from waggle.core.errors import SwarmError
+from waggle.core.message import Message
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 
 
 def require_port(host: str, port: int) -> None:

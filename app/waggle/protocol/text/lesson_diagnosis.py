@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.protocol.events import RoundSummary
 from waggle.protocol.state import RECALLED, State
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from waggle.core.text.message import Figure, Message, counted
+from waggle.core.message import Figure, Message, counted
 from waggle.protocol.events import PeerInfo
 
 Standing = Literal["blocked", "muted", "differs", "doubted", "trusted", "plain"]

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from waggle.core.text.message import Figure, Message, counted, in_turn
+from waggle.core.message import Figure, Message, counted, in_turn
 from waggle.protocol import events
 from waggle.protocol.events_models import ModelChanged, ModelUnavailable
 from waggle.protocol.events_swarms import SwarmUndecided

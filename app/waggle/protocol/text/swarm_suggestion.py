@@ -3,7 +3,7 @@
 The window shows it on Home and Models, and `waggle ctl status` in one sentence. Nobody is moved by it.
 """
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.state import State
 

@@ -5,8 +5,8 @@ A file is registered by being here. It holds `RULE`, and its own name, that of t
 """
 
 from waggle.core.errors import SettingsError
+from waggle.core.message import Message
 from waggle.core.module_names import load, module_names
-from waggle.core.text.message import Message
 from waggle.rl.update_rules.interface import Rule
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from waggle.core.errors import SettingsError
+from waggle.core.message import Message
 from waggle.core.module_names import load, module_names
-from waggle.core.text.message import Message
 from waggle.sapo.sharing.interface import SharingStrategy
 
 SENDER_LOGP = f"{__name__}.sender_logp"

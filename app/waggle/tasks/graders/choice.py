@@ -1,6 +1,6 @@
 """One of several choices, such as B, yes or Paris: a text may put it in brackets or quotes, or add words after "B)" or "B."."""
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.tasks.answer_text import words
 from waggle.tasks.graders.interface import Grader
 

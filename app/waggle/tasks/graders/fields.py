@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.tasks.answer_text import comparable, json_value, scalar
 from waggle.tasks.graders.interface import Grader
 

@@ -1,6 +1,6 @@
 """A list whose items have to be right in number and order; each is a number or words."""
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.tasks.answer_text import comparable, items
 from waggle.tasks.graders.interface import Grader
 

@@ -1,6 +1,6 @@
 """A number, at most `tolerance` away from the true one."""
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.tasks.answer_text import DECIMALS, number
 from waggle.tasks.graders.interface import Grader
 

@@ -1,6 +1,6 @@
 """A set: the items of a list in any order, where repeating an item changes nothing."""
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.tasks.answer_text import comparable, items
 from waggle.tasks.graders.interface import Grader
 

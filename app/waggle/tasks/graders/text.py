@@ -1,6 +1,6 @@
 """Exact text, apart from case, white space, forms of the same character (NFKC) and a period at the end."""
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.tasks.answer_text import words
 from waggle.tasks.graders.interface import Grader
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from waggle.core.text.message import Message, as_message
+from waggle.core.message import Message, as_message
 from waggle.tasks.answer_text import Digits, json_value, scalar
 from waggle.tasks.question_file.rules import Row, tidy
 

@@ -11,7 +11,7 @@ import msgspec
 import zstandard
 
 from waggle.core.errors import UNREADABLE, QuestionFileError
-from waggle.core.text.message import Figure, Message
+from waggle.core.message import Figure, Message
 from waggle.tasks.graders import graders
 from waggle.tasks.question_file import rules
 from waggle.tasks.question_file.description import MOST_PIECES, PIECE_BYTES, SAMPLE_CHARACTERS, QuestionFile

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from waggle.core.errors import QuestionFileError
-from waggle.core.text.message import NOTHING, Figure, Message
+from waggle.core.message import NOTHING, Figure, Message
 from waggle.tasks.graders import graders
 from waggle.tasks.question_file import packed, rules
 from waggle.tasks.question_file.description import MOST_SAMPLES, SAMPLE_CHARACTERS, QuestionFile

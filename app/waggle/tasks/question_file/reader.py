@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from waggle.core.errors import QuestionFileError
-from waggle.core.text.message import Figure, Message
+from waggle.core.message import Figure, Message
 from waggle.tasks.graders import grader_names, graders
 from waggle.tasks.graders.interface import Grader
 from waggle.tasks.question_file import records, rules

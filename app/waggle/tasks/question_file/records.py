@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.tasks.answer_text import json_value
 from waggle.tasks.question_file.columns import ANSWER_COLUMN, MOST_COLUMNS, QUESTION_COLUMNS, RowFault
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 from waggle.core.errors import QuestionFileError
-from waggle.core.text.message import Figure, Message
+from waggle.core.message import Figure, Message
 from waggle.tasks.question_file import rules
 from waggle.tasks.question_file.packed import NEW_FILE
 from waggle.tasks.question_file.reader import QuestionTable

@@ -5,7 +5,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from waggle.core.text.message import NOTHING, Figure, Message
+from waggle.core.message import NOTHING, Figure, Message
 from waggle.core.text.unsound_text import UNSOUND
 from waggle.tasks.graders.interface import Grader
 from waggle.tasks.questions import FILE_PREFIX, Split, content_of, split_of

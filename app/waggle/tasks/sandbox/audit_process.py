@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from waggle.core.text.message import Message, as_message
+from waggle.core.message import Message, as_message
 from waggle.tasks import specialties
 from waggle.tasks.questions import QuestionKey
 from waggle.tasks.sandbox import hardening, mended_datasets, messages, reasoning_gym_patches

@@ -17,8 +17,8 @@ import psutil
 
 import waggle
 from waggle.core import paths
+from waggle.core.message import Figure, Message
 from waggle.core.system.process_memory import resident_bytes
-from waggle.core.text.message import Figure, Message
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.hardening import MEMORY_BYTES, TRIPPED
 

@@ -7,7 +7,7 @@ from typing import IO, Annotated, TypeVar
 import msgspec
 
 from waggle.core.errors import UNREADABLE
-from waggle.core.text.message import Message, packed_message, unpacked_message
+from waggle.core.message import Message, packed_message, unpacked_message
 from waggle.tasks.question_file.description import QuestionFile
 from waggle.tasks.questions import QuestionKey
 from waggle.tasks.rollout_group import Verdict

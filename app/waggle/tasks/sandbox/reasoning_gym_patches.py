@@ -14,7 +14,7 @@ import sys
 import types
 from typing import Any, NoReturn
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 
 MOST_VARIABLES = 10  # of a truth table: 1024 rows; reasoning-gym's own curriculum ends there
 MOST_SYMBOLS = 100  # connectives and opening brackets of a formula: parsing takes time in the square of their number

@@ -17,7 +17,7 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from waggle.core.text.message import Figure, Message, as_message
+from waggle.core.message import Figure, Message, as_message
 from waggle.tasks.sandbox import hardening, messages
 
 LONGEST = 1 << 20  # characters of a rendered text

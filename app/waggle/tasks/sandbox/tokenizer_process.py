@@ -11,7 +11,7 @@ import sys
 
 import msgspec
 
-from waggle.core.text.message import as_message
+from waggle.core.message import as_message
 from waggle.tasks.sandbox import hardening, messages
 
 SECONDS = 300.0  # wall-clock limit in case the parent is gone

@@ -14,8 +14,8 @@ from typing import TypeVar
 import msgspec
 
 from waggle.core.errors import CharterError, QuestionFileError, VerifierError, VerifierGone, VerifierKilled
+from waggle.core.message import Message
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.tasks import catalogue
 from waggle.tasks.charter import Charter, other_questions
 from waggle.tasks.question_file import packed

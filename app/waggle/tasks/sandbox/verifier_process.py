@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, assert_never
 import msgspec
 
 from waggle.core.errors import QuestionFileError
-from waggle.core.text.message import Message, as_message
+from waggle.core.message import Message, as_message
 from waggle.tasks.graders import graders
 from waggle.tasks.question_file.dataset import FileDataset
 from waggle.tasks.question_file.repeated import refuse_repeated_rows

@@ -7,7 +7,7 @@ nor a link alone gives it away.
 from itertools import pairwise
 from random import Random
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.tasks.specialties.interface import Dataset, Entry
 
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"  # without I and O, which look like numbers

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from waggle.core.errors import EngineError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.protocol import commands, events, json_lines
 from waggle.protocol.events_chat import Reply, Turn, TurnProgress
 from waggle.protocol.state import PEERS, ROUNDS, AnyEvent, Snapshot, State, apply

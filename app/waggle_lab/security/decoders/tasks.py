@@ -8,7 +8,7 @@ import msgspec
 import zstandard
 
 from waggle.core.errors import CharterError, QuestionFileError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.tasks import charter as charters
 from waggle.tasks import graders, shipped_swarms
 from waggle.tasks.new_charter import new_charter

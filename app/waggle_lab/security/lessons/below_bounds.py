@@ -9,7 +9,7 @@ sender might.
 import torch
 
 from waggle.core import paths
-from waggle.core.text.message import NOTHING
+from waggle.core.message import NOTHING
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import TokenizedGroup, nothing
 from waggle.sapo import round as sapo

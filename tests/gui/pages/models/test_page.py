@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from gui.pages.swarms.test_page import BEGUN, HERE, buttons, press_again, tell
 from gui.recorded import ready
 from waggle.core import paths
-from waggle.core.text.message import Message, in_turn
+from waggle.core.message import Message, in_turn
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator

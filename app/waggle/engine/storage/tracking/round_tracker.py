@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from waggle.core.message import Message
 from waggle.core.paths import expand_user
 from waggle.core.settings import TrackingSettings
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.engine.storage.tracking.figures import round_figures, score_figures
 from waggle.engine.storage.tracking.interface import TrackingTool
 from waggle.engine.storage.tracking.tensorboard_files import TensorboardFiles

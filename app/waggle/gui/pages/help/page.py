@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QS
 
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE
-from waggle.core.text.message import Message, unpacked_message
+from waggle.core.message import Message, unpacked_message
 from waggle.core.text.redaction import redact
 from waggle.gui.engine_client.line_process import LineProcess
 from waggle.gui.i18n.formatting import later, tr, visible

@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame
 
-from waggle.core.text.message import turns_of
+from waggle.core.message import turns_of
 from waggle.gui.i18n.formatting import one_line, size, tr
 from waggle.gui.pages.models.model_words import model_name, model_summary, offer_size, offer_terms, offer_title
 from waggle.gui.theme.theme import Theme

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QWidget
 
 from waggle.core import paths, stored_data
 from waggle.core.errors import UNREADABLE
+from waggle.core.message import unpacked_message
 from waggle.core.stored_data import KEPT_BY_DEFAULT, DataKind, Removal, StoredFiles
-from waggle.core.text.message import unpacked_message
 from waggle.gui.i18n.formatting import later, plural, size, tr, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button

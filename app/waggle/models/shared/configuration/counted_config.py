@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.shared.configuration.model_config import ModelConfig
 
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import ModelError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.core.text.person_text import decoded
 from waggle.models.shared import model_files
 from waggle.models.shared.configuration import quantised, sliding_windows

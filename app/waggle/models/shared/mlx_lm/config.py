@@ -12,7 +12,7 @@ import msgspec
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.shared import weight_files
 from waggle.models.shared.configuration import model_config, quantised
 from waggle.models.shared.configuration.counted_config import CountedConfig, estimated_weights, number

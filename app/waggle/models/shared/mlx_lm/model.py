@@ -17,7 +17,7 @@ from mlx.utils import tree_flatten
 from safetensors import SafetensorError
 
 from waggle.core.errors import ModelError
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.shared import weight_files
 from waggle.models.shared.configuration.model_config import ANOTHER, EMBEDDING, HEAD
 from waggle.models.shared.error_text import first_line

@@ -6,7 +6,7 @@ What a module would pass over although it changes the model's numbers is refused
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from waggle.core.text.message import Message
+from waggle.core.message import Message
 from waggle.models.shared.configuration.model_config import ANOTHER, NotOnFastPathError
 
 FULL, WINDOW = "full_attention", "sliding_attention"  # types of layers

@@ -1,8 +1,8 @@
 """The address of a gateway: wss://example.org/gateway, with the peer id that its key must have: wss://...#12D3..."""
 
 from waggle.core.errors import SwarmError
+from waggle.core.message import Message
 from waggle.core.peer_id import peer_id_of
-from waggle.core.text.message import Message
 from waggle.network.messages.addresses import is_gateway
 
 

@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import Any
 
 from waggle.core.errors import SwarmError
+from waggle.core.message import Message
 from waggle.core.peer_id import is_peer_id
 from waggle.core.system.process_memory import resident_bytes
-from waggle.core.text.message import Message
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.addresses import by_tcp, peer_of
 from waggle.network.messages.options import SwarmOptions

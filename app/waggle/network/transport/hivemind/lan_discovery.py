@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from waggle.core.errors import SwarmError
+from waggle.core.message import Message
 from waggle.core.peer_id import text_of
 from waggle.core.system.os_faults import fault_of
-from waggle.core.text.message import Message
 from waggle.network.messages.addresses import is_address
 from waggle.network.transport.hivemind.daemon import EVERYWHERE
 from waggle.network.transport.peer_cache import MAX_KEPT

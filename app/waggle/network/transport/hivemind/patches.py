@@ -22,9 +22,9 @@ from contextvars import ContextVar
 from typing import Any
 
 from waggle.core.errors import SwarmError
+from waggle.core.message import Message
 from waggle.core.peer_id import is_peer_id
 from waggle.core.system.machine import shared_memory_fault
-from waggle.core.text.message import Message
 from waggle.network.messages import announcement
 from waggle.network.transport.hivemind import dht_validator
 

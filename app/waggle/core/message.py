@@ -52,28 +52,28 @@ class Message(str):
     A value may be a `Message`, which is translated too, or a `Figure`; integers and texts stay as they are in every language.
     Anything else becomes its text. Texts become `plain`, because they may quote a stranger.
 
-    The `amount` of something decides between the forms of a plural and stands for %n; `one` is then the English for 1.
+    The `amount` of something decides between the forms of a plural and stands for %n; `singular` is then the English for 1.
     """
 
     id: str
     values: tuple["Value", ...]
-    one: str
+    singular: str
     amount: int | None
 
-    def __new__(cls, id: str, *values: object, one: str = "", amount: int | None = None) -> "Message":  # noqa: A002
-        kept = tuple(each if isinstance(each, int | Figure | Message) else plain(str(each)) for each in values)
-        words = one if amount == 1 and one else id
-        message = super().__new__(cls, plain(filled(words, [str(each) for each in kept], f"{amount or 0:,}")))
-        message.id, message.values, message.one, message.amount = plain(id), kept, plain(one), amount
+    def __new__(cls, id: str, *values: object, singular: str = "", amount: int | None = None) -> "Message":  # noqa: A002
+        plain_values = tuple(each if isinstance(each, int | Figure | Message) else plain(str(each)) for each in values)
+        words = singular if amount == 1 and singular else id
+        message = super().__new__(cls, plain(filled(words, [str(each) for each in plain_values], f"{amount or 0:,}")))
+        message.id, message.values, message.singular, message.amount = plain(id), plain_values, plain(singular), amount
         return message
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpacked, (_packed(self),)
 
 
-def counted(amount: int, one: str, many: str, *values: object) -> Message:
+def counted(amount: int, singular: str, many: str, *values: object) -> Message:
     """A message whose words depend on the amount of something, which stands for %n in both."""
-    return Message(many, *values, one=one, amount=amount)
+    return Message(many, *values, singular=singular, amount=amount)
 
 
 Value = str | int | Figure | Message
@@ -89,8 +89,8 @@ def as_message(words: str) -> Message:
 
 def in_turn(*parts: str) -> Message:
     """The parts that are not empty, one after another, with a space between."""
-    said = [as_message(part) for part in parts if part]
-    return said[0] if len(said) == 1 else Message(_turns(len(said)), *said)
+    messages = [as_message(part) for part in parts if part]
+    return messages[0] if len(messages) == 1 else Message(_turns(len(messages)), *messages)
 
 
 def turns_of(words: str) -> tuple[Message, ...]:
@@ -109,7 +109,7 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     id: str
     values: "tuple[str | int | Figure | _Packed, ...]" = ()
-    one: str = ""
+    singular: str = ""
     amount: int | None = None
 
 
@@ -122,7 +122,7 @@ def packed_message(value: object) -> object:
 
 def _packed(message: Message) -> _Packed:
     values = tuple(_packed(each) if isinstance(each, Message) else each for each in message.values)
-    return _Packed(message.id, values, message.one, message.amount)
+    return _Packed(message.id, values, message.singular, message.amount)
 
 
 def english(value: object) -> object:
@@ -141,4 +141,4 @@ def unpacked_message(kind: type, value: object) -> object:
 
 def _unpacked(packed: _Packed) -> Message:
     values = (_unpacked(each) if isinstance(each, _Packed) else each for each in packed.values)
-    return Message(packed.id, *values, one=packed.one, amount=packed.amount)
+    return Message(packed.id, *values, singular=packed.singular, amount=packed.amount)

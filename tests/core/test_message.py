@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from waggle.core.text.message import (
+from waggle.core.message import (
     LONGEST,
     Figure,
     Message,
@@ -22,7 +22,7 @@ from waggle.core.text.message import (
 )
 
 
-class Told(msgspec.Struct):
+class Envelope(msgspec.Struct):
     """As events carry messages."""
 
     words: Message
@@ -43,11 +43,11 @@ values = some.recursive(
 
 
 def there_and_back(message: Message) -> list[Message]:
-    json = msgspec.json.encode(Told(message), enc_hook=packed_message)
-    msgpack = msgspec.msgpack.encode(Told(message), enc_hook=packed_message)
+    json = msgspec.json.encode(Envelope(message), enc_hook=packed_message)
+    msgpack = msgspec.msgpack.encode(Envelope(message), enc_hook=packed_message)
     return [
-        msgspec.json.decode(json, type=Told, dec_hook=unpacked_message).words,
-        msgspec.msgpack.decode(msgpack, type=Told, dec_hook=unpacked_message).words,
+        msgspec.json.decode(json, type=Envelope, dec_hook=unpacked_message).words,
+        msgspec.msgpack.decode(msgpack, type=Envelope, dec_hook=unpacked_message).words,
         pickle.loads(pickle.dumps(message)),
         copy.deepcopy(message),
     ]
@@ -56,7 +56,7 @@ def there_and_back(message: Message) -> list[Message]:
 def parts_of(message: Message) -> list[object]:
     return [
         message.id,
-        message.one,
+        message.singular,
         message.amount,
         *(parts_of(each) if isinstance(each, Message) else each for each in message.values),
     ]
@@ -80,7 +80,7 @@ def test_as_text_it_is_english():
     assert MESSAGES[3:5] == ("1 peer", "1,234 peers of A")
     assert Message("%1 and %2", "%2", "b") == "%2 and b", "a value is no place"
     assert Message("%1 of %3", "a") == "a of %3"
-    assert msgspec.json.encode(Told(FULL), enc_hook=english) == b'{"words":"The disk is full: 1,234.5 of 2000 GB."}'
+    assert msgspec.json.encode(Envelope(FULL), enc_hook=english) == b'{"words":"The disk is full: 1,234.5 of 2000 GB."}'
 
 
 def test_what_strangers_wrote_is_on_one_line_and_short():
@@ -115,4 +115,4 @@ def test_messages_in_turn_are_one_message_and_its_parts_again():
 )  # fmt: skip
 def test_what_is_no_message_is_refused(wrong):
     with pytest.raises((msgspec.DecodeError, RecursionError)):
-        msgspec.json.decode(wrong, type=Told, dec_hook=unpacked_message)
+        msgspec.json.decode(wrong, type=Envelope, dec_hook=unpacked_message)
