@@ -33,7 +33,7 @@ DOWNLOAD = events_models.ModelChoice(name="bees/other", stage="downloading")
 PEER = "12D3KooWDHeRk8J6AhoMXYPqAtzi6y2U9JCJ6oFo9twJkekVoMC6"
 PASSPHRASE = "four words nobody guesses"
 FROM_FILES = {  # what these query, the command line reads from the home's files, also beside an engine
-    "QueryHistory": "history", "QueryRounds": "history --jsonl", "QueryRuns": "history --runs",
+    "QueryHistory": "history", "QueryRounds": "history --jsonl", "QueryRuns": "runs",
     "CheckBackup": "identity check {home}/backup.txt",
 }  # fmt: skip
 NO_ACTION = {"Follow"}  # sent by the process that a window starts as its engine, not by the window

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import msgspec
 
-from waggle.cli import main
 from waggle.core import paths
 from waggle.engine.runtime.model_source import ModelRecord
 from waggle.engine.services.earlier_runs import MOST_SCORES, earlier_runs, thinned
@@ -68,14 +67,3 @@ def test_an_answer_is_bounded_and_keeps_the_last_score():
     assert len(few) <= MOST_SCORES
     assert few[-1].round == 10_000
     assert thinned([score(1), score(2)])[0].round == 1
-
-
-def test_the_command_line_lists_them(tmp_path, capsys):
-    home = paths.Home(tmp_path)
-    trained(home, rounds=5, right=9)
-    (tmp_path / "models.json").write_bytes(msgspec.json.encode(ModelRecord(folder="", name="")))
-    assert main.main(["history", "--runs", "--home", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == "Only one model has scores here.\n"
-    trained(replace(home, model_root=tmp_path / "models" / "bees--small"), rounds=20, right=12, hub="bees/small 0123abc")
-    assert main.main(["history", "--runs", "--home", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == "bees/small: 20 rounds, 12 of 30 right on held-out questions after round 20.\n"
