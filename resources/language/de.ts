@@ -682,6 +682,7 @@
 <message><source>For networks that let nothing but the web through. Commas between them.</source><translation>Für Netze, die nur das Web durchlassen. Durch Kommas getrennt.</translation></message>
 <message><source>For saved states and models. The oldest go first, the last good one never.</source><translation>Für gespeicherte Stände und Modelle. Die ältesten gehen zuerst, der letzte gute nie.</translation></message>
 <message><source>For someone who can help. Names, addresses, peers and folders are left out; read it first.</source><translation>Für jemanden, der helfen kann. Namen, Adressen, Peers und Ordner sind ausgelassen; lies ihn zuerst.</translation></message>
+<message><source>For the rounds from now on.</source><translation>Für die Runden von jetzt an.</translation></message>
 <message><source>For your account on this computer.</source><translation>Für dein Konto auf diesem Computer.</translation></message>
 <message><source>Forget</source><translation>Vergessen</translation></message>
 <message><source>Forget %1</source><translation>%1 vergessen</translation></message>
@@ -984,6 +985,7 @@
 <message><source>Make room on the disk: what happens until then is missing in the record.</source><translation>Schaffe Platz auf dem Datenträger: Was bis dahin geschieht, fehlt in der Aufzeichnung.</translation></message>
 <message><source>Make room, or choose a smaller model; %1 MB are to stay free.</source><translation>Schaffe Platz oder wähle ein kleineres Modell; %1 MB sollen frei bleiben.</translation></message>
 <message><source>Make room, or choose a smaller model; %1 are to stay free.</source><translation>Schaffe Platz, oder wähle ein kleineres Modell; %1 sollen frei bleiben.</translation></message>
+<message><source>Makes the run of a computer that trains alone repeatable.</source><translation>Macht den Lauf eines Computers, der allein trainiert, wiederholbar.</translation></message>
 <message><source>Making its questions; a few seconds.</source><translation>Seine Fragen werden gemacht; einige Sekunden.</translation></message>
 <message><source>Manipulate matrix</source><translation>Matrix verändern</translation></message>
 <message><source>Many can be asked (UPnP); some refuse.</source><translation>Viele lassen sich bitten (UPnP), manche lehnen ab.</translation></message>
@@ -1036,6 +1038,7 @@
 <message><source>Name a new folder with --home.</source><translation>Nenne mit --home einen neuen Ordner.</translation></message>
 <message><source>Name and picture come from your key. A backup lets you stay who you are on another computer.</source><translation>Name und Bild kommen aus deinem Schlüssel. Mit einer Sicherung bleibst du auf einem anderen Computer, wer du bist.</translation></message>
 <message><source>Name its column %1, and fill it in.</source><translation>Nenne ihre Spalte %1 und fülle sie aus.</translation></message>
+<message><source>Name of the run</source><translation>Name des Laufs</translation></message>
 <message><source>Name of the swarm</source><translation>Name des Schwarms</translation></message>
 <message><source>Name one with --replay, or leave --screenshot out.</source><translation>Nenne einen mit --replay, oder lass --screenshot weg.</translation></message>
 <message><source>Name the columns on the first line: question,answer.</source><translation>Nenne die Spalten in der ersten Zeile: question,answer.</translation></message>
@@ -1053,6 +1056,7 @@
 <message><source>Never leaves</source><translation>Bleibt hier</translation></message>
 <message><source>Never leaves this computer</source><translation>Verlässt diesen Computer nie</translation></message>
 <message><source>Never pauses because of heat.</source><translation>Pausiert nie wegen Hitze.</translation></message>
+<message><source>New each time</source><translation>Jedes Mal neu</translation></message>
 <message><source>New identity</source><translation>Neue Identität</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Neuer als Qwen3, und es kann viele Sprachen.</translation></message>
 <message><source>Newest first right answer: %1, %2</source><translation>Neueste erste richtige Antwort: %1, %2</translation></message>
@@ -1209,6 +1213,7 @@
 <message><source>Own examples to learn from</source><translation>Eigene Beispiele zum Lernen</translation></message>
 <message><source>Own groups</source><translation>Eigene</translation></message>
 <message><source>Own questions</source><translation>Eigene Fragen</translation></message>
+<message><source>Pages of a class</source><translation>Seiten einer Klasse</translation></message>
 <message><source>Palindrome generation</source><translation>Palindrome bilden</translation></message>
 <message><source>Passphrase</source><translation>Passphrase</translation></message>
 <message><source>Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder.</source><translation>Füge eine Adresse von huggingface.co ein, einen Namen wie Qwen/Qwen3-0.6B oder den Pfad eines Ordners.</translation></message>
@@ -1405,6 +1410,7 @@
 <message><source>See what Waggle keeps on this computer, and remove what you choose of it.</source><translation>Sieh, was Waggle auf diesem Computer aufbewahrt, und entferne davon, was du willst.</translation></message>
 <message><source>See what sharing does</source><translation>Sieh, was Teilen bewirkt</translation></message>
 <message><source>See your identity</source><translation>Deine Identität ansehen</translation></message>
+<message><source>Seed</source><translation>Startwert</translation></message>
 <message><source>Seeds</source><translation>Seeds</translation></message>
 <message><source>Seeds pass calls on where a router blocks them.</source><translation>Seeds reichen Verbindungen weiter, wo ein Router sie blockiert.</translation></message>
 <message><source>Seen</source><translation>Zuletzt</translation></message>
@@ -1939,6 +1945,7 @@
 <message><source>Too close to call this time</source><translation>Diesmal zu knapp für ein Urteil</translation></message>
 <message><source>Too early to say</source><translation>Noch zu früh</translation></message>
 <message><source>Too large</source><translation>Zu groß</translation></message>
+<message><source>Trackio</source><translation>Trackio</translation></message>
 <message><source>Train %1</source><translation>%1 trainieren</translation></message>
 <message><source>Train %1 instead of the starter</source><translation>%1 statt des Anfängermodells trainieren</translation></message>
 <message><source>Train alone for now</source><translation>Vorerst allein trainieren</translation></message>
@@ -2130,6 +2137,7 @@
 <message><source>While this window is not in front.</source><translation>Während dieses Fenster nicht vorn ist.</translation></message>
 <message><source>While you use the computer</source><translation>Während du den Computer benutzt</translation></message>
 <message><source>Who you are</source><translation>Wer du bist</translation></message>
+<message><source>Whoever opens them sees chosen names, and can join.</source><translation>Wer sie öffnet, sieht gewählte Namen und kann beitreten.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Wer die Charta geschrieben hat, muss "questions_digest": "%1" hinzufügen. Das ergibt einen eigenen Schwarm, mit neuen Einladungen.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Wer die Charta geschrieben hat, muss ein anderes Fachgebiet wählen.</translation></message>
 <message><source>Whose questions</source><translation>Wessen Fragen</translation></message>
@@ -2427,6 +2435,7 @@
 <message><source>less than a minute</source><translation>weniger als eine Minute</translation></message>
 <message><source>lists</source><translation>Listen</translation></message>
 <message><source>logic</source><translation>Logik</translation></message>
+<message><source>made of model, swarm and settings</source><translation>aus Modell, Schwarm und Optionen</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>eine seiner Fragen zu machen dauert %1 Sekunden</translation></message>
 <message><source>malformed</source><translation>unlesbar</translation></message>
 <message><source>malformed announcement</source><translation>unlesbare Ankündigung</translation></message>

@@ -682,6 +682,7 @@
 <message><source>For networks that let nothing but the web through. Commas between them.</source><translation>Dla sieci, które przepuszczają tylko ruch WWW. Rozdzielone przecinkami.</translation></message>
 <message><source>For saved states and models. The oldest go first, the last good one never.</source><translation>Na zapisane stany i modele. Najstarsze znikają pierwsze, ostatni dobry nigdy.</translation></message>
 <message><source>For someone who can help. Names, addresses, peers and folders are left out; read it first.</source><translation>Dla kogoś, kto może pomóc. Pominięto nazwy, adresy, peery i foldery; najpierw go przeczytaj.</translation></message>
+<message><source>For the rounds from now on.</source><translation>Dla rund od teraz.</translation></message>
 <message><source>For your account on this computer.</source><translation>Dla Twojego konta na tym komputerze.</translation></message>
 <message><source>Forget</source><translation>Zapomnij</translation></message>
 <message><source>Forget %1</source><translation>Zapomnij %1</translation></message>
@@ -984,6 +985,7 @@
 <message><source>Make room on the disk: what happens until then is missing in the record.</source><translation>Zwolnij miejsce na dysku: tego, co dzieje się do tej pory, zabraknie w zapisie.</translation></message>
 <message><source>Make room, or choose a smaller model; %1 MB are to stay free.</source><translation>Zwolnij miejsce albo wybierz mniejszy model; wolne ma zostać: %1 MB.</translation></message>
 <message><source>Make room, or choose a smaller model; %1 are to stay free.</source><translation>Zwolnij miejsce albo wybierz mniejszy model; wolne ma zostać: %1.</translation></message>
+<message><source>Makes the run of a computer that trains alone repeatable.</source><translation>Sprawia, że przebieg komputera trenującego solo można powtórzyć.</translation></message>
 <message><source>Making its questions; a few seconds.</source><translation>Tworzenie pytań; kilka sekund.</translation></message>
 <message><source>Manipulate matrix</source><translation>Przekształcanie macierzy</translation></message>
 <message><source>Many can be asked (UPnP); some refuse.</source><translation>Wiele można o to poprosić (UPnP); niektóre odmawiają.</translation></message>
@@ -1036,6 +1038,7 @@
 <message><source>Name a new folder with --home.</source><translation>Podaj nowy folder przez --home.</translation></message>
 <message><source>Name and picture come from your key. A backup lets you stay who you are on another computer.</source><translation>Nazwa i obrazek pochodzą z Twojego klucza. Kopia zapasowa pozwala zachować tożsamość na innym komputerze.</translation></message>
 <message><source>Name its column %1, and fill it in.</source><translation>Nazwij kolumnę %1 i ją wypełnij.</translation></message>
+<message><source>Name of the run</source><translation>Nazwa przebiegu</translation></message>
 <message><source>Name of the swarm</source><translation>Nazwa roju</translation></message>
 <message><source>Name one with --replay, or leave --screenshot out.</source><translation>Podaj jeden przez --replay albo pomiń --screenshot.</translation></message>
 <message><source>Name the columns on the first line: question,answer.</source><translation>Nazwij kolumny w pierwszym wierszu: question,answer.</translation></message>
@@ -1053,6 +1056,7 @@
 <message><source>Never leaves</source><translation>Zostaje tutaj</translation></message>
 <message><source>Never leaves this computer</source><translation>Nigdy nie opuszcza tego komputera</translation></message>
 <message><source>Never pauses because of heat.</source><translation>Nigdy nie wstrzymuje z powodu ciepła.</translation></message>
+<message><source>New each time</source><translation>Za każdym razem nowe</translation></message>
 <message><source>New identity</source><translation>Nowa tożsamość</translation></message>
 <message><source>Newer than Qwen3, and works in many languages.</source><translation>Nowszy niż Qwen3 i działa w wielu językach.</translation></message>
 <message><source>Newest first right answer: %1, %2</source><translation>Najnowsza pierwsza poprawna odpowiedź: %1, %2</translation></message>
@@ -1209,6 +1213,7 @@
 <message><source>Own examples to learn from</source><translation>Własne przykłady do nauki</translation></message>
 <message><source>Own groups</source><translation>Własne grupy</translation></message>
 <message><source>Own questions</source><translation>Własne pytania</translation></message>
+<message><source>Pages of a class</source><translation>Strony klasy</translation></message>
 <message><source>Palindrome generation</source><translation>Tworzenie palindromów</translation></message>
 <message><source>Passphrase</source><translation>Hasło</translation></message>
 <message><source>Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder.</source><translation>Wklej adres z huggingface.co, nazwę, na przykład Qwen/Qwen3-0.6B, albo ścieżkę folderu.</translation></message>
@@ -1405,6 +1410,7 @@
 <message><source>See what Waggle keeps on this computer, and remove what you choose of it.</source><translation>Zobacz, co Waggle przechowuje na tym komputerze, i usuń z tego, co chcesz.</translation></message>
 <message><source>See what sharing does</source><translation>Zobacz, co daje wymiana</translation></message>
 <message><source>See your identity</source><translation>Zobacz swoją tożsamość</translation></message>
+<message><source>Seed</source><translation>Ziarno losowości</translation></message>
 <message><source>Seeds</source><translation>Węzły startowe</translation></message>
 <message><source>Seeds pass calls on where a router blocks them.</source><translation>Węzły startowe przekazują połączenia tam, gdzie blokuje je router.</translation></message>
 <message><source>Seen</source><translation>Kiedy</translation></message>
@@ -1939,6 +1945,7 @@
 <message><source>Too close to call this time</source><translation>Tym razem zbyt wyrównane, by rozstrzygnąć</translation></message>
 <message><source>Too early to say</source><translation>Za wcześnie, by ocenić</translation></message>
 <message><source>Too large</source><translation>Za duży</translation></message>
+<message><source>Trackio</source><translation>Trackio</translation></message>
 <message><source>Train %1</source><translation>Trenuj %1</translation></message>
 <message><source>Train %1 instead of the starter</source><translation>Trenuj %1 zamiast startera</translation></message>
 <message><source>Train alone for now</source><translation>Na razie trenuj w pojedynkę</translation></message>
@@ -2130,6 +2137,7 @@
 <message><source>While this window is not in front.</source><translation>Gdy to okno nie jest na wierzchu.</translation></message>
 <message><source>While you use the computer</source><translation>Gdy używasz komputera</translation></message>
 <message><source>Who you are</source><translation>Kim jesteś</translation></message>
+<message><source>Whoever opens them sees chosen names, and can join.</source><translation>Kto je otworzy, zobaczy wybrane nazwy i może dołączyć.</translation></message>
 <message><source>Whoever wrote the charter has to add "questions_digest": "%1". That makes a swarm of its own, with new invites.</source><translation>Autor karty roju musi dodać "questions_digest": "%1". Powstanie wtedy osobny rój z nowymi zaproszeniami.</translation></message>
 <message><source>Whoever wrote the charter has to choose another specialty.</source><translation>Autor karty roju musi wybrać inną specjalność.</translation></message>
 <message><source>Whose questions</source><translation>Czyje pytania</translation></message>
@@ -2427,6 +2435,7 @@
 <message><source>less than a minute</source><translation>mniej niż minuta</translation></message>
 <message><source>lists</source><translation>listy</translation></message>
 <message><source>logic</source><translation>logika</translation></message>
+<message><source>made of model, swarm and settings</source><translation>z modelu, roju i ustawień</translation></message>
 <message><source>making one of its questions takes %1 seconds</source><translation>utworzenie jednego pytania trwa (w sekundach): %1</translation></message>
 <message><source>malformed</source><translation>nieczytelny zapis</translation></message>
 <message><source>malformed announcement</source><translation>nieczytelne ogłoszenie</translation></message>

@@ -91,7 +91,7 @@ class Surfaces:
                 "Peers": number_in(self.peers, r"(one|\d+) of them fetched"),
             },
             "round": {
-                "status sentence": number_in(self.status, r"round (\d+)"),
+                "status sentence": number_in(self.status, r"Training in .*, round (\d+)"),
                 "tray": number_in(self.tray, r"round (\d+)"),
                 "waggle status --json": float(facts["round"]),
                 "waggle top": number_in(self.top, r"Round (\d+)"),

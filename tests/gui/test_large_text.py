@@ -59,7 +59,7 @@ def test_pages_can_be_chosen_whatever_the_size_of_their_names_and_the_mark_stand
     (mark,) = window.rail.findChildren(Logo)
     for button in buttons:
         alone = button.toolButtonStyle() == QToolButton().toolButtonStyle()  # the icon
-        assert button.toolTip() == (button.accessibleName() if alone else "")
+        assert button.toolTip().partition("  ")[0] == button.accessibleName(), "behind it are the keys"
         assert alone == (percent >= 150)
         middles = [part.mapTo(window.rail, part.rect().center()).x() for part in (mark, button)]
         assert percent in (80, 130) or abs(middles[0] - middles[1]) <= 1
@@ -225,7 +225,7 @@ def test_no_view_of_swarms_and_of_try_it_is_cut(
         screenshot_when_still(window)
         page = window.pages[window.page]
         areas = [area for area in page.findChildren(QScrollArea) if area.isVisible()]
-        assert areas, view
+        assert areas or view == "chat", view  # which has nothing to scroll before something is said
         for area in areas:
             inner = area.widget()
             assert max(inner.width(), inner.minimumSizeHint().width()) <= area.viewport().width(), view

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, QuestionFileError, WaggleError
-from waggle.core.message import Figure, Message
+from waggle.core.message import Figure, Message, in_turn
 from waggle.core.system.os_faults import fault_of
 from waggle.core.text.unsound_text import UNSOUND
 from waggle.engine.services.playground import PlaygroundService, shown_completion
@@ -96,7 +96,7 @@ class OwnQuestionsService:
         try:
             return replace(previewed, trial=await playground.in_thread(lambda: _trial(playground, packed)))
         except WaggleError as error:
-            return replace(previewed, trial_refusal=f"{error.title} {error.advice}".strip())
+            return replace(previewed, trial_refusal=in_turn(error.title, error.advice))
 
 
 def _trial(playground: PlaygroundService, packed: PackedFile) -> events_questions.ModelTrial:
@@ -139,4 +139,4 @@ def _example(question: str, answer: str) -> QuestionExample:
 
 
 def _refused(previewed: QuestionsPreviewed, error: QuestionFileError) -> QuestionsPreviewed:
-    return replace(previewed, refusal=f"{error.title} {error.advice}".strip())
+    return replace(previewed, refusal=in_turn(error.title, error.advice))

@@ -107,7 +107,7 @@ def test_a_swarm_that_is_not_known_any_more_is_asked_for_with_the_list_and_alone
     swarms = window.pages.of(SwarmsPage)
     assert swarms._line.words() == "Choose the swarm in which your model trains."
     swarms.join_view.preview_known(ANNAS.charter)
-    swarms.join_view._join(ANNAS.charter)
+    swarms.join_view._join(ANNAS.charter, None)
     assert [command.charter for command in sent if isinstance(command, ChooseSwarm)] == [ANNAS.charter]
 
 

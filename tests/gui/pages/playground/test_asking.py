@@ -34,7 +34,7 @@ from waggle.protocol.commands import AnyCommand, ChoosePeer, ListSwarms, Pause, 
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import State
 
-FAKE = Path(__file__).parents[3] / "fake_engine.py"
+FAKE = Path(__file__).parents[2] / "fake_engine.py"
 pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
 Begun = Callable[..., Controller]
 

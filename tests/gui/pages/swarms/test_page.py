@@ -267,8 +267,9 @@ def test_what_was_typed_of_a_swarm_is_there_until_it_is_created_or_given_up(page
     form._specialties._model.item(0).setCheckState(Qt.CheckState.Checked)
     assert not swarms._new.isVisible(), "its word is that of the form's own button"
     qtbot.keyClick(form._name, Qt.Key.Key_Escape)
-    for leave in (lambda: None, swarms._join.click, partial(swarms._which.choose, 2)):
+    for leave in (lambda: None, swarms._join.click, partial(window.show_page, "playground")):
         leave()
+        window.show_page("swarms")
         swarms.show_list()
         swarms._new.click()
         assert (form._name.text(), len(form._specialties.chosen()), window.focusWidget()) == ("Ours", 1, form._name)

@@ -47,6 +47,7 @@ DEFAULT_FILE_NAME = "waggle-progress.csv"  # not every system's dialog adapts th
 ENDINGS = (".png", ".svg", ".csv")
 FRAME_MS = 20
 LINES, TABLE, EMPTY, COMPARED = range(4)
+ANY_WIDTH = 16_777_215  # pixels: as Qt calls a width without a limit
 PINS = 254  # pixels of the list of first right answers, at a text size of 100%
 SCORE_HEIGHT, REWARD_HEIGHT = 120, 100  # the least, in pixels: in a small window the head of the third card is still visible
 
@@ -179,7 +180,6 @@ class ProgressPage(Page):
         self._pins = frame(
             "card", column(row(pins_heading, margins=(10, 0, 10, 0)), (self._ahas, 1), gap=8, margins=(10, 16, 6, 10))
         )
-        self._pins.setFixedWidth(theme.px(PINS))
         self._pins.hide()
         self._held_card = card(score_head, (self._held_room, 1), self._measured, self._runs_legend, self._waiting, gap=8)
         self._whole = Button(theme, tr("Show the whole run"), "link")
@@ -211,6 +211,11 @@ class ProgressPage(Page):
         ways = QBoxLayout.Direction
         self._chart_box.setDirection(ways.LeftToRight if self.wide else ways.TopToBottom)
         self._chart_box.setStretch(1, 1 if self.wide else 0)
+        pins = self.theme.px(PINS)
+        beside = self.width() - 2 * edge >= 3 * pins
+        self._beside_pins.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
+        self._pins.setMinimumWidth(pins if beside else 0)
+        self._pins.setMaximumWidth(pins if beside else ANY_WIDTH)
         for box in (self._chart_box, self._beside_pins, self._lines, self._by_specialty):
             box.setSpacing(gap)
         self._comparison.set_gap(gap)

@@ -233,6 +233,8 @@ NETWORK = Section("network", later("Network and privacy"), (
         Setting("web.gateway", later("Gateway for others"),
             later("Computers whose network lets only the web through can take part through this one, at the same port."),
             Toggle()),
+        Setting("web.class_page", later("Pages of a class"), later("Whoever opens them sees chosen names, and can join."),
+            Toggle()),
     )),
 ))  # fmt: skip
 LEARNING = Section("learning", later("Learning and tests"), (
@@ -312,6 +314,13 @@ ADVANCED = Section("advanced", later("Advanced"), (
         Setting("tracking.wandb", "Weights & Biases",
             later("A folder for offline runs. Nothing is sent. Its library has to be installed."),
             TextLine(hint=later("for example /home/anna/runs"))),
+        Setting("tracking.trackio", "Trackio",
+            later("A folder for offline runs. Nothing is sent. Its library has to be installed."),
+            TextLine(hint=later("for example /home/anna/runs"))),
+        Setting("tracking.run", later("Name of the run"), later("For the rounds from now on."),
+            TextLine(hint=later("made of model, swarm and settings"))),
+        Setting("learning.seed", later("Seed"), later("Makes the run of a computer that trains alone repeatable."),
+            Range(minimum=0, maximum=2_147_483_647, zero=later("New each time"))),
     )),
 ))  # fmt: skip
 SECTIONS = (WHEN, HOW_MUCH, APPEARANCE, NOTIFICATIONS, NETWORK, LEARNING, ADVANCED)
