@@ -72,7 +72,12 @@ from waggle.tasks.specialties import waggle_datasets
 ROOT = Path(__file__).resolve().parents[3]
 TellWindow = Callable[..., MainWindow]
 TUESDAY = time.mktime((2026, 1, 6, 6, 15, 0, 0, 0, -1))
-AS_IT_IS = ("No room.", "Make some.")  # the table's own words for a failure
+AS_IT_IS = (
+    "No room.",
+    "Make some.",
+    "There is no model in /media/usb/mine.",
+    "Check its path.",
+)  # the table's own words for a failure
 
 
 def test_no_word_of_the_window_lacks_a_translation() -> None:

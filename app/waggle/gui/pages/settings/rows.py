@@ -286,6 +286,8 @@ LEARNING = Section("learning", later("Learning and tests"), (
         Setting("learning.updates", later("Steps a round"),
             later("If more than one, each learns from a part of the examples, and what has moved far already is held back."),
             Range(minimum=1, maximum=4)),
+        Setting("learning.seed", later("Seed"), later("Makes the run of a computer that trains alone repeatable."),
+            Range(minimum=0, maximum=2_147_483_647, zero=later("New each time"))),
     )),
     Group(later("Tests"), (
         Setting("learning.held_out_every", later("Rounds between two tests"),
@@ -319,8 +321,6 @@ ADVANCED = Section("advanced", later("Advanced"), (
             TextLine(hint=later("for example /home/anna/runs"))),
         Setting("tracking.run", later("Name of the run"), later("For the rounds from now on."),
             TextLine(hint=later("made of model, swarm and settings"))),
-        Setting("learning.seed", later("Seed"), later("Makes the run of a computer that trains alone repeatable."),
-            Range(minimum=0, maximum=2_147_483_647, zero=later("New each time"))),
     )),
 ))  # fmt: skip
 SECTIONS = (WHEN, HOW_MUCH, APPEARANCE, NOTIFICATIONS, NETWORK, LEARNING, ADVANCED)
