@@ -12,7 +12,6 @@
 <message><source>%1 %2 %3 %4</source><translation>%1. %2 %3 %4</translation></message>
 <message><source>%1 (you)</source><translation>%1 (du)</translation></message>
 <message><source>%1 W for the graphics processor, at %2% of the time</source><translation>%1 W für den Grafikprozessor, in %2 % der Zeit</translation></message>
-<message><source>%1 What was downloaded is kept.</source><translation>%1 Was heruntergeladen ist, bleibt.</translation></message>
 <message><source>%1 and %2</source><translation>%1 und %2</translation></message>
 <message><source>%1 arrived damaged, twice.</source><translation>%1 kam beschädigt an, zweimal.</translation></message>
 <message><source>%1 became shorter</source><translation>%1 wurde kürzer</translation></message>
@@ -770,7 +769,6 @@
 <message><source>In %1, everybody has the name of a key.</source><translation>In %1 heißen alle nach ihrem Schlüssel.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>In %1: %2 ist kein Abschnitt.</translation></message>
 <message><source>In %1: %2.</source><translation>In %1: %2.</translation></message>
-<message><source>In %1: %2. %3</source><translation>In %1: %2. %3</translation></message>
 <message><source>In a chat</source><translation>Im Chat</translation></message>
 <message><source>In a chat, after an example</source><translation>Im Chat, nach einem Beispiel</translation></message>
 <message><source>In a chat, answer begun</source><translation>Im Chat, Antwort begonnen</translation></message>
@@ -1140,7 +1138,7 @@
 <message><source>Nothing leaves this computer</source><translation>Nichts verlässt diesen Computer</translation></message>
 <message><source>Nothing starts</source><translation>Nichts startet</translation></message>
 <message><source>Nothing to learn in this round: no answer stood out.</source><translation>In dieser Runde gab es nichts zu lernen: Keine Antwort stach heraus.</translation></message>
-<message><source>Nothing was changed. %1</source><translation>Nichts wurde verändert. %1</translation></message>
+<message><source>Nothing was changed.</source><translation>Nichts wurde verändert.</translation></message>
 <message><source>Nothing was exchanged with it yet.</source><translation>Mit ihm wurde noch nichts getauscht.</translation></message>
 <message><source>Nothing was learned for %1 rounds: all answers to one question were equally good.</source><translation>Seit %1 Runden wurde nichts gelernt: Alle Antworten auf eine Frage waren gleich gut.</translation></message>
 <message><source>Nothing was learned for %1 rounds: hardly any answer stood in the answer tags.</source><translation>Seit %1 Runden wurde nichts gelernt: Kaum eine Antwort stand in den Antwort-Tags.</translation></message>
@@ -1765,7 +1763,7 @@
 <message><source>The reward is %1, up from %2.</source><translation>Die Belohnung stieg auf %1, vorher %2.</translation></message>
 <message><source>The reward is %1.</source><translation>Die Belohnung ist %1.</translation></message>
 <message><source>The reward stays near %1.</source><translation>Die Belohnung bleibt bei etwa %1.</translation></message>
-<message><source>The rounds before are kept. %1</source><translation>Die Runden davor sind gespeichert. %1</translation></message>
+<message><source>The rounds before are kept.</source><translation>Die Runden davor sind gespeichert.</translation></message>
 <message><source>The rounds so far are being asked for.</source><translation>Die bisherigen Runden werden erfragt.</translation></message>
 <message><source>The rounds that it follows are lost.</source><translation>Die Runden, auf die es folgt, sind verloren.</translation></message>
 <message><source>The same model alone solved %1 of 100 after as many rounds, in the mean of %2 measured runs.</source><translation>Dasselbe Modell löste allein nach ebenso vielen Runden %1 von 100, im Mittel von %2 gemessenen Läufen.</translation></message>
@@ -2098,7 +2096,7 @@
 <message><source>What the swarm asks; the space bar chooses</source><translation>Was der Schwarm fragt; die Leertaste wählt</translation></message>
 <message><source>What the words mean</source><translation>Was die Wörter bedeuten</translation></message>
 <message><source>What this model has learned is kept.</source><translation>Was dieses Modell gelernt hat, bleibt.</translation></message>
-<message><source>What was downloaded is kept. %1</source><translation>Was schon geladen ist, bleibt. %1</translation></message>
+<message><source>What was downloaded is kept.</source><translation>Was schon geladen ist, bleibt.</translation></message>
 <message><source>What was downloaded is kept. Go on when there is a connection.</source><translation>Was schon geladen ist, bleibt. Lade weiter, wenn es eine Verbindung gibt.</translation></message>
 <message><source>What was known of peers could not be read.</source><translation>Was über Peers bekannt war, ließ sich nicht lesen.</translation></message>
 <message><source>What was known of peers could not be read: whom you muted or blocked counts again.</source><translation>Was über Peers bekannt war, ließ sich nicht lesen: Wen du stumm geschaltet oder gesperrt hast, zählt wieder.</translation></message>

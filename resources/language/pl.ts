@@ -12,7 +12,6 @@
 <message><source>%1 %2 %3 %4</source><translation>%1 %2 %3 %4</translation></message>
 <message><source>%1 (you)</source><translation>%1 (Ty)</translation></message>
 <message><source>%1 W for the graphics processor, at %2% of the time</source><translation>%1 W na procesor graficzny, przez %2 % czasu</translation></message>
-<message><source>%1 What was downloaded is kept.</source><translation>%1 To, co już pobrano, zostaje.</translation></message>
 <message><source>%1 and %2</source><translation>%1 i %2</translation></message>
 <message><source>%1 arrived damaged, twice.</source><translation>Plik %1 dwa razy dotarł uszkodzony.</translation></message>
 <message><source>%1 became shorter</source><translation>%1 jest teraz krótszy</translation></message>
@@ -770,7 +769,6 @@
 <message><source>In %1, everybody has the name of a key.</source><translation>W %1 nazwa każdej osoby pochodzi z jej klucza.</translation></message>
 <message><source>In %1: %2 is no section.</source><translation>W %1: %2 nie jest sekcją.</translation></message>
 <message><source>In %1: %2.</source><translation>W %1: %2.</translation></message>
-<message><source>In %1: %2. %3</source><translation>W %1: %2. %3</translation></message>
 <message><source>In a chat</source><translation>W rozmowie</translation></message>
 <message><source>In a chat, after an example</source><translation>W rozmowie, po przykładzie</translation></message>
 <message><source>In a chat, answer begun</source><translation>W rozmowie, odpowiedź zaczęta</translation></message>
@@ -1140,7 +1138,7 @@
 <message><source>Nothing leaves this computer</source><translation>Nic nie opuszcza tego komputera</translation></message>
 <message><source>Nothing starts</source><translation>Nic się nie uruchamia</translation></message>
 <message><source>Nothing to learn in this round: no answer stood out.</source><translation>W tej rundzie nie ma się czego uczyć: żadna odpowiedź się nie wyróżniała.</translation></message>
-<message><source>Nothing was changed. %1</source><translation>Nic nie zostało zmienione. %1</translation></message>
+<message><source>Nothing was changed.</source><translation>Nic nie zostało zmienione.</translation></message>
 <message><source>Nothing was exchanged with it yet.</source><translation>Nie było z nim jeszcze żadnej wymiany.</translation></message>
 <message><source>Nothing was learned for %1 rounds: all answers to one question were equally good.</source><translation>Brak postępów w nauce, rundy: %1. Wszystkie odpowiedzi na jedno pytanie były równie dobre.</translation></message>
 <message><source>Nothing was learned for %1 rounds: hardly any answer stood in the answer tags.</source><translation>Brak postępów w nauce, rundy: %1. Prawie żadna odpowiedź nie miała znaczników odpowiedzi.</translation></message>
@@ -1765,7 +1763,7 @@
 <message><source>The reward is %1, up from %2.</source><translation>Nagroda wynosi %1, wcześniej było mniej: %2.</translation></message>
 <message><source>The reward is %1.</source><translation>Nagroda wynosi %1.</translation></message>
 <message><source>The reward stays near %1.</source><translation>Nagroda utrzymuje się w okolicy %1.</translation></message>
-<message><source>The rounds before are kept. %1</source><translation>Wcześniejsze rundy są zachowane. %1</translation></message>
+<message><source>The rounds before are kept.</source><translation>Wcześniejsze rundy są zachowane.</translation></message>
 <message><source>The rounds so far are being asked for.</source><translation>Trwa pobieranie dotychczasowych rund.</translation></message>
 <message><source>The rounds that it follows are lost.</source><translation>Rundy, po których następuje, przepadły.</translation></message>
 <message><source>The same model alone solved %1 of 100 after as many rounds, in the mean of %2 measured runs.</source><translation>Ten sam model w pojedynkę po tylu samo rundach rozwiązał średnio %1 na 100 (zmierzone przebiegi: %2).</translation></message>
@@ -2098,7 +2096,7 @@
 <message><source>What the swarm asks; the space bar chooses</source><translation>O co pyta rój; spacja wybiera</translation></message>
 <message><source>What the words mean</source><translation>Co znaczą te słowa</translation></message>
 <message><source>What this model has learned is kept.</source><translation>To, czego nauczył się ten model, zostaje.</translation></message>
-<message><source>What was downloaded is kept. %1</source><translation>To, co już pobrano, zostaje. %1</translation></message>
+<message><source>What was downloaded is kept.</source><translation>To, co już pobrano, zostaje.</translation></message>
 <message><source>What was downloaded is kept. Go on when there is a connection.</source><translation>To, co już pobrano, zostaje. Kontynuuj, gdy będzie połączenie.</translation></message>
 <message><source>What was known of peers could not be read.</source><translation>Nie udało się odczytać informacji o peerach.</translation></message>
 <message><source>What was known of peers could not be read: whom you muted or blocked counts again.</source><translation>Nie udało się odczytać informacji o peerach: wyciszeni i zablokowani znów się liczą.</translation></message>

@@ -23,7 +23,7 @@ import msgspec
 
 from waggle.core import connection_faults, paths, resumable_download
 from waggle.core.errors import CudaError
-from waggle.core.message import NOTHING, Figure, Message
+from waggle.core.message import NOTHING, Figure, Message, in_turn
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 ROOM = 500_000_000  # bytes that stay free on the disk
 DRIVER = Path("/proc/driver/nvidia/version")
+PART_STAYS = Message("What was downloaded is kept.")
 OFFERED = Message("an NVIDIA graphics card was found; CUDA, which computes on it, can be downloaded")
 UNUSABLE = Message("CUDA is here, but it finds no graphics card that it can use: its driver may be too old, 580 is needed")
 
@@ -126,7 +127,7 @@ def fetch(pack: CudaPack, root: Path, progress: Progress) -> Path:
         fault = fault_of(error)
         raise CudaError(
             Message("CUDA cannot be written to the disk: %1.", fault.reason),
-            Message("What was downloaded is kept. %1", fault.advice),
+            in_turn(PART_STAYS, fault.advice),
         ) from error
     return folder_of(pack, root)
 
@@ -205,7 +206,7 @@ def _in_words(error: "httpx2.HTTPError", wheel: Wheel) -> CudaError:
     import httpx2
 
     if cause := connection_faults.cause_of(error):
-        return CudaError(cause.title, Message("%1 What was downloaded is kept.", cause.advice))
+        return CudaError(cause.title, in_turn(cause.advice, PART_STAYS))
     if isinstance(error, httpx2.HTTPStatusError):
         title = Message("The package index answered %1 when asked for %2.", error.response.status_code, wheel.name)
         return CudaError(title, "Try again later; what was downloaded is kept.")

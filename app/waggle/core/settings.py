@@ -17,7 +17,7 @@ import msgspec
 
 from waggle.core import damaged_file, paths
 from waggle.core.errors import SettingsError
-from waggle.core.message import Message
+from waggle.core.message import Message, in_turn
 from waggle.core.module_names import module_names
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
@@ -350,7 +350,7 @@ def _usable(table: dict[str, Any], source: str, *, keep: Iterable[str] = ()) -> 
             reasons.append(
                 SettingsError(
                     Message("The setting %1 cannot be used, so Waggle uses the default.", key),
-                    Message("In %1: %2. %3", source, _plain(str(error)), _nearest(str(error))).strip(),
+                    in_turn(Message("In %1: %2.", source, _plain(str(error))), _nearest(str(error))),
                 )
             )
         except UnicodeEncodeError:  # a key with lone surrogates, which `_check` explains

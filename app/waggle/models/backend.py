@@ -159,7 +159,7 @@ def choose_device(requested_device: str) -> DeviceChoice:
     if requested_device == "mlx":
         if problem := _mlx_problem():
             raise ModelError(Message("MLX cannot be used: %1.", problem), "Set computer.device to auto.")
-        return DeviceChoice("MLX", _mlx_device(), Message(Message("chosen in the settings")))
+        return DeviceChoice("MLX", _mlx_device(), Message("chosen in the settings"))
     problem = ""
     if requested_device == "auto" and is_apple_silicon():
         problem = _mlx_problem()

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from waggle.core.errors import CheckpointError, Stopped
-from waggle.core.message import Message
+from waggle.core.message import Message, in_turn
 from waggle.core.system.os_faults import fault_of
 from waggle.models.storage import checkpoint, training_journal
 from waggle.models.storage.checkpoint import CheckpointState, SavablePolicy
@@ -158,7 +158,7 @@ class RoundSaver:
         except OSError as error:
             raise CheckpointError(
                 Message("Round %1 could not be saved: %2.", saved.round - 1, fault_of(error).reason),
-                Message("The rounds before are kept. %1", fault_of(error).advice),
+                in_turn(Message("The rounds before are kept."), fault_of(error).advice),
             ) from error
         self._journal_bytes += size
         self.newest = self._newest_in_journal = saved

@@ -22,7 +22,7 @@ import msgspec
 
 from waggle.core import connection_faults, paths, resumable_download
 from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
-from waggle.core.message import Message
+from waggle.core.message import Message, in_turn
 from waggle.core.model_reference import NAME
 from waggle.core.system import file_moves
 from waggle.core.system.os_faults import fault_of
@@ -460,5 +460,5 @@ def _in_words(repository: str) -> Iterator[None]:
         ) from error
     except OSError as error:
         fault = fault_of(error)
-        advice = Message("What was downloaded is kept. %1", fault.advice)
+        advice = in_turn(Message("What was downloaded is kept."), fault.advice)
         raise ModelError(Message("%1 cannot be written to the disk: %2.", repository, fault.reason), advice) from error

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from waggle.core import paths
 from waggle.core.errors import IdentityError
-from waggle.core.message import Message
+from waggle.core.message import Message, in_turn
 from waggle.core.peer_id import peer_id_of, text_of
 from waggle.core.system import access_list, file_moves
 from waggle.core.system.os_faults import fault_of
@@ -131,7 +131,7 @@ def restore_key_file(path: Path, content: bytes | None) -> Path | None:
             file_moves.rename(aside, path)
         raise IdentityError(
             Message("The key file cannot be replaced: %1.", fault_of(error).reason),
-            Message("Nothing was changed. %1", fault_of(error).advice),
+            in_turn(Message("Nothing was changed."), fault_of(error).advice),
         ) from error
     return aside if had else None
 

@@ -4,21 +4,19 @@ Names are chosen by members of a private swarm, questions and titles come from a
 alone: two may have chosen the same, so the fingerprint of the key stands below it.
 """
 
-import functools
 import ipaddress
-import tomllib
 from collections.abc import Sequence
 from html import escape
 
-from waggle.core import paths
 from waggle.core.qr_code import modules
 from waggle.network.messages.addresses import Ip, host_of
 from waggle.network.web.class_statistics import ClassStatus, Find, PupilStatus, SpecialtyFinds
+from waggle.network.web.page_frame import framed
 from waggle.network.web.training_page import bar
 
 CLASS, JOIN, INVITE = "/class", "/join", "/invite.waggle"
 KINDS = {CLASS: "text/html", JOIN: "text/html", INVITE: "application/octet-stream"}  # octet-stream: browsers save it
-REFRESH_S = 5
+REFRESH_S, SHEET = 5, "class.css"
 QUIET = 4  # modules of white margin, as the QR standard requires
 COLUMNS = ((6, 2), (15, 3), (32, 4), (60, 5))  # of the tiles, up to so many computers
 MOST_PUPILS, MOST_SPECIALTIES, MOST_FINDS = 60, 6, 3
@@ -63,13 +61,15 @@ def _class_page(status: ClassStatus) -> str:
             (status.right, "of them right"),
         )
     )
-    return _document(
-        status.swarm, REFRESH_S,
+    return framed(
+        status.swarm,
         f'<main class="class"><header><h1>{escape(status.swarm)}</h1><div class="figures">{figures}</div></header>'
         f'<section class="here"><h2>Who is here</h2>{_pupils(status.pupils)}</section>'
         f'<section class="found"><h2>What was found</h2>{_specialties(status)}<h2>Newest</h2>{_finds(status.latest)}</section>'
         f"{_how_to_join(status)}</main>",
-    )  # fmt: skip
+        sheet=SHEET,
+        refresh_s=REFRESH_S,
+    )
 
 
 def _pupils(pupils: Sequence[PupilStatus]) -> str:
@@ -147,9 +147,7 @@ def _join_page(status: ClassStatus) -> str:
             f"<h2>The link</h2><code>{link}</code>{_code(status.link)}"
             '<p class="note">Whoever has this link can join, and it cannot be taken back. Do not publish it.</p>'
         )
-    return _document(
-        f"Join {status.swarm}", None, f'<main class="join"><h1>Join {escape(status.swarm)}</h1>{steps}</main>'
-    )  # fmt: skip
+    return framed(f"Join {status.swarm}", f'<main class="join"><h1>Join {escape(status.swarm)}</h1>{steps}</main>', sheet=SHEET)
 
 
 def _code(words: str) -> str:
@@ -165,22 +163,3 @@ def _code(words: str) -> str:
         f'<svg class="code" viewBox="0 0 {size} {size}" role="img" aria-label="QR code" shape-rendering="crispEdges">'
         f'<rect width="{size}" height="{size}" fill="#fff"/><path d="{path}" fill="#000"/></svg>'
     )
-
-
-def _document(title: str, refresh_s: int | None, body: str) -> str:
-    refresh = f'<meta http-equiv="refresh" content="{refresh_s}">' if refresh_s else ""
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"{refresh}<title>{escape(title)} - Waggle</title><style>{_style()}</style></head><body>{body}</body></html>"
-    )
-
-
-@functools.cache
-def _style() -> str:
-    """The window's colours, light or dark as the browser prefers, and the style sheet of these pages."""
-    tokens = tomllib.loads((paths.resources() / "look" / "tokens.toml").read_text(encoding="utf-8"))["colour"]
-    light, dark = (
-        ";".join(f"--{name.replace('_', '-')}:{colour}" for name, colour in tokens[theme].items()) for theme in ("light", "dark")
-    )
-    sheet = (paths.resources() / "look" / "class.css").read_text(encoding="utf-8")
-    return f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}{sheet}"

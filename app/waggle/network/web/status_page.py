@@ -4,13 +4,11 @@ The page of a node that trains begins with how its own model learns; that of a s
 models and specialties come from strangers, so every one of them is escaped.
 """
 
-import functools
-import tomllib
 from html import escape
 
 from waggle import __version__
-from waggle.core import paths
 from waggle.network.web import leaderboard_page, training_metrics, training_page
+from waggle.network.web.page_frame import framed
 from waggle.network.web.prometheus import metric
 from waggle.network.web.statistics import MemberStatus, ModelStatus, SpecialtyStatus, SwarmStatus
 from waggle.network.web.training_page import bar
@@ -20,29 +18,17 @@ UNNAMED = "not named here"
 WIDTH, HEIGHT = 720, 120  # of the chart, in its own units
 
 
-@functools.cache
-def _style() -> str:
-    """The window's colours, light or dark as the browser prefers, and the style sheet that uses them."""
-    tokens = tomllib.loads((paths.resources() / "look" / "tokens.toml").read_text(encoding="utf-8"))["colour"]
-    light, dark = (
-        ";".join(f"--{name.replace('_', '-')}:{colour}" for name, colour in tokens[theme].items()) for theme in ("light", "dark")
-    )
-    sheet = (paths.resources() / "look" / "status.css").read_text(encoding="utf-8")
-    return f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}{sheet}"
-
-
 def html(status: SwarmStatus) -> str:
     """The page, which reloads itself every 15 seconds."""
-    name = escape(status.swarm)
     chip = '<span class="chip">private</span>' if status.private else ""
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f'<meta http-equiv="refresh" content="15"><title>{name} - Waggle</title><style>{_style()}</style></head><body><main>'
-        f"<h1>{name}{chip}</h1>{training_page.html(status.training) if status.training is not None else ''}"
+    body = (
+        f"<main><h1>{escape(status.swarm)}{chip}</h1>"
+        f"{training_page.html(status.training) if status.training is not None else ''}"
         f"{_swarm(status)}{_join(status)}"
         f'<footer>Waggle {escape(__version__)} · up {_span(status.at - status.since)} · <a href="/metrics">metrics</a> · '
-        '<a href="/status.json">the same as JSON</a></footer></main></body></html>'
+        '<a href="/status.json">the same as JSON</a></footer></main>'
     )
+    return framed(status.swarm, body, sheet="status.css", refresh_s=15)
 
 
 def _swarm(status: SwarmStatus) -> str:
