@@ -25,7 +25,7 @@ from waggle.core.settings import Value
 from waggle.protocol import events, json_lines
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import HALTED_PHASES, AnyEvent, State, apply
-from waggle.protocol.text.status_text import sentence
+from waggle.protocol.text.status_text import Sentence, sentence
 
 # Settings by which no rule of the schedule holds a node back: not the battery, not a full screen, not the hours of the week.
 AT_ANY_TIME: Mapping[str, Value] = {
@@ -67,6 +67,12 @@ class RunningNode:
         self._is_closed = False
         self._engine = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
+    @property
+    def obstacle(self) -> Sentence | None:
+        """What holds the node back, such as a pause, a failure or a choice that a person has to make; None if nothing does."""
+        is_held = self.state.phase in HALTED_PHASES or self.state.waits_for_choice
+        return sentence(self.state) if is_held else None
+
     def __enter__(self) -> "RunningNode":
         return self
 
@@ -95,20 +101,16 @@ class RunningNode:
 
         Warnings of the engine, and why it waits, are logged at WARNING meanwhile.
         """
-        reason = ""
+        logged = None
         for event in self:
-            match event:
-                case events.RoundCompleted(summary=summary):
-                    yield summary
-                case events.Warned(title=title, advice=advice):
-                    log.warning("%s %s", title, advice)
-                case _ if self.state.phase in HALTED_PHASES:
-                    status = sentence(self.state)
-                    if status.says != reason:
-                        reason = status.says
-                        log.warning("%s %s", status.says, status.detail)
-                case _:
-                    reason = ""
+            if isinstance(event, events.RoundCompleted):
+                yield event.summary
+            elif isinstance(event, events.Warned):
+                log.warning("%s %s", event.title, event.advice)
+            obstacle = self.obstacle
+            if obstacle is not None and (logged is None or obstacle.says != logged.says):
+                log.warning("%s %s", obstacle.says, obstacle.detail)
+            logged = obstacle
 
     def send(self, command: AnyCommand) -> None:
         """Send a command of waggle.protocol.commands. Its answers are among the events. Raises EngineError after the end."""

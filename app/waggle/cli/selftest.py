@@ -15,8 +15,6 @@ from waggle.core import settings
 from waggle.core.errors import EngineError
 from waggle.core.message import Message
 from waggle.protocol import events
-from waggle.protocol.state import HALTED_PHASES
-from waggle.protocol.text.status_text import sentence
 
 ROUNDS = 3
 
@@ -45,8 +43,7 @@ def _play(home: Path, chosen: tuple[str, ...]) -> None:
             played += isinstance(event, events.RoundCompleted)
             if played == ROUNDS:
                 return
-            if running.state.phase in HALTED_PHASES:
-                obstacle = sentence(running.state)
+            if (obstacle := running.obstacle) is not None:
                 raise EngineError(obstacle.says, obstacle.detail)
     raise EngineError(Message("The engine ended after %1 rounds.", played), "Install Waggle again, or send us what stands above.")
 

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from waggle.core import paths
 from waggle.core.errors import LabError, WaggleError
+from waggle.core.message import packed_message
 from waggle.tasks import audit_results, catalogue
 from waggle.tasks.audit_results import LevelTruth
 from waggle.tasks.specialties.interface import Difficulty, Setting
@@ -108,7 +109,7 @@ def write_truth(path: Path, levels: Sequence[CatalogueLevel], reports: Mapping[t
             for finding in audit.findings.values()
         ]
         lines = (audit.heading, *findings)
-        paths.write_atomically(path, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+        paths.write_atomically(path, b"".join(msgspec.json.encode(line, enc_hook=packed_message) + b"\n" for line in lines))
     except (OSError, ValueError) as error:
         raise LabError(f"{path} cannot be changed.", "Name the list of audited datasets.") from error
 
