@@ -29,7 +29,6 @@ def failure(*settings: str, home) -> events.EngineFailed:
     [
         ("[swarm]\nseed = 1\n", "unknown setting `seed`", "Did you mean seeds?"),
         ("[swarm\n", "The settings file cannot be read.", "Mend that line"),
-        ('[model]\nfolder = "/nowhere"\n', "There is no model in /nowhere", "remove that line to use the starter"),
         ('[swarm]\ncharter = "/nowhere"\n', "The charter /nowhere cannot be opened", "swarm.charter"),
         ('[swarm]\nseeds = ["nonsense"]\nhost = "127.0.0.1"\n', "nonsense", ""),
     ],
@@ -45,7 +44,7 @@ def test_wrong_settings_are_explained_and_left_as_they_are(tmp_path, content, ti
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other file permissions")
 def test_a_home_that_the_engine_makes_is_its_owners_alone(tmp_path):
-    failure('model.folder="/nowhere"', home=tmp_path / "home")
+    failure('swarm.charter="/nowhere"', home=tmp_path / "home")
     assert (tmp_path / "home" / "history.sqlite").exists()
     assert stat.S_IMODE((tmp_path / "home").stat().st_mode) == 0o700
 

@@ -11,7 +11,7 @@ from waggle.core import paths
 from waggle.core.resumable_download import PIECE
 from waggle.models.storage.hub_cache import remove
 from waggle.protocol import commands, events
-from waggle.protocol.events_models import ModelChoice
+from waggle.protocol.events_models import ModelChoice, ModelUnavailable
 from waggle.protocol.events_swarms import StartedAgain
 
 NAME = "bees/starter"
@@ -37,7 +37,7 @@ def test_a_download_is_told_stopped_at_once_gone_on_with_paused_and_resumed_and_
             begun = [event for event in engine.all_events if isinstance(event, events.Preparing | events.Downloading)]
             assert begun[0].part == "Looking for the model", "an earlier failure must not show during a download"
             with running(Program("ctl", "status", "--home", str(tmp_path / "home"))) as ctl:
-                ctl.wait_line(lambda line: re.search(rb"Downloading the model: \d+ of \d+ kB", line) is not None, 30)
+                ctl.wait_line(lambda line: re.search(rb"Downloading the model: [\d,]+ of [\d,]+ kB", line) is not None, 30)
                 ctl.wait_line(lambda line: b"Resumes if interrupted." in line, 30)
             engine.command(commands.Stop)
             engine.wait(events.EngineStopped)
@@ -67,8 +67,8 @@ def test_an_engine_whose_hub_is_away_at_its_start_waits_for_it_and_another_model
     with no_hub() as nowhere:
         environment = {"HF_ENDPOINT": nowhere, "XDG_CACHE_HOME": str(tmp_path / "cache")}
         with running(Engine(tmp_path / "home", *CHOSEN, environment=environment)) as engine:
-            warned = engine.wait(events.Warned)
-            assert "The hub cannot be reached" in warned.title
+            unavailable = engine.wait(ModelUnavailable)
+            assert "The hub cannot be reached" in unavailable.reason
             assert isinstance(engine.command(commands.ChooseModel), events.CommandDone)
             assert engine.wait(events.Ready, 120).model.startswith("Starter")
             assert engine.end() == 0

@@ -25,6 +25,7 @@ from end_to_end.programs import SLOW, Engine, running
 from waggle.cli.shared import engine as engine_answers
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError
+from waggle.core.message import english
 from waggle.protocol import commands, events, json_lines
 from waggle.protocol.state import AnyEvent
 from waggle.tasks.shipped_swarms import first_swarm
@@ -88,7 +89,8 @@ def continued(person: Person, folder: Path, *chosen: str, clock: float) -> dict[
         assert engine.end() == 0, engine.errors
         lines = [json.loads(line) for _, line in engine.lines]
     assert isinstance(ready, events.Ready)
-    warned = [line for line in lines if line["type"] in ("Warned", "CheckpointSetAside", "RecordRejected", "EngineFailed")]
+    told = ("Warned", "CheckpointSetAside", "RecordRejected", "EngineFailed")
+    warned = [fields_of(json_lines.event(line)) for _, line in engine.lines if json.loads(line)["type"] in told]
     return {
         "arithmetic": arithmetic(), "clock": clock, "round": ready.round, "model": ready.model, "base": ready.base,
         "completions": ready.completions, "warned": warned, "after": _state_in(_training_of(copy.home, ready.round + 1)),
@@ -116,7 +118,7 @@ def settings_of(person: Person) -> dict[str, Any]:
 
 
 def fields_of(event: AnyEvent) -> dict[str, Any]:
-    fields: dict[str, Any] = json.loads(json_lines.line(event))
+    fields: dict[str, Any] = json.loads(msgspec.json.encode(event, enc_hook=english))
     return fields
 
 

@@ -14,6 +14,8 @@ PLACES = {  # of the schema
     "record.groups[].level", "record.groups[].number", "sheet.v",
     # Announcements of light clients are longer: those whom they name sign that they agreed. Others are as short as before.
     "announcement.consents", "announcement.consents[]", "greeting.announced", "ask<a>.signed", "answer.listed[].signed",
+    # The name that a member of a private swarm chose. Announcements without one are as before.
+    "announcement.name",
 }  # fmt: skip
 NAMES = {"protocol"}
 FACTS = {"hash of the charter that ships with Waggle", "hash of a private charter", "seeds of questions"}

@@ -23,6 +23,7 @@ from msgspec import inspect
 import waggle
 from waggle.cli import update
 from waggle.core import hub_token, settings
+from waggle.core.message import Message, english
 from waggle.core.peer_id import PEER_ID_PREFIX
 from waggle.core.stored_data import KINDS, OF_CACHE, OF_HOME, Removal
 from waggle.engine.control import windows_loopback
@@ -203,6 +204,8 @@ def _form(kind: inspect.Type) -> dict[str, Any]:
         case inspect.FloatType():  # typing takes 0 and 0.0 for the same bound, and keeps whichever comes first
             bounds = _bounds(kind, "gt", "ge", "lt", "le")
             return {"kind": "float"} | {bound: float(value) for bound, value in bounds.items()}
+        case inspect.CustomType(cls=cls) if cls is Message:  # in files and between nodes it is its English text
+            return {"kind": "text"}
         case inspect.StrType() | inspect.BytesType():
             kind_name = "text" if isinstance(kind, inspect.StrType) else "bytes"
             return {"kind": kind_name} | _bounds(kind, "min_length", "max_length", "pattern")
@@ -218,7 +221,7 @@ def _bounds(kind: inspect.Type, *bounds: str) -> dict[str, Any]:
 def _default(field: inspect.Field) -> Any:
     """What stands for a field that is not there, as JSON has it."""
     value = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-    return "unset" if value is msgspec.NODEFAULT else msgspec.to_builtins(value, str_keys=True)
+    return "unset" if value is msgspec.NODEFAULT else msgspec.to_builtins(value, str_keys=True, enc_hook=english)
 
 
 def _options(*command: str) -> list[str]:

@@ -38,6 +38,7 @@ from heritage.continuation import (
 )  # fmt: skip
 from models.local_hub import local_hub
 from waggle.core import paths, settings
+from waggle.core.message import english
 from waggle.protocol import commands, events, json_lines
 from waggle.protocol.events_identity import BackupWritten, DailyTotals
 from waggle.protocol.events_leaderboard import ModelsCompared
@@ -251,7 +252,7 @@ def _folded(home: Path) -> dict[str, Any]:
         for event in json_lines.recording(path):
             assert event is not None, "written by this very version"
             state = apply(state, event)
-    builtins: dict[str, Any] = json.loads(msgspec.json.encode(state))
+    builtins: dict[str, Any] = json.loads(msgspec.json.encode(state, enc_hook=english))
     return builtins
 
 

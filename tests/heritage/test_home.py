@@ -34,6 +34,7 @@ from heritage.continuation import (
     wait_until,
 )  # fmt: skip
 from waggle.core.errors import CharterError, IdentityError
+from waggle.core.message import english
 from waggle.core.paths import Home
 from waggle.core.peer_id import text_of
 from waggle.gui.application.window import window_state
@@ -236,7 +237,7 @@ def test_the_record_of_events_is_read_and_adds_up_to_the_same_state(person: Pers
             kinds.add(type(event))
             state = apply(state, event)
     assert len(kinds) > 20
-    assert holds(json.loads(msgspec.json.encode(state)), expected["state"])
+    assert holds(json.loads(msgspec.json.encode(state, enc_hook=english)), expected["state"])
 
 
 @pytest.mark.parametrize("page", ["live", "progress"])

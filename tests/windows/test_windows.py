@@ -14,11 +14,13 @@ import pytest
 from PIL import Image
 
 from end_to_end.programs import Engine, running
-from waggle.cli.selftest import AT_ANY_TIME
+from waggle import node
+from waggle.core import settings
 from waggle.protocol import commands, events
 from windows.reasons import OURS, reason
 from windows.rig import PYTHON_PROGRAM, REPOSITORY
 
+AT_ANY_TIME = tuple(map(settings.override, node.AT_ANY_TIME, node.AT_ANY_TIME.values()))
 pytestmark = [pytest.mark.windows, pytest.mark.timeout(1800)]
 
 START_SECONDS = 200.0  # of a program of Windows on a busy computer

@@ -14,6 +14,7 @@ import time
 import pytest
 
 from gui.recorded import ready
+from protocol.text.test_status_text import READY
 from waggle.cli import ctl, main, remove_data
 from waggle.cli.control import pause
 from waggle.cli.control.status import describe
@@ -269,7 +270,7 @@ async def test_neither_an_engine_nor_who_asks_it_uses_a_place_where_another_user
 
 
 def test_status_says_how_sure_a_held_out_score_is():
-    state = State(held_out=(events.HeldOutScore(round=3, at=0.0, right=3, total=63, exam="few", early=True),))
+    state = State(ready=READY, held_out=(events.HeldOutScore(round=3, at=0.0, right=3, total=63, exam="few", early=True),))
     assert "Held-out score: 3 of a first 63 after round 3, 95% interval: 2% to 13%." in describe(state, 1.0)
-    whole = State(held_out=(events.HeldOutScore(round=25, at=0.0, right=90, total=270, exam="all"),))
+    whole = State(ready=READY, held_out=(events.HeldOutScore(round=25, at=0.0, right=90, total=270, exam="all"),))
     assert "Held-out score: 90 of 270 after round 25, 95% interval: 28% to 39%." in describe(whole, 1.0)
