@@ -27,8 +27,8 @@ AUDIT = ROOT / "app/waggle_lab/security"  # its verdicts are shown
 ONLY_IN_TERMINALS = {
     AUDIT,
     APP / "practice",
-    *(APP / f"cli/{name}" for name in ("control", "models", "preferences", "shared", "swarms", "talk", "watch")),
-    *(APP / f"cli/{name}.py" for name in ("completion", "ctl", "days", "history", "identity", "main", "race", "window")),
+    *(APP / f"cli/{name}" for name in ("control", "models", "preferences", "rounds", "shared", "swarms", "talk", "watch")),
+    *(APP / f"cli/{name}.py" for name in ("completion", "ctl", "identity", "main", "race", "window")),
 }
 ERRORS = re.compile(
     r"^(?!(ArgumentType|Assertion|CannotKeepAwake|EOF|Index|Key|Lookup|NotImplemented|Overflow|Runtime|Timeout|Type|Value)Error$)"

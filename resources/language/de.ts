@@ -1033,7 +1033,6 @@
 <message><source>Muted</source><translation>Stumm</translation></message>
 <message><source>Muting…</source><translation>Wird stumm…</translation></message>
 <message><source>Name</source><translation>Name</translation></message>
-<message><source>Name a new folder with --home.</source><translation>Nenne mit --home einen neuen Ordner.</translation></message>
 <message><source>Name and picture come from your key. A backup lets you stay who you are on another computer.</source><translation>Name und Bild kommen aus deinem Schlüssel. Mit einer Sicherung bleibst du auf einem anderen Computer, wer du bist.</translation></message>
 <message><source>Name its column %1, and fill it in.</source><translation>Nenne ihre Spalte %1 und fülle sie aus.</translation></message>
 <message><source>Name of the run</source><translation>Name des Laufs</translation></message>

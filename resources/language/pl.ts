@@ -1033,7 +1033,6 @@
 <message><source>Muted</source><translation>Wyciszony</translation></message>
 <message><source>Muting…</source><translation>Wyciszanie…</translation></message>
 <message><source>Name</source><translation>Nazwa</translation></message>
-<message><source>Name a new folder with --home.</source><translation>Podaj nowy folder przez --home.</translation></message>
 <message><source>Name and picture come from your key. A backup lets you stay who you are on another computer.</source><translation>Nazwa i obrazek pochodzą z Twojego klucza. Kopia zapasowa pozwala zachować tożsamość na innym komputerze.</translation></message>
 <message><source>Name its column %1, and fill it in.</source><translation>Nazwij kolumnę %1 i ją wypełnij.</translation></message>
 <message><source>Name of the run</source><translation>Nazwa przebiegu</translation></message>

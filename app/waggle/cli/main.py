@@ -159,19 +159,19 @@ def _import_command(name: str) -> Command:
 
             return log
         case "history":
-            from waggle.cli import history
+            from waggle.cli.rounds import history
 
             return history
         case "runs":
-            from waggle.cli import runs
+            from waggle.cli.rounds import runs
 
             return runs
         case "compare":
-            from waggle.cli import compare
+            from waggle.cli.rounds import compare
 
             return compare
         case "repeat":
-            from waggle.cli import repeat
+            from waggle.cli.rounds import repeat
 
             return repeat
         case "update":
@@ -255,7 +255,7 @@ def _import_command(name: str) -> Command:
 
             return completion
         case "days":
-            from waggle.cli import days
+            from waggle.cli.rounds import days
 
             return days
     raise AssertionError(name)

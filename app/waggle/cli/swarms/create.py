@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Create the swarm, and print its charter's hash. Only that of a preset is joined. Raises WaggleError."""
+    """Create the swarm, and print its charter's hash. A swarm of a preset is joined at once. Raises WaggleError."""
     home = paths.home_in(arguments.home)
     if arguments.preset:
         sys.stderr.write(f"{class_words()}\n")
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         return say_json(created.swarm)
     if arguments.preset:
         runs = engine_runs(home)
-        there = "The engine is there." if runs else "The next engine goes there."
+        there = "This computer is in it." if runs else "This computer joins it at its next start."
         sys.stderr.write(
             f"{described(created.swarm)}\n{there} `waggle invite` prints the invite, and the addresses of its pages.\n"
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.cli.runs import home_of, share_text
+from waggle.cli.rounds.runs import home_of, share_text
 from waggle.cli.shared.options import add_home, text
 from waggle.cli.shared.printing import add_json, say, say_json
 from waggle.core import paths
