@@ -89,8 +89,8 @@ def continued(person: Person, folder: Path, *chosen: str, clock: float) -> dict[
         assert engine.end() == 0, engine.errors
         lines = [json.loads(line) for _, line in engine.lines]
     assert isinstance(ready, events.Ready)
-    told = ("Warned", "CheckpointSetAside", "RecordRejected", "EngineFailed")
-    warned = [fields_of(json_lines.event(line)) for _, line in engine.lines if json.loads(line)["type"] in told]
+    kinds = ("Warned", "CheckpointSetAside", "RecordRejected", "EngineFailed")
+    warned = [fields_of(json_lines.event(line)) for _, line in engine.lines if json.loads(line)["type"] in kinds]
     return {
         "arithmetic": arithmetic(), "clock": clock, "round": ready.round, "model": ready.model, "base": ready.base,
         "completions": ready.completions, "warned": warned, "after": _state_in(_training_of(copy.home, ready.round + 1)),

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from waggle.core.errors import IdentityError, SwarmError
+from waggle.core.message import english
 from waggle.core.peer_id import peer_id_of, text_of
 from waggle.network import joined_swarms
 from waggle.network.identity import backup as backups
@@ -128,7 +129,7 @@ def standings(scratch: Path) -> Decoder:
         reputation_file.write(path, list(updated))
         assert reputation_file.read(path) == list(updated)
 
-    return Decoder((b"[]", msgspec.json.encode(list(trust))), check)
+    return Decoder((b"[]", msgspec.json.encode(list(trust), enc_hook=english)), check)
 
 
 def marks(scratch: Path) -> Decoder:
