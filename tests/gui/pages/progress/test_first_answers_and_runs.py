@@ -55,6 +55,21 @@ def test_first_right_answers_stand_beside_the_charts_newest_first(page: tuple[Ma
     assert progress._pins.isVisible()
 
 
+@pytest.mark.parametrize("start", [(1280, 800), (911, 600)])
+def test_the_list_is_beside_the_charts_or_below_them_as_there_is_room(
+    window_told: Make, story: Sequence[AnyEvent], start: tuple[int, int]
+) -> None:
+    aha = Aha(round=3, at=1_790_000_100.0, specialty="Fractions")
+    window = window_told([*story, events.AhaHappened(aha=aha)], *start)
+    window.show_page("progress")
+    progress = window.pages.of(ProgressPage)
+    for width, is_beside in ((1280, True), (911, False), (1280, True)):
+        window.resize(width, 700)
+        screenshot_when_still(window)
+        assert (progress._pins.x() > progress._lines.geometry().right()) == is_beside
+        assert (progress._pins.y() > progress._lines.geometry().bottom()) != is_beside
+
+
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a window
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Space])
 def test_one_goes_to_its_pin_by_click_and_by_key(page: tuple[MainWindow, ProgressPage], qtbot: QtBot, key: Qt.Key) -> None:

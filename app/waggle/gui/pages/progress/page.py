@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
-from PySide6.QtGui import QShowEvent
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QStackedWidget
 
 from waggle.core.confidence_interval import interval_of
@@ -48,6 +48,7 @@ ENDINGS = (".png", ".svg", ".csv")
 FRAME_MS = 20
 LINES, TABLE, EMPTY, COMPARED = range(4)
 ANY_WIDTH = 16_777_215  # pixels: as Qt calls a width without a limit
+CHARTS_TO_PINS = 3.3  # the least width of the page for the list beside the charts, in widths of the list
 PINS = 254  # pixels of the list of first right answers, at a text size of 100%
 SCORE_HEIGHT, REWARD_HEIGHT = 120, 100  # the least, in pixels: in a small window the head of the third card is still visible
 
@@ -211,14 +212,18 @@ class ProgressPage(Page):
         ways = QBoxLayout.Direction
         self._chart_box.setDirection(ways.LeftToRight if self.wide else ways.TopToBottom)
         self._chart_box.setStretch(1, 1 if self.wide else 0)
-        pins = self.theme.px(PINS)
-        beside = self.width() - 2 * edge >= 3 * pins
-        self._beside_pins.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
-        self._pins.setMinimumWidth(pins if beside else 0)
-        self._pins.setMaximumWidth(pins if beside else ANY_WIDTH)
         for box in (self._chart_box, self._beside_pins, self._lines, self._by_specialty):
             box.setSpacing(gap)
         self._comparison.set_gap(gap)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the list of first right answers beside the charts, or below them where they would be too narrow."""
+        super().resizeEvent(event)
+        pins, ways = self.theme.px(PINS), QBoxLayout.Direction
+        beside = self.width() >= CHARTS_TO_PINS * pins
+        self._beside_pins.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
+        self._pins.setMinimumWidth(pins if beside else 0)
+        self._pins.setMaximumWidth(pins if beside else ANY_WIDTH)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
