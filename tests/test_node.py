@@ -72,10 +72,17 @@ def test_what_cannot_be_used_is_refused_before_anything_starts(tmp_path):
     assert not (tmp_path / "home").exists()
 
 
-def test_an_engine_that_fails_says_why(tmp_path):
+def test_a_question_that_only_a_person_can_answer_is_an_error(tmp_path):
     nowhere = QUICK | {"model.folder": "/nowhere"}
     with pytest.raises(EngineError, match="There is no model in /nowhere"), node.run(tmp_path, nowhere) as running:
         list(running.rounds())
+
+
+def test_an_engine_that_fails_says_why(tmp_path):
+    (tmp_path / "home").write_text("a file")
+    with pytest.raises(EngineError, match="home") as raised, node.run(tmp_path / "home", QUICK) as running:
+        list(running.rounds())
+    assert "code" not in raised.value.title
 
 
 def test_why_a_node_waits_is_logged_once(tmp_path, caplog):

@@ -97,9 +97,10 @@ class RunningNode:
         self.close()
 
     def rounds(self) -> Iterator[events.RoundSummary]:
-        """The figures of each round once it is finished and saved, until the engine has ended. Raises EngineError as iterating.
+        """The figures of each round once it is finished and saved, until the engine has ended.
 
-        Warnings of the engine, and why it waits, are logged at WARNING meanwhile.
+        Warnings of the engine, and why it waits, are logged at WARNING meanwhile. Raises EngineError as iterating, and when the
+        engine asks what only a person can answer, such as which model to train instead of one that is not there.
         """
         logged = None
         for event in self:
@@ -108,6 +109,9 @@ class RunningNode:
             elif isinstance(event, events.Warned):
                 log.warning("%s %s", event.title, event.advice)
             obstacle = self.obstacle
+            if obstacle is not None and self.state.waits_for_choice:
+                self.close()
+                raise EngineError(obstacle.says, obstacle.detail)
             if obstacle is not None and (logged is None or obstacle.says != logged.says):
                 log.warning("%s %s", obstacle.says, obstacle.detail)
             logged = obstacle

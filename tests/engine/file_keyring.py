@@ -9,7 +9,7 @@ from keyring.errors import KeyringLocked, PasswordDeleteError
 
 
 class FileKeyring(KeyringBackend):
-    priority = 1.0
+    priority = -1.0  # below that of no keychain: used where it is named, and not by every test of a process that imported it
 
     def _read(self) -> dict[str, str]:
         path = Path(os.environ["KEYCHAIN_FILE"])
