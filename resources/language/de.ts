@@ -972,6 +972,7 @@
 <message><source>MLX cannot be used: %1</source><translation>MLX lässt sich nicht benutzen: %1</translation></message>
 <message><source>MLX cannot be used: %1.</source><translation>MLX lässt sich nicht benutzen: %1.</translation></message>
 <message><source>MLX does not put the layers of a model in 4 bits.</source><translation>MLX bringt die Schichten eines Modells nicht in 4 Bit.</translation></message>
+<message><source>Made for</source><translation>Gedacht für</translation></message>
 <message><source>Made for conversation on small devices.</source><translation>Gemacht für Gespräche auf kleinen Geräten.</translation></message>
 <message><source>Made to be fast on ordinary processors.</source><translation>Gemacht, um auf gewöhnlichen Prozessoren schnell zu sein.</translation></message>
 <message><source>Make a token with write access to it, and store it with `waggle token`.</source><translation>Mache ein Token mit Schreibrecht dafür, und hinterlege es mit `waggle token`.</translation></message>
@@ -1306,7 +1307,6 @@
 <message><source>Read out what happened</source><translation>Vorlesen, was geschah</translation></message>
 <message><source>Reading %1.</source><translation>%1 wird gelesen.</translation></message>
 <message><source>Reading the questions.</source><translation>Die Fragen werden gelesen.</translation></message>
-<message><source>Recommended model</source><translation>Empfohlenes Modell</translation></message>
 <message><source>Recommended model (optional)</source><translation>Empfohlenes Modell (optional)</translation></message>
 <message><source>Record of events</source><translation>Aufzeichnung</translation></message>
 <message><source>Reduce motion</source><translation>Weniger Bewegung</translation></message>

@@ -972,6 +972,7 @@
 <message><source>MLX cannot be used: %1</source><translation>Nie można użyć MLX: %1</translation></message>
 <message><source>MLX cannot be used: %1.</source><translation>Nie można użyć MLX: %1.</translation></message>
 <message><source>MLX does not put the layers of a model in 4 bits.</source><translation>MLX nie zapisuje warstw modelu w 4 bitach.</translation></message>
+<message><source>Made for</source><translation>Zalecany model</translation></message>
 <message><source>Made for conversation on small devices.</source><translation>Stworzony do rozmów na małych urządzeniach.</translation></message>
 <message><source>Made to be fast on ordinary processors.</source><translation>Stworzony z myślą o szybkości na zwykłych procesorach.</translation></message>
 <message><source>Make a token with write access to it, and store it with `waggle token`.</source><translation>Utwórz token z prawem zapisu i zapisz go poleceniem `waggle token`.</translation></message>
@@ -1306,7 +1307,6 @@
 <message><source>Read out what happened</source><translation>Odczytuj na głos, co się stało</translation></message>
 <message><source>Reading %1.</source><translation>Odczytywanie %1.</translation></message>
 <message><source>Reading the questions.</source><translation>Odczytywanie pytań.</translation></message>
-<message><source>Recommended model</source><translation>Zalecany model</translation></message>
 <message><source>Recommended model (optional)</source><translation>Zalecany model (opcjonalnie)</translation></message>
 <message><source>Record of events</source><translation>Zapis zdarzeń</translation></message>
 <message><source>Reduce motion</source><translation>Ogranicz ruch</translation></message>
@@ -2451,7 +2451,7 @@
 <message><source>names no seed, one seed twice, or more than %1</source><translation>nie podaje węzła startowego, podaje jeden dwa razy lub więcej niż %1</translation></message>
 <message><source>nearer is faster, dashed is a relay</source><translation>bliżej znaczy szybciej, linia przerywana to przekaźnik</translation></message>
 <message><source>no answer</source><translation>brak odpowiedzi</translation></message>
-<message><source>no answer tag</source><translation>brak znacznika odpowiedzi</translation></message>
+<message><source>no answer tag</source><translation>brak znacznika</translation></message>
 <message><source>no answer within %1 s of work</source><translation>brak odpowiedzi po %1 s pracy</translation></message>
 <message><source>no column is named answer</source><translation>żadna kolumna nie nazywa się answer</translation></message>
 <message><source>no column is named question or prompt</source><translation>żadna kolumna nie nazywa się question ani prompt</translation></message>
@@ -2494,8 +2494,8 @@
 <message><source>right</source><translation>dobrze</translation></message>
 <message><source>right answers to new questions</source><translation>dobre odpowiedzi na nowe pytania</translation></message>
 <message><source>right lately</source><translation>dobrych ostatnio</translation></message>
-<message><source>right, but no answer tag</source><translation>dobrze, ale bez znacznika odpowiedzi</translation></message>
-<message><source>right, no answer tag yet</source><translation>dobrze, jeszcze bez znacznika odpowiedzi</translation></message>
+<message><source>right, but no answer tag</source><translation>dobrze, ale bez znacznika</translation></message>
+<message><source>right, no answer tag yet</source><translation>dobrze, jeszcze bez znacznika</translation></message>
 <message><source>round</source><translation>runda</translation></message>
 <message><source>round %1</source><translation>runda %1</translation></message>
 <message><source>round %1, %2</source><translation>runda %1, %2</translation></message>

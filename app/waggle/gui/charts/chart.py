@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 import pyqtgraph
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPen
 
 from waggle.gui.charts.axis import Tick, axis_ticks, label_stride
@@ -56,6 +56,10 @@ class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self.getViewBox().sigResized.connect(self._fit)
         self.getAxis("left").setWidth(theme.px(AXIS_WIDTH))
         self.getAxis("bottom").setHeight(theme.px(BELOW) if shows_axis else theme.px(6))
+
+    def sizeHint(self) -> QSize:
+        """The least size: Qt would return that of what was painted last, and a page that grew would never shrink again."""
+        return QSize(self.minimumWidth(), self.minimumHeight())
 
     def begin(self, top: float, *, shares: bool, x: tuple[float, float], axis: Axis, labelled: bool = True) -> None:
         """Clear, and draw background, grid and axes.

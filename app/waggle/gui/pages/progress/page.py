@@ -51,6 +51,8 @@ ANY_WIDTH = 16_777_215  # pixels: as Qt calls a width without a limit
 CHARTS_TO_PINS = 3.3  # the least width of the page for the list beside the charts, in widths of the list
 PINS = 254  # pixels of the list of first right answers, at a text size of 100%
 SCORE_HEIGHT, REWARD_HEIGHT = 120, 100  # the least, in pixels: in a small window the head of the third card is still visible
+SMALL_PAGE = 600  # pixels: of what a page is higher, the charts get these shares
+SCORE_SHARE, REWARD_SHARE = 0.5, 0.35
 
 
 def score_headline(state: State) -> str:
@@ -190,9 +192,9 @@ class ProgressPage(Page):
         self._shares = QuestionShareBars(theme)
         about = tr("More questions where its own answers are sometimes right, fewer where none or all of them are")
         shares = column(
-            text(theme, tr("What your model is asked now"), "heading"), ElidedLabel(theme, about, "small", "text_soft"), gap=2
+            text(theme, tr("What your model is asked now"), "heading"), text(theme, about, "small", "soft", wrap=True), gap=2
         )
-        self._size = ElidedLabel(theme, role="small", tone="text_soft")
+        self._size = text(theme, "", "small", "soft", wrap=True)
         self._shares_card = card(shares, self._shares, self._size, gap=10)
         self._shares_card.hide()
         self._curves = SpecialtyCurves(theme)
@@ -225,6 +227,17 @@ class ProgressPage(Page):
         self._pins.setMinimumWidth(pins if beside else 0)
         self._pins.setMaximumWidth(pins if beside else ANY_WIDTH)
 
+        self._set_least_heights()
+
+    def _set_least_heights(self) -> None:
+        """Let the charts grow with the page, whose lower cards scroll."""
+        more = max(self.height() - SMALL_PAGE, 0)
+        for chart, least, share in (
+            (self._score_chart, SCORE_HEIGHT, SCORE_SHARE), (self._reward, REWARD_HEIGHT, REWARD_SHARE)
+        ):  # fmt: skip
+            if chart is not None:
+                chart.setMinimumHeight(self.theme.px(least) + round(share * more))
+
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self.prepare()
@@ -234,8 +247,7 @@ class ProgressPage(Page):
             from waggle.gui.charts.progress_charts import HeldOutChart, RewardChart  # pyqtgraph: only now
 
             self._score_chart, self._reward = HeldOutChart(self.theme, self._part), RewardChart(self.theme, self._part)
-            for chart, height in ((self._score_chart, SCORE_HEIGHT), (self._reward, REWARD_HEIGHT)):
-                chart.setMinimumHeight(self.theme.px(height))
+            self._set_least_heights()
             self._held_room.addWidget(self._score_chart)
             self._reward_room.addWidget(self._reward)
             self._draw()
@@ -249,7 +261,7 @@ class ProgressPage(Page):
         self._runs.show_runs(state.runs)
         self._shares.show_shares(state.shares)
         size = round_size_words(state)
-        self._size.say(size)
+        self._size.setText(size)
         self._size.setVisible(bool(size))
         self._shares_card.setVisible(sum(len(share.levels) for share in state.shares) > 1)
         if self._drawn_state != self._redraw_key():

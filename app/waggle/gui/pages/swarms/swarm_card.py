@@ -48,7 +48,7 @@ class SwarmCard(QFrame):
         facts = [Fact(theme, tr("It trains on"), trains_on(swarm)), self._members]
         set_tip(facts[0], f"{tr('Unchecked')}: {tr(UNCHECKED)}" if has_unchecked(swarm) else "")
         if swarm.model_hint:
-            facts.append(Fact(theme, tr("Recommended model"), tr(one_line(swarm.model_hint))))
+            facts.append(Fact(theme, tr("Made for"), tr(one_line(swarm.model_hint))))
         if swarm.active:
             facts.append(Fact(theme, tr("Shared"), tr(SHARED)))
         parts: list[QWidget] = [as_widget(head), *facts]

@@ -71,7 +71,7 @@ class SwarmPreviewCard(QFrame):
         if has_unchecked(swarm):
             parts.append(Fact(theme, tr("Unchecked"), tr(UNCHECKED)))
         if swarm.model_hint:
-            parts.append(Fact(theme, tr("Recommended model"), tr(one_line(swarm.model_hint))))
+            parts.append(Fact(theme, tr("Made for"), tr(one_line(swarm.model_hint))))
         shared, questions = tr("You will share"), tr("Questions of this kind will be asked")
         if swarm.active:
             shared, questions = tr("Shared"), tr("Questions of this kind are asked")
