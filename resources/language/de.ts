@@ -122,12 +122,12 @@
 <message><source>%1 of 100 with peers, %2 alone after as many rounds. The difference may be chance.</source><translation>%1 von 100 mit Peers, %2 allein nach ebenso vielen Runden. Der Unterschied kann Zufall sein.</translation></message>
 <message><source>%1 of all</source><translation>%1 von allen</translation></message>
 <message><source>%1 of them right, in %2</source><translation>%1 davon richtig, in %2</translation></message>
-<message><source>%1 of your groups</source><translation>%1 deiner Gruppen</translation></message>
+<message><source>%1 of your examples</source><translation>%1 deiner Beispiele</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 auf der Festplatte. Es kommt vom Python Package Index, wird mit Prüfsummen verglichen, die mit Waggle kamen, und steht unter den Lizenzen von PyTorch und NVIDIA.</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 gab eine Zahl zurück, die nicht endlich ist.</translation></message>
 <message><source>%1 s ago</source><translation>vor %1 s</translation></message>
 <message><source>%1 seconds</source><translation>%1 Sekunden</translation></message>
-<message numerus="yes"><source>%1 sent you %n groups</source><translation><numerusform>%1 schickte dir %n Gruppe</numerusform><numerusform>%1 schickte dir %n Gruppen</numerusform></translation></message>
+<message numerus="yes"><source>%1 sent you %n examples</source><translation><numerusform>%1 schickte dir %n Beispiel</numerusform><numerusform>%1 schickte dir %n Beispiele</numerusform></translation></message>
 <message><source>%1 sets %2, which decides no round.</source><translation>%1 setzt %2, was keine Runde bestimmt.</translation></message>
 <message><source>%1 speaks protocol %2, this Waggle speaks %3.</source><translation>%1 spricht Protokoll %2, dieses Waggle spricht %3.</translation></message>
 <message><source>%1 swarms are remembered already.</source><translation>%1 Schwärme sind schon gemerkt.</translation></message>
@@ -184,19 +184,19 @@
 <message numerus="yes"><source>%n files, %1</source><translation><numerusform>%n Datei, %1</numerusform><numerusform>%n Dateien, %1</numerusform></translation></message>
 <message numerus="yes"><source>%n for exams</source><translation><numerusform>%n für Prüfungen</numerusform><numerusform>%n für Prüfungen</numerusform></translation></message>
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n weg</numerusform><numerusform>%n weg</numerusform></translation></message>
-<message numerus="yes"><source>%n groups</source><translation><numerusform>%n Gruppe</numerusform><numerusform>%n Gruppen</numerusform></translation></message>
-<message numerus="yes"><source>%n groups had no advantage</source><translation><numerusform>%n Gruppe hatte keinen Vorteil</numerusform><numerusform>%n Gruppen hatten keinen Vorteil</numerusform></translation></message>
-<message numerus="yes"><source>%n groups had unusual text</source><translation><numerusform>%n Gruppe hatte ungewöhnlichen Text</numerusform><numerusform>%n Gruppen hatten ungewöhnlichen Text</numerusform></translation></message>
-<message numerus="yes"><source>%n groups taught one answer more often than the questions have it</source><translation><numerusform>%n Gruppe lehrte eine Antwort öfter, als die Fragen sie haben</numerusform><numerusform>%n Gruppen lehrten eine Antwort öfter, als die Fragen sie haben</numerusform></translation></message>
-<message numerus="yes"><source>%n groups were more than the peer's share</source><translation><numerusform>%n Gruppe war mehr als sein Anteil</numerusform><numerusform>%n Gruppen waren mehr als sein Anteil</numerusform></translation></message>
-<message numerus="yes"><source>%n groups were too long for your model</source><translation><numerusform>%n Gruppe war zu lang für dein Modell</numerusform><numerusform>%n Gruppen waren zu lang für dein Modell</numerusform></translation></message>
+<message numerus="yes"><source>%n examples</source><translation><numerusform>%n Beispiel</numerusform><numerusform>%n Beispiele</numerusform></translation></message>
+<message numerus="yes"><source>%n examples had no advantage</source><translation><numerusform>%n Beispiel hatte keinen Vorteil</numerusform><numerusform>%n Beispiele hatten keinen Vorteil</numerusform></translation></message>
+<message numerus="yes"><source>%n examples had unusual text</source><translation><numerusform>%n Beispiel hatte ungewöhnlichen Text</numerusform><numerusform>%n Beispiele hatten ungewöhnlichen Text</numerusform></translation></message>
+<message numerus="yes"><source>%n examples taught one answer more often than the questions have it</source><translation><numerusform>%n Beispiel lehrte eine Antwort öfter, als die Fragen sie haben</numerusform><numerusform>%n Beispiele lehrten eine Antwort öfter, als die Fragen sie haben</numerusform></translation></message>
+<message numerus="yes"><source>%n examples were more than the peer's share</source><translation><numerusform>%n Beispiel war mehr als sein Anteil</numerusform><numerusform>%n Beispiele waren mehr als sein Anteil</numerusform></translation></message>
+<message numerus="yes"><source>%n examples were too long for your model</source><translation><numerusform>%n Beispiel war zu lang für dein Modell</numerusform><numerusform>%n Beispiele waren zu lang für dein Modell</numerusform></translation></message>
 <message numerus="yes"><source>%n kinds of question chosen</source><translation><numerusform>%n Art von Fragen gewählt</numerusform><numerusform>%n Arten von Fragen gewählt</numerusform></translation></message>
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n spätere Runde wird beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform><numerusform>%n spätere Runden werden beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform></translation></message>
 <message numerus="yes"><source>%n messages, newest first.</source><translation><numerusform>%n Nachricht, neueste zuerst.</numerusform><numerusform>%n Nachrichten, neueste zuerst.</numerusform></translation></message>
 <message numerus="yes"><source>%n newer questions are waiting</source><translation><numerusform>%n neuere Frage wartet</numerusform><numerusform>%n neuere Fragen warten</numerusform></translation></message>
 <message numerus="yes"><source>%n newer rounds are waiting</source><translation><numerusform>%n neuere Runde wartet</numerusform><numerusform>%n neuere Runden warten</numerusform></translation></message>
 <message numerus="yes"><source>%n of %1 peers match</source><translation><numerusform>%n von %1 Peers passt</numerusform><numerusform>%n von %1 Peers passen</numerusform></translation></message>
-<message numerus="yes"><source>%n of its %1 groups were of use</source><translation><numerusform>%n seiner %1 Gruppen war nützlich</numerusform><numerusform>%n seiner %1 Gruppen waren nützlich</numerusform></translation></message>
+<message numerus="yes"><source>%n of its %1 examples were useful</source><translation><numerusform>%n seiner %1 Beispiele war nützlich</numerusform><numerusform>%n seiner %1 Beispiele waren nützlich</numerusform></translation></message>
 <message numerus="yes"><source>%n on your network</source><translation><numerusform>%n in deinem Netz</numerusform><numerusform>%n in deinem Netz</numerusform></translation></message>
 <message numerus="yes"><source>%n peers</source><translation><numerusform>%n Peer</numerusform><numerusform>%n Peers</numerusform></translation></message>
 <message numerus="yes"><source>%n questions</source><translation><numerusform>%n Frage</numerusform><numerusform>%n Fragen</numerusform></translation></message>
@@ -732,7 +732,7 @@
 <message><source>Greeting</source><translation>Gruß</translation></message>
 <message><source>Grids</source><translation>Raster</translation></message>
 <message><source>Grids in a line</source><translation>Raster in einer Zeile</translation></message>
-<message><source>Group</source><translation>Gruppe</translation></message>
+<message><source>Example</source><translation>Beispiel</translation></message>
 <message><source>Guess without names</source><translation>Ohne Namen raten</translation></message>
 <message><source>Half of the cores, at least one. Large programs may start a little slower.</source><translation>Die Hälfte der Kerne, mindestens einer. Große Programme starten vielleicht etwas langsamer.</translation></message>
 <message><source>Half right first</source><translation>Halb richtige zuerst</translation></message>
@@ -815,7 +815,7 @@
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Sie enthält %1. Du wärst von nun an %1, und %2 würde daneben aufbewahrt. Modell und Verlauf bleiben.</translation></message>
 <message><source>It is a number of rounds, 0 or more.</source><translation>Es ist eine Anzahl von Runden, 0 oder mehr.</translation></message>
 <message><source>It is asked like any stranger: %1 so far, %2.</source><translation>Er wird gefragt wie jeder Fremde: bisher %1, %2.</translation></message>
-<message><source>It is asked like any stranger: most of its groups that were tried here taught nothing, %1.</source><translation>Er wird gefragt wie jeder Fremde: Aus den meisten seiner Gruppen, die hier versucht wurden, ließ sich nichts lernen, %1.</translation></message>
+<message><source>It is asked like any stranger: most of its examples that were tried here taught nothing, %1.</source><translation>Er wird gefragt wie jeder Fremde: Aus den meisten seiner Beispiele, die hier versucht wurden, ließ sich nichts lernen, %1.</translation></message>
 <message><source>It is being downloaded.</source><translation>Es wird gerade heruntergeladen.</translation></message>
 <message><source>It is checked first. Until then you keep training the present one.</source><translation>Es wird zuerst geprüft. Bis dahin trainierst du das jetzige weiter.</translation></message>
 <message><source>It is downloaded again.</source><translation>Es wird noch einmal geladen.</translation></message>
@@ -849,7 +849,7 @@
 <message><source>It starts at the next login.</source><translation>Es startet bei der nächsten Anmeldung.</translation></message>
 <message><source>It takes %1.</source><translation>Es belegt %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Das dauert ein paar Sekunden.</translation></message>
-<message><source>It takes groups from here; none of its own has come yet.</source><translation>Er holt Gruppen von hier; von ihm kam noch keine.</translation></message>
+<message><source>It takes examples from here; none of its own has come yet.</source><translation>Er holt Beispiele von hier; von ihm kam noch keines.</translation></message>
 <message><source>It tells</source><translation>Es erzählt</translation></message>
 <message><source>It trains on</source><translation>Er übt</translation></message>
 <message><source>It tries</source><translation>Es versucht</translation></message>
@@ -919,7 +919,7 @@
 <message><source>Lean training is not there on MLX.</source><translation>Sparsames Training gibt es auf MLX nicht.</translation></message>
 <message><source>Learn</source><translation>Lernen</translation></message>
 <message><source>Learn nothing from it, and give it nothing.</source><translation>Nichts von ihm lernen und ihm nichts geben.</translation></message>
-<message><source>Learn nothing from it; it still gets your groups.</source><translation>Nichts von ihm lernen; er bekommt weiter deine Gruppen.</translation></message>
+<message><source>Learn nothing from it; it still gets your examples.</source><translation>Nichts von ihm lernen; er bekommt weiter deine Beispiele.</translation></message>
 <message><source>Learned from others</source><translation>Von anderen gelernt</translation></message>
 <message><source>Learned from peers</source><translation>Von Peers gelernt</translation></message>
 <message><source>Learning</source><translation>Lernt</translation></message>
@@ -1209,7 +1209,7 @@
 <message><source>Others you know</source><translation>Andere, die du kennst</translation></message>
 <message><source>Own charts</source><translation>Eigene Kurven</translation></message>
 <message><source>Own examples to learn from</source><translation>Eigene Beispiele zum Lernen</translation></message>
-<message><source>Own groups</source><translation>Eigene</translation></message>
+<message><source>Own examples</source><translation>Eigene</translation></message>
 <message><source>Own questions</source><translation>Eigene Fragen</translation></message>
 <message><source>Pages of a class</source><translation>Seiten einer Klasse</translation></message>
 <message><source>Palindrome generation</source><translation>Palindrome bilden</translation></message>
@@ -2182,7 +2182,7 @@
 <message><source>You know this swarm.</source><translation>Du kennst diesen Schwarm.</translation></message>
 <message numerus="yes"><source>You learned from %n answers</source><translation><numerusform>Du lerntest von %n Antwort</numerusform><numerusform>Du lerntest von %n Antworten</numerusform></translation></message>
 <message numerus="yes"><source>You learned from %n right answers</source><translation><numerusform>Du lerntest von %n richtigen Antwort</numerusform><numerusform>Du lerntest von %n richtigen Antworten</numerusform></translation></message>
-<message><source>You muted it: nothing is learned from it, but it still gets your groups.</source><translation>Du hast ihn stumm geschaltet: Nichts wird von ihm gelernt, aber er bekommt weiter deine Gruppen.</translation></message>
+<message><source>You muted it: nothing is learned from it, but it still gets your examples.</source><translation>Du hast ihn stumm geschaltet: Nichts wird von ihm gelernt, aber er bekommt weiter deine Beispiele.</translation></message>
 <message><source>You reach others; no address is known at which they could reach this computer.</source><translation>Du erreichst andere; es ist keine Adresse bekannt, an der sie diesen Computer erreichen könnten.</translation></message>
 <message><source>You see what the swarm is and what would be shared; nothing is joined until you say so.</source><translation>Du siehst, was der Schwarm ist und was geteilt würde; du trittst erst bei, wenn du es sagst.</translation></message>
 <message><source>You see whose identity it is before anything changes. The identity of now is kept beside it, never overwritten.</source><translation>Du siehst, wessen Identität es ist, bevor sich etwas ändert. Die jetzige wird daneben aufbewahrt, nie überschrieben.</translation></message>
@@ -2276,7 +2276,7 @@
 <message><source>a message has no %1 that is a text</source><translation>eine Nachricht hat kein %1, das Text ist</translation></message>
 <message><source>a part of its path is no folder</source><translation>ein Teil des Pfades ist kein Ordner</translation></message>
 <message><source>a peer</source><translation>einem Peer</translation></message>
-<message><source>a peer's group, coming in</source><translation>Peer-Gruppe, kommt an</translation></message>
+<message><source>a peer's example, coming in</source><translation>Beispiel eines Peers, kommt an</translation></message>
 <message><source>a question twice</source><translation>eine Frage doppelt</translation></message>
 <message><source>a spreadsheet or an archive</source><translation>eine Tabelle oder ein Archiv</translation></message>
 <message><source>a text can end its process</source><translation>ein Text kann seinen Prozess beenden</translation></message>
@@ -2347,7 +2347,7 @@
 <message><source>graded as: %1</source><translation>bewertet als: %1</translation></message>
 <message><source>graphs</source><translation>Graphen</translation></message>
 <message><source>greeting of the wrong size</source><translation>Begrüßung von falscher Größe</translation></message>
-<message numerus="yes"><source>groups</source><translation><numerusform>Gruppe</numerusform><numerusform>Gruppen</numerusform></translation></message>
+<message numerus="yes"><source>examples</source><translation><numerusform>Beispiel</numerusform><numerusform>Beispiele</numerusform></translation></message>
 <message><source>hard</source><translation>schwer</translation></message>
 <message><source>has more than %1 fields</source><translation>hat mehr als %1 Felder</translation></message>
 <message><source>has no words</source><translation>hat keine Wörter</translation></message>
@@ -2599,7 +2599,7 @@
 <message><source>wrong: %1</source><translation>falsch: %1</translation></message>
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>du in der Mitte, %n Peer um dich</numerusform><numerusform>du in der Mitte, %n Peers um dich</numerusform></translation></message>
 <message><source>your choice</source><translation>deine Wahl</translation></message>
-<message><source>your group, going out</source><translation>deine Gruppe, geht hinaus</translation></message>
+<message><source>your example, going out</source><translation>dein Beispiel, geht hinaus</translation></message>
 <message><source>your share of the disk is used up</source><translation>dein Anteil der Festplatte ist aufgebraucht</translation></message>
 </context>
 </TS>

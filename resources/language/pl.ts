@@ -122,12 +122,12 @@
 <message><source>%1 of 100 with peers, %2 alone after as many rounds. The difference may be chance.</source><translation>%1 na 100 z peerami, %2 samodzielnie po tej samej liczbie rund. Różnica może być przypadkowa.</translation></message>
 <message><source>%1 of all</source><translation>%1 ze wszystkich</translation></message>
 <message><source>%1 of them right, in %2</source><translation>%1 z nich dobrze, w %2</translation></message>
-<message><source>%1 of your groups</source><translation>Twoje grupy: %1</translation></message>
+<message><source>%1 of your examples</source><translation>Twoje przykłady: %1</translation></message>
 <message><source>%1 on the disk. It comes from the Python package index, is checked against sums that came with Waggle, and is under the licences of PyTorch and NVIDIA.</source><translation>%1 na dysku. Pochodzi z Python Package Index, jest sprawdzane z sumami dostarczonymi z Waggle i podlega licencjom PyTorch i NVIDIA.</translation></message>
 <message><source>%1 returned a number that is not finite.</source><translation>%1 zwraca liczbę, która nie jest skończona.</translation></message>
 <message><source>%1 s ago</source><translation>%1 s temu</translation></message>
 <message><source>%1 seconds</source><translation>%1 s</translation></message>
-<message numerus="yes"><source>%1 sent you %n groups</source><translation><numerusform>Od %1 przyszła do Ciebie %n grupa</numerusform><numerusform>Od %1 przyszły do Ciebie %n grupy</numerusform><numerusform>Od %1 przyszło do Ciebie %n grup</numerusform></translation></message>
+<message numerus="yes"><source>%1 sent you %n examples</source><translation><numerusform>Od %1 przyszedł do Ciebie %n przykład</numerusform><numerusform>Od %1 przyszły do Ciebie %n przykłady</numerusform><numerusform>Od %1 przyszło do Ciebie %n przykładów</numerusform></translation></message>
 <message><source>%1 sets %2, which decides no round.</source><translation>%1 ustawia %2, a to nie decyduje o żadnej rundzie.</translation></message>
 <message><source>%1 speaks protocol %2, this Waggle speaks %3.</source><translation>%1 używa protokołu %2, a ten Waggle – %3.</translation></message>
 <message><source>%1 swarms are remembered already.</source><translation>Zapamiętane roje: już %1.</translation></message>
@@ -184,19 +184,19 @@
 <message numerus="yes"><source>%n files, %1</source><translation><numerusform>%n plik, %1</numerusform><numerusform>%n pliki, %1</numerusform><numerusform>%n plików, %1</numerusform></translation></message>
 <message numerus="yes"><source>%n for exams</source><translation><numerusform>%n na egzaminy</numerusform><numerusform>%n na egzaminy</numerusform><numerusform>%n na egzaminy</numerusform></translation></message>
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n zniknął</numerusform><numerusform>%n zniknęły</numerusform><numerusform>%n zniknęło</numerusform></translation></message>
-<message numerus="yes"><source>%n groups</source><translation><numerusform>%n grupa</numerusform><numerusform>%n grupy</numerusform><numerusform>%n grup</numerusform></translation></message>
-<message numerus="yes"><source>%n groups had no advantage</source><translation><numerusform>%n grupa nie dała żadnej przewagi</numerusform><numerusform>%n grupy nie dały żadnej przewagi</numerusform><numerusform>%n grup nie dało żadnej przewagi</numerusform></translation></message>
-<message numerus="yes"><source>%n groups had unusual text</source><translation><numerusform>%n grupa miała nietypowy tekst</numerusform><numerusform>%n grupy miały nietypowy tekst</numerusform><numerusform>%n grup miało nietypowy tekst</numerusform></translation></message>
-<message numerus="yes"><source>%n groups taught one answer more often than the questions have it</source><translation><numerusform>%n grupa uczyła jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n grupy uczyły jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n grup uczyło jednej odpowiedzi częściej, niż wynika to z pytań</numerusform></translation></message>
-<message numerus="yes"><source>%n groups were more than the peer's share</source><translation><numerusform>%n grupa ponad przydział peera</numerusform><numerusform>%n grupy ponad przydział peera</numerusform><numerusform>%n grup ponad przydział peera</numerusform></translation></message>
-<message numerus="yes"><source>%n groups were too long for your model</source><translation><numerusform>%n grupa za długa dla Twojego modelu</numerusform><numerusform>%n grupy za długie dla Twojego modelu</numerusform><numerusform>%n grup za długich dla Twojego modelu</numerusform></translation></message>
+<message numerus="yes"><source>%n examples</source><translation><numerusform>%n przykład</numerusform><numerusform>%n przykłady</numerusform><numerusform>%n przykładów</numerusform></translation></message>
+<message numerus="yes"><source>%n examples had no advantage</source><translation><numerusform>%n przykład nie dał żadnej przewagi</numerusform><numerusform>%n przykłady nie dały żadnej przewagi</numerusform><numerusform>%n przykładów nie dało żadnej przewagi</numerusform></translation></message>
+<message numerus="yes"><source>%n examples had unusual text</source><translation><numerusform>%n przykład miał nietypowy tekst</numerusform><numerusform>%n przykłady miały nietypowy tekst</numerusform><numerusform>%n przykładów miało nietypowy tekst</numerusform></translation></message>
+<message numerus="yes"><source>%n examples taught one answer more often than the questions have it</source><translation><numerusform>%n przykład uczył jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n przykłady uczyły jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n przykładów uczyło jednej odpowiedzi częściej, niż wynika to z pytań</numerusform></translation></message>
+<message numerus="yes"><source>%n examples were more than the peer's share</source><translation><numerusform>%n przykład ponad przydział peera</numerusform><numerusform>%n przykłady ponad przydział peera</numerusform><numerusform>%n przykładów ponad przydział peera</numerusform></translation></message>
+<message numerus="yes"><source>%n examples were too long for your model</source><translation><numerusform>%n przykład za długi dla Twojego modelu</numerusform><numerusform>%n przykłady za długie dla Twojego modelu</numerusform><numerusform>%n przykładów za długich dla Twojego modelu</numerusform></translation></message>
 <message numerus="yes"><source>%n kinds of question chosen</source><translation><numerusform>Wybrano %n rodzaj pytań</numerusform><numerusform>Wybrano %n rodzaje pytań</numerusform><numerusform>Wybrano %n rodzajów pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n późniejsza runda zostanie powtórzona przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejsze rundy zostaną powtórzone przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejszych rund zostanie powtórzonych przy następnym uruchomieniu, bo silnik został przerwany.</numerusform></translation></message>
 <message numerus="yes"><source>%n messages, newest first.</source><translation><numerusform>%n wiadomość, od najnowszej.</numerusform><numerusform>%n wiadomości, od najnowszej.</numerusform><numerusform>%n wiadomości, od najnowszej.</numerusform></translation></message>
 <message numerus="yes"><source>%n newer questions are waiting</source><translation><numerusform>Czeka %n nowsze pytanie</numerusform><numerusform>Czekają %n nowsze pytania</numerusform><numerusform>Czeka %n nowszych pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n newer rounds are waiting</source><translation><numerusform>Czeka %n nowsza runda</numerusform><numerusform>Czekają %n nowsze rundy</numerusform><numerusform>Czeka %n nowszych rund</numerusform></translation></message>
 <message numerus="yes"><source>%n of %1 peers match</source><translation><numerusform>%n z %1 peerów pasuje</numerusform><numerusform>%n z %1 peerów pasują</numerusform><numerusform>%n z %1 peerów pasuje</numerusform></translation></message>
-<message numerus="yes"><source>%n of its %1 groups were of use</source><translation><numerusform>%n z jego %1 grup przydała się</numerusform><numerusform>%n z jego %1 grup przydały się</numerusform><numerusform>%n z jego %1 grup przydało się</numerusform></translation></message>
+<message numerus="yes"><source>%n of its %1 examples were useful</source><translation><numerusform>%n z jego %1 przykładów przydał się</numerusform><numerusform>%n z jego %1 przykładów przydały się</numerusform><numerusform>%n z jego %1 przykładów przydało się</numerusform></translation></message>
 <message numerus="yes"><source>%n on your network</source><translation><numerusform>%n w Twojej sieci</numerusform><numerusform>%n w Twojej sieci</numerusform><numerusform>%n w Twojej sieci</numerusform></translation></message>
 <message numerus="yes"><source>%n peers</source><translation><numerusform>%n peer</numerusform><numerusform>%n peery</numerusform><numerusform>%n peerów</numerusform></translation></message>
 <message numerus="yes"><source>%n questions</source><translation><numerusform>%n pytanie</numerusform><numerusform>%n pytania</numerusform><numerusform>%n pytań</numerusform></translation></message>
@@ -732,7 +732,7 @@
 <message><source>Greeting</source><translation>Powitanie</translation></message>
 <message><source>Grids</source><translation>Siatki</translation></message>
 <message><source>Grids in a line</source><translation>Siatki w jednym wierszu</translation></message>
-<message><source>Group</source><translation>Grupa</translation></message>
+<message><source>Example</source><translation>Przykład</translation></message>
 <message><source>Guess without names</source><translation>Zgaduj bez nazw</translation></message>
 <message><source>Half of the cores, at least one. Large programs may start a little slower.</source><translation>Połowa rdzeni, co najmniej jeden. Duże programy mogą uruchamiać się nieco wolniej.</translation></message>
 <message><source>Half right first</source><translation>Najpierw w połowie dobre</translation></message>
@@ -815,7 +815,7 @@
 <message><source>It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.</source><translation>Zawiera tożsamość %1. Po przywróceniu będziesz występować jako %1, a obok zostanie kopia tożsamości %2. Twój model i historia zostają.</translation></message>
 <message><source>It is a number of rounds, 0 or more.</source><translation>To liczba rund, 0 lub więcej.</translation></message>
 <message><source>It is asked like any stranger: %1 so far, %2.</source><translation>Pytany jak każdy nieznajomy: dotąd %1, %2.</translation></message>
-<message><source>It is asked like any stranger: most of its groups that were tried here taught nothing, %1.</source><translation>Pytany jak każdy nieznajomy: większość jego wypróbowanych tu grup niczego nie nauczyła, %1.</translation></message>
+<message><source>It is asked like any stranger: most of its examples that were tried here taught nothing, %1.</source><translation>Pytany jak każdy nieznajomy: większość jego wypróbowanych tu przykładów niczego nie nauczyła, %1.</translation></message>
 <message><source>It is being downloaded.</source><translation>Trwa pobieranie.</translation></message>
 <message><source>It is checked first. Until then you keep training the present one.</source><translation>Najpierw zostanie sprawdzony. Do tego czasu trenujesz dalej obecny.</translation></message>
 <message><source>It is downloaded again.</source><translation>Pobieranie zaczyna się od nowa.</translation></message>
@@ -849,7 +849,7 @@
 <message><source>It starts at the next login.</source><translation>Uruchomi się przy następnym logowaniu.</translation></message>
 <message><source>It takes %1.</source><translation>Zajmuje %1.</translation></message>
 <message><source>It takes a few seconds.</source><translation>Potrwa to kilka sekund.</translation></message>
-<message><source>It takes groups from here; none of its own has come yet.</source><translation>Pobiera grupy stąd; od niego jeszcze żadna nie dotarła.</translation></message>
+<message><source>It takes examples from here; none of its own has come yet.</source><translation>Pobiera przykłady stąd; od niego jeszcze żaden nie dotarł.</translation></message>
 <message><source>It tells</source><translation>Opowiada</translation></message>
 <message><source>It trains on</source><translation>Zakres treningu</translation></message>
 <message><source>It tries</source><translation>Próbuje</translation></message>
@@ -919,7 +919,7 @@
 <message><source>Lean training is not there on MLX.</source><translation>Oszczędny trening nie jest dostępny na MLX.</translation></message>
 <message><source>Learn</source><translation>Nauka</translation></message>
 <message><source>Learn nothing from it, and give it nothing.</source><translation>Niczego się od niego nie ucz i niczego mu nie dawaj.</translation></message>
-<message><source>Learn nothing from it; it still gets your groups.</source><translation>Niczego się od niego nie ucz; nadal dostaje Twoje grupy.</translation></message>
+<message><source>Learn nothing from it; it still gets your examples.</source><translation>Niczego się od niego nie ucz; nadal dostaje Twoje przykłady.</translation></message>
 <message><source>Learned from others</source><translation>Nauczone od innych</translation></message>
 <message><source>Learned from peers</source><translation>Nauczone od peerów</translation></message>
 <message><source>Learning</source><translation>Uczy się</translation></message>
@@ -1209,7 +1209,7 @@
 <message><source>Others you know</source><translation>Inni, których znasz</translation></message>
 <message><source>Own charts</source><translation>Osobne wykresy</translation></message>
 <message><source>Own examples to learn from</source><translation>Własne przykłady do nauki</translation></message>
-<message><source>Own groups</source><translation>Własne grupy</translation></message>
+<message><source>Own examples</source><translation>Własne</translation></message>
 <message><source>Own questions</source><translation>Własne pytania</translation></message>
 <message><source>Pages of a class</source><translation>Strony klasy</translation></message>
 <message><source>Palindrome generation</source><translation>Tworzenie palindromów</translation></message>
@@ -2182,7 +2182,7 @@
 <message><source>You know this swarm.</source><translation>Znasz ten rój.</translation></message>
 <message numerus="yes"><source>You learned from %n answers</source><translation><numerusform>Nauka z %n odpowiedzi</numerusform><numerusform>Nauka z %n odpowiedzi</numerusform><numerusform>Nauka z %n odpowiedzi</numerusform></translation></message>
 <message numerus="yes"><source>You learned from %n right answers</source><translation><numerusform>Nauka z %n poprawnej odpowiedzi</numerusform><numerusform>Nauka z %n poprawnych odpowiedzi</numerusform><numerusform>Nauka z %n poprawnych odpowiedzi</numerusform></translation></message>
-<message><source>You muted it: nothing is learned from it, but it still gets your groups.</source><translation>Wyciszono: niczego się od niego nie uczysz, ale on nadal otrzymuje Twoje grupy.</translation></message>
+<message><source>You muted it: nothing is learned from it, but it still gets your examples.</source><translation>Wyciszono: niczego się od niego nie uczysz, ale on nadal otrzymuje Twoje przykłady.</translation></message>
 <message><source>You reach others; no address is known at which they could reach this computer.</source><translation>Łączysz się z innymi; nie znamy adresu, pod którym mogliby połączyć się z tym komputerem.</translation></message>
 <message><source>You see what the swarm is and what would be shared; nothing is joined until you say so.</source><translation>Widzisz, czym jest rój i co byłoby udostępniane; dołączasz dopiero, gdy to potwierdzisz.</translation></message>
 <message><source>You see whose identity it is before anything changes. The identity of now is kept beside it, never overwritten.</source><translation>Zanim cokolwiek się zmieni, zobaczysz, czyja to tożsamość. Obecna zostanie zachowana obok i nigdy nie będzie nadpisana.</translation></message>
@@ -2276,7 +2276,7 @@
 <message><source>a message has no %1 that is a text</source><translation>w wiadomości nie ma tekstu w polu %1</translation></message>
 <message><source>a part of its path is no folder</source><translation>część ścieżki nie jest folderem</translation></message>
 <message><source>a peer</source><translation>peera</translation></message>
-<message><source>a peer's group, coming in</source><translation>grupa od peera, nadchodzi</translation></message>
+<message><source>a peer's example, coming in</source><translation>przykład od peera, nadchodzi</translation></message>
 <message><source>a question twice</source><translation>pytanie powtórzone</translation></message>
 <message><source>a spreadsheet or an archive</source><translation>arkusz kalkulacyjny lub archiwum</translation></message>
 <message><source>a text can end its process</source><translation>tekst może zakończyć jego proces</translation></message>
@@ -2347,7 +2347,7 @@
 <message><source>graded as: %1</source><translation>oceniane jako: %1</translation></message>
 <message><source>graphs</source><translation>grafy</translation></message>
 <message><source>greeting of the wrong size</source><translation>powitanie o złym rozmiarze</translation></message>
-<message numerus="yes"><source>groups</source><translation><numerusform>grupa</numerusform><numerusform>grupy</numerusform><numerusform>grup</numerusform></translation></message>
+<message numerus="yes"><source>examples</source><translation><numerusform>przykład</numerusform><numerusform>przykłady</numerusform><numerusform>przykładów</numerusform></translation></message>
 <message><source>hard</source><translation>trudne</translation></message>
 <message><source>has more than %1 fields</source><translation>ma ponad %1 pól</translation></message>
 <message><source>has no words</source><translation>nie ma słów</translation></message>
@@ -2599,7 +2599,7 @@
 <message><source>wrong: %1</source><translation>źle: %1</translation></message>
 <message numerus="yes"><source>you in the middle, %n peers around you</source><translation><numerusform>ty w środku, wokół Ciebie %n peer</numerusform><numerusform>ty w środku, wokół Ciebie %n peery</numerusform><numerusform>ty w środku, wokół Ciebie %n peerów</numerusform></translation></message>
 <message><source>your choice</source><translation>twój wybór</translation></message>
-<message><source>your group, going out</source><translation>twoja grupa, wysyłana</translation></message>
+<message><source>your example, going out</source><translation>twój przykład, wysyłany</translation></message>
 <message><source>your share of the disk is used up</source><translation>twój przydział miejsca na dysku jest wyczerpany</translation></message>
 </context>
 </TS>

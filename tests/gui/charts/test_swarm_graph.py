@@ -119,7 +119,7 @@ def test_of_hundreds_that_a_peer_took_at_once_a_dozen_are_seen_on_their_way(pict
     )
     assert len(picture.travelling) == 12
     assert picture.latest is not None
-    assert "400 groups" in picture.latest[1]
+    assert "400 examples" in picture.latest[1]
 
 
 def test_the_same_state_again_paints_nothing(picture: Counted, qtbot: QtBot) -> None:
@@ -167,8 +167,8 @@ def test_the_same_facts_stand_there_as_text(picture: Counted) -> None:
     assert picture.accessibleName() == "Picture of the swarm: you in the middle, 2 peers around you, 1 of them through a relay"
     picture.show_state(state_of(*MET, ARRIVED), NOW)
     assert picture.accessibleDescription() == (
-        "2 groups from Brisk Otter · iskOtter. Brisk Otter · iskOtter sent you 12 groups and took 8 of yours. "
-        "Clever Wren · everWren sent you 2 groups and took 0 of yours."
+        "2 examples from Brisk Otter · iskOtter. Brisk Otter · iskOtter sent you 12 examples and took 8 of yours. "
+        "Clever Wren · everWren sent you 2 examples and took 0 of yours."
     )
 
 

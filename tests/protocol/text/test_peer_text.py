@@ -12,15 +12,18 @@ NOW = 1000.0
     ("fields", "says"),
     [
         ({}, "Nothing was exchanged with it yet."),
-        ({"groups_pulled": 3}, "It takes groups from here; none of its own has come yet."),
-        ({"received": 4, "useful": 1}, "It is asked like any stranger: 1 of its 4 groups was of use so far, none broke a rule."),
+        ({"groups_pulled": 3}, "It takes examples from here; none of its own has come yet."),
+        (
+            {"received": 4, "useful": 1},
+            "It is asked like any stranger: 1 of its 4 examples was useful so far, none broke a rule.",
+        ),
         (
             {"received": 1200, "useful": 900, "barren": True},
-            "It is asked like any stranger: most of its groups that were tried here taught nothing, none broke a rule.",
+            "It is asked like any stranger: most of its examples that were tried here taught nothing, none broke a rule.",
         ),
         (
             {"received": 1200, "useful": 900, "rejected": 2, "trusted": True},
-            "Trusted: 900 of its 1,200 groups were of use, 2 broke a rule.",
+            "Trusted: 900 of its 1,200 examples were useful, 2 broke a rule.",
         ),
         ({"reason": "too long", "doubted_until": NOW + 45}, "It broke a rule (too long): it is asked again in 45 s."),
         ({"reason": "malformed", "doubted_until": NOW + 600}, "It broke a rule (malformed): it is asked again in 10 min."),
@@ -28,7 +31,7 @@ NOW = 1000.0
         ({"refusal": "trains under another charter"}, "It trains under another charter."),
         (
             {"choice": "muted", "trusted": True, "received": 9},
-            "You muted it: nothing is learned from it, but it still gets your groups.",
+            "You muted it: nothing is learned from it, but it still gets your examples.",
         ),
         ({"choice": "blocked", "refusal": "x"}, "You blocked it: nothing is learned from it, and it gets nothing from here."),
     ],

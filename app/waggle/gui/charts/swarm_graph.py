@@ -57,7 +57,7 @@ def flow_words(flow: Flow, state: State) -> str:
     if len(known) == 1 and "" not in known:
         groups = tr(one_line(flow.specialties[0]))
     else:
-        groups = plural(count, "%n group", "%n groups")
+        groups = plural(count, "%n example", "%n examples")
     words = {"out": tr("%2 to %1"), "in": tr("%2 from %1"), "used": tr("%2 learned from %1")}[flow.way]
     return words.replace("%2", groups).replace("%1", name)
 
@@ -123,7 +123,7 @@ class SwarmGraph(PaintedChart):
         busiest = heapq.nlargest(NAMED, peers, key=lambda peer: peer.used + peer.groups_pulled)
         words = [self.latest[1] + "."] if self.latest else []
         for peer in busiest:
-            name, sent = peer_name(peer.name, peer.id), plural(peer.received, "%1 sent you %n group", "%1 sent you %n groups")
+            name, sent = peer_name(peer.name, peer.id), plural(peer.received, "%1 sent you %n example", "%1 sent you %n examples")
             words.append(
                 sent.replace("%1", name) + plural(peer.groups_pulled, " and took %n of yours.", " and took %n of yours.")
             )

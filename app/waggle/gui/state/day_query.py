@@ -10,7 +10,7 @@ from waggle.protocol.state import State
 def groups_taken_text(days: DailyTotals, state: State) -> str:
     """How many groups peers took from this computer, in words."""
     if days.groups_pulled:
-        return tr("%1 of your groups").replace("%1", figure(days.groups_pulled))
+        return tr("%1 of your examples").replace("%1", figure(days.groups_pulled))
     return tr("Nothing leaves this computer") if state.reach == "solo" else tr("Nobody yet")
 
 

@@ -25,7 +25,7 @@ def standing_text(peer: PeerInfo, now: float) -> Message:
         case "blocked":
             return Message("You blocked it: nothing is learned from it, and it gets nothing from here.")
         case "muted":
-            return Message("You muted it: nothing is learned from it, but it still gets your groups.")
+            return Message("You muted it: nothing is learned from it, but it still gets your examples.")
         case "differs":
             return Message("It %1.", peer.refusal)
         case "doubted":
@@ -39,17 +39,17 @@ def standing_text(peer: PeerInfo, now: float) -> Message:
 def _plain_text(peer: PeerInfo) -> Message:
     if peer.barren:
         return Message(
-            "It is asked like any stranger: most of its groups that were tried here taught nothing, %1.", _rejected_text(peer)
+            "It is asked like any stranger: most of its examples that were tried here taught nothing, %1.", _rejected_text(peer)
         )
     if peer.received:
         return Message("It is asked like any stranger: %1 so far, %2.", _usefulness_text(peer), _rejected_text(peer))
     if peer.groups_pulled:
-        return Message("It takes groups from here; none of its own has come yet.")
+        return Message("It takes examples from here; none of its own has come yet.")
     return Message("Nothing was exchanged with it yet.")
 
 
 def _usefulness_text(peer: PeerInfo) -> Message:
-    return counted(peer.useful, "%n of its %1 groups was of use", "%n of its %1 groups were of use", Figure(peer.received))
+    return counted(peer.useful, "%n of its %1 examples was useful", "%n of its %1 examples were useful", Figure(peer.received))
 
 
 def _rejected_text(peer: PeerInfo) -> Message:

@@ -41,7 +41,7 @@ KEYS = (
 
 WORDS = (
     (later("Round"), later("The model answers some questions, then learns once from them.")),
-    (later("Group"), later("One question with all its answers, which is what is shared.")),
+    (later("Example"), later("One question with all its answers, which is what is shared.")),
     (later("Reward"), later("0 to 1: how right an answer was.")),
     (later("Specialty"), later("One kind of question, such as fractions.")),
     (later("Held-out"), later("Questions it never trains on: the honest test of what it has learned.")),

@@ -50,7 +50,7 @@ def step_progress(stage: Stage, state: State) -> str:
         case "judge":
             return tr("%1 judged").replace("%1", figure(state.judged)) if state.judged else going_on(tr("judging"))
         case "share":
-            return plural(state.shared, "%n group", "%n groups") if when == "done" else going_on(tr("sharing"))
+            return plural(state.shared, "%n example", "%n examples") if when == "done" else going_on(tr("sharing"))
         case "gather":
             return tr("%1 waiting").replace("%1", figure(state.waiting)) if state.waiting else ""
         case "learn":

@@ -160,8 +160,8 @@ class Legend(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         out, back = self._kinds = (
-            ElidedLabel(theme, tr("your group, going out"), "caption", "text_soft"),
-            ElidedLabel(theme, tr("a peer's group, coming in"), "caption", "text_soft"),
+            ElidedLabel(theme, tr("your example, going out"), "caption", "text_soft"),
+            ElidedLabel(theme, tr("a peer's example, coming in"), "caption", "text_soft"),
         )
         self._cell = LegendCell(theme, mine=False)
         self._words = ElidedLabel(theme, tr("nearer is faster, dashed is a relay"), "caption", "text_faint")

@@ -22,7 +22,7 @@ from waggle.protocol.state import State
 from waggle.protocol.text.peer_text import standing, standing_text
 
 CHOICES: dict[Choice, tuple[str, str, str, str, tuple[str, ...]]] = {  # verb, verb while it is awaited, icon, effect, keys
-    "muted": ("Mute", "Muting…", "muted", "Learn nothing from it; it still gets your groups.", (MUTE,)),
+    "muted": ("Mute", "Muting…", "muted", "Learn nothing from it; it still gets your examples.", (MUTE,)),
     "blocked": ("Block", "Blocking…", "blocked", "Learn nothing from it, and give it nothing.", (BLOCK,)),
     "": ("Welcome back", "Welcoming…", "undo", "Treat it as if you had never muted or blocked it.", (MUTE, BLOCK)),
 }

@@ -23,19 +23,19 @@ def group_words(reason: str, count: int) -> str:
     """How many groups were refused for this reason; empty if it is the value of no `waggle.sapo.selection.Reason`."""
     match reason:
         case "teaches_nothing":
-            return plural(count, "%n group had no advantage", "%n groups had no advantage")
+            return plural(count, "%n example had no advantage", "%n examples had no advantage")
         case "too_long":
-            return plural(count, "%n group was too long for your model", "%n groups were too long for your model")
+            return plural(count, "%n example was too long for your model", "%n examples were too long for your model")
         case "unfamiliar":
-            return plural(count, "%n group had unusual text", "%n groups had unusual text")
+            return plural(count, "%n example had unusual text", "%n examples had unusual text")
         case "one_sided":
             return plural(
                 count,
-                "%n group taught one answer more often than the questions have it",
-                "%n groups taught one answer more often than the questions have it",
+                "%n example taught one answer more often than the questions have it",
+                "%n examples taught one answer more often than the questions have it",
             )
         case "over_share_of_places" | "over_share_of_pull":
-            return plural(count, "%n group was more than the peer's share", "%n groups were more than the peer's share")
+            return plural(count, "%n example was more than the peer's share", "%n examples were more than the peer's share")
         case _:
             return ""
 

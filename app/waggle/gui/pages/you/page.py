@@ -181,7 +181,7 @@ class YouPage(Page):
         answers, right, learned, used = self._figures
         answers.say(total.answers, "", plural(total.rounds, "in %n round", "in %n rounds"))
         right.say(total.right, "", tr("%1 of all").replace("%1", percent(total.right / max(1, total.answers), 1)))
-        learned.say(total.learned, plural(total.learned, "group", "groups"), since)
+        learned.say(total.learned, plural(total.learned, "example", "examples"), since)
         used_by = days_told.used_by
         used.say(used_by, plural(used_by, "peer", "peers"), groups_taken_text(days_told, self._state))
         if not total.rounds:
