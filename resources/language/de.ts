@@ -1043,7 +1043,7 @@
 <message><source>Name the gateway of a member in swarm.gateways.</source><translation>Gib das Gateway eines Mitglieds in swarm.gateways an.</translation></message>
 <message><source>Names and what models write stay as they are.</source><translation>Namen und was Modelle schreiben bleiben, wie sie sind.</translation></message>
 <message><source>Names can be chosen in private swarms.</source><translation>In privaten Schwärmen können Namen gewählt werden.</translation></message>
-<message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct.</translation></message>
+<message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct; ein Ordner ist die Einstellung model.folder.</translation></message>
 <message><source>Names of programs, with commas between them.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
 <message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
 <message><source>Needs a free account of the hub</source><translation>Braucht ein kostenloses Konto beim Hub</translation></message>

@@ -1043,7 +1043,7 @@
 <message><source>Name the gateway of a member in swarm.gateways.</source><translation>Podaj bramę jednego z członków w swarm.gateways.</translation></message>
 <message><source>Names and what models write stay as they are.</source><translation>Nazwy i to, co piszą modele, pozostają bez zmian.</translation></message>
 <message><source>Names can be chosen in private swarms.</source><translation>Nazwy można wybierać w prywatnych rojach.</translation></message>
-<message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct.</translation></message>
+<message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct; folder to ustawienie model.folder.</translation></message>
 <message><source>Names of programs, with commas between them.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
 <message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
 <message><source>Needs a free account of the hub</source><translation>Wymaga darmowego konta w hubie</translation></message>

@@ -229,14 +229,14 @@ def expand_user(path: Path | str) -> Path:
 
 
 def home_in(folder: Path | None) -> Home:
-    """The home in this folder, or in `WAGGLE_HOME`, or where this system keeps application data.
+    """The home in this folder, or in `WAGGLE_HOME`, or where this system keeps application data. Its path is absolute.
 
     Raises FileNotFoundError for `~name` if there is no such user, and if nothing is chosen and this user has no home folder.
     """
     if folder is not None:
-        return Home(expand_user(folder))
+        return Home(expand_user(folder).absolute())
     if chosen := os.environ.get("WAGGLE_HOME"):
-        return Home(expand_user(chosen))
+        return Home(expand_user(chosen).absolute())
     if not _has_folder("XDG_DATA_HOME"):  # a folder with the name ~ in the working directory helps nobody
         raise FileNotFoundError(errno.ENOENT, "this user has no home folder", "~")
     import platformdirs

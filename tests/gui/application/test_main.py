@@ -48,10 +48,17 @@ def command(kind: str, home: Path, *more: str) -> list[str]:
     return [sys.executable, "-c", PROGRAM, str(FAKE), kind, str(home), *more]
 
 
+@pytest.fixture(params=["absolute"])
+def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder, by its path from the root or from the working directory."""
+    monkeypatch.chdir(tmp_path.parent)
+    return tmp_path if request.param == "absolute" else Path(tmp_path.name)
+
+
 @pytest.fixture
-def first(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+def first(home: Path) -> Iterator[subprocess.Popen[str]]:
     """A window that stays open until a second start calls it."""
-    process = subprocess.Popen(command("well", tmp_path, "stays"), stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    process = subprocess.Popen(command("well", home, "stays"), stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
     yield process
     process.kill()
     process.wait()
@@ -79,12 +86,13 @@ def test_a_terminal_and_the_system_can_ask_the_window_to_leave(
     assert (tmp_path / "window.json").exists(), "where it stood is kept"
 
 
-def test_a_second_start_raises_the_first_and_forwards_its_invite(first: subprocess.Popen[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("home", ["absolute", "relative"], indirect=True)
+def test_a_second_start_raises_the_first_and_forwards_its_invite(first: subprocess.Popen[str], home: Path) -> None:
     assert first.stdout is not None
     assert first.stdout.readline() == "open\n"
     link = "waggle://join?charter=ab"
     second = subprocess.run(
-        command("well", tmp_path, "stays", link), capture_output=True, text=True, timeout=60, env=ENVIRONMENT, check=False
+        command("well", home, "stays", link), capture_output=True, text=True, timeout=60, env=ENVIRONMENT, check=False
     )
     assert second.stdout.split() == ["0"], second.stderr
     assert first.stdout.readline() == f"called with {link}\n"

@@ -1,6 +1,7 @@
 """One window for each home and remote host: a second start raises the first window and hands it its invite link."""
 
 import hashlib
+import logging
 import os
 import secrets
 from contextlib import suppress
@@ -15,6 +16,7 @@ from waggle.core.errors import UNREADABLE
 from waggle.core.paths import Home, is_private, write_atomically
 
 WINDOWS = os.name == "nt"
+log = logging.getLogger(__name__)
 PATIENCE_MS = 2000  # ms to connect to the first window
 ANSWER_MS = 15_000  # ms until it answers: it reads nothing while it is still being built
 MOST_BYTES = 8192  # of a request: an invite has at most 4096 characters
@@ -53,7 +55,8 @@ class SingleInstance(QObject):
             return self._lock.error() != QLockFile.LockError.LockFailedError
         if name := _socket_name(self._folder, self._which, make=True):
             QLocalServer.removeServer(name)  # left by a killed window: we hold the lock, so nobody listens there
-            self._server.listen(name)
+            if not self._server.listen(name):
+                log.warning("a second start cannot reach this window: %s", self._server.errorString())
         return True
 
     def _take_over(self) -> bool:

@@ -83,7 +83,10 @@ def model_of(name: str, cache: Path) -> Model:
     """Parse a name. Raises ModelError if it is none."""
     parts = NAME.fullmatch(name)
     if parts is None:
-        raise ModelError(Message("%1 is not the name of a model.", name), "Names look like Qwen/Qwen2.5-0.5B-Instruct.")
+        raise ModelError(
+            Message("%1 is not the name of a model.", name),
+            "Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.",
+        )
     owner, last, revision = parts.groups()
     marked = f"{last}@{revision}" if revision else last
     folder = cache / owner / marked
