@@ -490,17 +490,28 @@ def test_a_long_word_in_the_rail_keeps_its_beginning(theme: Theme, qapp: QApplic
     assert (button.text(), button.toolTip()) == ("Einstellungen", "")
 
 
-@pytest.mark.parametrize("spoken", get_args(Language)[:2])
+@pytest.mark.parametrize("spoken", get_args(Language)[:3])
 def test_no_word_of_the_rail_is_cut_in_a_language_that_ships(theme: Theme, qapp: QApplication, spoken: Language) -> None:
     translator.use(spoken)
     try:
         rail = NavigationRail(theme)
-        rail.resize(rail.width(), SMALLEST[1] - theme.size["status"])
+        rail.resize(rail.sizeHint().width(), SMALLEST[1] - theme.size["status"])
         for compact in (True, False):
             rail.set_compact(compact)
             assert [button.text() for button in rail.findChildren(RailButton) if "…" in button.text()] == []
     finally:
         translator.use("en")
+
+
+@pytest.mark.parametrize("size", [(1077, 566), (1008, 732), (1280, 800)])
+def test_the_rail_is_whole_in_a_window_that_opens_in_any_size(theme: Theme, qtbot: QtBot, size: tuple[int, int]) -> None:
+    window = MainWindow(PageContext(theme))
+    qtbot.addWidget(window)
+    window.resize(*size)
+    window.show()
+    screenshot_when_still(window)
+    for button in window.rail.findChildren(RailButton):
+        assert button.visibleRegion().boundingRect() == button.rect(), button.text()
 
 
 REFUSAL = (

@@ -282,7 +282,7 @@ class MainWindow(QWidget):
             self.rail.set_compact(compact)
             self.status.set_compact(compact)
             self.pages.set_compact(compact)
-            self._area.set_least_width(SMALLEST[0] - self.rail.minimumWidth() - BAR)
+            self._area.set_least_width(SMALLEST[0] - self.rail.sizeHint().width() - BAR)
             self.redraw()
 
     def closeEvent(self, event: QCloseEvent) -> None:

@@ -135,7 +135,8 @@ class NavigationRail(QFrame):
         self._mark_row.setContentsMargins(*edges((button.width() - MARK) // 2 if self._compact else 8, 0, 0, 12))
         scrolls = room[is_whole] < LEAST
         bar = self._area.verticalScrollBar().sizeHint().width() if scrolls else 0
-        self.setFixedWidth(button.width() + 2 * side + bar)  # and the line between it and the page
+        # Not its own width: Qt lays nothing out again that changes its own size while it is shown. The line lies outside.
+        self._area.setFixedWidth(button.width() + 2 * side - 1 + bar)
 
     def _ends(self, *, is_whole: bool) -> tuple[int, int]:
         """Margins above and below."""
