@@ -169,27 +169,26 @@
 <message numerus="yes"><source>%n answers made likelier</source><translation><numerusform>%n Antwort wird wahrscheinlicher</numerusform><numerusform>%n Antworten werden wahrscheinlicher</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are connected</source><translation><numerusform>%n Computer ist verbunden</numerusform><numerusform>%n Computer sind verbunden</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are there now.</source><translation><numerusform>%n Computer ist gerade dort.</numerusform><numerusform>%n Computer sind gerade dort.</numerusform></translation></message>
-<message numerus="yes"><source>%n computers are training with you</source><translation><numerusform>%n Computer trainiert mit dir</numerusform><numerusform>%n Computer trainieren mit dir</numerusform></translation></message>
 <message numerus="yes"><source>%n computers train with you</source><translation><numerusform>%n Computer trainiert mit dir</numerusform><numerusform>%n Computer trainieren mit dir</numerusform></translation></message>
 <message numerus="yes"><source>%n computers were there when last asked.</source><translation><numerusform>%n Computer war bei der letzten Nachfrage dort.</numerusform><numerusform>%n Computer waren bei der letzten Nachfrage dort.</numerusform></translation></message>
 <message numerus="yes"><source>%n cores</source><translation><numerusform>%n Kern</numerusform><numerusform>%n Kerne</numerusform></translation></message>
 <message numerus="yes"><source>%n direct</source><translation><numerusform>%n direkt</numerusform><numerusform>%n direkt</numerusform></translation></message>
 <message numerus="yes"><source>%n downloads</source><translation><numerusform>%n Download</numerusform><numerusform>%n Downloads</numerusform></translation></message>
 <message numerus="yes"><source>%n earlier turns were left out: there was no room for them.</source><translation><numerusform>%n früherer Wortwechsel blieb weg: Dafür war kein Platz.</numerusform><numerusform>%n frühere Wortwechsel blieben weg: Dafür war kein Platz.</numerusform></translation></message>
+<message numerus="yes"><source>%n examples</source><translation><numerusform>%n Beispiel</numerusform><numerusform>%n Beispiele</numerusform></translation></message>
 <message numerus="yes"><source>%n examples from %1</source><translation><numerusform>%n Beispiel von %1</numerusform><numerusform>%n Beispielen von %1</numerusform></translation></message>
+<message numerus="yes"><source>%n examples had no advantage</source><translation><numerusform>%n Beispiel hatte keinen Vorteil</numerusform><numerusform>%n Beispiele hatten keinen Vorteil</numerusform></translation></message>
+<message numerus="yes"><source>%n examples had unusual text</source><translation><numerusform>%n Beispiel hatte ungewöhnlichen Text</numerusform><numerusform>%n Beispiele hatten ungewöhnlichen Text</numerusform></translation></message>
 <message numerus="yes"><source>%n examples learned from peers</source><translation><numerusform>%n Beispiel von Peers gelernt</numerusform><numerusform>%n Beispiele von Peers gelernt</numerusform></translation></message>
 <message numerus="yes"><source>%n examples learned from peers.</source><translation><numerusform>%n Beispiel von Peers gelernt.</numerusform><numerusform>%n Beispiele von Peers gelernt.</numerusform></translation></message>
+<message numerus="yes"><source>%n examples taught one answer more often than the questions have it</source><translation><numerusform>%n Beispiel lehrte eine Antwort öfter, als die Fragen sie haben</numerusform><numerusform>%n Beispiele lehrten eine Antwort öfter, als die Fragen sie haben</numerusform></translation></message>
+<message numerus="yes"><source>%n examples were more than the peer's share</source><translation><numerusform>%n Beispiel war mehr als sein Anteil</numerusform><numerusform>%n Beispiele waren mehr als sein Anteil</numerusform></translation></message>
+<message numerus="yes"><source>%n examples were too long for your model</source><translation><numerusform>%n Beispiel war zu lang für dein Modell</numerusform><numerusform>%n Beispiele waren zu lang für dein Modell</numerusform></translation></message>
 <message numerus="yes"><source>%n files could not be removed</source><translation><numerusform>%n Datei ließ sich nicht entfernen</numerusform><numerusform>%n Dateien ließen sich nicht entfernen</numerusform></translation></message>
 <message numerus="yes"><source>%n files of your own</source><translation><numerusform>%n eigene Datei</numerusform><numerusform>%n eigene Dateien</numerusform></translation></message>
 <message numerus="yes"><source>%n files, %1</source><translation><numerusform>%n Datei, %1</numerusform><numerusform>%n Dateien, %1</numerusform></translation></message>
 <message numerus="yes"><source>%n for exams</source><translation><numerusform>%n für Prüfungen</numerusform><numerusform>%n für Prüfungen</numerusform></translation></message>
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n weg</numerusform><numerusform>%n weg</numerusform></translation></message>
-<message numerus="yes"><source>%n examples</source><translation><numerusform>%n Beispiel</numerusform><numerusform>%n Beispiele</numerusform></translation></message>
-<message numerus="yes"><source>%n examples had no advantage</source><translation><numerusform>%n Beispiel hatte keinen Vorteil</numerusform><numerusform>%n Beispiele hatten keinen Vorteil</numerusform></translation></message>
-<message numerus="yes"><source>%n examples had unusual text</source><translation><numerusform>%n Beispiel hatte ungewöhnlichen Text</numerusform><numerusform>%n Beispiele hatten ungewöhnlichen Text</numerusform></translation></message>
-<message numerus="yes"><source>%n examples taught one answer more often than the questions have it</source><translation><numerusform>%n Beispiel lehrte eine Antwort öfter, als die Fragen sie haben</numerusform><numerusform>%n Beispiele lehrten eine Antwort öfter, als die Fragen sie haben</numerusform></translation></message>
-<message numerus="yes"><source>%n examples were more than the peer's share</source><translation><numerusform>%n Beispiel war mehr als sein Anteil</numerusform><numerusform>%n Beispiele waren mehr als sein Anteil</numerusform></translation></message>
-<message numerus="yes"><source>%n examples were too long for your model</source><translation><numerusform>%n Beispiel war zu lang für dein Modell</numerusform><numerusform>%n Beispiele waren zu lang für dein Modell</numerusform></translation></message>
 <message numerus="yes"><source>%n kinds of question chosen</source><translation><numerusform>%n Art von Fragen gewählt</numerusform><numerusform>%n Arten von Fragen gewählt</numerusform></translation></message>
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n spätere Runde wird beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform><numerusform>%n spätere Runden werden beim nächsten Start noch einmal gelernt, weil die Engine beendet wurde.</numerusform></translation></message>
 <message numerus="yes"><source>%n messages, newest first.</source><translation><numerusform>%n Nachricht, neueste zuerst.</numerusform><numerusform>%n Nachrichten, neueste zuerst.</numerusform></translation></message>
@@ -631,6 +630,7 @@
 <message><source>Everything is kept.</source><translation>Alles ist gespeichert.</translation></message>
 <message><source>Everything this computer has. For when you do not need it otherwise.</source><translation>Alles, was dieser Computer hat. Für Zeiten, in denen du ihn sonst nicht brauchst.</translation></message>
 <message><source>Exact text</source><translation>Genauer Text</translation></message>
+<message><source>Example</source><translation>Beispiel</translation></message>
 <message><source>Example, recorded: it has ended</source><translation>Beispiel, aufgezeichnet: Es ist zu Ende</translation></message>
 <message><source>Example: a real swarm of two, recorded</source><translation>Beispiel: ein echter Schwarm von zweien, aufgezeichnet</translation></message>
 <message><source>Export it</source><translation>Exportieren</translation></message>
@@ -732,7 +732,6 @@
 <message><source>Greeting</source><translation>Gruß</translation></message>
 <message><source>Grids</source><translation>Raster</translation></message>
 <message><source>Grids in a line</source><translation>Raster in einer Zeile</translation></message>
-<message><source>Example</source><translation>Beispiel</translation></message>
 <message><source>Guess without names</source><translation>Ohne Namen raten</translation></message>
 <message><source>Half of the cores, at least one. Large programs may start a little slower.</source><translation>Die Hälfte der Kerne, mindestens einer. Große Programme starten vielleicht etwas langsamer.</translation></message>
 <message><source>Half right first</source><translation>Halb richtige zuerst</translation></message>
@@ -869,8 +868,6 @@
 <message><source>Its config.json needs an eos_token_id.</source><translation>Seine config.json braucht eine eos_token_id.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Hier erscheinen seine ersten Antworten.</translation></message>
 <message><source>Its first right answer there followed one from a peer. Training alone was not measured.</source><translation>Dort kam seine erste richtige Antwort nach der eines Peers. Allein wurde nicht gemessen.</translation></message>
-<message><source>Its first right answer there, found by itself.</source><translation>Seine erste richtige Antwort dort, selbst gefunden.</translation></message>
-<message><source>Its first right answer there. It had learned from %1.</source><translation>Seine erste richtige Antwort dort. Es hatte von %1 gelernt.</translation></message>
 <message><source>Its log may say why: `waggle log`.</source><translation>Vielleicht sagt ihr Protokoll, warum: `waggle log`.</translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Vielleicht sind seine Mitglieder aus. Versuche es später noch einmal, oder bitte um eine neuere Einladung.</translation></message>
 <message><source>Its questions are shown before anything starts.</source><translation>Bevor etwas beginnt, siehst du seine Fragen.</translation></message>
@@ -1208,8 +1205,8 @@
 <message><source>Others see it before they join.</source><translation>Andere sehen ihn, bevor sie beitreten.</translation></message>
 <message><source>Others you know</source><translation>Andere, die du kennst</translation></message>
 <message><source>Own charts</source><translation>Eigene Kurven</translation></message>
+<message><source>Of its own</source><translation>Eigene</translation></message>
 <message><source>Own examples to learn from</source><translation>Eigene Beispiele zum Lernen</translation></message>
-<message><source>Own examples</source><translation>Eigene</translation></message>
 <message><source>Own questions</source><translation>Eigene Fragen</translation></message>
 <message><source>Pages of a class</source><translation>Seiten einer Klasse</translation></message>
 <message><source>Palindrome generation</source><translation>Palindrome bilden</translation></message>
@@ -1561,6 +1558,7 @@
 <message><source>The answer cannot be stored: %1.</source><translation>Die Antwort lässt sich nicht speichern: %1.</translation></message>
 <message><source>The answers of all saved states are no numbers.</source><translation>Die Antworten aller gespeicherten Stände sind keine Zahlen.</translation></message>
 <message><source>The backup that was written does not open.</source><translation>Die geschriebene Sicherung lässt sich nicht öffnen.</translation></message>
+<message><source>The band is the margin of error.</source><translation>Das Band zeigt, wie genau das ist.</translation></message>
 <message><source>The certificates of this computer cannot be read: %1.</source><translation>Die Zertifikate dieses Computers lassen sich nicht lesen: %1.</translation></message>
 <message><source>The charter %1 cannot be opened.</source><translation>Die Charta %1 lässt sich nicht öffnen.</translation></message>
 <message><source>The charter %1 cannot be opened: %2.</source><translation>Die Charta %1 lässt sich nicht öffnen: %2.</translation></message>
@@ -2220,6 +2218,8 @@
 <message><source>Your model answers five of them now; a large one takes minutes. You need not wait.</source><translation>Dein Modell beantwortet gerade fünf davon; ein großes braucht Minuten. Du musst nicht warten.</translation></message>
 <message><source>Your model answers small puzzles, eight ways each; Waggle checks which are right.</source><translation>Dein Modell beantwortet kleine Rätsel, jedes auf acht Arten; Waggle prüft, welche stimmen.</translation></message>
 <message><source>Your model did not try them.</source><translation>Dein Modell hat sie nicht versucht.</translation></message>
+<message><source>Your model found it by itself.</source><translation>Dein Modell fand sie selbst.</translation></message>
+<message><source>Your model had learned from an answer of %1, a peer.</source><translation>Dein Modell hatte aus einer Antwort von %1 gelernt, einem Peer.</translation></message>
 <message><source>Your model is %1</source><translation>Dein Modell ist %1</translation></message>
 <message><source>Your model is %1, on this computer only.</source><translation>Dein Modell %1, nur auf diesem Computer.</translation></message>
 <message><source>Your model is %1, with %2.</source><translation>Dein Modell %1, mit %2.</translation></message>
@@ -2235,7 +2235,6 @@
 <message><source>Your model learns from this round next.</source><translation>Als Nächstes lernt dein Modell aus dieser Runde.</translation></message>
 <message><source>Your model learns from this round when training resumes.</source><translation>Dein Modell lernt aus dieser Runde, sobald das Training weitergeht.</translation></message>
 <message><source>Your model reads %1 tokens at a time, a question and its answer together; %2 of %3 questions are longer.</source><translation>Dein Modell liest %1 Tokens auf einmal, Frage und Antwort zusammen; %2 von %3 Fragen sind länger.</translation></message>
-<message><source>Your model solved %1</source><translation>Dein Modell hat %1 gelöst</translation></message>
 <message><source>Your model solved its first question: %1</source><translation>Dein Modell löste seine erste Frage: %1</translation></message>
 <message><source>Your model solves %1 new questions.</source><translation>Dein Modell löst %1 neue Fragen.</translation></message>
 <message><source>Your model solves %1 questions of a short first test.</source><translation>Dein Modell löst %1 Fragen eines kurzen ersten Tests.</translation></message>
@@ -2329,6 +2328,7 @@
 <message><source>down</source><translation>runter</translation></message>
 <message><source>easy</source><translation>leicht</translation></message>
 <message><source>empty answer</source><translation>leere Antwort</translation></message>
+<message numerus="yes"><source>examples</source><translation><numerusform>Beispiel</numerusform><numerusform>Beispiele</numerusform></translation></message>
 <message><source>filled in after the next test</source><translation>nach dem nächsten Test gefüllt</translation></message>
 <message><source>for another place or time</source><translation>für einen anderen Ort oder eine andere Zeit</translation></message>
 <message><source>for example /home/anna/runs</source><translation>zum Beispiel /home/anna/runs</translation></message>
@@ -2347,7 +2347,6 @@
 <message><source>graded as: %1</source><translation>bewertet als: %1</translation></message>
 <message><source>graphs</source><translation>Graphen</translation></message>
 <message><source>greeting of the wrong size</source><translation>Begrüßung von falscher Größe</translation></message>
-<message numerus="yes"><source>examples</source><translation><numerusform>Beispiel</numerusform><numerusform>Beispiele</numerusform></translation></message>
 <message><source>hard</source><translation>schwer</translation></message>
 <message><source>has more than %1 fields</source><translation>hat mehr als %1 Felder</translation></message>
 <message><source>has no words</source><translation>hat keine Wörter</translation></message>

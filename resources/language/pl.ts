@@ -169,27 +169,26 @@
 <message numerus="yes"><source>%n answers made likelier</source><translation><numerusform>%n odpowiedź bardziej prawdopodobna</numerusform><numerusform>%n odpowiedzi bardziej prawdopodobne</numerusform><numerusform>%n odpowiedzi bardziej prawdopodobnych</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are connected</source><translation><numerusform>Połączony jest %n komputer</numerusform><numerusform>Połączone są %n komputery</numerusform><numerusform>Połączonych jest %n komputerów</numerusform></translation></message>
 <message numerus="yes"><source>%n computers are there now.</source><translation><numerusform>Jest tam teraz %n komputer.</numerusform><numerusform>Są tam teraz %n komputery.</numerusform><numerusform>Jest tam teraz %n komputerów.</numerusform></translation></message>
-<message numerus="yes"><source>%n computers are training with you</source><translation><numerusform>Trenuje z Tobą %n komputer</numerusform><numerusform>Trenują z Tobą %n komputery</numerusform><numerusform>Trenuje z Tobą %n komputerów</numerusform></translation></message>
 <message numerus="yes"><source>%n computers train with you</source><translation><numerusform>%n komputer trenuje z Tobą</numerusform><numerusform>%n komputery trenują z Tobą</numerusform><numerusform>%n komputerów trenuje z Tobą</numerusform></translation></message>
 <message numerus="yes"><source>%n computers were there when last asked.</source><translation><numerusform>Przy ostatnim sprawdzeniu był tam %n komputer.</numerusform><numerusform>Przy ostatnim sprawdzeniu były tam %n komputery.</numerusform><numerusform>Przy ostatnim sprawdzeniu było tam %n komputerów.</numerusform></translation></message>
 <message numerus="yes"><source>%n cores</source><translation><numerusform>%n rdzeń</numerusform><numerusform>%n rdzenie</numerusform><numerusform>%n rdzeni</numerusform></translation></message>
 <message numerus="yes"><source>%n direct</source><translation><numerusform>%n bezpośrednio</numerusform><numerusform>%n bezpośrednio</numerusform><numerusform>%n bezpośrednio</numerusform></translation></message>
 <message numerus="yes"><source>%n downloads</source><translation><numerusform>%n pobranie</numerusform><numerusform>%n pobrania</numerusform><numerusform>%n pobrań</numerusform></translation></message>
 <message numerus="yes"><source>%n earlier turns were left out: there was no room for them.</source><translation><numerusform>Pominięto %n wcześniejszą wymianę zdań: zabrakło na nią miejsca.</numerusform><numerusform>Pominięto %n wcześniejsze wymiany zdań: zabrakło na nie miejsca.</numerusform><numerusform>Pominięto %n wcześniejszych wymian zdań: zabrakło na nie miejsca.</numerusform></translation></message>
+<message numerus="yes"><source>%n examples</source><translation><numerusform>%n przykład</numerusform><numerusform>%n przykłady</numerusform><numerusform>%n przykładów</numerusform></translation></message>
 <message numerus="yes"><source>%n examples from %1</source><translation><numerusform>%n przykładu od %1</numerusform><numerusform>%n przykładów od %1</numerusform><numerusform>%n przykładów od %1</numerusform></translation></message>
+<message numerus="yes"><source>%n examples had no advantage</source><translation><numerusform>%n przykład nie dał żadnej przewagi</numerusform><numerusform>%n przykłady nie dały żadnej przewagi</numerusform><numerusform>%n przykładów nie dało żadnej przewagi</numerusform></translation></message>
+<message numerus="yes"><source>%n examples had unusual text</source><translation><numerusform>%n przykład miał nietypowy tekst</numerusform><numerusform>%n przykłady miały nietypowy tekst</numerusform><numerusform>%n przykładów miało nietypowy tekst</numerusform></translation></message>
 <message numerus="yes"><source>%n examples learned from peers</source><translation><numerusform>Nauka z %n przykładu od peerów</numerusform><numerusform>Nauka z %n przykładów od peerów</numerusform><numerusform>Nauka z %n przykładów od peerów</numerusform></translation></message>
 <message numerus="yes"><source>%n examples learned from peers.</source><translation><numerusform>Nauka z %n przykładu od peerów.</numerusform><numerusform>Nauka z %n przykładów od peerów.</numerusform><numerusform>Nauka z %n przykładów od peerów.</numerusform></translation></message>
+<message numerus="yes"><source>%n examples taught one answer more often than the questions have it</source><translation><numerusform>%n przykład uczył jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n przykłady uczyły jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n przykładów uczyło jednej odpowiedzi częściej, niż wynika to z pytań</numerusform></translation></message>
+<message numerus="yes"><source>%n examples were more than the peer's share</source><translation><numerusform>%n przykład ponad przydział peera</numerusform><numerusform>%n przykłady ponad przydział peera</numerusform><numerusform>%n przykładów ponad przydział peera</numerusform></translation></message>
+<message numerus="yes"><source>%n examples were too long for your model</source><translation><numerusform>%n przykład za długi dla Twojego modelu</numerusform><numerusform>%n przykłady za długie dla Twojego modelu</numerusform><numerusform>%n przykładów za długich dla Twojego modelu</numerusform></translation></message>
 <message numerus="yes"><source>%n files could not be removed</source><translation><numerusform>Nie udało się usunąć %n pliku</numerusform><numerusform>Nie udało się usunąć %n plików</numerusform><numerusform>Nie udało się usunąć %n plików</numerusform></translation></message>
 <message numerus="yes"><source>%n files of your own</source><translation><numerusform>%n własny plik</numerusform><numerusform>%n własne pliki</numerusform><numerusform>%n własnych plików</numerusform></translation></message>
 <message numerus="yes"><source>%n files, %1</source><translation><numerusform>%n plik, %1</numerusform><numerusform>%n pliki, %1</numerusform><numerusform>%n plików, %1</numerusform></translation></message>
 <message numerus="yes"><source>%n for exams</source><translation><numerusform>%n na egzaminy</numerusform><numerusform>%n na egzaminy</numerusform><numerusform>%n na egzaminy</numerusform></translation></message>
 <message numerus="yes"><source>%n gone</source><translation><numerusform>%n zniknął</numerusform><numerusform>%n zniknęły</numerusform><numerusform>%n zniknęło</numerusform></translation></message>
-<message numerus="yes"><source>%n examples</source><translation><numerusform>%n przykład</numerusform><numerusform>%n przykłady</numerusform><numerusform>%n przykładów</numerusform></translation></message>
-<message numerus="yes"><source>%n examples had no advantage</source><translation><numerusform>%n przykład nie dał żadnej przewagi</numerusform><numerusform>%n przykłady nie dały żadnej przewagi</numerusform><numerusform>%n przykładów nie dało żadnej przewagi</numerusform></translation></message>
-<message numerus="yes"><source>%n examples had unusual text</source><translation><numerusform>%n przykład miał nietypowy tekst</numerusform><numerusform>%n przykłady miały nietypowy tekst</numerusform><numerusform>%n przykładów miało nietypowy tekst</numerusform></translation></message>
-<message numerus="yes"><source>%n examples taught one answer more often than the questions have it</source><translation><numerusform>%n przykład uczył jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n przykłady uczyły jednej odpowiedzi częściej, niż wynika to z pytań</numerusform><numerusform>%n przykładów uczyło jednej odpowiedzi częściej, niż wynika to z pytań</numerusform></translation></message>
-<message numerus="yes"><source>%n examples were more than the peer's share</source><translation><numerusform>%n przykład ponad przydział peera</numerusform><numerusform>%n przykłady ponad przydział peera</numerusform><numerusform>%n przykładów ponad przydział peera</numerusform></translation></message>
-<message numerus="yes"><source>%n examples were too long for your model</source><translation><numerusform>%n przykład za długi dla Twojego modelu</numerusform><numerusform>%n przykłady za długie dla Twojego modelu</numerusform><numerusform>%n przykładów za długich dla Twojego modelu</numerusform></translation></message>
 <message numerus="yes"><source>%n kinds of question chosen</source><translation><numerusform>Wybrano %n rodzaj pytań</numerusform><numerusform>Wybrano %n rodzaje pytań</numerusform><numerusform>Wybrano %n rodzajów pytań</numerusform></translation></message>
 <message numerus="yes"><source>%n later rounds will be learned again at the next start, because the engine was killed.</source><translation><numerusform>%n późniejsza runda zostanie powtórzona przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejsze rundy zostaną powtórzone przy następnym uruchomieniu, bo silnik został przerwany.</numerusform><numerusform>%n późniejszych rund zostanie powtórzonych przy następnym uruchomieniu, bo silnik został przerwany.</numerusform></translation></message>
 <message numerus="yes"><source>%n messages, newest first.</source><translation><numerusform>%n wiadomość, od najnowszej.</numerusform><numerusform>%n wiadomości, od najnowszej.</numerusform><numerusform>%n wiadomości, od najnowszej.</numerusform></translation></message>
@@ -631,6 +630,7 @@
 <message><source>Everything is kept.</source><translation>Wszystko zostaje.</translation></message>
 <message><source>Everything this computer has. For when you do not need it otherwise.</source><translation>Wszystko, co ten komputer ma. Na czas, gdy nie potrzebujesz go do niczego innego.</translation></message>
 <message><source>Exact text</source><translation>Dokładny tekst</translation></message>
+<message><source>Example</source><translation>Przykład</translation></message>
 <message><source>Example, recorded: it has ended</source><translation>Przykład, nagrany: już się skończył</translation></message>
 <message><source>Example: a real swarm of two, recorded</source><translation>Przykład: prawdziwy rój z dwóch, nagrany</translation></message>
 <message><source>Export it</source><translation>Eksportuj</translation></message>
@@ -732,7 +732,6 @@
 <message><source>Greeting</source><translation>Powitanie</translation></message>
 <message><source>Grids</source><translation>Siatki</translation></message>
 <message><source>Grids in a line</source><translation>Siatki w jednym wierszu</translation></message>
-<message><source>Example</source><translation>Przykład</translation></message>
 <message><source>Guess without names</source><translation>Zgaduj bez nazw</translation></message>
 <message><source>Half of the cores, at least one. Large programs may start a little slower.</source><translation>Połowa rdzeni, co najmniej jeden. Duże programy mogą uruchamiać się nieco wolniej.</translation></message>
 <message><source>Half right first</source><translation>Najpierw w połowie dobre</translation></message>
@@ -869,8 +868,6 @@
 <message><source>Its config.json needs an eos_token_id.</source><translation>Jego config.json wymaga pola eos_token_id.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Tu pojawią się jego pierwsze odpowiedzi.</translation></message>
 <message><source>Its first right answer there followed one from a peer. Training alone was not measured.</source><translation>Jego pierwsza dobra odpowiedź w tym temacie przyszła po odpowiedzi peera. Treningu solo nie mierzono.</translation></message>
-<message><source>Its first right answer there, found by itself.</source><translation>Jego pierwsza dobra odpowiedź w tym temacie, znaleziona samodzielnie.</translation></message>
-<message><source>Its first right answer there. It had learned from %1.</source><translation>Jego pierwsza dobra odpowiedź w tym temacie. Uczył się od peera %1.</translation></message>
 <message><source>Its log may say why: `waggle log`.</source><translation>Być może powód podaje jego dziennik: `waggle log`.</translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Jego członkowie mogą być offline. Spróbuj później albo poproś o nowsze zaproszenie.</translation></message>
 <message><source>Its questions are shown before anything starts.</source><translation>Zanim cokolwiek się zacznie, zobaczysz pytania.</translation></message>
@@ -1208,8 +1205,8 @@
 <message><source>Others see it before they join.</source><translation>Inni widzą go, zanim dołączą.</translation></message>
 <message><source>Others you know</source><translation>Inni, których znasz</translation></message>
 <message><source>Own charts</source><translation>Osobne wykresy</translation></message>
+<message><source>Of its own</source><translation>Własne</translation></message>
 <message><source>Own examples to learn from</source><translation>Własne przykłady do nauki</translation></message>
-<message><source>Own examples</source><translation>Własne</translation></message>
 <message><source>Own questions</source><translation>Własne pytania</translation></message>
 <message><source>Pages of a class</source><translation>Strony klasy</translation></message>
 <message><source>Palindrome generation</source><translation>Tworzenie palindromów</translation></message>
@@ -1561,6 +1558,7 @@
 <message><source>The answer cannot be stored: %1.</source><translation>Nie można zapisać odpowiedzi: %1.</translation></message>
 <message><source>The answers of all saved states are no numbers.</source><translation>Odpowiedzi wszystkich zapisanych stanów nie są liczbami.</translation></message>
 <message><source>The backup that was written does not open.</source><translation>Zapisana kopia zapasowa się nie otwiera.</translation></message>
+<message><source>The band is the margin of error.</source><translation>Pasmo pokazuje niepewność.</translation></message>
 <message><source>The certificates of this computer cannot be read: %1.</source><translation>Nie można odczytać certyfikatów tego komputera: %1.</translation></message>
 <message><source>The charter %1 cannot be opened.</source><translation>Nie można otworzyć karty roju %1.</translation></message>
 <message><source>The charter %1 cannot be opened: %2.</source><translation>Nie można otworzyć karty roju %1: %2.</translation></message>
@@ -2220,6 +2218,8 @@
 <message><source>Your model answers five of them now; a large one takes minutes. You need not wait.</source><translation>Twój model odpowiada teraz na pięć z nich; duży potrzebuje kilku minut. Nie musisz czekać.</translation></message>
 <message><source>Your model answers small puzzles, eight ways each; Waggle checks which are right.</source><translation>Twój model odpowiada na małe zagadki, na każdą ośmioma sposobami; Waggle sprawdza, co jest poprawne.</translation></message>
 <message><source>Your model did not try them.</source><translation>Twój model ich nie próbował.</translation></message>
+<message><source>Your model found it by itself.</source><translation>Twój model znalazł ją sam.</translation></message>
+<message><source>Your model had learned from an answer of %1, a peer.</source><translation>Twój model uczył się wcześniej z odpowiedzi peera %1.</translation></message>
 <message><source>Your model is %1</source><translation>Twój model: %1</translation></message>
 <message><source>Your model is %1, on this computer only.</source><translation>Twój model: %1, tylko na tym komputerze.</translation></message>
 <message><source>Your model is %1, with %2.</source><translation>Twój model: %1 (%2).</translation></message>
@@ -2235,7 +2235,6 @@
 <message><source>Your model learns from this round next.</source><translation>Następnie Twój model nauczy się z tej rundy.</translation></message>
 <message><source>Your model learns from this round when training resumes.</source><translation>Twój model nauczy się z tej rundy, gdy trening znów ruszy.</translation></message>
 <message><source>Your model reads %1 tokens at a time, a question and its answer together; %2 of %3 questions are longer.</source><translation>Twój model czyta naraz do %1 tokenów, pytanie i odpowiedź razem; dłuższe pytania: %2 z %3.</translation></message>
-<message><source>Your model solved %1</source><translation>Twój model rozwiązał %1</translation></message>
 <message><source>Your model solved its first question: %1</source><translation>Twój model rozwiązał pierwsze pytanie: %1</translation></message>
 <message><source>Your model solves %1 new questions.</source><translation>Nowe pytania, które rozwiązuje Twój model: %1.</translation></message>
 <message><source>Your model solves %1 questions of a short first test.</source><translation>Pytania krótkiego pierwszego testu, które rozwiązuje Twój model: %1.</translation></message>
@@ -2329,6 +2328,7 @@
 <message><source>down</source><translation>w dół</translation></message>
 <message><source>easy</source><translation>łatwe</translation></message>
 <message><source>empty answer</source><translation>pusta odpowiedź</translation></message>
+<message numerus="yes"><source>examples</source><translation><numerusform>przykład</numerusform><numerusform>przykłady</numerusform><numerusform>przykładów</numerusform></translation></message>
 <message><source>filled in after the next test</source><translation>uzupełni się po następnym teście</translation></message>
 <message><source>for another place or time</source><translation>dla innego miejsca lub czasu</translation></message>
 <message><source>for example /home/anna/runs</source><translation>na przykład /home/anna/runs</translation></message>
@@ -2347,7 +2347,6 @@
 <message><source>graded as: %1</source><translation>oceniane jako: %1</translation></message>
 <message><source>graphs</source><translation>grafy</translation></message>
 <message><source>greeting of the wrong size</source><translation>powitanie o złym rozmiarze</translation></message>
-<message numerus="yes"><source>examples</source><translation><numerusform>przykład</numerusform><numerusform>przykłady</numerusform><numerusform>przykładów</numerusform></translation></message>
 <message><source>hard</source><translation>trudne</translation></message>
 <message><source>has more than %1 fields</source><translation>ma ponad %1 pól</translation></message>
 <message><source>has no words</source><translation>nie ma słów</translation></message>

@@ -456,7 +456,7 @@ def test_strangers_names_are_neutral_in_the_table(theme: Theme) -> None:
 def test_peers_are_counted_in_a_sentence(written: list[AnyEvent]) -> None:
     state = state_of(list(written))
     here = sum(kind != "gone" for _, _, kind, _ in PEERS)
-    assert headline(state).startswith(f"{here} computers are training with you")
+    assert headline(state).startswith(f"{here} computers train with you")
 
 
 def test_home_offers_to_invite_someone_where_nobody_is(window_told: TellWindow) -> None:

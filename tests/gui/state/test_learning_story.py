@@ -117,7 +117,7 @@ def test_the_question_that_shows_most_comes_first() -> None:
     [
         ({"phase": "preparing"}, ""),
         ({}, "Why the curve is flat at first"),
-        ({"held_out": (score(50, 24),), "ahas": (TAUGHT,)}, "Your model solved Fractions"),
+        ({"held_out": (score(50, 24),), "ahas": (TAUGHT,)}, "First right answer in Fractions"),
         ({"held_out": (score(50, 24),), "reach": "alone"}, "Invite a friend"),
         ({"held_out": (score(50, 24),), "peers": {"p": PEER}}, "Try your model"),
     ],

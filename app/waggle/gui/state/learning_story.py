@@ -49,7 +49,7 @@ def score_text(state: State) -> ScoreText:
     if first is not last:
         began = tr("It began at %2.").replace("%2", of_hundred(first)).replace(" ", UNBROKEN)
         words = f"{words} {began}"
-    return _with_span(words, tr("%1 of 100").replace("%1", of_hundred(last)), detail=_detail(last))
+    return _with_span(words, tr("%1 of 100").replace("%1", of_hundred(last)), detail=_detail(last, has_curve=has_curve(state)))
 
 
 def _with_span(words: str, span: str, *, detail: str) -> ScoreText:
@@ -61,11 +61,12 @@ def _count(score: HeldOutScore) -> str:
     return tr("%1 of %2").replace("%1", figure(score.right)).replace("%2", figure(score.total))
 
 
-def _detail(score: HeldOutScore) -> str:
+def _detail(score: HeldOutScore, *, has_curve: bool) -> str:
     words = tr("Tested after %1 on %2 questions it never trained on.")
     if not score.round:
         words = tr("Tested before its first round on %2 questions it never trains on.")
-    return words.replace("%1", plural(score.round, "%n round", "%n rounds")).replace("%2", figure(score.total))
+    words = words.replace("%1", plural(score.round, "%n round", "%n rounds")).replace("%2", figure(score.total))
+    return f"{words} {tr('The band is the margin of error.')}" if has_curve else words
 
 
 def _early_detail(score: HeldOutScore) -> str:
@@ -78,6 +79,19 @@ def _early_detail(score: HeldOutScore) -> str:
 def has_curve(state: State) -> bool:
     """Whether there are enough scores for a curve."""
     return sum(map(len, exams(state))) >= FEW
+
+
+def company_words(state: State) -> str:
+    """How many train with this node, how many more are connected, and how many fetched its answers; empty for nobody."""
+    here, training, took = state.connected, len(state.members), len(state.takers)
+    if not here:
+        return ""
+    if not training:
+        return plural(len(here), "%n computer is connected", "%n computers are connected")
+    words = plural(training, "%n computer trains with you", "%n computers train with you")
+    if len(here) > training:
+        words += plural(len(here) - training, ", %n more is connected", ", %n more are connected")
+    return words + (plural(took, "; one of them fetched your answers", "; %n of them fetched your answers") if took else "")
 
 
 class Sharing(msgspec.Struct, frozen=True):

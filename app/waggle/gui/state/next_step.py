@@ -60,10 +60,10 @@ def next_step(state: State, now: float) -> NextStep | None:
 
 
 def _solved(aha: Aha) -> NextStep:
-    title = tr("Your model solved %1").replace("%1", tr(one_line(aha.specialty)))
-    words = tr("Its first right answer there, found by itself.")
+    title = tr("First right answer in %1").replace("%1", tr(one_line(aha.specialty)))
+    words = tr("Your model found it by itself.")
     if aha.origin:
-        words = tr("Its first right answer there. It had learned from %1.").replace("%1", one_line(aha.name))
+        words = tr("Your model had learned from an answer of %1, a peer.").replace("%1", one_line(aha.name))
     return NextStep(title, words, tr("See it on the curve"), "progress")
 
 

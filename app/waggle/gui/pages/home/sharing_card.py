@@ -5,9 +5,9 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy
 
 from waggle.gui.charts.swarm_graph import SwarmGraph
-from waggle.gui.i18n.formatting import plural, tr
+from waggle.gui.i18n.formatting import tr
 from waggle.gui.i18n.placeholders import why_unavailable
-from waggle.gui.state.learning_story import INVITE, Sharing, sharing_text
+from waggle.gui.state.learning_story import INVITE, Sharing, company_words, sharing_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import FLUSH, column, restyle, row
@@ -68,18 +68,9 @@ class SharingCard(QFrame):
         self._show_picture()
         if not self._picture.isHidden():
             self._picture.show_state(state, now)
-        words = "" if resting else company_text(state)
+        words = "" if resting else company_words(state)
         self._here.setText(words)
         self._here.setVisible(bool(words))
 
     def _show_picture(self) -> None:
         self._picture.setVisible(self._has_company and not self._compact)
-
-
-def company_text(state: State) -> str:
-    """How many train with this node, and how many of them fetched its answers; empty for nobody."""
-    here, taking = state.members, len(state.takers)
-    if not here:
-        return ""
-    words = plural(len(here), "%n computer trains with you", "%n computers train with you")
-    return words + (plural(taking, "; one of them fetched your answers", "; %n of them fetched your answers") if taking else "")

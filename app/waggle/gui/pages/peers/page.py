@@ -12,6 +12,7 @@ from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.peers.peer_details import PeerDetails
 from waggle.gui.pages.peers.peer_table import PeerTableModel, PeerTableView
+from waggle.gui.state.learning_story import company_words
 from waggle.gui.state.traffic_flow import Flow
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -52,15 +53,7 @@ def headline(state: State) -> str:
     """How many peers train with this node, and how many took groups of it."""
     if why := why_unavailable(state):
         return f"{why} {tr('These are the peers of before.')}" if state.peers else why
-    here, training, took = state.connected, len(state.members), len(state.takers)
-    if not here:
-        return tr("Computers that train with you appear here")
-    if not training:
-        return plural(len(here), "%n computer is connected", "%n computers are connected")
-    words = plural(training, "%n computer is training with you", "%n computers are training with you")
-    if len(here) > training:
-        words += plural(len(here) - training, ", %n more is connected", ", %n more are connected")
-    return words + (plural(took, "; one of them fetched your answers", "; %n of them fetched your answers") if took else "")
+    return company_words(state) or tr("Computers that train with you appear here")
 
 
 def reach_words(state: State) -> str:

@@ -13,8 +13,8 @@ from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.rounds_csv import score_places
 from waggle.protocol.state import State
 
-COLUMNS = ("Round", "Finished", "Held-out", "Reward", "Right", "Seconds", "Answers", "Own examples", "From peers", "Loss")
-DROPPED = ("Loss", "Seconds", "Own examples", "From peers", "Answers", "Finished")  # hidden in this order
+COLUMNS = ("Round", "Finished", "Held-out", "Reward", "Right", "Seconds", "Answers", "Of its own", "From peers", "Loss")
+DROPPED = ("Loss", "Seconds", "Of its own", "From peers", "Answers", "Finished")  # hidden in this order
 FIXED = {"Round": 64, "Finished": 132}  # pixels; the other columns share the rest
 EDGES = 30  # pixels beside the text of a column's head
 Row = tuple[RoundSummary, HeldOutScore | None]
