@@ -115,6 +115,7 @@
 <message><source>%1 of %2 have come; it goes on where it was if interrupted.</source><translation>%1 von %2 sind da; nach einer Unterbrechung geht es dort weiter.</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 von %2 kB</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 von %2 richtig: %3 (%4 bis %5)</translation></message>
+<message><source>%1 of %2 skills began with a peer</source><translation>%1 von %2 Fachgebieten begannen mit einem Peer</translation></message>
 <message><source>%1 of %2 solved</source><translation>%1 von %2 gelöst</translation></message>
 <message><source>%1 of 100</source><translation>%1 von 100</translation></message>
 <message><source>%1 of 100 fewer than alone</source><translation>%1 von 100 weniger als allein</translation></message>
@@ -296,6 +297,7 @@
 <message><source>After %1 your model gets %2 of 100 new questions right; on these questions it began at %3</source><translation>Nach %1 beantwortet dein Modell %2 von 100 neuen Fragen richtig; bei diesen Fragen waren es am Anfang %3</translation></message>
 <message numerus="yes"><source>After %n rounds</source><translation><numerusform>Nach %n Runde</numerusform><numerusform>Nach %n Runden</numerusform></translation></message>
 <message><source>After a day of work without a shortage, the next start tries larger parts. Closing other programs helps.</source><translation>Nach einem Tag Arbeit ohne Knappheit versucht der nächste Start größere Teile. Andere Programme zu schließen hilft.</translation></message>
+<message><source>After a peer's answer</source><translation>Nach der Antwort eines Peers</translation></message>
 <message><source>After an example</source><translation>Nach einem Beispiel</translation></message>
 <message><source>After an example, answer begun</source><translation>Nach einem Beispiel, Antwort begonnen</translation></message>
 <message><source>After this round</source><translation>Nach dieser Runde</translation></message>
@@ -867,7 +869,6 @@
 <message><source>Its chat template cannot be used, so it is trained in plain text, without chat: %1.</source><translation>Seine Chat-Vorlage lässt sich nicht benutzen; es wird deshalb mit einfachem Text trainiert, ohne Chat: %1.</translation></message>
 <message><source>Its config.json needs an eos_token_id.</source><translation>Seine config.json braucht eine eos_token_id.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Hier erscheinen seine ersten Antworten.</translation></message>
-<message><source>Its first right answer there followed one from a peer. Training alone was not measured.</source><translation>Dort kam seine erste richtige Antwort nach der eines Peers. Allein wurde nicht gemessen.</translation></message>
 <message><source>Its log may say why: `waggle log`.</source><translation>Vielleicht sagt ihr Protokoll, warum: `waggle log`.</translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Vielleicht sind seine Mitglieder aus. Versuche es später noch einmal, oder bitte um eine neuere Einladung.</translation></message>
 <message><source>Its questions are shown before anything starts.</source><translation>Bevor etwas beginnt, siehst du seine Fragen.</translation></message>
@@ -1161,6 +1162,7 @@
 <message><source>Number filtering</source><translation>Zahlen filtern</translation></message>
 <message><source>Oct</source><translation>Okt</translation></message>
 <message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Von %n Wahl fiel %1 auf das Modell von heute.</numerusform><numerusform>Von %n Wahlen fielen %1 auf das Modell von heute.</numerusform></translation></message>
+<message><source>Of its own</source><translation>Eigene</translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Der Matrixprodukte. Eine geringere kann schneller sein.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Eines Schritts. Eine zu hohe Rate verdirbt ein Modell.</translation></message>
 <message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation>Unter der andere diesen Computer erreichen. 0.0.0.0 steht für alle seine Adressen.</translation></message>
@@ -1205,7 +1207,6 @@
 <message><source>Others see it before they join.</source><translation>Andere sehen ihn, bevor sie beitreten.</translation></message>
 <message><source>Others you know</source><translation>Andere, die du kennst</translation></message>
 <message><source>Own charts</source><translation>Eigene Kurven</translation></message>
-<message><source>Of its own</source><translation>Eigene</translation></message>
 <message><source>Own examples to learn from</source><translation>Eigene Beispiele zum Lernen</translation></message>
 <message><source>Own questions</source><translation>Eigene Fragen</translation></message>
 <message><source>Pages of a class</source><translation>Seiten einer Klasse</translation></message>
@@ -1236,7 +1237,6 @@
 <message><source>Peers</source><translation>Peers</translation></message>
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peers erscheinen hier von selbst, wenn die Engine bereit ist.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Peers werden gesucht, wenn die Engine bereit ist.</translation></message>
-<message><source>Peers taught it %1 of %2 skills</source><translation>%1 von %2 Fähigkeiten kamen von Peers</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Beispiele von Peers zum Lernen</translation></message>
 <message><source>Peers: %1 on average</source><translation>Peers: %1 im Mittel</translation></message>
 <message><source>Pick</source><translation>Auswählen</translation></message>
@@ -1542,7 +1542,6 @@
 <message><source>Take the address of another seed.</source><translation>Nimm die Adresse eines anderen Seeds.</translation></message>
 <message><source>Takes under a minute</source><translation>Dauert keine Minute</translation></message>
 <message><source>Tall Juniper</source><translation>Tall Juniper</translation></message>
-<message><source>Taught by peers</source><translation>Von Peers gelernt</translation></message>
 <message><source>Temperature</source><translation>Temperatur</translation></message>
 <message><source>Tested after %1 on %2 questions it never trained on.</source><translation>Nach %1 getestet, mit %2 Fragen, die es nie geübt hat.</translation></message>
 <message><source>Tested before its first round on %2 questions it never trains on.</source><translation>Vor der ersten Runde getestet, mit %2 Fragen, die es nie übt.</translation></message>
@@ -2247,6 +2246,7 @@
 <message><source>Your model's answers to an exam</source><translation>Antworten deines Modells auf eine Prüfung</translation></message>
 <message><source>Your model's answers, and yours, marked human</source><translation>Antworten deines Modells und deine, als menschlich gekennzeichnet</translation></message>
 <message><source>Your model's answers, as plain text</source><translation>Antworten deines Modells, als Klartext</translation></message>
+<message><source>Your model's first right answer there came after one from a peer. Training alone was not measured.</source><translation>Die erste richtige Antwort deines Modells dort kam nach der eines Peers. Training allein wurde nicht gemessen.</translation></message>
 <message><source>Your model, its progress and your name stay.</source><translation>Dein Modell, sein Fortschritt und dein Name bleiben.</translation></message>
 <message><source>Your name in this swarm (optional)</source><translation>Dein Name in diesem Schwarm (freiwillig)</translation></message>
 <message><source>Your network</source><translation>Dein Netz</translation></message>
@@ -2547,7 +2547,7 @@
 <message><source>there is something already</source><translation>dort ist schon etwas</translation></message>
 <message><source>there is too little memory</source><translation>der Speicher reicht nicht</translation></message>
 <message><source>they need %1 opened</source><translation>sie müssten %1 öffnen</translation></message>
-<message><source>thick ring: a peer taught it</source><translation>dicker Rand: von einem Peer gelernt</translation></message>
+<message><source>thick ring: after a peer's answer</source><translation>dicker Rand: nach der Antwort eines Peers</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>der Grafikprozessor dieses Macs wurde gefunden</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>dieses Waggle kennt es nicht</translation></message>
 <message><source>this cannot be used: %1</source><translation>das ist nicht brauchbar: %1</translation></message>

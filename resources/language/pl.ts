@@ -115,6 +115,7 @@
 <message><source>%1 of %2 have come; it goes on where it was if interrupted.</source><translation>Pobrano %1 z %2; po przerwie pobieranie ruszy od tego miejsca.</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 z %2 kB</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 z %2 dobrze: %3 (od %4 do %5)</translation></message>
+<message><source>%1 of %2 skills began with a peer</source><translation>Zaczęło się od peera: %1 z %2 umiejętności</translation></message>
 <message><source>%1 of %2 solved</source><translation>%1 z %2 rozwiązane</translation></message>
 <message><source>%1 of 100</source><translation>%1 na 100</translation></message>
 <message><source>%1 of 100 fewer than alone</source><translation>%1 na 100 mniej niż samodzielnie</translation></message>
@@ -296,6 +297,7 @@
 <message><source>After %1 your model gets %2 of 100 new questions right; on these questions it began at %3</source><translation>Za Twoim modelem %1: odpowiada dobrze na %2 ze 100 nowych pytań; na początku, przy tych samych pytaniach, na %3</translation></message>
 <message numerus="yes"><source>After %n rounds</source><translation><numerusform>Po %n rundzie</numerusform><numerusform>Po %n rundach</numerusform><numerusform>Po %n rundach</numerusform></translation></message>
 <message><source>After a day of work without a shortage, the next start tries larger parts. Closing other programs helps.</source><translation>Po dniu pracy bez braku pamięci następne uruchomienie spróbuje większych części. Pomaga zamknięcie innych programów.</translation></message>
+<message><source>After a peer's answer</source><translation>Po odpowiedzi peera</translation></message>
 <message><source>After an example</source><translation>Po przykładzie</translation></message>
 <message><source>After an example, answer begun</source><translation>Po przykładzie, odpowiedź zaczęta</translation></message>
 <message><source>After this round</source><translation>Po tej rundzie</translation></message>
@@ -867,7 +869,6 @@
 <message><source>Its chat template cannot be used, so it is trained in plain text, without chat: %1.</source><translation>Jego szablonu czatu nie da się użyć, więc trenuje na zwykłym tekście, bez czatu: %1.</translation></message>
 <message><source>Its config.json needs an eos_token_id.</source><translation>Jego config.json wymaga pola eos_token_id.</translation></message>
 <message><source>Its first answers appear here.</source><translation>Tu pojawią się jego pierwsze odpowiedzi.</translation></message>
-<message><source>Its first right answer there followed one from a peer. Training alone was not measured.</source><translation>Jego pierwsza dobra odpowiedź w tym temacie przyszła po odpowiedzi peera. Treningu solo nie mierzono.</translation></message>
 <message><source>Its log may say why: `waggle log`.</source><translation>Być może powód podaje jego dziennik: `waggle log`.</translation></message>
 <message><source>Its members may be off. Try again later, or ask for a newer invite.</source><translation>Jego członkowie mogą być offline. Spróbuj później albo poproś o nowsze zaproszenie.</translation></message>
 <message><source>Its questions are shown before anything starts.</source><translation>Zanim cokolwiek się zacznie, zobaczysz pytania.</translation></message>
@@ -1161,6 +1162,7 @@
 <message><source>Number filtering</source><translation>Filtrowanie liczb</translation></message>
 <message><source>Oct</source><translation>paź</translation></message>
 <message numerus="yes"><source>Of %n choices, %1 fell on the model of now.</source><translation><numerusform>Z %n wyboru na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform><numerusform>Z %n wyborów na obecny model przypadło: %1.</numerusform></translation></message>
+<message><source>Of its own</source><translation>Własne</translation></message>
 <message><source>Of matrix products. A lower one may be faster.</source><translation>Iloczynów macierzy. Niższa może być szybsza.</translation></message>
 <message><source>Of one step. Too high a rate ruins a model.</source><translation>Dla jednego kroku. Zbyt wysokie tempo psuje model.</translation></message>
 <message><source>Of this computer, at which others reach it. 0.0.0.0 stands for all of them.</source><translation>Adres tego komputera, pod którym łączą się z nim inni. 0.0.0.0 oznacza wszystkie.</translation></message>
@@ -1205,7 +1207,6 @@
 <message><source>Others see it before they join.</source><translation>Inni widzą go, zanim dołączą.</translation></message>
 <message><source>Others you know</source><translation>Inni, których znasz</translation></message>
 <message><source>Own charts</source><translation>Osobne wykresy</translation></message>
-<message><source>Of its own</source><translation>Własne</translation></message>
 <message><source>Own examples to learn from</source><translation>Własne przykłady do nauki</translation></message>
 <message><source>Own questions</source><translation>Własne pytania</translation></message>
 <message><source>Pages of a class</source><translation>Strony klasy</translation></message>
@@ -1236,7 +1237,6 @@
 <message><source>Peers</source><translation>Peery</translation></message>
 <message><source>Peers appear here by themselves when the engine is ready.</source><translation>Peery pojawią się tu same, gdy silnik będzie gotowy.</translation></message>
 <message><source>Peers are looked for when the engine is ready.</source><translation>Szukanie peerów zacznie się, gdy silnik będzie gotowy.</translation></message>
-<message><source>Peers taught it %1 of %2 skills</source><translation>Umiejętności nauczone od peerów: %1 z %2</translation></message>
 <message><source>Peers' examples to learn from</source><translation>Przykłady od peerów do nauki</translation></message>
 <message><source>Peers: %1 on average</source><translation>Peery: średnio %1</translation></message>
 <message><source>Pick</source><translation>Wybór</translation></message>
@@ -1542,7 +1542,6 @@
 <message><source>Take the address of another seed.</source><translation>Użyj adresu innego węzła startowego.</translation></message>
 <message><source>Takes under a minute</source><translation>Zajmuje mniej niż minutę</translation></message>
 <message><source>Tall Juniper</source><translation>Tall Juniper</translation></message>
-<message><source>Taught by peers</source><translation>Nauczone od peerów</translation></message>
 <message><source>Temperature</source><translation>Temperatura</translation></message>
 <message><source>Tested after %1 on %2 questions it never trained on.</source><translation>Testowano po: %1. Pytania, na których model nigdy nie trenował: %2.</translation></message>
 <message><source>Tested before its first round on %2 questions it never trains on.</source><translation>Testowano przed pierwszą rundą. Pytania, na których model nigdy nie trenuje: %2.</translation></message>
@@ -2247,6 +2246,7 @@
 <message><source>Your model's answers to an exam</source><translation>Odpowiedzi Twojego modelu na egzamin</translation></message>
 <message><source>Your model's answers, and yours, marked human</source><translation>Odpowiedzi Twojego modelu i Twoje, oznaczone jako ludzkie</translation></message>
 <message><source>Your model's answers, as plain text</source><translation>Odpowiedzi Twojego modelu, jako zwykły tekst</translation></message>
+<message><source>Your model's first right answer there came after one from a peer. Training alone was not measured.</source><translation>Pierwsza poprawna odpowiedź Twojego modelu pojawiła się tam po odpowiedzi peera. Treningu w pojedynkę nie zmierzono.</translation></message>
 <message><source>Your model, its progress and your name stay.</source><translation>Twój model, jego postępy i Twoja nazwa zostają.</translation></message>
 <message><source>Your name in this swarm (optional)</source><translation>Twoja nazwa w tym roju (opcjonalnie)</translation></message>
 <message><source>Your network</source><translation>Twoja sieć</translation></message>
@@ -2547,7 +2547,7 @@
 <message><source>there is something already</source><translation>coś tu już jest</translation></message>
 <message><source>there is too little memory</source><translation>za mało pamięci</translation></message>
 <message><source>they need %1 opened</source><translation>wymagają otwarcia: %1</translation></message>
-<message><source>thick ring: a peer taught it</source><translation>gruba obwódka: nauczył tego peer</translation></message>
+<message><source>thick ring: after a peer's answer</source><translation>gruba obwódka: po odpowiedzi peera</translation></message>
 <message><source>this Mac's graphics processor was found</source><translation>znaleziono procesor graficzny tego Maca</translation></message>
 <message><source>this Waggle has no such dataset</source><translation>ten Waggle nie ma takiego zbioru danych</translation></message>
 <message><source>this cannot be used: %1</source><translation>nie można tego użyć: %1</translation></message>

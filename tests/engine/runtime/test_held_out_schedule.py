@@ -90,3 +90,27 @@ def test_after_a_score_without_a_readable_question_it_is_not_tried_each_round():
     schedule.add_score(HeldOutScore(round=0, at=0.0, right=0, total=0, exam=exam_of(FEW), early=True, seconds=0.1))
     schedule.add_round(1.0)
     assert schedule.due(1) == ()
+
+
+class CountedRounds(list[RoundSummary]):
+    """Counts how often one of its rounds is read."""
+
+    reads = 0
+
+    def __getitem__(self, place):
+        self.reads += 1
+        return super().__getitem__(place)
+
+    def __iter__(self):
+        for place in range(len(self)):
+            yield self[place]
+
+
+def test_each_round_of_a_long_history_is_read_a_few_times_however_many_scores_it_has():
+    rounds = CountedRounds(
+        RoundSummary(round=number, at=0.0, reward=0.0, solved=0.0, seconds=1.0, completions=1) for number in range(3000)
+    )
+    scores = [score_of(number, ALL, 1.0) for number in range(0, 3000, 10)]
+    schedule = HeldOutSchedule(HeldOutPlan(ALL, 10), rounds, scores)
+    assert schedule._trained == len(rounds)
+    assert rounds.reads < 5 * len(rounds)

@@ -95,12 +95,17 @@ AHAS = (
 )
 
 
+def unscored(story: list[AnyEvent]) -> list[AnyEvent]:
+    """Without new scores, so that the curve ends at round 600, which the history has."""
+    return [event for event in story if not isinstance(event, events.HeldOutMeasured)]
+
+
 @pytest.mark.parametrize("size", [(1280, 800), (1024, 640)])
 @pytest.mark.parametrize("axis", range(3))
 def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
     window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot, size: tuple[int, int], axis: int
 ) -> None:
-    window = window_told([*written, *(events.AhaHappened(aha=aha) for aha in AHAS)], *size)
+    window = window_told([*unscored(written), *(events.AhaHappened(aha=aha) for aha in AHAS)], *size)
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, ProgressPage)
@@ -126,6 +131,22 @@ def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
     )
 
 
+def test_an_aha_that_the_curve_has_reached_is_a_pin_without_words(
+    window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot
+) -> None:
+    score = events.HeldOutScore(round=630, at=START, right=9, total=60)
+    window = window_told([*written, *(events.AhaHappened(aha=aha) for aha in AHAS), events.HeldOutMeasured(score=score)])
+    window.show_page("progress")
+    page = window.pages.of(ProgressPage)
+    assert page._score_chart is not None
+    qtbot.waitUntil(lambda: page._score_chart is not None and bool(page._score_chart._labels))
+    cells = [item for item in page._score_chart.getPlotItem().items if isinstance(item, ScatterPlotItem)]
+    taught = [item.opts["brush"].color() for item in cells if item.opts["symbol"] == "h"]
+    assert len(taught) == len(AHAS)
+    assert len({colour.name() for colour in taught}) == 2, "found by itself, and after the answer of a peer"
+    assert not any(mark.number for _, mark in page._score_chart._notes)
+
+
 def test_scores_on_other_questions_are_another_line_beyond_a_dashed_one(
     window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot
 ) -> None:
@@ -145,7 +166,7 @@ def test_scores_on_other_questions_are_another_line_beyond_a_dashed_one(
 def test_a_low_chart_says_of_an_aha_what_and_a_higher_one_from_whom(
     window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot
 ) -> None:
-    window = window_told([*written, events.AhaHappened(aha=AHAS[1])], 1024, 600)
+    window = window_told([*unscored(written), events.AhaHappened(aha=AHAS[1])], 1024, 600)
     window.show_page("progress")
     chart = window.pages.of(ProgressPage)._score_chart
     assert chart is not None
@@ -246,13 +267,13 @@ def test_the_line_of_peers_is_drawn_where_they_were_and_has_a_label_while_they_a
 def test_ahas_newer_than_the_last_score_leave_its_label_alone(
     window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot
 ) -> None:
-    story = [event for event in written if not isinstance(event, events.HeldOutMeasured)]  # the last one is that of round 600
+    story = unscored(written)
     ahas = [events.Aha(round=number, at=START, specialty=f"Logic {number}") for number in (590, 605, 620)]
     window = window_told([*story, *(events.AhaHappened(aha=aha) for aha in ahas)])
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, ProgressPage)
-    qtbot.waitUntil(lambda: page._score_chart is not None and len(page._score_chart._notes) == 3)
+    qtbot.waitUntil(lambda: page._score_chart is not None and len(page._score_chart._notes) == 2)
     assert page._score_chart is not None
     screenshot_when_still(window)
     cells = [

@@ -40,10 +40,9 @@ class HeldOutSchedule:
         done = 0
         for score in scores:
             if score.exam in self._names:
-                before = next((place for place, each in enumerate(rounds) if each.round >= score.round), len(rounds))
-                for summary in rounds[done:before]:
-                    self.add_round(summary.seconds)
-                done = max(done, before)
+                while done < len(rounds) and rounds[done].round < score.round:
+                    self.add_round(rounds[done].seconds)
+                    done += 1
                 self.add_score(score)
         for summary in rounds[done:]:
             self.add_round(summary.seconds)

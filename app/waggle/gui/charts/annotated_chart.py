@@ -34,6 +34,7 @@ class EventMark(msgspec.Struct, frozen=True):
     round: int
     short: str = ""  # empty: as `words`
     number: int = 0  # of an aha, counted from the oldest
+    is_taught: bool = False  # whether an answer of a peer came before it
 
 
 class AnnotatedChart(LineChart):
@@ -84,14 +85,15 @@ class AnnotatedChart(LineChart):
         metrics = QFontMetricsF(self.theme.font("tag"))
         return metrics.elidedText(words, Qt.TextElideMode.ElideRight, self.theme.px(AHA_WIDTH))
 
-    def draw_aha_cell(self, x: float, y: float, number: int) -> None:
+    def draw_aha_cell(self, mark: EventMark, y: float) -> None:
         """Mark an aha on the curve with a hexagon that has its number; of two at one place, the newer one lies above."""
-        above = ABOVE_LINES + 1 + number / 1000
-        edge, fill = self.pen(self.theme.colour("surface"), 2), self.theme.colour("accent")
+        x, above = mark.x, ABOVE_LINES + 1 + mark.number / 1000
+        fill, ink = (self.theme.colour(role) for role in (("peer", "surface") if mark.is_taught else ("accent", "on_accent")))
+        edge = self.pen(self.theme.colour("surface"), 2)
         dot = pyqtgraph.ScatterPlotItem([x], [y], symbol="h", size=self.theme.px(PIN), pen=edge, brush=fill)
         dot.setZValue(above)
         self.addItem(dot)
-        note = pyqtgraph.TextItem(str(number), color=self.theme.colour("on_accent"), anchor=(0.5, 0.5))
+        note = pyqtgraph.TextItem(str(mark.number), color=ink, anchor=(0.5, 0.5))
         note.setFont(self.theme.font("caption"))
         note.textItem.document().setDocumentMargin(0)
         note.updateTextPos()

@@ -1,5 +1,6 @@
 """The two charts of Progress. Imports pyqtgraph, so load it only when that page is first opened."""
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
@@ -26,7 +27,7 @@ from waggle.protocol.events import Aha, HeldOutScore, RoundSummary, TrainingRun
 from waggle.protocol.state import State
 
 MOST_POINTS = 1500
-AHAS = 3  # that are named on the chart: the newest
+AHAS = 3  # the newest, which are named until the curve reaches them, and to a screen reader
 
 
 class HeldOutChart(InteractiveChart):
@@ -69,7 +70,7 @@ class HeldOutChart(InteractiveChart):
             self.draw_curve(curve.x, curve.shares, self.pen(*measured_pen(self.theme, curve.line)))
         for exam in exams:
             self.draw_interval(exam.x, exam.low, exam.high)
-        for mark in ahas[:AHAS]:
+        for mark in _unplaced(ahas, exams[-1].x[-1]):
             self.mark_aha(mark, named=True)
         for mark in changes:
             self.mark_question_change(mark)
@@ -77,7 +78,7 @@ class HeldOutChart(InteractiveChart):
             self.draw_line(exam.x, exam.shares, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=len(scores) < 30)
             for mark in ahas:
                 if exam.x[0] <= mark.x <= exam.x[-1]:
-                    self.draw_aha_cell(mark.x, float(np.interp(mark.x, exam.x, exam.shares)), mark.number)
+                    self.draw_aha_cell(mark, float(np.interp(mark.x, exam.x, exam.shares)))
         if self._part.has_newest:
             newest, share = exams[-1].x[-1], exams[-1].shares[-1]
             self.draw_label(EndLabel(newest, share, f"   {tr('You')}  {percent(share, 1)}", "accent_text"))
@@ -200,7 +201,9 @@ class RewardChart(InteractiveChart):
             self.draw_pause_band(band, named=False)
         if not rounds:
             return
-        for mark in aha_marks(state, axis, ends)[:AHAS]:
+        scores = chart_series.scores(state)
+        placed = chart_series.event_positions(scores[-1:], rounds, axis)
+        for mark in _unplaced(aha_marks(state, axis, ends), placed[0] if placed else math.inf):
             self.mark_aha(mark, named=False)
         every = max(1, len(_between(ends, x, raw)) // MOST_POINTS)
         for first, end in spans:
@@ -280,7 +283,12 @@ def aha_marks(state: State, axis: Axis, ends: tuple[float, float]) -> list[Event
 def _aha_mark(aha: Aha, x: float, number: int) -> EventMark:
     specialty, short = tr(one_line(aha.specialty)), tr("Aha: %1")
     words = tr("Aha: %1, from %2").replace("%2", peer_name(aha.name, aha.origin)) if aha.origin else short
-    return EventMark(x, words.replace("%1", specialty), aha.round, short.replace("%1", specialty), number)
+    return EventMark(x, words.replace("%1", specialty), aha.round, short.replace("%1", specialty), number, bool(aha.origin))
+
+
+def _unplaced(ahas: Sequence[EventMark], last: float) -> Sequence[EventMark]:
+    """The newest ahas, which have no place on the curve yet: `last` is where it ends."""
+    return [mark for mark in ahas[:AHAS] if mark.x > last]
 
 
 def axis_range(state: State, axis: Axis) -> tuple[float, float]:

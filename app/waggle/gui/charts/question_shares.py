@@ -87,8 +87,6 @@ class QuestionShareBars(CellGrid):
 
     def _draw_bar(self, painter: QPainter, bar: QRectF, share: QuestionShare, most: float) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self.theme.colour("grid"))
-        painter.drawRoundedRect(bar, 2, 2)
         start = bar.left()
         for level, part in share.levels.items():
             piece = QRectF(start, bar.top(), bar.width() * part / most if most else 0.0, bar.height())

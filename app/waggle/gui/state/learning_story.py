@@ -127,8 +127,8 @@ def sharing_text(state: State) -> Sharing:
     if not taught:
         return Sharing(tr("Too early to say"), tr("It learned from examples of peers."), offers=RACE)
     skills = max(len(state.ready.specialties), len(state.ahas))
-    says = tr("Peers taught it %1 of %2 skills").replace("%1", figure(len(taught))).replace("%2", figure(skills))
-    detail = tr("Its first right answer there followed one from a peer. Training alone was not measured.")
+    says = tr("%1 of %2 skills began with a peer").replace("%1", figure(len(taught))).replace("%2", figure(skills))
+    detail = tr("Your model's first right answer there came after one from a peer. Training alone was not measured.")
     return Sharing(says, detail, "peer", RACE)
 
 

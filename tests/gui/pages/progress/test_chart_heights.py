@@ -16,9 +16,9 @@ def test_the_charts_take_a_good_part_of_any_page_and_the_head_of_the_next_is_see
         screenshot_when_still(window)
         assert page._score_chart is not None
         heights.append(page._score_chart.height())
-        seen = page._charts.viewport().height()
+        view_height = page._charts.viewport().height()
         charts = page._held_card.height() + page._reward_card.height()
-        assert charts > seen / 2, size
-        assert page.wide or page._beside_pins.geometry().bottom() + 40 < seen, size
+        assert charts > view_height / 2, size
+        assert page.wide or page._beside_pins.geometry().bottom() + 40 < view_height, size
     assert heights[0] < heights[1] < heights[2]
     assert heights == heights[::-1]

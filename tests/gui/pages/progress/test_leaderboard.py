@@ -104,9 +104,9 @@ def test_table_and_comparison_take_turns(window_told: TellWindow, written: list[
     assert not page._compared.isChecked()
     page._compared.setChecked(True)
     assert not page._as_table.isChecked()
-    assert not page._axis.isEnabled()
+    assert not page._axis.isVisible()
     page._compared.setChecked(False)
-    assert page._axis.isEnabled()
+    assert page._axis.isVisible()
 
 
 def test_charts_take_the_colours_of_a_system_that_became_dark(

@@ -235,6 +235,7 @@ class StatusBar(QFrame):
         self._show_way_home()
         self._sign.show_icon(status.sign, SIGN_INK[status.tone])
         self._word.say(tr(status.word))
+        self._word.setVisible(not tr(status.says).startswith(tr(status.word)))  # else it is said twice
         words = (
             f"{tr(status.says).removesuffix('.')}. {tr(status.detail)}"
             if state.phase in ("preparing", "paused", "waiting", "problem")
@@ -244,7 +245,8 @@ class StatusBar(QFrame):
         words_shown = status_figures(state)
         if page == "home":  # which says it
             words_shown = ("", *words_shown[1:])
-        self._figures.say(APART.join(filter(None, words_shown[:1] if self._compact else words_shown)))
+        known = [words for words in words_shown if words]
+        self._figures.say(APART.join(known[:1] if self._compact else known))
 
 
 def status_figures(state: State) -> tuple[str, str, str, str]:

@@ -32,13 +32,13 @@ class SkillCard(QFrame):
         self._key = ElidedLabel(theme, role="small", tone="text_faint")
         self._theme, self._is_low, self._has_ahas = theme, False, False
         self._lines = [ElidedLabel(theme, role="small", tone="peer") for _ in range(MOST)]
-        self._taught = as_widget(column(4, text(theme, tr("Taught by peers"), "label", "soft"), *self._lines, None, gap=3))
+        self._taught = as_widget(column(4, text(theme, tr("After a peer's answer"), "label", "soft"), *self._lines, None, gap=3))
         head = row(text(theme, tr("What it can do"), "heading"), 4, (self._key, 1))
         below = row(self.comb, (self._taught, 1), gap=GAP)
         self._sign, self.newest = Icon(theme, "on", "accent_line", 16), ElidedLabel(theme, role="small", tone="text_soft")
         self.all_ahas = Button(theme, "", "link")
         self.all_ahas.clicked.connect(self.progress_wanted)
-        self._aha = as_widget(row(self._sign, (self.newest, 1), self.all_ahas))
+        self._aha = as_widget(row(self._sign, (self.newest, 1), None, self.all_ahas))
         self._aha.hide()
         self.setLayout(column(head, below, self._aha, gap=8, margins=(PAD, 14, PAD, 10)))
 
@@ -54,7 +54,10 @@ class SkillCard(QFrame):
     def _fit(self) -> None:
         """Name the teachers where there is room beside the comb."""
         room = self.width() - 2 * PAD - GAP - self.comb.sizeHint().width()
-        self._taught.setVisible(bool(self._lines[0].words()) and room >= self._theme.px(BESIDE))
+        is_named = bool(self._lines[0].words()) and room >= self._theme.px(BESIDE)
+        self._taught.setVisible(is_named)
+        for part in (self._sign, self.newest):  # its first line says it
+            part.setVisible(not is_named)
 
     def show_state(self, state: State) -> None:
         known = skills(state)
@@ -71,7 +74,8 @@ class SkillCard(QFrame):
         self._fit()
         self._show_newest(state)
         words = tr("right answers to new questions") if tested else tr("filled in after the next test")
-        self._key.say(f"{words}; {tr('thick ring: a peer taught it')}" if taught else words)
+        ring = tr("thick ring: after a peer's answer")
+        self._key.say(f"{words}; {ring}" if taught else words)
 
     def _show_newest(self, state: State) -> None:
         """The newest first right answer, and how many there are; in a low window the chart above has to do."""

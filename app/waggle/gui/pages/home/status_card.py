@@ -142,7 +142,7 @@ class StatusCard(QFrame):
     def _make_buttons(self, theme: Theme) -> None:
         self._main = SingleClickButton(theme, tr("Pause"), "primary", "pause", join="left")
         self._main.clicked.connect(self.act)
-        self._more = Button(theme, "", "primary", "down", join="right").with_name(tr("Pause for a while"))
+        self._more = Button(theme, "", "plain", "down", join="right").with_name(tr("Pause for a while"))
         self._more.setMenu(self._pause_menu())
         self._second = Button(theme, tr("Copy report"))
         self._second.clicked.connect(self._act_otherwise)
@@ -260,7 +260,7 @@ class StatusCard(QFrame):
         if self._offers_aside:
             words, icon = tr("Set it aside and start"), "play"
         failed, anyway, splits = status.action == "copy_report", status.action == "anyway", status.action in ("pause", "anyway")
-        kind = "plain" if failed and not stopped else "primary"
+        kind = "plain" if splits or (failed and not stopped) else "primary"  # what is going well needs nothing to be done
         restyle(self._main, "kind", kind)
         self._main.join("left" if splits else "")
         self._main.change_to(kind, words, icon)

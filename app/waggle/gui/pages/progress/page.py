@@ -370,7 +370,7 @@ class ProgressPage(Page):
         if compared:
             self._as_table.setChecked(False)
             self._comparison.show_state(self._state)
-        self._axis.setEnabled(not compared and not self._as_table.isChecked())
+        self._axis.setVisible(not compared and not self._as_table.isChecked())
         self._name_table()
         self._draw()
 
@@ -381,7 +381,7 @@ class ProgressPage(Page):
         if as_table:
             self._compared.setChecked(False)
         self._name_table()
-        self._axis.setEnabled(not as_table and not self._compared.isChecked())
+        self._axis.setVisible(not as_table and not self._compared.isChecked())
         self._draw()
 
     def _name_table(self) -> None:
