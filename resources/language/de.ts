@@ -744,7 +744,7 @@
 <message><source>High contrast</source><translation>Hoher Kontrast</translation></message>
 <message><source>History</source><translation>Verlauf</translation></message>
 <message><source>Home</source><translation>Start</translation></message>
-<message><source>Home asks what to do about it, and so does `waggle ctl status`.</source><translation>Die Startseite fragt, was geschehen soll, und ebenso `waggle ctl status`.</translation></message>
+<message><source>Home asks what to do about it, and so does `waggle status`.</source><translation>Die Startseite fragt, was geschehen soll, und ebenso `waggle status`.</translation></message>
 <message><source>Hours</source><translation>Stunden</translation></message>
 <message><source>How far off an answer may be</source><translation>Wie weit eine Antwort danebenliegen darf</translation></message>
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Wie frei Antworten probiert werden: höher heißt vielfältiger, niedriger ähnlicher.</translation></message>

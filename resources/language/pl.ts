@@ -744,7 +744,7 @@
 <message><source>High contrast</source><translation>Wysoki kontrast</translation></message>
 <message><source>History</source><translation>Historia</translation></message>
 <message><source>Home</source><translation>Start</translation></message>
-<message><source>Home asks what to do about it, and so does `waggle ctl status`.</source><translation>Strona Start zapyta, co z tym zrobić, podobnie jak `waggle ctl status`.</translation></message>
+<message><source>Home asks what to do about it, and so does `waggle status`.</source><translation>Strona Start zapyta, co z tym zrobić, podobnie jak `waggle status`.</translation></message>
 <message><source>Hours</source><translation>Godziny</translation></message>
 <message><source>How far off an answer may be</source><translation>O ile odpowiedź może się różnić</translation></message>
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Jak swobodnie próbować odpowiedzi: wyżej – bardziej różne, niżej – bardziej podobne.</translation></message>
