@@ -69,13 +69,13 @@ def test_a_swarm_that_is_for_no_class_after_all_still_needs_questions(form: Crea
 
 def test_what_was_chosen_stays_when_the_window_is_built_again(form: CreateSwarmForm, theme: Theme, qtbot: QtBot) -> None:
     form._for_class.click()
-    again = CreateSwarmForm(theme)
-    qtbot.addWidget(again)
-    again.take_over(form)
-    assert again._for_class.isChecked()
-    assert not again._private.isEnabled()
-    again.reset()
-    assert not again._for_class.isChecked()
+    rebuilt = CreateSwarmForm(theme)
+    qtbot.addWidget(rebuilt)
+    rebuilt.take_over(form)
+    assert rebuilt._for_class.isChecked()
+    assert not rebuilt._private.isEnabled()
+    rebuilt.reset()
+    assert not rebuilt._for_class.isChecked()
 
 
 def test_its_author_sees_what_the_page_does_and_chooses_a_name_before_going_there(window_told: TellWindow) -> None:

@@ -105,7 +105,7 @@ class StatusCard(QFrame):
         host = self._host = visible(context.engine.name)
         use = tr("Use of %1").replace("%1", host) if host else tr("Use of this computer")
         self._use = text(theme, use, "small", "soft")
-        self._computer = ElidedLabel(theme, "", "small", "text_soft")
+        self._computer = ElidedLabel(theme, tr("On %1").replace("%1", host) if host else "", "small", "text_soft")
         self._computer.setVisible(bool(host))
         self._warning = text(theme, "", "small", "soft", wrap=True)
         sign = column(1, Icon(theme, "warn", "text_soft"), None, gap=0)  # beside the first line of text
