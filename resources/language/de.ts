@@ -66,6 +66,7 @@
 <message><source>%1 is damaged and cannot be set aside: %2.</source><translation>%1 ist beschädigt und lässt sich nicht beiseitelegen: %2.</translation></message>
 <message><source>%1 is empty</source><translation>%1 ist leer</translation></message>
 <message><source>%1 is given only to those who accepted its licence.</source><translation>%1 bekommt nur, wer seine Lizenz angenommen hat.</translation></message>
+<message><source>%1 is in another time zone, where it is %2.</source><translation>%1 liegt in einer anderen Zeitzone, dort ist es %2 Uhr.</translation></message>
 <message><source>%1 is in use by another engine.</source><translation>%1 wird von einer anderen Engine verwendet.</translation></message>
 <message><source>%1 is incomplete</source><translation>%1 ist unvollständig</translation></message>
 <message><source>%1 is larger than %2 MiB.</source><translation>%1 ist größer als %2 MiB.</translation></message>
@@ -745,7 +746,7 @@
 <message><source>High contrast</source><translation>Hoher Kontrast</translation></message>
 <message><source>History</source><translation>Verlauf</translation></message>
 <message><source>Home</source><translation>Start</translation></message>
-<message><source>Home asks what to do about it, and so does `waggle ctl status`.</source><translation>Die Startseite fragt, was geschehen soll, und ebenso `waggle ctl status`.</translation></message>
+<message><source>Home asks what to do about it, and so does `waggle status`.</source><translation>Die Startseite fragt, was geschehen soll, und ebenso `waggle status`.</translation></message>
 <message><source>Hours</source><translation>Stunden</translation></message>
 <message><source>How far off an answer may be</source><translation>Wie weit eine Antwort danebenliegen darf</translation></message>
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Wie frei Antworten probiert werden: höher heißt vielfältiger, niedriger ähnlicher.</translation></message>
@@ -1169,6 +1170,7 @@
 <message><source>Off</source><translation>Aus</translation></message>
 <message><source>On</source><translation>An</translation></message>
 <message><source>On %1</source><translation>Auf %1</translation></message>
+<message><source>On %1, where it is %2</source><translation>Auf %1, wo es %2 Uhr ist</translation></message>
 <message><source>On its way</source><translation>Unterwegs</translation></message>
 <message><source>On questions your model never trains on</source><translation>Bei Fragen, mit denen dein Modell nie trainiert</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Auf dem Computer, auf dem die Engine läuft, schreibt es `waggle export ORDNER`.</translation></message>
@@ -1928,6 +1930,7 @@
 <message><source>Thursday</source><translation>Donnerstag</translation></message>
 <message><source>Time</source><translation>Zeit</translation></message>
 <message><source>Time intervals</source><translation>Zeitspannen</translation></message>
+<message><source>Times are told in the zone of this computer; days and your week are those of %1.</source><translation>Uhrzeiten stehen hier in der Zone dieses Computers; Tage und deine Woche sind die von %1.</translation></message>
 <message><source>Times shown here follow that clock.</source><translation>Die Zeiten hier richten sich nach jener Uhr.</translation></message>
 <message><source>Tiny programs</source><translation>Winzige Programme</translation></message>
 <message><source>Title</source><translation>Titel</translation></message>
@@ -2076,6 +2079,7 @@
 <message><source>What answered is not the hub.</source><translation>Was antwortete, ist nicht der Hub.</translation></message>
 <message><source>What computes on your NVIDIA graphics card.</source><translation>Was auf deiner NVIDIA-Grafikkarte rechnet.</translation></message>
 <message><source>What does it cost?</source><translation>Was kostet es?</translation></message>
+<message><source>What else it asks</source><translation>Was er sonst noch fragt</translation></message>
 <message><source>What experiments keep to be faster next time.</source><translation>Was Experimente aufheben, um das nächste Mal schneller zu sein.</translation></message>
 <message><source>What is shown</source><translation>Was gezeigt wird</translation></message>
 <message><source>What is trained</source><translation>Was trainiert wird</translation></message>

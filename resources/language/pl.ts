@@ -66,6 +66,7 @@
 <message><source>%1 is damaged and cannot be set aside: %2.</source><translation>%1: dane są uszkodzone i nie da się ich odłożyć na bok: %2.</translation></message>
 <message><source>%1 is empty</source><translation>%1 – pusto</translation></message>
 <message><source>%1 is given only to those who accepted its licence.</source><translation>%1 dostają tylko ci, którzy zaakceptowali licencję.</translation></message>
+<message><source>%1 is in another time zone, where it is %2.</source><translation>%1 jest w innej strefie czasowej, jest tam %2.</translation></message>
 <message><source>%1 is in use by another engine.</source><translation>%1: używa tego inny silnik.</translation></message>
 <message><source>%1 is incomplete</source><translation>%1 – niekompletne</translation></message>
 <message><source>%1 is larger than %2 MiB.</source><translation>%1: rozmiar przekracza %2 MiB.</translation></message>
@@ -745,7 +746,7 @@
 <message><source>High contrast</source><translation>Wysoki kontrast</translation></message>
 <message><source>History</source><translation>Historia</translation></message>
 <message><source>Home</source><translation>Start</translation></message>
-<message><source>Home asks what to do about it, and so does `waggle ctl status`.</source><translation>Strona Start zapyta, co z tym zrobić, podobnie jak `waggle ctl status`.</translation></message>
+<message><source>Home asks what to do about it, and so does `waggle status`.</source><translation>Strona Start zapyta, co z tym zrobić, podobnie jak `waggle status`.</translation></message>
 <message><source>Hours</source><translation>Godziny</translation></message>
 <message><source>How far off an answer may be</source><translation>O ile odpowiedź może się różnić</translation></message>
 <message><source>How freely answers are tried: higher is more varied, lower more alike.</source><translation>Jak swobodnie próbować odpowiedzi: wyżej – bardziej różne, niżej – bardziej podobne.</translation></message>
@@ -1169,6 +1170,7 @@
 <message><source>Off</source><translation>Wyłączone</translation></message>
 <message><source>On</source><translation>Włączone</translation></message>
 <message><source>On %1</source><translation>Na %1</translation></message>
+<message><source>On %1, where it is %2</source><translation>Na %1, gdzie jest %2</translation></message>
 <message><source>On its way</source><translation>W drodze</translation></message>
 <message><source>On questions your model never trains on</source><translation>Na pytaniach, na których Twój model nigdy nie trenuje</translation></message>
 <message><source>On the computer that the engine runs on, `waggle export FOLDER` writes it.</source><translation>Na komputerze, na którym działa silnik, zapisuje go `waggle export FOLDER`.</translation></message>
@@ -1928,6 +1930,7 @@
 <message><source>Thursday</source><translation>Czwartek</translation></message>
 <message><source>Time</source><translation>Czas</translation></message>
 <message><source>Time intervals</source><translation>Przedziały czasu</translation></message>
+<message><source>Times are told in the zone of this computer; days and your week are those of %1.</source><translation>Godziny podano w strefie tego komputera; dni i twój tydzień są według %1.</translation></message>
 <message><source>Times shown here follow that clock.</source><translation>Podane tu godziny są według tamtego zegara.</translation></message>
 <message><source>Tiny programs</source><translation>Malutkie programy</translation></message>
 <message><source>Title</source><translation>Tytuł</translation></message>
@@ -2076,6 +2079,7 @@
 <message><source>What answered is not the hub.</source><translation>To, co odpowiedziało, nie jest hubem.</translation></message>
 <message><source>What computes on your NVIDIA graphics card.</source><translation>To, co liczy na Twojej karcie graficznej NVIDIA.</translation></message>
 <message><source>What does it cost?</source><translation>Ile to kosztuje?</translation></message>
+<message><source>What else it asks</source><translation>O co jeszcze pyta</translation></message>
 <message><source>What experiments keep to be faster next time.</source><translation>To, co eksperymenty zachowują, by następnym razem działać szybciej.</translation></message>
 <message><source>What is shown</source><translation>Co jest pokazywane</translation></message>
 <message><source>What is trained</source><translation>Co jest trenowane</translation></message>

@@ -38,6 +38,10 @@ def test_the_line_of_a_round_has_its_figures():
     assert line == "round    37  held-out  15.6%  reward 0.412  right  40%  peers 1 (3 groups)  400 tokens/s  2.1 GB  12.5 s"
     bare = round_line(replace(SUMMARY, memory=0, seconds=0.0, external=0), None, 0)
     assert bare == "round    37  held-out      -  reward 0.412  right  40%  alone  0.0 s"
+    assert "  8 groups of peers  " in round_line(replace(SUMMARY, external=8), SCORE, 0), "their authors have left"
+    assert "  peers 2 (1 group)  " in round_line(replace(SUMMARY, external=1), SCORE, 2)
+    assert line.startswith(cut := round_line(SUMMARY, SCORE, 1, 76))
+    assert cut.endswith("  peers 1 (3 groups)")
 
 
 def test_the_live_line_says_what_happens_or_what_it_waits_for():
@@ -57,15 +61,17 @@ def test_a_chart_is_as_high_as_its_values():
     assert plot([0.0, 0.0], 5, 1) == ["  "]
 
 
-@pytest.mark.parametrize("height", [20, 34])
-def test_the_screen_shows_the_loop_the_chart_and_the_peers_and_obeys_nobody(height):
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 20), (120, 34)])
+def test_the_screen_shows_the_loop_the_chart_and_the_peers_and_obeys_nobody(width, height):
     peer = replace(PEER, model="evil\x1b[2Jmodel", name="[red]x")
     state = replace(CONTRIBUTING, peers={"p": peer}, rounds=tuple(replace(SUMMARY, round=n, reward=n / 40) for n in range(38)))
-    console = Console(width=120, height=height, file=io.StringIO(), force_terminal=False)
-    console.print(screen(state, "", 120, height), height=height)
+    console = Console(width=width, height=height, file=io.StringIO(), force_terminal=False)
+    console.print(screen(state, "", width, height), height=height)
     text = console.file.getvalue()
     assert "\x1b" not in text
+    assert "gathering > learning" in text
     assert "12 of 64 answers" in text
+    assert "round    37  held-out  15.6%  reward 0.925" in text
     assert "█" in text
     assert "[red]x" in text
     assert "Peers: 1 train with you" in text

@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     _say(f"The engine starts when you log in: {login_start.registration('engine', home).file}.")
     if trouble:
         return _say(f"It could not be started at once: {trouble}")
-    return _say("`waggle ctl status` says what it does, `waggle install-service --remove` removes it.")
+    return _say("`waggle status` says what it does, `waggle install-service --remove` removes it.")
 
 
 def _say(words: str) -> int:

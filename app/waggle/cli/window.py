@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     if fault := screen.fault():
         raise WaggleError(
             f"{fault}, so the window cannot open.",
-            "Waggle also works without one: start `waggle engine`, and ask it with `waggle ctl status`.",
+            "Waggle works without one, too: `waggle engine` trains, `waggle join` takes an invite, `waggle status` tells more.",
         )
     from waggle.gui.application import main as app
 

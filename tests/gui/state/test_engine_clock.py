@@ -6,14 +6,18 @@ import time
 
 import pytest
 
-from waggle.gui.state.engine_clock import TRUSTED_S, EngineClock
+from gui.recorded import ready
+from waggle.gui.application.main_window import MainWindow
+from waggle.gui.pages.context import EngineHost, PageContext
+from waggle.gui.pages.home.page import HomePage
+from waggle.gui.state.engine_clock import TRUSTED_S, EngineClock, time_there
 from waggle.gui.state.store import StateStore
 from waggle.protocol import events
 from waggle.protocol.daily_totals import day_on, engine_date, totals
 from waggle.protocol.events_identity import DailyTotals, Day
 from waggle.protocol.state import State
 
-HERE = 1_795_000_000.0  # Thursday, 19 November 2026, 01:46 UTC
+HERE = 1_795_000_000.0  # Wednesday, 18 November 2026, 11:06 UTC
 
 
 @pytest.fixture
@@ -71,3 +75,34 @@ def test_answers_of_today_are_those_of_the_engines_day(tokyo):
 
 def test_an_engine_of_an_earlier_version_tells_no_zone():
     assert engine_date(State(), HERE) == datetime.datetime.fromtimestamp(HERE).astimezone().date()
+
+
+def days(utc_offset):
+    return DailyTotals(days=(), all=Day(date="2026-11-18", rounds=0, answers=0), utc_offset=utc_offset)
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="this system has no tzset")
+def test_the_window_names_the_far_computer_and_says_once_that_its_zone_is_another(tokyo, theme, qtbot, qapp):
+    """In Tokyo it is 20:06 when it is 11:06 where the engine runs, in UTC."""
+    store = StateStore(clock=lambda: HERE, far=True)
+    window = MainWindow(PageContext(theme, store=store, engine=EngineHost(home=None, name="nas-kiel", can_start=lambda: False)))
+    qtbot.addWidget(window)
+    window.show()
+    notices = []
+    window.notices.show = notices.append
+    home = window.pages.of(HomePage)
+    for event in (ready(at=HERE), at(HERE)):
+        store.take(event)
+    store.flush()
+    assert window.windowTitle() == "Waggle on nas-kiel"
+    assert home.hero._computer.words() == "On nas-kiel"
+    assert notices == []
+    for _ in range(2):
+        store.take(days(0))
+        store.flush()
+    assert home.hero._computer.words() == "On nas-kiel, where it is 11:06"
+    (notice,) = notices
+    assert notice.startswith("nas-kiel is in another time zone, where it is 11:06.")
+    assert notice.endswith("days and your week are those of nas-kiel.")
+    assert time_there(State(days=days(9 * 3600)), HERE) == "", "the same zone"
+    assert time_there(State(), HERE) == "", "not known yet"

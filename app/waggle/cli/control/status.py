@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from collections.abc import Iterable
 
 from waggle.cli.shared.engine import status
 from waggle.cli.shared.options import add_home
@@ -11,10 +12,11 @@ from waggle.core.confidence_interval import interval_of
 from waggle.core.peer_id import with_fingerprint
 from waggle.protocol.events import SwarmSuggestion
 from waggle.protocol.figures import newest_score, speed
+from waggle.protocol.schedule import Tick
 from waggle.protocol.state import State
 from waggle.protocol.text.activity_text import weather
 from waggle.protocol.text.lesson_diagnosis import diagnosis, helpful_text
-from waggle.protocol.text.status_text import sentence
+from waggle.protocol.text.status_text import Sentence, sentence
 from waggle.protocol.text.swarm_suggestion import command_line, suggestion
 
 MARKS = {True: "+", False: "-", None: "?"}
@@ -35,8 +37,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def describe(state: State, now: float) -> str:
     """The State in words: the same sentence as in the window, and the figures behind it."""
-    head, detail, *why = explain(state).split("\n")
-    lines = [head, detail, weather(state, now), *why]
+    summary = sentence(state)
+    lines = [*_sentence_lines(summary)]
+    if state.reach == "connected":  # else the sentence says all
+        lines.append(weather(state, now))
+    lines += _rule_lines([tick for tick in summary.why if tick.passes is not None])
+    if unknown := sum(tick.passes is None for tick in summary.why):
+        rules = "1 rule that this computer cannot check" if unknown == 1 else f"{unknown} rules that this computer cannot check"
+        lines.append(f"  {MARKS[None]} {rules}: `waggle why` names them.")
+    lines += _reason_lines(state)
     if (better := _suggestion(state)) is not None:
         lines.append(command_line(better))
     if state.changed:
@@ -69,9 +78,20 @@ def _suggestion(state: State) -> SwarmSuggestion | None:
 def explain(state: State) -> str:
     """What the engine does and the reasons for it: every rule, and why it learns little, if it does."""
     summary = sentence(state)
-    lines = [f"{summary.word}: {summary.says}", summary.detail]
-    lines += [f"  {MARKS[tick.passes]} {tick.says}" for tick in summary.why]
-    lines += [f"{guard.says} {guard.ends}" for guard in state.guards]
+    return "\n".join([*_sentence_lines(summary), *_rule_lines(summary.why), *_reason_lines(state)])
+
+
+def _sentence_lines(summary: Sentence) -> list[str]:
+    return [f"{summary.word}: {summary.says}", summary.detail]
+
+
+def _rule_lines(ticks: Iterable[Tick]) -> list[str]:
+    return [f"  {MARKS[tick.passes]} {tick.says}" for tick in ticks]
+
+
+def _reason_lines(state: State) -> list[str]:
+    """What holds this computer back or keeps it awake, and why it learns little, if it does."""
+    lines = [f"{guard.says} {guard.ends}" for guard in state.guards]
     if state.awake is not None:
         chosen = "as computer.keep_awake says"
         lines.append(
@@ -81,7 +101,7 @@ def explain(state: State) -> str:
         )
     if (why := diagnosis(state)) is not None:
         lines += [why.says, helpful_text(why)]
-    return "\n".join(lines)
+    return lines
 
 
 def reasons(state: State) -> dict[str, object]:

@@ -14,7 +14,7 @@ def decide(home: paths.Home, choice: TrainingChoice) -> int:
     """Begin anew with a changed model, or keep the old training. Raises EngineError if there is nothing to decide."""
     if engine_runs(home):
         ask(home, commands.DecideTraining(id=commands.new_id(), choice=choice))
-        return say("The engine is restarting. `waggle ctl status` shows its progress.")
+        return say("The engine is restarting. `waggle status` shows its progress.")
     lock = server.claim_home(home.prepare())
     try:
         training_choice.note(home, _without_training_mode(settings.read(home.settings).model), choice)

@@ -63,7 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
             return REFUSED
         since = entering.choose(home, obey, swarm.charter, arguments.member_name)
     entering.wait(home, swarm.charter, since)
-    return _done(swarm, f"The engine has joined {swarm.name}." if runs else f"The next engine joins {swarm.name}.", arguments)
+    return _done(swarm, _joined(swarm, runs=runs), arguments)
+
+
+def _joined(swarm: SwarmDetails, *, runs: bool) -> str:
+    return f"The engine has joined {swarm.name}." if runs else f"The next engine joins {swarm.name}. `waggle engine` starts it."
 
 
 def _swarm_of(words: str, known: KnownSwarms, obey: Obey) -> tuple[SwarmDetails, InviteRead | None]:

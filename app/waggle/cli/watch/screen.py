@@ -22,7 +22,7 @@ KEYS = "q: leave   p: pause   r: resume"
 TONES = {"accent": "green", "plain": "default", "peer": "cyan", "bad": "red"}
 MOST_CHART_LINES, LEAST_PEERS = 10, 2
 OTHER_LINES = 16  # of the head, the loop and the keys, and the frames of the chart and of the peers
-BAR = 40  # characters
+BAR, FRAME = 40, 4  # characters
 
 
 def screen(state: State, ended: str, width: int, height: int) -> RenderableType:
@@ -31,8 +31,8 @@ def screen(state: State, ended: str, width: int, height: int) -> RenderableType:
     layout = Layout()
     layout.split_column(
         Layout(_head(state, ended), name="head", size=5),
-        Layout(_loop(state), name="loop", size=5),
-        Layout(_chart(state, max(10, width - 6), lines), name="chart", size=lines + 2),
+        Layout(_loop(state, width - FRAME), name="loop", size=5),
+        Layout(_chart(state, max(10, width - FRAME - 2), lines), name="chart", size=lines + 2),
         Layout(_peers(state, height - lines - OTHER_LINES), name="peers"),
         Layout(Text(KEYS, style="dim"), name="keys", size=1),
     )
@@ -50,15 +50,21 @@ def _head(state: State, ended: str) -> RenderableType:
     return Panel(Group(*lines), title=Text(plain(f"Waggle: {ready.swarm if ready is not None else 'starting'}")))
 
 
-def _loop(state: State) -> RenderableType:
-    stages = Text("  ")
+def _loop(state: State, width: int) -> RenderableType:
+    """Three lines: the stages, the answers, the last round. A terminal of 80 characters has room for all stages."""
+    indent = "  "
+    stages = Text(indent)
     for position, stage in enumerate(STAGES):
-        stages.append("  >  " if position else "")
+        stages.append(" > " if position else "")
         stages.append(DOING[stage], style="reverse" if stage == state.stage else "dim")
     filled = BAR * state.answered // max(1, state.answers_expected)
     bar = Text(f"  {'█' * filled}{'·' * (BAR - filled)}  {state.answered} of {state.answers_expected} answers")
-    last = round_line(state.rounds[-1], newest_score(state), len(state.members)) if state.rounds else live_line(state)
-    return Panel(Group(stages, bar, Text(plain(f"  {last}"))), title=f"Round {state.round}")
+    room, score = width - len(indent), newest_score(state)
+    last = round_line(state.rounds[-1], score, len(state.members), room) if state.rounds else live_line(state)
+    lines = (stages, bar, Text(f"{indent}{plain(last)}"))
+    for line in lines:
+        line.no_wrap, line.overflow = True, "ellipsis"
+    return Panel(Group(*lines), title=f"Round {state.round}")
 
 
 def _chart(state: State, width: int, height: int) -> RenderableType:

@@ -74,7 +74,7 @@ class TerminalWriter:
                 console.print(Text(plain(f"{name} trains {event.model} on {event.device} in {event.swarm}.")))
                 console.print(Text(HINT, style="dim"))
             case events.RoundCompleted():
-                line = Text(round_line(event.summary, newest_score(state), len(state.members)))
+                line = Text(round_line(event.summary, newest_score(state), len(state.members), console.width))
                 line.highlight_regex(r"reward \S+|held-out +\S+", "bold")
                 console.print(line)
             case events.AhaHappened():

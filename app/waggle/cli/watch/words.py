@@ -1,5 +1,7 @@
 """What an engine does, in short lines for a terminal."""
 
+import sys
+
 from waggle.core.message import plain
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.state import HALTED_PHASES, State
@@ -7,19 +9,33 @@ from waggle.protocol.text.company import with_whom
 from waggle.protocol.text.status_text import DOING, sentence
 
 
-def round_line(summary: RoundSummary, score: HeldOutScore | None, peers: int) -> str:
-    """One finished round: its number, the last held-out score, reward, peers, speed and memory."""
+def round_line(summary: RoundSummary, score: HeldOutScore | None, peers: int, width: int = sys.maxsize) -> str:
+    """One finished round: its number, the last held-out score, reward, peers, speed and memory, as far as `width` has room."""
     parts = [
         f"round {summary.round:>5}",
         f"held-out {score.right / score.total:>6.1%}" if score is not None and score.total else "held-out      -",
         f"reward {summary.reward:.3f}",
         f"right {summary.solved:>4.0%}",
-        f"peers {peers} ({summary.external} groups)" if peers or summary.external else "alone",
+        _company(peers, summary.external),
         f"{summary.tokens / summary.seconds:,.0f} tokens/s" if summary.seconds else "",
         f"{summary.memory / 1e9:.1f} GB" if summary.memory else "",
         f"{summary.seconds:.1f} s",
     ]
-    return "  ".join(filter(None, parts))
+    line = ""
+    for part in filter(None, parts):
+        longer = f"{line}  {part}" if line else part
+        if len(longer) > width:
+            break
+        line = longer
+    return line
+
+
+def _company(peers: int, groups: int) -> str:
+    """The peers that are here now, and how many groups of peers the round learned from: their authors may have left."""
+    from_peers = "1 group" if groups == 1 else f"{groups} groups"
+    if not peers:
+        return f"{from_peers} of peers" if groups else "alone"
+    return f"peers {peers} ({from_peers})"
 
 
 def live_line(state: State) -> str:

@@ -1,6 +1,5 @@
 """The trainings of other models in this home, with their held-out scores: what Progress can show beside the present one."""
 
-import dataclasses
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from waggle.core import paths
 from waggle.core.errors import ModelError
 from waggle.engine.runtime import model_source
 from waggle.engine.storage.history import DAMAGED, read_scores
+from waggle.engine.storage.runs import trained_models
 from waggle.models.storage import checkpoint, ownership
 from waggle.protocol.events import HeldOutScore, RunsRead, TrainingRun
 
@@ -20,16 +20,13 @@ MOST_RUNS, MOST_SCORES = 12, 200  # in one answer: a few hundred kilobytes
 
 def earlier_runs(home: paths.Home) -> RunsRead:
     """All trainings of this home that have scores, except the present one. Reads files; a damaged history is left out."""
-    roots = (None, *(path.parent for path in home.root.glob("models/*/history.sqlite")))
-    runs = [_read_run(dataclasses.replace(home, model_root=root)) for root in roots if root != home.model_root]
+    runs = [_read_run(place) for place in trained_models(home) if place.model_root != home.model_root]
     newest_first = sorted((run for run in runs if run is not None), key=lambda run: run.at, reverse=True)
     return RunsRead(runs=tuple(newest_first[:MOST_RUNS]))
 
 
 def _read_run(home: paths.Home) -> TrainingRun | None:
-    """The training in this folder; None if it has no score."""
-    if not home.model.history.exists():
-        return None
+    """The training of this model; None if it has no score."""
     try:
         scores, newest = read_scores(home.model.history)
     except DAMAGED as error:  # it is repaired when its model is trained again

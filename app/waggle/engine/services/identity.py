@@ -12,6 +12,7 @@ from waggle.core.errors import IdentityError
 from waggle.core.peer_id import text_of
 from waggle.engine.storage import noise_salt
 from waggle.engine.storage.history import read_days
+from waggle.engine.storage.runs import trained_models
 from waggle.network.identity import backup, keys
 from waggle.network.limits import reputation_file
 from waggle.protocol import commands, events_identity
@@ -66,10 +67,10 @@ class IdentityService:
 
     def _days_and_newest(self) -> tuple[tuple[events_identity.Day, ...], tuple[int, float] | None]:
         """The days of all models of this home, and the newest round of the current model that they include."""
-        root = self._home.root
-        others = {root / "history.sqlite", *root.glob("models/*/history.sqlite")} - {self._home.model.history}
-        own, newest = read_days(self._home.model.history)
-        return _merge_days([own, *(read_days(history)[0] for history in others)]), newest
+        present = self._home.model.history
+        own, newest = read_days(present)
+        others = (place.model.history for place in trained_models(self._home))
+        return _merge_days([own, *(read_days(history)[0] for history in others if history != present)]), newest
 
     def _read(self, path: str, opened: backup.OpenedBackup) -> events_identity.BackupRead:
         mine = keys.load_or_create(self._home.identity).peer_id

@@ -5,6 +5,7 @@ Their name is the setting `tracking.run`, or is made of model, swarm and learnin
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import msgspec
@@ -67,11 +68,15 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     differ: bool | None  # None: one of them has no score
 
 
+def trained_models(home: paths.Home) -> list[paths.Home]:
+    """The home with each of its models that has a history, the first one at its root."""
+    folders = (None, *sorted(path.parent for path in home.root.glob("models/*/history.sqlite")))
+    return [place for folder in folders if (place := replace(home, model_root=folder)).model.history.exists()]
+
+
 def runs_of(home: paths.Home) -> list[Run]:
     """All runs of all models of a node, the newest last. Raises HistoryError."""
-    roots = [home.root, *sorted(path for path in (home.root / "models").glob("*") if path.is_dir())]
-    places = [place for root in roots if (place := paths.Home(home.root, root)).model.history.exists()]
-    return sorted((run for place in places for run in _runs_in(place)), key=lambda run: run.rounds[-1].at)
+    return sorted((run for place in trained_models(home) for run in _runs_in(place)), key=lambda run: run.rounds[-1].at)
 
 
 def find(name: str, home: paths.Home) -> Run:

@@ -17,12 +17,13 @@ from waggle.gui.application.window.page_area import PageArea
 from waggle.gui.application.window.page_stack import PageStack
 from waggle.gui.application.window.screen_fit import ScreenFit
 from waggle.gui.application.window.settled_layout import settle
-from waggle.gui.i18n.formatting import duration, tr, visible
+from waggle.gui.i18n.formatting import tr, visible
 from waggle.gui.pages import PAGES
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state import shortcuts
+from waggle.gui.state.engine_clock import clock_words, time_there, zone_words
 from waggle.gui.state.spoken_summary import MINUTE, summary_text
 from waggle.gui.theme.theme import suspend_style_sheet
 from waggle.gui.widgets.layout import as_widget, column, row
@@ -58,7 +59,7 @@ class MainWindow(QWidget):
     def __init__(self, context: PageContext) -> None:
         super().__init__()
         self.setObjectName("window")
-        self._host, self._other_clock_shown = context.engine.name, False
+        self._host, self._other_clock_shown, self._other_zone_shown = context.engine.name, False, False
         self.setWindowTitle(self._title())
         self._theme, self._store, self._settings = context.theme, context.store, context.settings
         self.requests = context.requests
@@ -156,17 +157,16 @@ class MainWindow(QWidget):
         self._announce_digest()
 
     def _show_other_clock(self) -> None:
-        """Say once that the far computer has another time, because all times shown are its."""
-        if self._other_clock_shown or not (ahead := self._store.ahead):
+        """Say once that the far computer has another time, and once that it is in another time zone."""
+        if not self._host:
             return
-        self._other_clock_shown = True
-        words = (
-            tr("The clock on %1 is %2 ahead of this computer's.")
-            if ahead > 0
-            else tr("The clock on %1 is %2 behind this computer's.")
-        )
-        words = words.replace("%1", visible(self._host)).replace("%2", duration(abs(ahead)))
-        self.notices.show(f"{words} {tr('Times shown here follow that clock.')}")
+        store = self._store
+        clock = "" if self._other_clock_shown else clock_words(store.ahead, self._host)
+        zone = "" if self._other_zone_shown else zone_words(time_there(store.state, store.now()), self._host)
+        self._other_clock_shown |= bool(clock)
+        self._other_zone_shown |= bool(zone)
+        if clock or zone:
+            self.notices.show(" ".join(filter(None, (clock, zone))))
 
     def _announce(self, word: str) -> None:
         """Announce a new state to screen readers, but not each round."""

@@ -73,7 +73,7 @@ def base_of(checkpoints: Path, model: Path) -> str:
     if not is_training_of(checkpoints, model):
         raise CheckpointError(
             Message("The saved state in %1 belongs to another model than the one in %2.", checkpoints, model),
-            "Home asks what to do about it, and so does `waggle ctl status`.",
+            "Home asks what to do about it, and so does `waggle status`.",
         )
     return saved.base
 

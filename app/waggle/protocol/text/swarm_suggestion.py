@@ -1,6 +1,6 @@
 """Which swarm is suggested to a person whose model hardly learns in the present one: a function of the State.
 
-The window shows it on Home and Models, and `waggle ctl status` in one sentence. Nobody is moved by it.
+The window shows it on Home and Models, and `waggle status` in one sentence. Nobody is moved by it.
 """
 
 from waggle.core.message import Message

@@ -9,6 +9,7 @@ from waggle.gui.i18n.formatting import figure, later, tr, visible
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.lesson_advice import LessonAdvice
 from waggle.gui.pages.home.rules_popup import RulesPopup, no_rule_text
+from waggle.gui.state.engine_clock import time_there
 from waggle.gui.state.notifications import recent_warnings, warning_words
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
@@ -101,7 +102,7 @@ class StatusCard(QFrame):
         self._why_button.clicked.connect(self._show_why)
         self.profile = UsageProfile(theme)
         self.profile.chosen.connect(context.settings.set)
-        host = visible(context.engine.name)
+        host = self._host = visible(context.engine.name)
         use = tr("Use of %1").replace("%1", host) if host else tr("Use of this computer")
         self._use = text(theme, use, "small", "soft")
         self._computer = ElidedLabel(theme, tr("On %1").replace("%1", host) if host else "", "small", "text_soft")
@@ -139,6 +140,12 @@ class StatusCard(QFrame):
         self._calm = self._compact = False
         self.set_compact(False)
 
+    def _show_computer(self, state: State, now: float) -> None:
+        """Name the computer of the engine, if it is another one, and the time there, if its zone is another one, too."""
+        there = time_there(state, now)
+        words = tr("On %1, where it is %2") if there else tr("On %1")
+        self._computer.say(words.replace("%2", there).replace("%1", self._host) if self._host else "")
+
     def _make_buttons(self, theme: Theme) -> None:
         self._main = SingleClickButton(theme, tr("Pause"), "primary", "pause", join="left")
         self._main.clicked.connect(self.act)
@@ -150,7 +157,7 @@ class StatusCard(QFrame):
 
     def _pause_menu(self) -> QMenu:
         menu = QMenu(self)
-        pause_menu.fill(menu, self._ask)
+        pause_menu.fill(menu, self._ask, self._context.store.now)
         return menu
 
     def set_compact(self, compact: bool) -> None:
@@ -180,6 +187,7 @@ class StatusCard(QFrame):
         self._state = state
         status = sentence(state)
         self._chip.say(tr(status.word), "plain" if status.tone == "plain" else status.tone, status.sign)
+        self._show_computer(state, now)
         self._since.say(
             tr("since %1").replace("%1", tr(moment(state.phase_since, now)))
             if state.phase_since and state.phase != "preparing"

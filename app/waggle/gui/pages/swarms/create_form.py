@@ -54,7 +54,9 @@ class CreateSwarmForm(QFrame):
         self._for_class.setFont(theme.font("body"))
         self._for_class.setAccessibleName(self._for_class.text())
         self._for_class.toggled.connect(self._prepare_class)
-        self._class_words = text(theme, f"{tr(CLASS_ASKS)} {tr(CLASS_PAGE)} {tr(CLASS_NAMES)}", "caption", "faint", wrap=True)
+        about = [text(theme, tr(words), "caption", "faint", wrap=True) for words in (CLASS_ASKS, CLASS_PAGE, CLASS_NAMES)]
+        self._class_words = as_widget(column(*about, gap=6))
+        self._asks = text(theme, "", "label")
         self._specialties, self._own = SpecialtyChoice(theme), OwnQuestions(theme, host)
         self._specialties.changed.connect(self._update_form)
         self._own.changed.connect(self._update_form)
@@ -81,7 +83,7 @@ class CreateSwarmForm(QFrame):
             text(theme, tr("It is joined by its link only, and a link cannot be taken back."), "caption", "faint", wrap=True),
             4, self._for_class, self._class_words, None, gap=6,
         )  # fmt: skip
-        head = StretchRow((text(theme, tr("What it asks"), "label"), 1), (self._tabs, 0))
+        head = StretchRow((self._asks, 1), (self._tabs, 0))
         right = column(head, (self._specialties, 1), (self._own, 1), gap=8)
         foot = row((self._count, 1), no, self._create, gap=8, margins=edges(0, 0, 6, 0))
         title = text(theme, tr("Create a swarm"), "title")
@@ -170,7 +172,9 @@ class CreateSwarmForm(QFrame):
         kinds, files = len(self._specialties.chosen()), len(self._own.new_files())
         lacks = self._missing_text(kinds, files)
         self._problem.setVisible(bool(self._problem.text()))
-        self._class_words.setVisible(self._for_class.isChecked())
+        for_class = self._for_class.isChecked()
+        self._class_words.setVisible(for_class)
+        self._asks.setText(tr("What else it asks") if for_class else tr("What it asks"))
         if self._waiting:
             self._count.say(tr("Making its questions; a few seconds."))
         else:

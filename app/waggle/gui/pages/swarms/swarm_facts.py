@@ -101,7 +101,7 @@ class Fact(QWidget):
 
     def __init__(self, theme: Theme, title: str, words: str) -> None:
         super().__init__()
-        self._title, name = title, text(theme, title, "small", "soft")
+        self._title, name = title, text(theme, title, "small", "soft", wrap=True)
         self._value = text(theme, "", "small", wrap=True)
         name.setFixedWidth(theme.px(112))
         name.setAlignment(Qt.AlignmentFlag.AlignTop)
