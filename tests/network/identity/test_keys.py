@@ -2,7 +2,6 @@
 
 import os
 import stat
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
+from full_disk import full_beyond
 from waggle.core.errors import IdentityError
 from waggle.core.peer_id import BASE58, FINGERPRINT, PEER_ID_PREFIX, peer_id_of, text_of, with_fingerprint
 from waggle.network.identity import friendly_names
@@ -69,17 +69,9 @@ def test_a_key_file_that_cannot_be_written_says_so(tmp_path: Path) -> None:
         load_or_create(tmp_path / "file" / "identity.key")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
 def test_a_first_start_on_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (30, hard))
-    try:
-        with pytest.raises(IdentityError, match="cannot be written"):
-            load_or_create(tmp_path / "identity.key")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with full_beyond(30), pytest.raises(IdentityError, match="cannot be written"):
+        load_or_create(tmp_path / "identity.key")
     assert list(tmp_path.iterdir()) == []
     load_or_create(tmp_path / "identity.key")
 
