@@ -26,8 +26,8 @@ import locked  # noqa: E402
 PYTHON, TARGET = "3.13", "aarch64-manylinux_2_39"  # Debian 13 has this Python, and glibc 2.41
 PACKAGES = "python3-dev,gcc,libc6-dev"
 BY_ITSELF = ("pycosat", "setuptools")  # compiled there, and what compiles it
-BUILD = "import runpy, setuptools, sys; sys.argv[1:] = ['-q', 'build_ext', '--inplace']; runpy.run_path('setup.py')"
-COMPILE = f'cd /source/pycosat-*/ && PYTHONPATH=/source python3 -c "{BUILD}" && cp *.so *.py /site'
+BUILD = "import runpy, setuptools, sys; sys.argv[1:] = ['-q', 'build']; runpy.run_path('setup.py')"
+COMPILE = f'cd /source/pycosat-*/ && PYTHONPATH=/source python3 -c "{BUILD}" && cp build/lib*/* /site'
 
 
 def main() -> int:
