@@ -24,10 +24,11 @@ sys.path[0] = str(figures_file.ROOT / "packaging")  # not this folder, which has
 import locked  # noqa: E402
 
 PYTHON, TARGET = "3.13", "aarch64-manylinux_2_39"  # Debian 13 has this Python, and glibc 2.41
+SITE = f"usr/local/lib/python{PYTHON}/dist-packages"
 PACKAGES = "python3-dev,gcc,libc6-dev"
 BY_ITSELF = ("pycosat", "setuptools")  # compiled there, and what compiles it
 BUILD = "import runpy, setuptools, sys; sys.argv[1:] = ['-q', 'build']; runpy.run_path('setup.py')"
-COMPILE = f'cd /source/pycosat-*/ && PYTHONPATH=/source python3 -c "{BUILD}" && cp build/lib*/* /site'
+COMPILE = f'cd /source/pycosat-*/ && PYTHONPATH=/source python3 -c "{BUILD}" && cp build/lib*/* /{SITE}'
 
 
 def main() -> int:
@@ -38,7 +39,7 @@ def main() -> int:
         subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
     copy_source(root / "waggle")
     with running(root):
-        if not (root / "site").is_dir():
+        if not list((root / SITE).glob("pycosat*.so")):
             install(root)
         figures: dict[str, object] = {"machine": inside(root, "uname", "-m").stdout.strip()}
         for command in ("doctor", "selftest"):
@@ -53,7 +54,7 @@ def main() -> int:
 
 
 def install(root: Path) -> None:
-    """The locked wheels in /site; pycosat, which has none, is compiled."""
+    """The locked wheels; pycosat, which has none, is compiled."""
     with tempfile.TemporaryDirectory() as folder:
         without = Path(folder, "without.txt")
         without.write_text("pycosat; sys_platform != 'linux'\n", encoding="utf-8")
@@ -65,7 +66,7 @@ def install(root: Path) -> None:
             "--python",
             sys.executable,
             "--target",
-            str(root / "site"),
+            str(root / SITE),
         ]
         of_waggle = ["-c", str(locked.LOCK), "--override", str(without), "-r", str(locked.PROJECT)]
         subprocess.run([*locked.uv(), "pip", "install", "-q", "--link-mode", "copy", *to_arm, *of_waggle], check=True)
@@ -106,7 +107,7 @@ def running(root: Path) -> Iterator[None]:
 
 
 def inside(root: Path, *command: str) -> "subprocess.CompletedProcess[str]":
-    variables = ("PATH=/usr/bin:/bin", "HOME=/root", "LANG=C.UTF-8", "PYTHONPATH=/waggle/app:/site", "QT_QPA_PLATFORM=offscreen")
+    variables = ("PATH=/usr/bin:/bin", "HOME=/root", "LANG=C.UTF-8", "PYTHONPATH=/waggle/app", "QT_QPA_PLATFORM=offscreen")
     words = ["chroot", str(root), "/usr/bin/env", "-i", *variables, *command]
     return subprocess.run(words, capture_output=True, text=True, check=False)
 
