@@ -19,7 +19,7 @@ import locked  # noqa: E402
 
 PAGE = figures_file.ROOT / "docs/platforms.md"
 BEGIN, END = "<!-- written by tests/measured/platforms.py -->\n", "<!-- end -->\n"
-GLIBC = ("2.28", "2.31", "2.34", "2.35", "2.39")
+GLIBC = ("2.28", "2.34", "2.35", "2.39")
 MACOS = ("13.0", "14.0", "15.0")
 LINUX, MAC, WINDOWS = "glibc", "macOS", "Windows"
 PLATFORMS = {
@@ -48,16 +48,20 @@ def main() -> int:
 
 
 def resolved(system: str, target: str, python: str) -> dict[str, object]:
-    """What the app needs on the oldest version of the system that it can be had for, and how much a set-up downloads there."""
+    """What the app needs on the oldest version of the system that it can be had for; and, once, how much a set-up downloads."""
     oldest, packages = on_the_oldest(system, target, python)
     if not packages:
         return {"lacks": oldest}
-    set_up_oldest, set_up = on_the_oldest(system, target, python, ("dev",))
-    return {
+    figures = {
         "oldest": oldest,
         "packages": len(packages),
         "from_source": [each["name"] for each in packages if not each.get("wheels")],
         "download_mib": mib(packages),
+    }
+    if python != locked.PYTHONS[0]:
+        return figures
+    set_up_oldest, set_up = on_the_oldest(system, target, python, ("dev",))
+    return figures | {
         "setup_oldest": set_up_oldest,
         "setup_download_mib": mib(set_up),
         "setup_download_without_torch_and_cuda_mib": mib([each for each in set_up if not CUDA.match(each["name"])]),
