@@ -3,6 +3,7 @@
 The datasets that a charter may name are read from the audit that ships with the app.
 """
 
+import importlib.util
 import json
 import re
 import sys
@@ -91,14 +92,24 @@ def datasets() -> list[str]:
 
 def dataset_modules() -> list[str]:
     """Modules of reasoning-gym and of Waggle that are imported by name: the datasets and the graders."""
-    from PyInstaller.utils.hooks import collect_submodules
-
     by_name = ("waggle.tasks.specialties.", "waggle.tasks.graders.")
     of_waggle = [module for module in our_modules() if module.startswith(by_name)]
-    return [*collect_submodules("reasoning_gym"), *collect_submodules("pyfiglet"), *of_waggle]
+    return [*modules_of("reasoning_gym"), *modules_of("pyfiglet"), *of_waggle]
 
 
 def our_modules() -> list[str]:
     """Every module of the product, including those that are imported by name only."""
-    modules = (path.relative_to(SOURCE).with_suffix("").parts for path in sorted((SOURCE / "waggle").rglob("*.py")))
+    return _modules(SOURCE / "waggle")
+
+
+def modules_of(package: str) -> list[str]:
+    """Every module of an installed package. It is not imported, which reasoning-gym could not be on Windows, without pycosat."""
+    specification = importlib.util.find_spec(package)
+    assert specification is not None
+    assert specification.submodule_search_locations is not None
+    return _modules(Path(specification.submodule_search_locations[0]))
+
+
+def _modules(package: Path) -> list[str]:
+    modules = (path.relative_to(package.parent).with_suffix("").parts for path in sorted(package.rglob("*.py")))
     return [".".join(parts[:-1] if parts[-1] == "__init__" else parts) for parts in modules]

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
 import app_contents
 from packaging.requirements import Requirement
@@ -99,21 +100,32 @@ def _dependencies(name: str, platform: Platform) -> list[str]:
         return []
 
 
+def resolution(target: str, python: str, extras: Iterable[str] = (), *, oldest_mac: str = "15.0") -> list[dict[str, Any]]:
+    """The packages that uv resolves for a platform, as pylock.toml lists them: name, version, and wheels or a source archive.
+
+    Raises CalledProcessError where it cannot resolve; its `stderr` names a package without a wheel.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        without, alone, output = (Path(folder, name) for name in ("without.txt", "alone.txt", "pylock.toml"))
+        without.write_text(WITHOUT_PYCOSAT, encoding="utf-8")
+        alone.write_text("\n".join(BY_ITSELF), encoding="utf-8")
+        chosen = [word for extra in extras for word in ("--extra", extra)]
+        settings = ["-q", "--format", "pylock.toml", "-c", str(LOCK), "--override", str(without), "-o", str(output)]
+        subprocess.run(
+            [*uv(), "pip", "compile", "--python-platform", target, "--python-version", python, *settings, *chosen, str(PROJECT),
+             str(alone)],
+            check=True, stderr=subprocess.PIPE, text=True, env={**os.environ, "MACOSX_DEPLOYMENT_TARGET": oldest_mac},
+        )  # fmt: skip
+        packages: list[dict[str, Any]] = tomllib.loads(output.read_text(encoding="utf-8"))["packages"]
+    return packages
+
+
 def unlocked(platform: Platform, python: str) -> Iterator[str]:
     """What uv resolves for a platform that is not locked. Raises CalledProcessError where it cannot resolve."""
-    with tempfile.TemporaryDirectory() as folder:
-        without, output = Path(folder, "without.txt"), Path(folder, "resolved.txt")
-        without.write_text(WITHOUT_PYCOSAT, encoding="utf-8")
-        extras = [word for extra in EXTRAS for word in ("--extra", extra)]
-        of_platform = ["--python-platform", platform.target, "--python-version", python]
-        settings = ["-q", "--no-header", "--no-annotate", "-c", str(LOCK), "--override", str(without), "-o", str(output)]
-        subprocess.run(
-            [*uv(), "pip", "compile", *of_platform, *settings, *extras, str(PROJECT)],
-            check=True, env={**os.environ, "MACOSX_DEPLOYMENT_TARGET": "15.0"},
-        )  # fmt: skip
-        lines = output.read_text(encoding="utf-8").splitlines()
     locked = versions()
-    yield from (line for line in lines if "==" in line and normalised(line.partition("==")[0]) not in locked)
+    for package in resolution(platform.target, python, EXTRAS):
+        if normalised(package["name"]) not in locked:
+            yield f"{package['name']}=={package['version']}"
 
 
 def uv() -> list[str]:

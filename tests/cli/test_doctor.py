@@ -5,7 +5,9 @@ import contextlib
 import importlib.metadata
 import importlib.util
 import json
+import os
 import sqlite3
+import sys
 import tomllib
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import msgspec
 import pytest
 from packaging.requirements import Requirement
 
+import system_folders
 from waggle.cli import doctor
 from waggle.core import log, paths, settings
 from waggle.core.errors import HistoryDamaged, HistoryError
@@ -58,7 +61,7 @@ def test_a_folder_that_is_not_there_yet_is_nothing_bad(tmp_path, capsys):
     ],
 )
 def test_a_model_that_the_next_engine_gets_is_nothing_bad(tmp_path, capsys, monkeypatch, setting, says):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     (tmp_path / "mine.gguf").write_bytes(b"GGUF")
     (tmp_path / "settings.toml").write_text(f"[model]\n{setting.replace('FOLDER', tmp_path.as_posix())}\n")
     code, output = run(tmp_path, capsys)
@@ -83,10 +86,14 @@ def test_everything_that_is_there_is_looked_at(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("settings.toml", b"[swarm\n", "BAD  settings: The settings file cannot be read. HOME/settings.toml is not valid TOML"),
+        (
+            "settings.toml",
+            b"[swarm\n",
+            f"BAD  settings: The settings file cannot be read. HOME{os.sep}settings.toml is not valid TOML",
+        ),
         ("identity.key", b"damaged", "BAD  identity: "),
         ("history.sqlite", b"damaged " * 1000, "BAD  history: damaged"),
-        ("settings.toml", b"[model]\nfolder = '/nowhere'\n", "BAD  model: There is no model in /nowhere"),
+        ("settings.toml", b"[model]\nfolder = '/nowhere'\n", f"BAD  model: There is no model in {Path('/nowhere')}"),
     ],
 )
 def test_what_is_broken_is_named_and_left_as_it_is(tmp_path, capsys, name, content, says):
@@ -113,6 +120,7 @@ def test_of_two_models_the_chosen_one_is_looked_at(tmp_path, capsys):
     assert "history: 0 rounds, ok" in output
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows calls what is below a file absent")
 @pytest.mark.usefixtures("unjudged")
 def test_a_home_that_is_no_folder_is_reported_on_to_the_end(tmp_path, capsys):
     (tmp_path / "file").touch()
@@ -219,7 +227,7 @@ def test_the_last_warnings_are_in_the_report(tmp_path):
 
 
 def test_the_findings_are_facts_for_programs_too_without_names_or_paths(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     doctor.run(argparse.Namespace(home=tmp_path / "ada", json=True))
     printed = capsys.readouterr().out
     assert {"engine", "settings", "model"} <= {finding["what"] for finding in json.loads(printed)}

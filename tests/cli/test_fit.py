@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import system_folders
 from models.local_hub import local_hub
 from models.tiny_kinds import make_kind
 from waggle.cli import main
@@ -31,7 +32,12 @@ def hub():
 def fit(tmp_path, hub, name):
     """Run the command in a process of its own, which reads the hub's address when it starts."""
     cache = tmp_path / "cache"
-    environment = {**os.environ, "HF_ENDPOINT": hub.endpoint, "XDG_CACHE_HOME": str(cache), "WAGGLE_HOME": str(tmp_path / "home")}
+    environment = {
+        **os.environ,
+        "HF_ENDPOINT": hub.endpoint,
+        system_folders.CACHE: str(cache),
+        "WAGGLE_HOME": str(tmp_path / "home"),
+    }
     command = [sys.executable, "-m", "waggle", "fit", name]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
     assert "Traceback" not in done.stderr

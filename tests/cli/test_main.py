@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+import system_folders
 from waggle.cli import log, main
 from waggle.core import paths
 from waggle.core.errors import EngineError
@@ -253,7 +254,7 @@ def test_what_the_system_refuses_is_one_sentence(tmp_path, monkeypatch, capfd, w
 ])  # fmt: skip
 def test_streams_that_are_closed_lead_nowhere(tmp_path, words, code, text):
     command = ["sh", "-c", f"exec {sys.executable} -m waggle {words}"]
-    environment = {**os.environ, "PYTHONPATH": "app", "WAGGLE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment = {**os.environ, "PYTHONPATH": "app", "WAGGLE_HOME": str(tmp_path), system_folders.CACHE: str(tmp_path / "cache")}
     done = subprocess.run(command, capture_output=True, check=False, env=environment)
     assert (done.returncode, len(done.stderr.splitlines())) == (code, text), done.stderr
 
@@ -262,7 +263,7 @@ def test_streams_that_are_closed_lead_nowhere(tmp_path, words, code, text):
 @pytest.mark.parametrize("program", ["-m waggle", "packaging/frozen_app.py"])
 def test_an_engine_without_any_stream_says_in_its_log_why_it_ended(tmp_path, program):
     command = ["sh", "-c", f"exec {sys.executable} {program} engine --set nonsense=1 <&- >&- 2>&-"]
-    environment = {**os.environ, "PYTHONPATH": "app", "WAGGLE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment = {**os.environ, "PYTHONPATH": "app", "WAGGLE_HOME": str(tmp_path), system_folders.CACHE: str(tmp_path / "cache")}
     assert subprocess.run(command, check=False, env=environment).returncode == 1
     logged = (tmp_path / "logs/waggle.log").read_text(encoding="utf-8")
     assert "nonsense=1 is not of the form section.name=value." in logged
@@ -302,7 +303,7 @@ def test_a_pipe_that_breaks_elsewhere_is_no_quiet_end(monkeypatch):
 
 
 def test_what_waggle_keeps_is_listed_and_removed_as_named(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     for name in ("identity.key", "logs/waggle.log", "history.sqlite"):
         (tmp_path / "home" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "home" / name).write_bytes(b"x" * 2000)
@@ -326,7 +327,7 @@ def test_what_waggle_keeps_is_listed_and_removed_as_named(tmp_path, monkeypatch,
 
 
 def test_a_goodbye_to_a_folder_that_was_never_a_home_leaves_it_as_it_is(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     for name in ("control/motor.py", "settings.toml", "models.json"):
         (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "project" / name).write_bytes(b"x")
@@ -341,7 +342,7 @@ def test_a_goodbye_to_a_folder_that_was_never_a_home_leaves_it_as_it_is(tmp_path
 ])  # fmt: skip
 def test_all_of_one_home_leaves_what_other_homes_use_unless_it_is_named(tmp_path, monkeypatch, home, words, remaining):
     monkeypatch.setattr("waggle.core.hub_token.stored_token", lambda: None)  # the keychain of whoever runs the tests
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     monkeypatch.setenv("WAGGLE_HOME", str(tmp_path / "usual"))
     shared = tmp_path / "cache/waggle/models/owner/x/model.safetensors"
     for path in (shared, tmp_path / home / "logs/waggle.log", tmp_path / home / "control/engine.lock"):
@@ -355,7 +356,7 @@ def test_all_of_one_home_leaves_what_other_homes_use_unless_it_is_named(tmp_path
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal of one's own is a pty")
 @pytest.mark.parametrize(("answer", "remaining"), [(b"\n", True), (b"n\n", True), (b"y\n", False)])
 def test_at_a_terminal_one_is_asked_before_anything_is_removed(tmp_path, monkeypatch, capsys, answer, remaining):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     paths.Home(tmp_path).prepare().logs.mkdir()
     (tmp_path / "logs/waggle.log").write_bytes(b"x" * 2000)
     person, terminal = os.openpty()
@@ -416,7 +417,7 @@ def test_every_command_that_prints_facts_prints_them_as_json(door, capsys):
 @pytest.mark.parametrize(("home", "forgotten"), [("usual", True), ("beside", False)])
 def test_goodbye_to_all_forgets_the_token_of_the_hub_with_the_usual_home(tmp_path, monkeypatch, capsys, home, forgotten):
     """The keychain is one for all homes."""
-    for variable, folder in (("XDG_CACHE_HOME", "cache"), ("XDG_CONFIG_HOME", "config"), ("WAGGLE_HOME", "usual")):
+    for variable, folder in ((system_folders.CACHE, "cache"), ("XDG_CONFIG_HOME", "config"), ("WAGGLE_HOME", "usual")):
         monkeypatch.setenv(variable, str(tmp_path / folder))
     tokens = ["hf_secret"]
     monkeypatch.setattr("waggle.core.hub_token.stored_token", lambda: tokens[0] if tokens else None)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
+import system_folders
 from models.local_hub import local_hub
 from waggle.cli import main
 from waggle.cli.models import model
@@ -30,7 +31,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_models_on_this_computer_and_suggested_ones_are_listed_with_whether_they_fit(tmp_path, capsys, machine, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     assert run(tmp_path / "home", "list") == 0
     present, suggestions = capsys.readouterr().out.split("\n\nSuggested:\n")
     assert present.startswith("On this computer:\nstarter: chosen, 3 MB. Fits: about ")
@@ -42,7 +43,7 @@ def test_models_on_this_computer_and_suggested_ones_are_listed_with_whether_they
 
 
 def test_what_is_on_this_computer_is_not_suggested(tmp_path, capsys, machine, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     name = suggested_models()[0].name
     shutil.copytree(paths.starter(), paths.models() / name)
     unfinished = paths.models() / "bees" / f"{hub_cache.UNFINISHED}half"

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import system_folders
 from waggle.cli.main import main
 from waggle.core import paths, settings
 from waggle.core.peer_id import text_of
@@ -90,7 +91,7 @@ def test_who_one_is_can_be_renewed(home, capsys):
 
 
 def test_a_model_of_the_hub_is_removed_but_not_the_chosen_one(home, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     for name in ("bees/small", "bees/chosen"):
         (paths.models() / name).mkdir(parents=True)
     settings.change(home.settings, {"model.name": "bees/chosen"})

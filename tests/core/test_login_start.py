@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import system_folders
 from waggle.cli import main
 from waggle.core import login_start, paths
 
@@ -21,7 +22,7 @@ def user(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     monkeypatch.delenv("WAGGLE_HOME", raising=False)
     monkeypatch.delenv("PYTHONPATH", raising=False)
     (tmp_path / "bin").mkdir()

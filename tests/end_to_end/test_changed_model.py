@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import system_folders
 from end_to_end.programs import Engine, running
 from models.local_hub import local_hub
 from models.storage.test_ownership import change_configuration, retrain
@@ -127,7 +128,7 @@ def test_what_comes_from_the_hub_and_was_trained_in_a_folder_goes_on_there(model
     with local_hub() as hub:
         hub.add("bees/tiny", model)
         chosen = ("model.name=bees/tiny", "model.prompt_form=plain", "swarm.solo=true")
-        where = {"HF_ENDPOINT": hub.endpoint, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        where = {"HF_ENDPOINT": hub.endpoint, system_folders.CACHE: str(tmp_path / "cache")}
         with running(Engine(tmp_path / "home", *chosen, environment=where)) as engine:
             engine.wait(StartedAgain, 120, lambda event: event.reason == "This model was trained here before.")
             ready, warnings = train(engine)

@@ -4,6 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
+import system_folders
 from end_to_end.programs import Engine, Program, running
 from models.local_hub import Hub, local_hub, no_hub
 from models.storage.test_ownership import retrain
@@ -20,7 +21,7 @@ WEIGHTS = "model.safetensors"
 
 
 def engine_of(hub: Hub, folder: Path) -> Engine:
-    environment = {"HF_ENDPOINT": hub.endpoint, "XDG_CACHE_HOME": str(folder / "cache")}
+    environment = {"HF_ENDPOINT": hub.endpoint, system_folders.CACHE: str(folder / "cache")}
     return Engine(folder / "home", *CHOSEN, environment=environment)
 
 
@@ -65,7 +66,7 @@ def test_a_download_is_told_stopped_at_once_gone_on_with_paused_and_resumed_and_
 
 def test_an_engine_whose_hub_is_away_at_its_start_waits_for_it_and_another_model_may_be_chosen_meanwhile(tmp_path):
     with no_hub() as nowhere:
-        environment = {"HF_ENDPOINT": nowhere, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        environment = {"HF_ENDPOINT": nowhere, system_folders.CACHE: str(tmp_path / "cache")}
         with running(Engine(tmp_path / "home", *CHOSEN, environment=environment)) as engine:
             unavailable = engine.wait(ModelUnavailable)
             assert "The hub cannot be reached" in unavailable.reason
@@ -80,7 +81,7 @@ def test_a_chosen_model_is_downloaded_while_the_present_one_trains_and_a_kill_in
         retrain(other)  # or it would be the starter, whose training goes on
         hub.add(NAME, other)
         hub.hold[WEIGHTS] = 4 * PIECE
-        environment = {"HF_ENDPOINT": hub.endpoint, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        environment = {"HF_ENDPOINT": hub.endpoint, system_folders.CACHE: str(tmp_path / "cache")}
         with running(Engine(tmp_path / "home", "swarm.solo=true", environment=environment)) as engine:
             engine.wait_round(0, 120)
             start = len(engine.lines)

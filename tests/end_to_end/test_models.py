@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import system_folders
 from end_to_end.programs import Engine, running
 from models.storage.test_ownership import retrain
 from waggle.cli import main
@@ -26,8 +27,8 @@ def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_a
     shutil.copytree(paths.starter(), other)
     retrain(other)
     (other / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|eos|>", "chat_template": TEMPLATE}))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
+    nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", system_folders.CACHE: str(tmp_path / "cache")}
     with running(Engine(tmp_path / "home", *ALONE, environment=nowhere)) as engine:
         engine.wait_round(1, 120)
         first = json.loads((tmp_path / "home/models.json").read_bytes())

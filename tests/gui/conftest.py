@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 import shiboken6
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+if sys.platform == "win32":  # where this platform looks for fonts in a folder, and warns that there are none
+    os.environ.setdefault("QT_QPA_FONTDIR", str(Path(__file__).parents[2] / "resources/look/fonts"))
 
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtGui import QAccessible

@@ -7,6 +7,7 @@ import plistlib
 import re
 import shutil
 import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 import version
 
 HERE = Path(make_linux.HERE)
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="runs scripts of Linux")
 
 
 def test_the_menu_entry_opens_links_and_is_named_as_metainfo_and_icon_are():

@@ -1,6 +1,7 @@
 """pycosat, which needs a compiler and no charter, may be missing: on Windows no installation has it."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -32,7 +33,8 @@ reasoning_gym.create_dataset("zebra_puzzles", seed=1, size=1)[0]
 
 
 def python(code):
-    environment = {"PYTHONPATH": f"{app_contents.SOURCE}:{app_contents.ROOT / 'packaging'}", "PYTHONHASHSEED": "0"}
+    places = os.pathsep.join(map(str, (app_contents.SOURCE, app_contents.ROOT / "packaging")))
+    environment = {**os.environ, "PYTHONPATH": places, "PYTHONHASHSEED": "0"}
     return subprocess.run([sys.executable, "-c", BLOCKED + code], capture_output=True, text=True, env=environment, check=False)
 
 
@@ -40,6 +42,12 @@ def test_every_dataset_that_a_charter_may_name_is_generated_and_judged_without_i
     judging = python(JUDGE)
     assert not judging.returncode, judging.stderr
     assert judging.stdout.endswith("1.0\n"), "reasoning-gym prints dots"
+
+
+def test_an_installer_that_is_built_without_it_has_every_dataset():
+    listing = python("import app_contents; print(*app_contents.dataset_modules())")
+    assert not listing.returncode, listing.stderr
+    assert {"reasoning_gym.logic.knights_knaves", "reasoning_gym.arithmetic.basic_arithmetic"} <= set(listing.stdout.split())
 
 
 def test_only_what_solves_with_it_fails_and_says_why():

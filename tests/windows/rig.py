@@ -120,9 +120,10 @@ class Rig:
             yield
 
     def inside(self, **environment: str) -> list[str]:
-        """The start of a command that runs in the root, without this computer's environment."""
-        variables = {**ENVIRONMENT, **environment}
-        return ["chroot", str(self.root), "/usr/bin/env", "-i", *(f"{name}={value}" for name, value in variables.items())]
+        """The start of a command that runs in the root, in the copy of the repository, without this computer's environment."""
+        variables = (f"{name}={value}" for name, value in {**ENVIRONMENT, **environment}.items())
+        place = f"--chdir=/{self.source.relative_to(self.root) if self.source.is_dir() else ''}"
+        return ["chroot", str(self.root), "/usr/bin/env", "-i", place, *variables]
 
     def run(self, *command: str, seconds: float, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Run a program of Windows to its end. Raises TimeoutExpired; then everything in the rig is ended."""
@@ -175,6 +176,9 @@ class Rig:
             with zipfile.ZipFile(Path(folder, name)) as files:
                 files.extractall(folder)
             shutil.copytree(Path(folder, "cp311"), self.python)
+        with zipfile.ZipFile(self.python / "python311.zip") as library:  # PyInstaller looks for files
+            library.extractall(self.python / "Lib")
+        (self.python / "python311.zip").unlink()
         next(self.python.glob("*._pth")).unlink()  # or PYTHONPATH is ignored
 
     def install_packages(self) -> None:

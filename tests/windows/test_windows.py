@@ -13,10 +13,11 @@ import make_windows
 import pytest
 from PIL import Image
 
-from end_to_end.programs import Engine, running
+from end_to_end.programs import USUAL, Engine, running
 from waggle import node
 from waggle.core import settings
-from waggle.protocol import commands, events
+from waggle.protocol import commands, events, json_lines
+from waggle.protocol.state import AnyEvent
 from windows.reasons import OURS, reason
 from windows.rig import PYTHON_PROGRAM, REPOSITORY
 
@@ -24,8 +25,13 @@ AT_ANY_TIME = tuple(map(settings.override, node.AT_ANY_TIME, node.AT_ANY_TIME.va
 pytestmark = [pytest.mark.windows, pytest.mark.timeout(1800)]
 
 START_SECONDS = 200.0  # of a program of Windows on a busy computer
-SUITES = ("rl", "protocol", "core", "network/identity", "cli")
-SUITE_SECONDS = 100.0  # most of a suite; what is not finished is said
+SUITES = (
+    "rl", "protocol", "core", "network/identity", "cli", "packaging", "engine/control", "engine/storage", "engine/runtime",
+    "engine/system", "engine/services", "gui/i18n", "gui/state", "gui/theme", "gui/charts", "gui/engine_client", "gui/widgets",
+    "gui/application", "gui/pages",
+)  # fmt: skip
+SUITE_SECONDS = 600.0  # most of a suite; what is not finished is said
+LOG_OFF, SHUT_DOWN = 0, 1  # EWX_LOGOFF, EWX_SHUTDOWN
 
 
 @pytest.fixture
@@ -73,6 +79,7 @@ def test_a_window_opens_and_a_second_start_raises_it(rig, home, figures, tmp_pat
     try:
         until_shown(rig, window, tmp_path / "window.png", 200)
         figures["window_shown"] = 1
+        until_recorded(window, rig.drive / home.rpartition("\\")[2] / "events", events.RoundCompleted)
         second = rig.run(PYTHON_PROGRAM, "-m", "waggle", "--home", home, seconds=START_SECONDS)
         assert second.returncode == 0, second.stderr
         rig.picture(tmp_path / "second.png")
@@ -98,6 +105,23 @@ def test_it_trains_with_a_linux_node_through_a_gateway(waggle, home, figures, tm
             figures["joined_linux_node_s"] = round(time.monotonic() - ready, 1)
             linux.wait(events.PeerGroupsArrived, START_SECONDS)
             assert windows.end() == 0
+
+
+@pytest.mark.parametrize("way", [LOG_OFF, SHUT_DOWN], ids=["log off", "shut down"])
+def test_an_engine_saves_and_ends_when_its_user_logs_off_or_shuts_down(rig, home, figures, way):
+    options = [part for value in ("swarm.solo=true", *USUAL, *AT_ANY_TIME) for part in ("--set", value)]
+    records = rig.drive / home.rpartition("\\")[2] / "events"
+    with rig.start(PYTHON_PROGRAM, "-m", "waggle", "engine", "--home", home, *options, output=subprocess.DEVNULL) as engine:
+        try:
+            until_recorded(engine, records, events.RoundCompleted)
+            leave = f"import ctypes; ctypes.windll.user32.ExitWindowsEx({way}, 0)"
+            assert rig.run(PYTHON_PROGRAM, "-c", leave, seconds=START_SECONDS).returncode == 0
+            assert engine.wait(START_SECONDS) == 0
+        finally:
+            rig.end_programs()
+            engine.kill()
+    assert isinstance(recorded(records)[-1], events.EngineStopped), "it was not just ended"
+    figures["ended_in_order_at_log_off_or_shut_down"] = figures.get("ended_in_order_at_log_off_or_shut_down", 0) + 1
 
 
 def test_the_installer_installs_beside_a_left_over_file_upgrades_and_removes(rig, tmp_path, figures):
@@ -140,10 +164,11 @@ def test_the_installer_installs_beside_a_left_over_file_upgrades_and_removes(rig
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_what_applies_of_a_suite_passes_there(rig, figures, suite):
-    command = [PYTHON_PROGRAM, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "--tb", "short", "--timeout", "120"]
-    places = ["--rootdir", r"C:\waggle", "-c", r"C:\waggle\pyproject.toml", "--basetemp", r"C:\temporary"]
+    reporting = ("-vv", "-p", "no:cacheprovider", "--tb", "short", "--timeout", "300", "--continue-on-collection-errors")
+    places = ("--rootdir", r"C:\waggle", "-c", r"C:\waggle\pyproject.toml", "--basetemp", r"C:\temporary")
+    command = (PYTHON_PROGRAM, "-m", "pytest", *reporting, *places, rf"C:\waggle\tests\{suite}")
     with (rig.root / f"{suite.replace('/', '-')}.txt").open("w+", encoding="utf-8", errors="replace") as output:
-        testing = rig.start(*command, *places, rf"C:\waggle\tests\{suite}", output=output)
+        testing = rig.start(*command, output=output, QT_QPA_PLATFORM="offscreen")
         try:
             testing.wait(SUITE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -176,6 +201,20 @@ def until_shown(rig, program, picture: Path, colours: int) -> None:
             return
         time.sleep(0.5)
     pytest.fail(f"nothing on the screen within {START_SECONDS} s")
+
+
+def until_recorded(program, records: Path, kind: type) -> None:
+    """Wait for an event in the records of an engine, while the program runs."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and program.poll() is None:
+        if any(isinstance(event, kind) for event in recorded(records)):
+            return
+        time.sleep(0.5)
+    pytest.fail(f"no {kind.__name__} within {START_SECONDS} s: {program.poll()}")
+
+
+def recorded(records: Path) -> list[AnyEvent | None]:
+    return [event for path in sorted(records.glob("*.jsonl")) for event in json_lines.recording(path)]
 
 
 def keep_picture(picture: Path, name: str) -> None:

@@ -33,7 +33,7 @@ async def obey(command):
     return (events.CommandDone(id=command.id),)
 
 
-@pytest.fixture(params=["a unix socket", "a port and a secret, as on Windows"])
+@pytest.fixture(params=[pytest.param("a unix socket", marks=ONLY_UNIX), "a port and a secret, as on Windows"])
 async def home(tmp_path, request, monkeypatch):
     monkeypatch.setattr(control, "UNIX", request.param == "a unix socket")
     new_home = Home(tmp_path / "h").prepare()
@@ -51,6 +51,7 @@ def test_whoever_asks_waits_longer_than_the_engine_takes_to_say_why_it_does_not(
     assert waits > command_queue.RESTART_SECONDS + lifecycle.PAUSE_SECONDS
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has access lists instead of modes")
 async def test_only_this_user_can_reach_the_socket(home):
     assert stat.S_IMODE(home.control.stat().st_mode) == 0o700
 
@@ -199,6 +200,7 @@ def test_without_an_engine_one_is_told_how_to_start_it(tmp_path):
         control.send_command(Home(tmp_path), commands.Status(id="1"))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows calls what is below a file absent")
 def test_a_folder_that_cannot_be_looked_into_is_named_with_the_reason(tmp_path):
     (tmp_path / "file").touch()
     home = Home(tmp_path / "file")
@@ -208,6 +210,7 @@ def test_a_folder_that_cannot_be_looked_into_is_named_with_the_reason(tmp_path):
         control.is_running(home)
 
 
+@ONLY_UNIX
 def test_a_long_folder_name_still_gets_a_socket(tmp_path):
     path = control.socket_path(Home(tmp_path / ("x" * 200)))
     assert len(str(path)) <= LONGEST_SOCKET

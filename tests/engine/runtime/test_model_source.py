@@ -4,10 +4,12 @@ import asyncio
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 from huggingface_hub import constants
 
+import system_folders
 from models.local_hub import local_hub, no_hub
 from waggle.core import paths, resumable_download
 from waggle.core.errors import HubUnavailable, ModelError, ModelMissing, Stopped
@@ -26,7 +28,7 @@ def reports(publisher: EventPublisher) -> model_source.Report:
 
 
 async def test_what_is_on_this_computer_is_taken_without_a_word(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     here = paths.models() / "bees/tiny"
     here.mkdir(parents=True)
     publisher = EventPublisher(tmp_path)
@@ -43,13 +45,13 @@ async def test_what_is_on_this_computer_is_taken_without_a_word(tmp_path, monkey
 @pytest.mark.parametrize(
     ("chosen", "title"),
     [
-        (ModelSettings(folder="/nowhere"), "There is no model in /nowhere: nothing is there."),
+        (ModelSettings(folder="/nowhere"), f"There is no model in {Path('/nowhere')}: nothing is there."),
         (ModelSettings(name="bees/none"), "bees/none is not on this computer yet."),
         (ModelSettings(name="bees"), "bees is not the name of a model."),
     ],
 )
 def test_a_model_that_is_not_here_is_named(chosen, title, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path))
     with pytest.raises(ModelError) as caught:
         model_source.folder_of(chosen)
     assert caught.value.title == title
@@ -135,7 +137,7 @@ async def test_a_download_that_was_left_tells_nothing_more_when_the_network_goes
             raise HubUnavailable("The hub cannot be reached.")
         progress(100, 100)
 
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     monkeypatch.setattr(hub_download, "fetch", fetch)
     publisher = EventPublisher(tmp_path)
     life = Life(publisher, patient=True)
@@ -154,7 +156,7 @@ async def test_a_download_that_was_left_tells_nothing_more_when_the_network_goes
 @pytest.fixture
 async def source(tmp_path, monkeypatch):
     """A hub with one model, which holds back the second half of the weights until it is released."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     with local_hub() as hub:
         monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
         monkeypatch.setattr(

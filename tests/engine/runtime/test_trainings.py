@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import system_folders
 from models.storage.test_ownership import change_configuration, retrain, saved_round
 from models.tiny_models import make_model
 from waggle.core import paths
@@ -21,8 +22,8 @@ from waggle.models.storage import ownership
 @pytest.fixture
 def home(tmp_path, monkeypatch) -> paths.Home:
     """A home that trained the starter first."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.HOME, str(tmp_path))
     home = paths.Home(tmp_path / "home").prepare()
     saved_round(home.model.checkpoints, paths.starter())
     (home.root / "models.json").write_bytes(msgspec.json.encode(ModelRecord(folder="", name="")))

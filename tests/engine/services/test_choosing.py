@@ -12,6 +12,7 @@ import torch
 from huggingface_hub import constants
 from msgspec.structs import replace
 
+import system_folders
 from models import tokenizer_shelf
 from models.gguf_files import of_transformers, quantised
 from models.local_hub import Hub, local_hub, no_hub
@@ -101,7 +102,7 @@ class Engine:
 
 @pytest.fixture
 async def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Engine]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     monkeypatch.setattr(hub_token, "stored_token", lambda: None)  # not the keychain of whoever runs the test
     engine = Engine(paths.Home(tmp_path / "home").prepare())
     yield engine

@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from keyring.backends.fail import Keyring as NoKeyring
 from transformers import AutoModelForCausalLM
 
 from engine.file_keyring import FileKeyring
+from full_disk import full_beyond
 from models.local_hub import TOKEN, Hub, local_hub, no_hub
 from models.tiny_models import as_transformers, make_model
 from waggle.cli import main
@@ -169,12 +169,8 @@ def test_nothing_is_overwritten(home, tmp_path, capsys):
 
 
 def test_a_disk_that_takes_no_more_is_named_and_nothing_is_left_on_it(home, tmp_path, capsys):
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
-    try:
+    with full_beyond(1 << 20):
         assert main.main(["export", str(tmp_path / "out" / "model"), "--home", str(home)]) == 1
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert f"{tmp_path / 'out' / 'model'} cannot be written: " in capsys.readouterr().err
     assert list((tmp_path / "out").iterdir()) == []
 

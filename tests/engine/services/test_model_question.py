@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 from huggingface_hub import constants
 
+import system_folders
 from models.local_hub import local_hub
 from waggle.core import paths
 from waggle.core.errors import ModelMissing, Stopped
@@ -50,7 +51,7 @@ class Search:
 
 @pytest.fixture(autouse=True)
 def often(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     monkeypatch.setattr(model_question, "FOLDER_SECONDS", 0.01)
     monkeypatch.setattr(model_question, "HUB_SECONDS", 0.01)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+import system_folders
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, ExportError, HistoryError, MemoryShort, ModelError, ModelMissing
 from waggle.core.settings import ModelSettings, Settings
@@ -24,7 +25,7 @@ from waggle.protocol import commands
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     return paths.Home(tmp_path / "home").prepare()
 
 

@@ -2,11 +2,11 @@
 
 import errno
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
+from full_disk import full_beyond
 from waggle.engine.services.playground import MAX_SNAPSHOTS, _pick_evenly
 from waggle.engine.services.snapshots import ModelSnapshot, _model_with
 from waggle.engine.storage import snapshot_archive
@@ -32,10 +32,7 @@ def test_a_picture_is_kept_each_time_that_twice_as_many_rounds_were_played(tmp_p
     assert archived[3][1].read_bytes() == b"weights of 8", "though its checkpoint is long gone"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a limit of unix makes the disk full")
 def test_where_there_are_no_links_a_picture_is_kept_whole_or_not_at_all(tmp_path, monkeypatch):
-    import resource
-
     def refused(_source, _place):
         raise OSError(errno.EPERM, "this disk knows no links")
 
@@ -43,12 +40,8 @@ def test_where_there_are_no_links_a_picture_is_kept_whole_or_not_at_all(tmp_path
     play(tmp_path / "checkpoints", tmp_path / "album", 1)
     (tmp_path / "checkpoints/r00000002").mkdir()
     (tmp_path / "checkpoints/r00000002/model.safetensors").write_bytes(b"weights of 2")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4, limits[1]))
+    with full_beyond(4):
         snapshot_archive.archive_newest(tmp_path / "checkpoints", tmp_path / "album")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert [path.name for path in (tmp_path / "album").iterdir()] == ["r00000001.safetensors"], "no half of a picture"
     snapshot_archive.archive_newest(tmp_path / "checkpoints", tmp_path / "album")
     assert snapshot_archive.archived_weights(tmp_path / "none", tmp_path / "album")[1][1].read_bytes() == b"weights of 2"

@@ -12,6 +12,7 @@ import pytest
 import torch
 from filelock import FileLock
 
+import system_folders
 import waggle
 from waggle.core import paths
 from waggle.core.errors import Stopped
@@ -175,7 +176,7 @@ def test_all_is_kept_before_another_number_of_threads_learns():
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     new_home = paths.Home(tmp_path / "home").prepare()
     for name in ("r00000001", "r00000002", "r00000003", "damaged-r00000000"):
         fill(new_home.model.checkpoints / name)

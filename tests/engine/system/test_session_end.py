@@ -12,7 +12,12 @@ from waggle.core import paths, settings
 from waggle.engine.system import session_end
 from waggle.protocol import events, json_lines
 
-SETTINGS = ("swarm.solo=true", *map(settings.override, node.AT_ANY_TIME, node.AT_ANY_TIME.values()))
+SETTINGS = (
+    "swarm.solo=true",
+    "learning.held_out_questions=1",
+    *map(settings.override, node.AT_ANY_TIME, node.AT_ANY_TIME.values()),
+)
+BREAK, ALL_ACCESS = 1, 0x1FFFFF  # CTRL_BREAK_EVENT, PROCESS_ALL_ACCESS
 windows = pytest.mark.skipif(sys.platform != "win32", reason="elsewhere signals end an engine")
 
 
@@ -24,7 +29,8 @@ def test_elsewhere_nothing_is_watched():
 
 
 @windows
-def test_an_engine_saves_and_ends_with_its_session(tmp_path):
+@pytest.mark.parametrize("end", ["session", "console closed", "Ctrl+Break"])
+def test_an_engine_saves_and_ends_with_its_session_or_its_console(tmp_path, end):
     options = (word for value in SETTINGS for word in ("--set", value))
     command = [*paths.module_command("waggle"), "engine", "--home", str(tmp_path), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as engine:
@@ -32,7 +38,10 @@ def test_an_engine_saves_and_ends_with_its_session(tmp_path):
         for line in engine.stdout:
             if isinstance(json_lines.event(line), events.RoundCompleted):
                 break
-        end_session(engine.pid)
+        if end == "session":
+            end_session(engine.pid)
+        else:
+            report_of_console(engine.pid, session_end.CLOSE if end == "console closed" else BREAK)
         rest = [json_lines.event(line) for line in engine.stdout]
         assert engine.wait(timeout=60) == 0
     assert any(isinstance(event, events.EngineStopped) for event in rest), "its last event"
@@ -49,3 +58,13 @@ def end_session(pid: int) -> None:
         user.GetWindowThreadProcessId(ctypes.c_void_p(window), ctypes.byref(owner))
     assert user.SendMessageW(ctypes.c_void_p(window), session_end.QUERY_END, 0, 0) == 1
     user.SendMessageW(ctypes.c_void_p(window), session_end.END, 1, 0)
+
+
+def report_of_console(pid: int, event: int) -> None:
+    """Report an event of its console to a process as Windows does: by a thread in it that runs CtrlRoutine."""
+    kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+    kernel.OpenProcess.restype = kernel.CreateRemoteThread.restype = ctypes.c_void_p
+    routine = ctypes.cast(ctypes.WinDLL("kernelbase").CtrlRoutine, ctypes.c_void_p)
+    process = ctypes.c_void_p(kernel.OpenProcess(ALL_ACCESS, 0, pid))
+    assert kernel.CreateRemoteThread(process, None, 0, routine, ctypes.c_void_p(event), 0, None), ctypes.get_last_error()
+    kernel.CloseHandle(process)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import system_folders
 from waggle.cli import main
 from waggle.core import paths, stored_data
 
@@ -54,14 +55,14 @@ def test_what_qt_remembers_of_file_dialogs_is_in_the_home_and_goes_with_it(tmp_p
     (home.root / stored_data.QT_SETTINGS).mkdir(parents=True, exist_ok=True)
     (home.root / stored_data.QT_SETTINGS / "QtProject.conf").touch()  # some platforms write it at the end only
     home.prepare()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     assert main.main(["goodbye", "--home", str(home.root), "--remove", "all"]) == 0
     assert not home.root.exists()
 
 
 @pytest.mark.parametrize("keep", [[], ["--keep", "identity"]])
 def test_goodbye_to_all_leaves_an_identity_only_where_it_was_chosen(tmp_path, monkeypatch, keep):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     home = paths.Home(tmp_path / "home").prepare()
     for path in (home.identity, home.root / "identity.20260101T000000.beef.key", home.settings, home.root / "streams.json"):
         path.write_bytes(b"x")

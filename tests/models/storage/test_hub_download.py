@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import waggle
+from full_disk import full_beyond
 from models.local_hub import COMMIT, TOKEN, Hub, local_hub, no_hub
 from waggle.core import paths
 from waggle.core.errors import HubUnavailable, ModelError, Stopped
@@ -327,12 +327,8 @@ def test_a_network_that_answers_in_the_place_of_the_hub_is_named(hub, tmp_path, 
 
 
 def test_a_disk_that_takes_no_more_is_named_and_what_has_come_is_kept(hub, tmp_path):
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (3 * PIECE, limits[1]))
-    try:
+    with full_beyond(3 * PIECE):
         error = refused(hub, tmp_path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert error.title == "bees/tiny cannot be written to the disk: File too large."
     assert part_of(tmp_path).stat().st_size == 3 * PIECE
     get(hub, tmp_path)

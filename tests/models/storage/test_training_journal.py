@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import zstandard
 
+from full_disk import full_beyond
 from models.tiny_models import make_model
 from waggle.models.storage import training_journal
 from waggle.models.storage.checkpoint import CheckpointState
@@ -102,19 +103,11 @@ class Newer(training_journal.JournalEntry, frozen=True, kw_only=True):
     momentum: float
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
 @pytest.mark.parametrize("room", [0, 1, 40, 200])
 def test_what_a_full_disk_tears_off_stands_before_no_later_entry(tmp_path, room):
-    import resource
-
     size = sum(training_journal.append(tmp_path, 0, entry(number)) for number in (1, 2))
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, hard))
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            training_journal.append(tmp_path, 0, entry(3))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with full_beyond(size + room), pytest.raises(OSError, match="File too large"):
+        training_journal.append(tmp_path, 0, entry(3))
     for number in (3, 4):
         training_journal.append(tmp_path, 0, entry(number))
     assert rounds(tmp_path, 0) == [1, 2, 3, 4]

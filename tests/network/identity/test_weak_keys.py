@@ -28,6 +28,7 @@ from waggle.network.messages import announcement as announcements
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import ReachChanged
 from waggle.network.messages.faults import Fault
+from waggle.network.transport.availability import has_hivemind
 from waggle.network.transport.hivemind.call_limits import CallLimits, CallRefused
 from waggle.network.transport.hivemind.dht_validator import AnnouncementValidator
 from waggle.network.transport.hivemind.patches import load_hivemind, with_few_neighbours
@@ -106,6 +107,7 @@ def test_an_answer_sheet_of_it_is_forged(key: bytes, charter: Charter) -> None:
         answer_sheet.read(blob, charter, origin=bad)
 
 
+@pytest.mark.skipif(not has_hivemind(), reason="a node without hivemind lends no gateway")
 async def test_a_gateway_admits_no_client_with_it(start: Start, charter: Charter) -> None:
     lender = await start("lender", web_port=0, gateway=True)
     for key in weak_keys.CANONICAL:

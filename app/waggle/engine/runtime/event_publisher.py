@@ -145,7 +145,7 @@ class EventPublisher:
                 with suppress(OSError):  # Windows, while another program has it open: next time
                     file_moves.unlink(old, missing_ok=True)
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(self._clock()))
-        path = self._folder / f"{stamp}-{time.monotonic_ns() % 1_000_000:06d}.jsonl"
+        path = self._folder / f"{stamp}-{time.perf_counter_ns() % 1_000_000:06d}.jsonl"
         opened = path.open("ab", buffering=0)
         self._path = path
         return opened

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
+import system_folders
 import waggle
 from gui.recorded import Run
 from waggle.core import paths
@@ -139,7 +140,7 @@ def test_the_engine_stops_what_was_chosen_goes_and_nothing_is_written_afterwards
 ) -> None:
     root = Path(waggle.__file__).parents[1]
     monkeypatch.setenv("PYTHONPATH", f"{root}:{FAKE.parents[1]}")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv(system_folders.CACHE, str(tmp_path / "cache"))
     home = paths.Home(tmp_path / "home").prepare()
     for name in ("identity.key", "settings.toml", "window.json", "logs/waggle.log"):
         (home.root / name).parent.mkdir(exist_ok=True)

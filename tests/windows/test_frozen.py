@@ -1,0 +1,64 @@
+"""What people install on Windows, under Wine: PyInstaller freezes Waggle, and its installer installs, upgrades and removes it.
+
+PyInstaller takes an hour there on a busy computer.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import make_windows
+import pytest
+
+from waggle.protocol import events
+from windows.rig import PYTHON_PROGRAM
+from windows.test_windows import START_SECONDS, keep_picture, until_recorded, until_shown
+
+pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(4 * 3600)]
+
+BUILD_SECONDS = 3.0 * 3600
+VERSION = "1.2.3"
+FREEZE = r"""
+import sys
+sys.path.insert(0, r"C:\waggle\packaging")
+import build, notices
+build.WORK.mkdir(exist_ok=True)
+folder = build.WORK / "Waggle"
+build.freeze(folder, sys.argv[1])
+notices.write(folder / "notices")
+"""
+
+
+@pytest.fixture(scope="module")
+def frozen(rig) -> Path:
+    """The frozen folder. On Windows, build.py does the same, and wraps it with a makensis that Wine does not have."""
+    command = (PYTHON_PROGRAM, "-X", "utf8", "-c", FREEZE, VERSION)
+    built = rig.run(*command, seconds=BUILD_SECONDS, QT_QPA_PLATFORM="offscreen")
+    assert built.returncode == 0, built.stderr
+    return rig.source / "build/Waggle"
+
+
+def test_what_people_install_is_installed_tried_upgraded_and_removed(rig, frozen, figures, tmp_path):
+    installer = make_windows.installer(frozen, frozen.parent / "waggle.ico", VERSION, tmp_path)
+    figures["windows_installer_mib"] = round(installer.stat().st_size / 2**20)
+    figures["windows_installed_mib"] = round(sum(path.stat().st_size for path in frozen.rglob("*") if path.is_file()) / 2**20)
+    shutil.copyfile(installer, rig.drive / "setup.exe")
+    place, here = r"C:\Waggle", rig.drive / "Waggle"
+    for attempt in ("new", "upgraded"):
+        assert rig.run(r"C:\setup.exe", "/S", f"/D={place}", seconds=START_SECONDS).returncode == 0
+        tried = rig.run(rf"{place}\waggle-console.exe", "selftest", "--home", rf"C:\{attempt}", seconds=START_SECONDS)
+        assert tried.returncode == 0, tried.stdout + tried.stderr
+    figures["frozen_selftest_rc"] = tried.returncode
+    window = rig.start(rf"{place}\Waggle.exe", "--home", r"C:\upgraded", output=subprocess.DEVNULL)
+    try:
+        until_shown(rig, window, tmp_path / "frozen.png", 200)
+        until_recorded(window, rig.drive / "upgraded/events", events.RoundCompleted)
+        rig.picture(tmp_path / "frozen.png")
+        keep_picture(tmp_path / "frozen.png", "frozen")
+    finally:
+        window.kill()
+        rig.end_programs()
+    removed = rig.run(rf"{place}\uninstall.exe", "/S", f"_?={place}", seconds=START_SECONDS)
+    assert removed.returncode == 0
+    assert not (here / "Waggle.exe").exists()
+    assert not (here / "_internal").exists()
