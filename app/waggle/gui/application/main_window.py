@@ -73,6 +73,7 @@ class MainWindow(QWidget):
         self.file_drop = FileDrop(self, context.theme)
         self.file_drop.dropped.connect(self.show_files)
         self.file_drop.model_dropped.connect(self.show_model)
+        self.file_drop.invite_dropped.connect(self.show_invite)
         self._add_keys()
         self.show_page("home")
         self._focus_memory = FocusMemory(self)

@@ -5,20 +5,23 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QFrame, QStackedWidget
 
-from waggle.core.errors import EngineError, NoEngine
+from waggle.core.errors import EngineError, NoEngine, SwarmError
 from waggle.core.system.os_faults import fault_of
 from waggle.gui.coroutines import Task, start
+from waggle.gui.engine_client import picture_invite
 from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import later, one_line, tr, visible
 from waggle.gui.pages.swarms.link_field import link_field
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard, answered_words, remembered_words
-from waggle.gui.state.invite_link import LONGEST_TEXT, invite_in, invite_in_file
+from waggle.gui.state.invite_link import LONGEST_TEXT, invite_in, invite_in_file, is_picture
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
+from waggle.gui.widgets.pasted_picture import PastedPicture
 from waggle.gui.widgets.refusals import announce_refusal, refusal_words
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import say_in, text
@@ -53,11 +56,12 @@ class JoinView(QStackedWidget):
     def _link_card(self) -> QFrame:
         theme = self._theme
         self._link = link_field(theme, tr("An invite link"))
-        self._link.setPlaceholderText(tr("Paste an invite link: waggle://join?…"))
+        self._link.setPlaceholderText(tr("Paste an invite link, or a picture of its QR code"))
         self._link.returnPressed.connect(self._read_link)
+        PastedPicture(self._link).pasted.connect(self.open_picture)
         read = Button(theme, tr("Preview it"), "primary")
         read.clicked.connect(self._read_link)
-        file = Button(theme, tr("Open a file"))
+        file = Button(theme, tr("Open a file or picture"))
         file.clicked.connect(lambda: start(self, self._choose_file()))
         cancel = Button(theme, tr("Cancel"))
         cancel.clicked.connect(self.closed)
@@ -91,6 +95,9 @@ class JoinView(QStackedWidget):
 
     def open_file(self, path: Path) -> None:
         """Preview the swarm of the invite in a file, or say that the file has none."""
+        if is_picture(path):
+            self.open_picture(path)
+            return
         try:
             link = invite_in_file(path)
         except OSError as error:  # the file is gone or may not be read: nothing of ours is lost
@@ -100,6 +107,19 @@ class JoinView(QStackedWidget):
         self.show_link(link)
         if not link:
             self._say(tr("There is no invite in that file."))
+
+    def open_picture(self, picture: Path | QImage) -> None:
+        """Preview the swarm of the invite whose QR code is in a picture, or say that there is none."""
+        self.show_link()
+        self._say(tr("Looking for a QR code in the picture."), "soft")
+        self._reading = start(self, self._read_picture(picture))
+
+    async def _read_picture(self, picture: Path | QImage) -> None:
+        try:
+            self.show_link(await picture_invite.invite_in(picture))
+        except SwarmError as error:
+            self._say(refusal_words(error))
+            announce_refusal(error, self._message, self._client)
 
     def preview_known(self, charter: str) -> None:
         """Preview a remembered swarm."""
