@@ -365,6 +365,8 @@
 <message><source>Ask as who started it, or name its folder with --home.</source><translation>Frag als der, der ihn gestartet hat, oder nenne seinen Ordner mit --home.</translation></message>
 <message><source>Ask for an invite from a member whose node lends its web port.</source><translation>Bitte ein Mitglied um eine Einladung, dessen Knoten seinen Web-Port leiht.</translation></message>
 <message><source>Ask for another one.</source><translation>Verlange eine andere.</translation></message>
+<message><source>Ask for it again, or take a screenshot of it.</source><translation>Bitte noch einmal darum, oder mach ein Bildschirmfoto davon.</translation></message>
+<message><source>Ask for the code of a Waggle invite, or for its link.</source><translation>Bitte um den Code einer Waggle-Einladung oder um ihren Link.</translation></message>
 <message><source>Ask for the invite again: it was probably damaged.</source><translation>Bitte noch einmal um die Einladung: Sie wurde wohl beschädigt.</translation></message>
 <message><source>Ask for the link again, and copy it whole.</source><translation>Bitte noch einmal um den Link, und kopiere ihn vollständig.</translation></message>
 <message><source>Ask it in another way</source><translation>Anders fragen</translation></message>
@@ -568,6 +570,7 @@
 <message><source>Created here</source><translation>Hier angelegt</translation></message>
 <message><source>Credit for the answer tags</source><translation>Lohn für die Antwort-Tags</translation></message>
 <message><source>Cryptarithm</source><translation>Buchstabenrechnung</translation></message>
+<message><source>Cut the code out of it, or take a screenshot.</source><translation>Schneide den Code aus, oder mach ein Bildschirmfoto.</translation></message>
 <message><source>Dark</source><translation>Dunkel</translation></message>
 <message><source>Day</source><translation>Tag</translation></message>
 <message><source>Dec</source><translation>Dez</translation></message>
@@ -612,6 +615,7 @@
 <message><source>Drawing (*.svg)</source><translation>Zeichnung (*.svg)</translation></message>
 <message><source>Drop it to choose this model</source><translation>Loslassen, um dieses Modell zu wählen</translation></message>
 <message><source>Drop it to create a swarm</source><translation>Lass los, um einen Schwarm anzulegen</translation></message>
+<message><source>Drop it to look at the invite</source><translation>Loslassen, um die Einladung anzusehen</translation></message>
 <message><source>Drop your file here</source><translation>Zieh deine Datei hierher</translation></message>
 <message><source>Dropped because it broke a rule: %1.</source><translation>Verworfen, weil eine Regel verletzt war: %1.</translation></message>
 <message><source>Each round</source><translation>Jede Runde</translation></message>
@@ -844,6 +848,7 @@
 <message><source>It needs seven, Monday first, or none.</source><translation>Es braucht sieben, Montag zuerst, oder keine.</translation></message>
 <message><source>It often knows the answer but forgets the answer tags, so it earns nothing. It learns that first.</source><translation>Oft weiß es die Antwort, vergisst aber die Antwort-Tags und bekommt dafür nichts. Das lernt es zuerst.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Es pausiert, sobald dieser Schritt endet.</translation></message>
+<message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle liest PNG, JPEG, WebP, BMP und GIF.</translation></message>
 <message><source>It said nothing about why. Try again.</source><translation>Er sagte nicht, warum. Versuch es noch einmal.</translation></message>
 <message><source>It said nothing.</source><translation>Es sagte nichts.</translation></message>
 <message><source>It said something endless.</source><translation>Es sagte etwas Endloses.</translation></message>
@@ -957,6 +962,7 @@
 <message><source>Look into it</source><translation>Hineinsehen</translation></message>
 <message><source>Look where you got it.</source><translation>Sieh dort nach, woher du es hast.</translation></message>
 <message><source>Look where you got this Waggle.</source><translation>Sieh dort nach, woher du dieses Waggle hast.</translation></message>
+<message><source>Looking for a QR code in the picture.</source><translation>Im Bild wird nach einem QR-Code gesucht.</translation></message>
 <message><source>Looking for earlier runs.</source><translation>Frühere Läufe werden gesucht.</translation></message>
 <message><source>Looking for peers</source><translation>Sucht Peers</translation></message>
 <message><source>Looking for peers (%1); your model trains meanwhile.</source><translation>Sucht Peers (%1); dein Modell trainiert inzwischen.</translation></message>
@@ -1190,8 +1196,10 @@
 <message><source>Only while your model trains; you chose it in Settings.</source><translation>Nur während dein Modell trainiert; so steht es in deinen Einstellungen.</translation></message>
 <message><source>Only your model's answers leave this computer, with a made-up name, a public key and your network address. Files, the model itself and what you type stay, except answers of your own that you chose to share.</source><translation>Nur die Antworten deines Modells verlassen diesen Computer, mit einem erfundenen Namen, einem öffentlichen Schlüssel und deiner Netzadresse. Dateien, das Modell selbst und was du tippst bleiben hier, außer eigenen Antworten, die du teilen wolltest.</translation></message>
 <message><source>Open Waggle</source><translation>Waggle öffnen</translation></message>
-<message><source>Open a file</source><translation>Eine Datei öffnen</translation></message>
+<message><source>Open a file or picture</source><translation>Datei oder Bild öffnen</translation></message>
 <message><source>Open a folder</source><translation>Einen Ordner öffnen</translation></message>
+<message><source>Open a picture</source><translation>Ein Bild öffnen</translation></message>
+<message><source>Open a picture of the QR code</source><translation>Ein Bild des QR-Codes öffnen</translation></message>
 <message><source>Open an invite</source><translation>Eine Einladung öffnen</translation></message>
 <message><source>Open its invite again.</source><translation>Öffne seine Einladung noch einmal.</translation></message>
 <message><source>Open its invite first.</source><translation>Öffne zuerst seine Einladung.</translation></message>
@@ -1215,7 +1223,7 @@
 <message><source>Palindrome generation</source><translation>Palindrome bilden</translation></message>
 <message><source>Passphrase</source><translation>Passphrase</translation></message>
 <message><source>Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder.</source><translation>Füge eine Adresse von huggingface.co ein, einen Namen wie Qwen/Qwen3-0.6B oder den Pfad eines Ordners.</translation></message>
-<message><source>Paste an invite link: waggle://join?…</source><translation>Füge einen Einladungslink ein: waggle://join?…</translation></message>
+<message><source>Paste an invite link, or a picture of its QR code</source><translation>Einladungslink oder ein Bild seines QR-Codes einfügen</translation></message>
 <message><source>Paste the link first.</source><translation>Füge zuerst den Link ein.</translation></message>
 <message><source>Paste the link. You see where it leads before you join; until then you train in First light.</source><translation>Füge den Link ein. Du siehst, wohin er führt, bevor du beitrittst; bis dahin trainierst du in First light.</translation></message>
 <message><source>Paths in a star</source><translation>Wege in einem Stern</translation></message>
@@ -1305,6 +1313,7 @@
 <message><source>Read less</source><translation>Weniger lesen</translation></message>
 <message><source>Read out what happened</source><translation>Vorlesen, was geschah</translation></message>
 <message><source>Reading %1.</source><translation>%1 wird gelesen.</translation></message>
+<message><source>Reading the picture takes too long.</source><translation>Das Bild zu lesen dauert zu lange.</translation></message>
 <message><source>Reading the questions.</source><translation>Die Fragen werden gelesen.</translation></message>
 <message><source>Recommended model (optional)</source><translation>Empfohlenes Modell (optional)</translation></message>
 <message><source>Record of events</source><translation>Aufzeichnung</translation></message>
@@ -1540,8 +1549,10 @@
 <message><source>System default</source><translation>Wie das System</translation></message>
 <message><source>Table</source><translation>Tabelle</translation></message>
 <message><source>Table (*.csv)</source><translation>Tabelle (*.csv)</translation></message>
+<message><source>Take a screenshot of the code.</source><translation>Mach ein Bildschirmfoto des Codes.</translation></message>
 <message><source>Take part</source><translation>Teilnehmen</translation></message>
 <message><source>Take the address of another seed.</source><translation>Nimm die Adresse eines anderen Seeds.</translation></message>
+<message><source>Take the picture again: the whole code, straight from the front, sharp, without reflections.</source><translation>Mach das Bild noch einmal: den ganzen Code, gerade von vorn, scharf und ohne Spiegelungen.</translation></message>
 <message><source>Takes under a minute</source><translation>Dauert keine Minute</translation></message>
 <message><source>Tall Juniper</source><translation>Tall Juniper</translation></message>
 <message><source>Temperature</source><translation>Temperatur</translation></message>
@@ -1555,6 +1566,7 @@
 <message><source>The %1 of the model in %2 makes its reader talk nonsense.</source><translation>Ein Teil des Modells in %2 (%1) bringt das Programm durcheinander, das ihn liest.</translation></message>
 <message><source>The %1 of the model in %2 takes too long to read.</source><translation>Einen Teil des Modells in %2 (%1) zu lesen dauert zu lange.</translation></message>
 <message><source>The %1 of the model in %2 takes too much memory to read.</source><translation>Einen Teil des Modells in %2 (%1) zu lesen braucht zu viel Speicher.</translation></message>
+<message><source>The QR code in that picture is no invite.</source><translation>Der QR-Code in diesem Bild ist keine Einladung.</translation></message>
 <message><source>The address of the list of versions is not https.</source><translation>Die Adresse der Liste der Versionen ist nicht https.</translation></message>
 <message><source>The answer cannot be stored: %1.</source><translation>Die Antwort lässt sich nicht speichern: %1.</translation></message>
 <message><source>The answers of all saved states are no numbers.</source><translation>Die Antworten aller gespeicherten Stände sind keine Zahlen.</translation></message>
@@ -1738,6 +1750,9 @@
 <message><source>The package index cannot be reached.</source><translation>Der Paketindex ist nicht erreichbar.</translation></message>
 <message><source>The package index sends %1 in a form that cannot be read, or in circles.</source><translation>Der Paketindex schickt %1 in unlesbarer Form oder im Kreis.</translation></message>
 <message><source>The page Swarms says why.</source><translation>Die Seite Schwärme sagt, warum.</translation></message>
+<message><source>The picture cannot be read.</source><translation>Das Bild kann nicht gelesen werden.</translation></message>
+<message><source>The picture is damaged.</source><translation>Das Bild ist beschädigt.</translation></message>
+<message><source>The picture is too large.</source><translation>Das Bild ist zu groß.</translation></message>
 <message><source>The place of a backup is named by its whole path.</source><translation>Der Ort einer Sicherung wird mit seinem ganzen Pfad genannt.</translation></message>
 <message><source>The positions of the model in %1 cannot be turned.</source><translation>Die Positionen des Modells in %1 lassen sich nicht drehen.</translation></message>
 <message><source>The processor has just cooled down.</source><translation>Der Prozessor ist gerade erst abgekühlt.</translation></message>
@@ -1819,6 +1834,7 @@
 <message><source>There are %1.</source><translation>Es gibt %1.</translation></message>
 <message><source>There are no peers in a swarm of one computer.</source><translation>In einem Schwarm aus einem Computer gibt es keine Peers.</translation></message>
 <message><source>There is no %1 at the level %2.</source><translation>%1 gibt es nicht auf der Stufe %2.</translation></message>
+<message><source>There is no QR code in that picture, or it cannot be read.</source><translation>In diesem Bild ist kein QR-Code, oder er ist nicht lesbar.</translation></message>
 <message><source>There is no Waggle on %1.</source><translation>Auf %1 gibt es kein Waggle.</translation></message>
 <message><source>There is no grader %1.</source><translation>Es gibt keinen Bewerter %1.</translation></message>
 <message><source>There is no invite in that file.</source><translation>In dieser Datei ist keine Einladung.</translation></message>
@@ -1883,6 +1899,7 @@
 <message><source>This is a recorded run: there is no model to ask.</source><translation>Das ist eine Aufzeichnung: Da ist kein Modell, das du fragen könntest.</translation></message>
 <message><source>This is all that Waggle keeps on this computer. What you choose is removed, and nothing else; the program itself is uninstalled like any other.</source><translation>Das ist alles, was Waggle auf diesem Computer aufbewahrt. Was du wählst, wird entfernt, sonst nichts; das Programm selbst deinstallierst du wie jedes andere.</translation></message>
 <message><source>This is no backup of an identity.</source><translation>Das ist keine Sicherung einer Identität.</translation></message>
+<message><source>This is no picture that Waggle can read.</source><translation>Dieses Bild kann Waggle nicht lesen.</translation></message>
 <message><source>This is not an invite link: one begins with waggle://join?</source><translation>Das ist kein Einladungslink: Ein solcher beginnt mit waggle://join?</translation></message>
 <message><source>This is the answer:</source><translation>Das ist die Antwort:</translation></message>
 <message><source>This is the newest saved state.</source><translation>Das ist der neueste gespeicherte Stand.</translation></message>
@@ -2186,6 +2203,7 @@
 <message><source>You muted it: nothing is learned from it, but it still gets your examples.</source><translation>Du hast ihn stumm geschaltet: Nichts wird von ihm gelernt, aber er bekommt weiter deine Beispiele.</translation></message>
 <message><source>You reach others; no address is known at which they could reach this computer.</source><translation>Du erreichst andere; es ist keine Adresse bekannt, an der sie diesen Computer erreichen könnten.</translation></message>
 <message><source>You see what the swarm is and what would be shared; nothing is joined until you say so.</source><translation>Du siehst, was der Schwarm ist und was geteilt würde; du trittst erst bei, wenn du es sagst.</translation></message>
+<message><source>You see what the swarm is; nothing is joined until you say so.</source><translation>Du siehst, was der Schwarm ist; beigetreten wird erst, wenn du es sagst.</translation></message>
 <message><source>You see whose identity it is before anything changes. The identity of now is kept beside it, never overwritten.</source><translation>Du siehst, wessen Identität es ist, bevor sich etwas ändert. Die jetzige wird daneben aufbewahrt, nie überschrieben.</translation></message>
 <message><source>You shared an answer to this question already.</source><translation>Du hast zu dieser Frage schon eine Antwort geteilt.</translation></message>
 <message><source>You take part in %1; </source><translation>Du nimmst an %1 teil; </translation></message>

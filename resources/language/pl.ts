@@ -365,6 +365,8 @@
 <message><source>Ask as who started it, or name its folder with --home.</source><translation>Zapytaj z konta, z którego go uruchomiono, albo podaj jego folder przez --home.</translation></message>
 <message><source>Ask for an invite from a member whose node lends its web port.</source><translation>Poproś o zaproszenie kogoś z roju, czyj węzeł udostępnia port WWW.</translation></message>
 <message><source>Ask for another one.</source><translation>Poproś o inne.</translation></message>
+<message><source>Ask for it again, or take a screenshot of it.</source><translation>Poproś o nie jeszcze raz albo zrób zrzut ekranu.</translation></message>
+<message><source>Ask for the code of a Waggle invite, or for its link.</source><translation>Poproś o kod zaproszenia do Waggle albo o jego link.</translation></message>
 <message><source>Ask for the invite again: it was probably damaged.</source><translation>Poproś o zaproszenie jeszcze raz: pewnie się uszkodziło.</translation></message>
 <message><source>Ask for the link again, and copy it whole.</source><translation>Poproś o link jeszcze raz i skopiuj go w całości.</translation></message>
 <message><source>Ask it in another way</source><translation>Pytaj inaczej</translation></message>
@@ -568,6 +570,7 @@
 <message><source>Created here</source><translation>Utworzony tutaj</translation></message>
 <message><source>Credit for the answer tags</source><translation>Nagroda za znaczniki odpowiedzi</translation></message>
 <message><source>Cryptarithm</source><translation>Kryptarytm</translation></message>
+<message><source>Cut the code out of it, or take a screenshot.</source><translation>Wytnij z niego sam kod albo zrób zrzut ekranu.</translation></message>
 <message><source>Dark</source><translation>Ciemny</translation></message>
 <message><source>Day</source><translation>Dzień</translation></message>
 <message><source>Dec</source><translation>gru</translation></message>
@@ -612,6 +615,7 @@
 <message><source>Drawing (*.svg)</source><translation>Rysunek (*.svg)</translation></message>
 <message><source>Drop it to choose this model</source><translation>Upuść, aby wybrać ten model</translation></message>
 <message><source>Drop it to create a swarm</source><translation>Upuść, aby utworzyć rój</translation></message>
+<message><source>Drop it to look at the invite</source><translation>Upuść, aby obejrzeć zaproszenie</translation></message>
 <message><source>Drop your file here</source><translation>Upuść plik tutaj</translation></message>
 <message><source>Dropped because it broke a rule: %1.</source><translation>Odrzucono za złamanie reguły: %1.</translation></message>
 <message><source>Each round</source><translation>Każda runda</translation></message>
@@ -844,6 +848,7 @@
 <message><source>It needs seven, Monday first, or none.</source><translation>Potrzeba siedmiu, od poniedziałku, albo żadnego.</translation></message>
 <message><source>It often knows the answer but forgets the answer tags, so it earns nothing. It learns that first.</source><translation>Często zna odpowiedź, ale zapomina o znacznikach odpowiedzi i nic nie dostaje. Tego uczy się najpierw.</translation></message>
 <message><source>It pauses as soon as that step ends.</source><translation>Pauza zacznie się zaraz po tym kroku.</translation></message>
+<message><source>It reads PNG, JPEG, WebP, BMP and GIF.</source><translation>Waggle czyta PNG, JPEG, WebP, BMP i GIF.</translation></message>
 <message><source>It said nothing about why. Try again.</source><translation>Nie podano przyczyny. Spróbuj ponownie.</translation></message>
 <message><source>It said nothing.</source><translation>Nic nie powiedział.</translation></message>
 <message><source>It said something endless.</source><translation>Komunikat nie miał końca.</translation></message>
@@ -957,6 +962,7 @@
 <message><source>Look into it</source><translation>Zajrzyj do środka</translation></message>
 <message><source>Look where you got it.</source><translation>Sprawdź tam, skąd pochodzi.</translation></message>
 <message><source>Look where you got this Waggle.</source><translation>Sprawdź tam, skąd masz to Waggle.</translation></message>
+<message><source>Looking for a QR code in the picture.</source><translation>Szukanie kodu QR na obrazie.</translation></message>
 <message><source>Looking for earlier runs.</source><translation>Szukanie wcześniejszych przebiegów.</translation></message>
 <message><source>Looking for peers</source><translation>Szuka peerów</translation></message>
 <message><source>Looking for peers (%1); your model trains meanwhile.</source><translation>Szuka peerów (%1); Twój model w tym czasie trenuje.</translation></message>
@@ -1190,8 +1196,10 @@
 <message><source>Only while your model trains; you chose it in Settings.</source><translation>Tylko gdy Twój model trenuje; tak wybrano w Ustawieniach.</translation></message>
 <message><source>Only your model's answers leave this computer, with a made-up name, a public key and your network address. Files, the model itself and what you type stay, except answers of your own that you chose to share.</source><translation>Ten komputer opuszczają tylko odpowiedzi Twojego modelu, ze zmyśloną nazwą, kluczem publicznym i Twoim adresem sieciowym. Pliki, sam model i to, co wpisujesz, zostają, oprócz Twoich własnych odpowiedzi, jeśli zechcesz je udostępnić.</translation></message>
 <message><source>Open Waggle</source><translation>Otwórz Waggle</translation></message>
-<message><source>Open a file</source><translation>Otwórz plik</translation></message>
+<message><source>Open a file or picture</source><translation>Otwórz plik lub obraz</translation></message>
 <message><source>Open a folder</source><translation>Otwórz folder</translation></message>
+<message><source>Open a picture</source><translation>Otwórz obraz</translation></message>
+<message><source>Open a picture of the QR code</source><translation>Otwórz obraz z kodem QR</translation></message>
 <message><source>Open an invite</source><translation>Otwórz zaproszenie</translation></message>
 <message><source>Open its invite again.</source><translation>Otwórz jego zaproszenie ponownie.</translation></message>
 <message><source>Open its invite first.</source><translation>Najpierw otwórz jego zaproszenie.</translation></message>
@@ -1215,7 +1223,7 @@
 <message><source>Palindrome generation</source><translation>Tworzenie palindromów</translation></message>
 <message><source>Passphrase</source><translation>Hasło</translation></message>
 <message><source>Paste an address of huggingface.co, a name such as Qwen/Qwen3-0.6B, or the path of a folder.</source><translation>Wklej adres z huggingface.co, nazwę, na przykład Qwen/Qwen3-0.6B, albo ścieżkę folderu.</translation></message>
-<message><source>Paste an invite link: waggle://join?…</source><translation>Wklej link z zaproszeniem: waggle://join?…</translation></message>
+<message><source>Paste an invite link, or a picture of its QR code</source><translation>Wklej link zaproszenia lub obraz jego kodu QR</translation></message>
 <message><source>Paste the link first.</source><translation>Najpierw wklej link.</translation></message>
 <message><source>Paste the link. You see where it leads before you join; until then you train in First light.</source><translation>Wklej link. Zanim dołączysz, zobaczysz, dokąd prowadzi; do tego czasu trenujesz w First light.</translation></message>
 <message><source>Paths in a star</source><translation>Ścieżki w gwieździe</translation></message>
@@ -1305,6 +1313,7 @@
 <message><source>Read less</source><translation>Czytaj mniej</translation></message>
 <message><source>Read out what happened</source><translation>Odczytuj na głos, co się stało</translation></message>
 <message><source>Reading %1.</source><translation>Odczytywanie %1.</translation></message>
+<message><source>Reading the picture takes too long.</source><translation>Odczytywanie obrazu trwa zbyt długo.</translation></message>
 <message><source>Reading the questions.</source><translation>Odczytywanie pytań.</translation></message>
 <message><source>Recommended model (optional)</source><translation>Zalecany model (opcjonalnie)</translation></message>
 <message><source>Record of events</source><translation>Zapis zdarzeń</translation></message>
@@ -1540,8 +1549,10 @@
 <message><source>System default</source><translation>Jak w systemie</translation></message>
 <message><source>Table</source><translation>Tabela</translation></message>
 <message><source>Table (*.csv)</source><translation>Tabela (*.csv)</translation></message>
+<message><source>Take a screenshot of the code.</source><translation>Zrób zrzut ekranu z kodem.</translation></message>
 <message><source>Take part</source><translation>Weź udział</translation></message>
 <message><source>Take the address of another seed.</source><translation>Użyj adresu innego węzła startowego.</translation></message>
+<message><source>Take the picture again: the whole code, straight from the front, sharp, without reflections.</source><translation>Zrób zdjęcie jeszcze raz: cały kod, prosto z przodu, ostro i bez odbić.</translation></message>
 <message><source>Takes under a minute</source><translation>Zajmuje mniej niż minutę</translation></message>
 <message><source>Tall Juniper</source><translation>Tall Juniper</translation></message>
 <message><source>Temperature</source><translation>Temperatura</translation></message>
@@ -1555,6 +1566,7 @@
 <message><source>The %1 of the model in %2 makes its reader talk nonsense.</source><translation>Przez część modelu w %2 (%1) program, który ją czyta, zwraca bzdury.</translation></message>
 <message><source>The %1 of the model in %2 takes too long to read.</source><translation>Odczyt części modelu w %2 (%1) trwa zbyt długo.</translation></message>
 <message><source>The %1 of the model in %2 takes too much memory to read.</source><translation>Odczyt części modelu w %2 (%1) wymaga zbyt dużo pamięci.</translation></message>
+<message><source>The QR code in that picture is no invite.</source><translation>Kod QR na tym obrazie nie jest zaproszeniem.</translation></message>
 <message><source>The address of the list of versions is not https.</source><translation>Adres listy wersji nie zaczyna się od https.</translation></message>
 <message><source>The answer cannot be stored: %1.</source><translation>Nie można zapisać odpowiedzi: %1.</translation></message>
 <message><source>The answers of all saved states are no numbers.</source><translation>Odpowiedzi wszystkich zapisanych stanów nie są liczbami.</translation></message>
@@ -1738,6 +1750,9 @@
 <message><source>The package index cannot be reached.</source><translation>Indeks pakietów jest niedostępny.</translation></message>
 <message><source>The package index sends %1 in a form that cannot be read, or in circles.</source><translation>Indeks pakietów wysyła %1 w nieczytelnej postaci albo w kółko.</translation></message>
 <message><source>The page Swarms says why.</source><translation>Powód podaje strona Roje.</translation></message>
+<message><source>The picture cannot be read.</source><translation>Nie można odczytać obrazu.</translation></message>
+<message><source>The picture is damaged.</source><translation>Obraz jest uszkodzony.</translation></message>
+<message><source>The picture is too large.</source><translation>Obraz jest za duży.</translation></message>
 <message><source>The place of a backup is named by its whole path.</source><translation>Podaj pełną ścieżkę miejsca kopii zapasowej.</translation></message>
 <message><source>The positions of the model in %1 cannot be turned.</source><translation>Nie można obrócić pozycji modelu w %1.</translation></message>
 <message><source>The processor has just cooled down.</source><translation>Procesor właśnie ostygł.</translation></message>
@@ -1819,6 +1834,7 @@
 <message><source>There are %1.</source><translation>Jest ich %1.</translation></message>
 <message><source>There are no peers in a swarm of one computer.</source><translation>W roju z jednego komputera nie ma peerów.</translation></message>
 <message><source>There is no %1 at the level %2.</source><translation>Nie ma %1 na poziomie %2.</translation></message>
+<message><source>There is no QR code in that picture, or it cannot be read.</source><translation>Na tym obrazie nie ma kodu QR albo nie da się go odczytać.</translation></message>
 <message><source>There is no Waggle on %1.</source><translation>Na %1 nie ma Waggle.</translation></message>
 <message><source>There is no grader %1.</source><translation>Nie ma sposobu oceniania %1.</translation></message>
 <message><source>There is no invite in that file.</source><translation>W tym pliku nie ma zaproszenia.</translation></message>
@@ -1883,6 +1899,7 @@
 <message><source>This is a recorded run: there is no model to ask.</source><translation>To nagranie: nie ma modelu, którego można zapytać.</translation></message>
 <message><source>This is all that Waggle keeps on this computer. What you choose is removed, and nothing else; the program itself is uninstalled like any other.</source><translation>To wszystko, co Waggle przechowuje na tym komputerze. Usunięte zostanie tylko to, co wybierzesz; sam program odinstalujesz tak jak każdy inny.</translation></message>
 <message><source>This is no backup of an identity.</source><translation>To nie jest kopia zapasowa tożsamości.</translation></message>
+<message><source>This is no picture that Waggle can read.</source><translation>Waggle nie potrafi odczytać tego obrazu.</translation></message>
 <message><source>This is not an invite link: one begins with waggle://join?</source><translation>To nie jest link z zaproszeniem: taki zaczyna się od waggle://join?</translation></message>
 <message><source>This is the answer:</source><translation>Oto odpowiedź:</translation></message>
 <message><source>This is the newest saved state.</source><translation>To najnowszy zapisany stan.</translation></message>
@@ -2186,6 +2203,7 @@
 <message><source>You muted it: nothing is learned from it, but it still gets your examples.</source><translation>Wyciszono: niczego się od niego nie uczysz, ale on nadal otrzymuje Twoje przykłady.</translation></message>
 <message><source>You reach others; no address is known at which they could reach this computer.</source><translation>Łączysz się z innymi; nie znamy adresu, pod którym mogliby połączyć się z tym komputerem.</translation></message>
 <message><source>You see what the swarm is and what would be shared; nothing is joined until you say so.</source><translation>Widzisz, czym jest rój i co byłoby udostępniane; dołączasz dopiero, gdy to potwierdzisz.</translation></message>
+<message><source>You see what the swarm is; nothing is joined until you say so.</source><translation>Zobaczysz, co to za rój; nic nie dołączy, dopóki tego nie potwierdzisz.</translation></message>
 <message><source>You see whose identity it is before anything changes. The identity of now is kept beside it, never overwritten.</source><translation>Zanim cokolwiek się zmieni, zobaczysz, czyja to tożsamość. Obecna zostanie zachowana obok i nigdy nie będzie nadpisana.</translation></message>
 <message><source>You shared an answer to this question already.</source><translation>Odpowiedź na to pytanie została już przez Ciebie udostępniona.</translation></message>
 <message><source>You take part in %1; </source><translation>Bierzesz udział w %1; </translation></message>

@@ -1,5 +1,6 @@
 """Fixtures of the window's tests: offscreen platform, theme, a recorded run, and a window that shows it."""
 
+import asyncio
 import gc
 import os
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+import qasync
 import shiboken6
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -23,6 +25,7 @@ from waggle.gui.application.garbage_collection import GarbageCollector, freeze_l
 from waggle.gui.application.main import application
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.qt_application import Application
+from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n import translator
 from waggle.gui.pages.context import PageContext
 from waggle.gui.state.store import StateStore
@@ -71,6 +74,19 @@ def qapp() -> Application:
     app = application()
     shiboken6.delete(app.findChild(GarbageCollector))
     return app
+
+
+@pytest.fixture(autouse=True)
+def coroutines(qapp: Application) -> Iterator[None]:
+    """Run the window's coroutines wherever a test turns Qt's event loop, and let none of them outlive the test."""
+    loop = qasync.QEventLoop(qapp)
+    asyncio._set_running_loop(loop)
+    yield
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    qapp.processEvents()
+    asyncio._set_running_loop(None)
+    loop.close()
 
 
 @pytest.fixture
@@ -139,7 +155,9 @@ def window_told(qapp: Application, theme: Theme) -> Iterator[TellWindow]:
     def make(story: Sequence[AnyEvent], width: int = 1280, height: int = 800) -> MainWindow:
         current = StateStore()
         current.tell_time_by_events()
-        window = MainWindow(PageContext(theme, store=current))
+        client = EngineClient(lambda command: window.commanded.emit(command) or True)
+        current.applied.connect(client.take)
+        window = MainWindow(PageContext(theme, store=current, client=client))
         window.resize(width, height)
         for event in story:
             current.take(event)

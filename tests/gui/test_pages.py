@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QPersistentModelIndex, QPoint, Qt
-from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QLabel, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
+from gui.answers import run_coroutines, without_engine
 from gui.pages.live.test_page import show_all_answers
 from gui.recorded import PEERS, ready
 from pictures.screenshots import failed
@@ -260,8 +261,8 @@ def test_progress_is_saved(window_told: TellWindow, written: list[AnyEvent], tmp
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, ProgressPage)
-    page.save(tmp_path / name)
-    page.handle_refusal("No engine is running.", "")
+    with without_engine(window):
+        page.save(tmp_path / name)
     window.redraw()
     remark = ". Some older rounds are missing because the engine did not answer." if name.endswith("csv") else ""
     assert window.status._notice.accessibleName() == f"Saved to {tmp_path / name}{remark}"
@@ -290,8 +291,8 @@ def test_the_kind_that_was_chosen_is_saved_unless_a_person_wrote_another(
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, ProgressPage)
-    page.save(tmp_path / name, kind)
-    page.handle_refusal("No engine is running.", "")
+    with without_engine(window):
+        page.save(tmp_path / name, kind)
     assert [path.name for path in tmp_path.iterdir()] == [saved]
     assert (tmp_path / saved).read_bytes().startswith(b"\x89PNG" if saved.endswith("png") else b"round")
 
@@ -380,8 +381,8 @@ def test_a_disk_that_says_no_is_said(window_told: TellWindow, written: list[AnyE
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, ProgressPage)
-    page.save(tmp_path / "nowhere" / "x.csv")
-    page.handle_refusal("No engine is running.", "")
+    with without_engine(window):
+        page.save(tmp_path / "nowhere" / "x.csv")
     window.redraw()
     assert window.status._notice.accessibleName().startswith("Not saved:")
 
@@ -424,8 +425,10 @@ def test_the_saving_dialog_does_not_block(window_told: TellWindow, written: list
     page = window.pages["progress"]
     assert isinstance(page, ProgressPage)
     page._save.click()
+    run_coroutines()
     (dialog,) = page.findChildren(QFileDialog)
     assert dialog.isVisible()
+    dialog.findChild(QComboBox, "fileTypeCombo").setFocus()
     dialog.filterSelected.emit("Picture (*.png)")
     assert [Path(path).name for path in dialog.selectedFiles()] == ["waggle-progress.png"], "it asks about what will be written"
     dialog.selectFile("run v1.2")

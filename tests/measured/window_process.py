@@ -3,7 +3,7 @@
 `start`, `idle`, `opening 0` or `opening 1`, `reach`, `replay SECONDS` or `soak SECONDS`.
 
 The last line of output is JSON. A replay repeats the example recording at 20 times its speed, page after page, with 500 changing
-peers. A soak is a replay under qasync during which dialogs open and close and coroutines run.
+peers. A soak is a replay in the window's own event loop, in which dialogs open and close and a fake engine is asked all the time.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import psutil
@@ -23,18 +24,24 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QWidget
 
 from gui.unreachable import unreachable
+from pictures.event_loop import application_with_coroutines
 from pictures.matrix import example
 from pictures.screenshots import window_of, with_peers
 from waggle.core import paths
+from waggle.core.errors import EngineError
 from waggle.gui.application.garbage_collection import freeze_long_lived
 from waggle.gui.application.main import application
 from waggle.gui.application.main_window import MainWindow
+from waggle.gui.engine_client.engine_client import EngineClient
+from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.pages import PAGES
 from waggle.gui.pages.context import PageContext
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
+from waggle.protocol.commands import ChoosePeer, ReadInvite, new_id
+from waggle.protocol.events_swarms import InviteRead
 
 PEERS, SPEED = 500, 20.0
 LONG_BLOCK_S = 0.05  # a person notices longer blocks
@@ -50,7 +57,7 @@ OPENING_BUTTONS = (
     "Show as table",
     "Compare models",
 )
-RETURN_VALUE = 17  # of each coroutine in a soak
+FAKE = Path(__file__).parents[1] / "gui" / "fake_engine.py"
 
 
 def start() -> object:
@@ -213,33 +220,45 @@ def replay(seconds: float) -> object:
 
 
 def soak(seconds: float) -> object:
-    """Run a soak. It ends only if nothing hangs: every coroutine must return its value."""
-    loop = qasync.QEventLoop(application())
-    asyncio.set_event_loop(loop)
+    """Run a soak. It ends only if nothing hangs: every command must get its answer."""
+    with asyncio.Runner(loop_factory=lambda: qasync.QEventLoop(application())) as runner:
+        return runner.run(_soak(seconds))
+
+
+async def _soak(seconds: float) -> object:
     measured = MeasuredWindow(seconds)
     done = {"dialogs": 0, "tasks": 0}
     measured.every(DIALOG_MS, lambda: _press_and_close(measured.window, done))
-    with loop:
-        loop.run_until_complete(_run_coroutines(loop, seconds, done))
-        hung_tasks = len(asyncio.all_tasks(loop))
+    engine, answers = EngineProcess(lambda: [sys.executable, str(FAKE), "well"]), StateStore()
+    client = EngineClient(engine.send)
+    engine.event_received.connect(answers.take)
+    answers.applied.connect(client.take)
+    engine.start()
+    await client.until(lambda state: state.phase == "contributing")
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        done["tasks"] += await asyncio.wait_for(_ask(client), 30)
+    engine_ended = asyncio.Event()
+    engine.ended.connect(engine_ended.set)
+    engine.stop()
+    await engine_ended.wait()
+    for dialog in measured.window.findChildren(QDialog):
+        dialog.reject()
+    await asyncio.sleep(SETTLED_S)
+    hung_tasks = len(asyncio.all_tasks()) - 1
     dialogs_left = sum(dialog.isVisible() for dialog in measured.window.findChildren(QDialog))
     return {**measured.results(), **done, "hung_tasks": hung_tasks, "dialogs_left": dialogs_left}
 
 
-async def _run_coroutines(loop: asyncio.AbstractEventLoop, seconds: float, done: dict[str, int]) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        values = await asyncio.wait_for(
-            asyncio.gather(_coroutine(), _coroutine(), loop.run_in_executor(None, lambda: RETURN_VALUE)), 30
-        )
-        assert values == [RETURN_VALUE] * 3
-        done["tasks"] += len(values)
-
-
-async def _coroutine() -> int:
-    """Wait a moment and return."""
-    await asyncio.sleep(0.2)
-    return RETURN_VALUE
+async def _ask(client: EngineClient) -> int:
+    """Ask for an invite's swarm twice at once and have a choice refused, beside work in a thread; returns how many answered."""
+    link = "waggle://join?charter=ab"
+    reads = [client.ask(ReadInvite(id=new_id(), link=link), InviteRead) for _ in range(2)]
+    refused = client.command(ChoosePeer(id=new_id(), peer="12D3KooWUnknown", choice="muted"))
+    *invites, error, _ = await asyncio.gather(*reads, refused, asyncio.to_thread(time.sleep, 0.2), return_exceptions=True)
+    assert all(isinstance(invite, InviteRead) for invite in invites)
+    assert isinstance(error, EngineError)
+    return 3
 
 
 def _press_and_close(window: MainWindow, done: dict[str, int]) -> None:
@@ -256,7 +275,7 @@ def _press_and_close(window: MainWindow, done: dict[str, int]) -> None:
 
 
 def _look() -> Theme:
-    application()
+    application_with_coroutines()
     theme = Theme("light")
     theme.apply()
     return theme

@@ -18,10 +18,10 @@ import shiboken6
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage, QPainter
 
+from pictures.event_loop import application_with_coroutines
 from pictures.screenshots import Story, failed, starting, window_of
 from waggle.core import paths
 from waggle.core.settings import Settings
-from waggle.gui.application.main import application
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
@@ -133,14 +133,14 @@ def main(arguments: Sequence[str]) -> int:
     folder, scale = Path(arguments[0]), arguments[1] if len(arguments) > 1 else ""
     folder.mkdir(parents=True, exist_ok=True)
     if scale:
-        application()
+        application_with_coroutines()
         for path in shots(folder, scale):
             sys.stdout.write(f"{path}\n")
         return 0
     for each in SCALES:
         command = [sys.executable, "-m", "pictures.matrix", str(folder), each]
         subprocess.run(command, env={**os.environ, "QT_SCALE_FACTOR": each}, check=True)
-    application()
+    application_with_coroutines()
     for path in (*(sheet(page, folder) for page in VIEWS), readme(folder)):
         sys.stdout.write(f"{path}\n")
     return 0

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from pictures.event_loop import application_with_coroutines
 from pictures.matrix import THEMES, VIEWS, example, show
 from pictures.screenshots import window_of, with_peers
-from waggle.gui.application.main import application
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.theme.theme import Theme
 
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
     Path(folder).mkdir(parents=True, exist_ok=True)
     chosen = [screen for screen in SCREENS if not names or screen.name in names]
     if os.environ.get("QT_SCALE_FACTOR") and len(chosen) == 1:
-        application()
+        application_with_coroutines()
         for path in shots(Path(folder), chosen[0]):
             sys.stdout.write(f"{path}\n")
         return 0

@@ -16,11 +16,12 @@ from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
 from pictures import staged
+from pictures.event_loop import application_with_coroutines
 from waggle.core import paths
 from waggle.core.message import unpacked_message
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
-from waggle.gui.application.main import application
 from waggle.gui.application.main_window import MainWindow
+from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.pages import PAGES
 from waggle.gui.pages.context import EngineHost, PageContext
 from waggle.gui.pages.peers.page import PeersPage
@@ -166,7 +167,9 @@ def window_of(theme: Theme, story: Sequence[AnyEvent], *, replay: bool = True, h
     current, journal = StateStore(), EventLog()
     current.tell_time_by_events()
     host = EngineHost(home=home, can_start=lambda: current.state.problem is not None)
-    window = MainWindow(PageContext(theme, store=current, event_log=journal, engine=host))
+    client = EngineClient(lambda _command: True)
+    current.applied.connect(client.take)
+    window = MainWindow(PageContext(theme, store=current, event_log=journal, engine=host, client=client))
     for event in story:
         current.take(event)
         journal.take(event)
@@ -252,7 +255,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     folder = Path(arguments[1])
     folder.mkdir(parents=True, exist_ok=True)
-    application()
+    application_with_coroutines()
     theme = Theme("light")
     theme.apply()
     for path in pictures(theme, Path(arguments[0]), folder):

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import shiboken6
 
+from gui.answers import answer
+from pictures.event_loop import application_with_coroutines
 from pictures.matrix import example
 from pictures.screenshots import window_of
 from waggle.core import paths
 from waggle.core.settings import Settings
 from waggle.engine.runtime import model_offers
-from waggle.gui.application.main import application
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
@@ -145,14 +146,13 @@ def show_models(window: MainWindow, state: str) -> None:
     window._store.flush()
     act(window.pages.of(ModelsPage))
     for event in after:
-        window._store.take(event)
-    window._store.flush()
+        answer(window, event)
 
 
 def main(arguments: Sequence[str]) -> int:
     folder, languages = Path(arguments[0]), arguments[1:] or ("en", "de")
     folder.mkdir(parents=True, exist_ok=True)
-    application()
+    application_with_coroutines()
     theme = Theme("light")
     for spoken in languages:
         language: Language = spoken  # type: ignore[assignment]

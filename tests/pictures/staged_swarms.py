@@ -14,6 +14,7 @@ import numpy as np
 import shiboken6
 from msgspec.structs import replace
 
+from pictures.event_loop import application_with_coroutines
 from pictures.matrix import example
 from pictures.screenshots import window_of
 from pictures.staged_models import FRESH
@@ -21,7 +22,6 @@ from waggle.core import paths
 from waggle.core.settings import Settings
 from waggle.engine.services.better_swarm import swarm_to_begin_in
 from waggle.engine.services.swarms import CurrentSwarm, SwarmService
-from waggle.gui.application.main import application
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
@@ -146,7 +146,7 @@ STAGED: Mapping[str, Staging] = {
 def main(arguments: Sequence[str]) -> int:
     folder = Path(arguments[0])
     folder.mkdir(parents=True, exist_ok=True)
-    application()
+    application_with_coroutines()
     languages: Sequence[Language] = [name for name in ("en", "de") if name in arguments[1:]] or ["en"]  # type: ignore[list-item]
     only = [name for name in arguments[1:] if name in STAGED]
     for language in languages:

@@ -22,6 +22,7 @@
     |- BadRecord                something wrong from a stranger; counted and dropped, never shown as our failure
     |- LabError                 an experiment that cannot run, or results that cannot be read
     |- EngineError              another engine is running, no engine is running, the control socket
+    |                           (NoEngine: none takes a command; EngineEnded: it ended before it answered)
     `- Stopped                  not a failure: the person stopped the round
 
 They are raised low and caught in two places: the engine's main (one `EngineFailed` event) and the window's exception hook.
@@ -134,6 +135,14 @@ class BadRecord(WaggleError):
 
 class EngineError(WaggleError):
     """About the engine process: already running, not running, wrong version."""
+
+
+class NoEngine(EngineError):
+    """No engine takes a command now."""
+
+
+class EngineEnded(EngineError):
+    """The engine ended, or began anew, before it answered."""
 
 
 class LabError(WaggleError):

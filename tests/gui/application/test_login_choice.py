@@ -21,18 +21,16 @@ def home(tmp_path, monkeypatch) -> paths.Home:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="writes files of Linux")
-def test_the_setting_is_carried_out_and_follows_what_others_changed(home, tmp_path, qapp):
+def test_the_setting_is_carried_out_and_follows_what_others_changed(home, tmp_path, qtbot):
     store = SettingsStore(home.settings)
     login = LoginChoice(home, store)
     store.set({"window.at_login": "window"})
-    login.thread_in_progress.join(30)
-    assert login_start.chosen(home) == "window"
+    qtbot.waitUntil(lambda: login_start.chosen(home) == "window")
     login_start.choose("engine", home)
     login.read()
     assert settings.read(home.settings).window.at_login == "engine"
     store.set({"window.at_login": "nothing"})
-    login.thread_in_progress.join(30)
-    assert [path for path in (tmp_path / "config").rglob("*") if path.is_file()] == []
+    qtbot.waitUntil(lambda: not [path for path in (tmp_path / "config").rglob("*") if path.is_file()])
 
 
 def test_what_the_system_did_not_do_is_reported(home, qapp, qtbot, monkeypatch):

@@ -11,6 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QScrollArea, QTableView, QWidget
 from pytestqt.qtbot import QtBot
 
+from gui.answers import refuse
 from gui.recorded import START, Run, ready
 from pictures.screenshots import failed
 from waggle.core.paths import Home
@@ -267,7 +268,7 @@ def test_pausing_for_an_hour_sends_its_length(window_told: TellWindow, written: 
     assert (sent[0].seconds, sent[0].until) == (3600, None)
     window.pages.of(HomePage).hero._main.click()
     assert len(sent) == 1, "one press is one command"
-    window.show_refusal("Not now.", "")
+    refuse(window, "Not now.", "")
     window.pages.of(HomePage).hero._main.click()
     assert len(sent) == 2
 
@@ -335,9 +336,9 @@ def test_what_waits_for_a_better_moment_can_be_paused_by_the_key_and_for_a_while
     assert [button.text() for button in (hero._second, hero._main) if button.isVisible()] == ["Contribute anyway", "Pause"]
     assert hero._more.isVisible()
     qtbot.keyClick(window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
-    window.show_refusal("Not now.", "")
+    refuse(window, "Not now.", "")
     hero._more.menu().actions()[0].trigger()
-    window.show_refusal("Not now.", "")
+    refuse(window, "Not now.", "")
     hero._second.click()
     assert [type(command) for command in sent] == [Pause, Pause, Resume]
 

@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
+from gui.answers import answer, refuse
 from gui.pages.live.test_page import arrived, show_all_answers
 from gui.pages.playground.test_chat import OFFERED, turn
 from gui.pages.swarms.test_page import EASY, HERE, OFFERS, OTHER, is_previewing
@@ -111,7 +112,7 @@ def test_a_form_whose_answer_is_waited_for_rests_and_the_answer_is_shown(shell: 
     form._create.click()
     after = renew(shell, WAYS[0]).pages.of(SwarmsPage)
     assert not after._form._create.isEnabled()
-    tell(shell, SwarmCreated(swarm=OTHER))
+    answer(shell.window, SwarmCreated(swarm=OTHER))
     assert is_previewing(after)
     assert after._form._name.text() == ""
 
@@ -123,7 +124,7 @@ def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Controller, way
     assert after._views.currentIndex() == JOIN
     assert after.join_view._link.text() == "waggle://join?charter=cd"
     assert after.join_view._message.text().startswith("Die Computer" if "window.language" in way else "Asking the computers")
-    tell(shell, InviteRead(swarm=OTHER, answered=True))
+    answer(shell.window, InviteRead(swarm=OTHER, answered=True))
     assert is_previewing(after)
     swarms = renew(shell, {"window.text_percent": 90}).pages.of(SwarmsPage)
     assert is_previewing(swarms)
@@ -134,7 +135,7 @@ def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Controller, way
 def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Controller) -> None:
     shell.window.show_invite("waggle://join?charter=cd")
     after = renew(shell, WAYS[0])
-    after.show_refusal("Nobody is there.", "", after.pages.of(SwarmsPage).join_view._awaited)
+    refuse(after, "Nobody is there.")
     assert after.pages.of(SwarmsPage).join_view._message.text() == "Nobody is there."
 
 
@@ -166,13 +167,13 @@ def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(sh
     anew = renew(shell, WAYS[0]).pages.of(PlaygroundPage).chat
     assert anew.button.text() == "Stop"
     assert len(anew._boxes) == 1
-    shell.window.show_refusal("It is thinking of something else.", "", anew._asked_by)
+    refuse(shell.window, "It is thinking of something else.")
     assert (anew.button.text(), anew.message.toPlainText()) == ("Send", "Hello")
 
 
 def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Controller) -> None:
     shell.window.show_page("playground")
-    tell(shell, QuestionPosed(specialty="chain_sum", title="Chain sum", number=9, question="What is 1 + 1?"))
+    answer(shell.window, QuestionPosed(specialty="chain_sum", title="Chain sum", number=9, question="What is 1 + 1?"))
     ask_box = shell.window.pages.of(PlaygroundPage).ask
     ask_box._mine.setText("2")
     ask_box._go.click()
@@ -181,7 +182,7 @@ def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Controlle
     assert not anew._go.isEnabled()
     right = events.ShownCompletion(text="<answer>2</answer>", judged=True, reward=1.0, reason="right")
     answers = (SnapshotAnswer(rounds=0, completion=right), SnapshotAnswer(rounds=613, completion=right))
-    tell(shell, QuestionAnswered(specialty="chain_sum", number=9, answers=answers))
+    answer(shell.window, QuestionAnswered(specialty="chain_sum", number=9, answers=answers))
     assert not anew._answers.isHidden()
     new_ask_box = renew(shell, WAYS[1]).pages.of(PlaygroundPage).ask
     assert not new_ask_box._answers.isHidden()
@@ -254,7 +255,7 @@ def test_where_a_backup_lies_goes_on_and_its_passphrase_does_not(shell: Controll
     assert after.pages.of(YouPage)._views.currentIndex() == IDENTITY
     assert after.pages.of(YouPage)._identity._path.text() == "/somewhere/me.identity"
     assert secrets(after) == ["", ""]
-    tell(shell, BackupWritten(path="/somewhere/me.identity"))
+    answer(shell.window, BackupWritten(path="/somewhere/me.identity"))
     assert after.pages.of(YouPage)._identity._message.text().startswith("Written to /somewhere/me.identity")
 
 
@@ -277,7 +278,7 @@ def test_whoever_changes_the_size_stays_there_whatever_is_open_elsewhere(shell: 
     shell.window.show_page("you")
     shell.window.pages.of(YouPage)._acts[0].click()
     shell.window.show_invite("waggle://join?charter=cd")
-    tell(shell, InviteRead(swarm=OTHER, answered=True))
+    answer(shell.window, InviteRead(swarm=OTHER, answered=True))
     for page in ("home", "settings"):
         shell.window.show_page(page)
         shell.settings_store.set({"window.text_percent": 130 if page == "home" else 100})

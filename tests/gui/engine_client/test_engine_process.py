@@ -82,9 +82,11 @@ def test_a_conversation_in_another_window_is_not_heard_in_this_one(engine: Calla
 def test_a_refused_command_says_why(engine: Callable[[str], StartedEngine], qtbot: QtBot) -> None:
     process, received = engine("well")
     qtbot.waitUntil(lambda: "PhaseChanged" in kinds(received), timeout=20_000)
-    with qtbot.waitSignal(process.refused, timeout=20_000) as refused:
-        process.send(Pause(id="one", after_round=True))
-    assert refused.args == ["This round is the last.", "Pause now instead.", "one"]
+    process.send(Pause(id="one", after_round=True))
+    qtbot.waitUntil(lambda: "CommandRefused" in kinds(received), timeout=20_000)
+    refused = received[-1]
+    assert isinstance(refused, events.CommandRefused)
+    assert (refused.title, refused.advice, refused.id) == ("This round is the last.", "Pause now instead.", "one")
 
 
 def test_a_dead_engine_is_started_three_times_and_no_more(engine: Callable[[str], StartedEngine], qtbot: QtBot) -> None:

@@ -8,6 +8,7 @@ from waggle.core import paths
 from waggle.core.settings import Settings
 from waggle.engine.services.swarms import SwarmService
 from waggle.gui.application.main import application
+from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.pages.swarms.create_form import CreateSwarmForm
 from waggle.gui.theme.theme import Theme
 from waggle.protocol.commands import CreateSwarm, ListSwarms
@@ -33,7 +34,7 @@ assert "Roman numerals?" in offer.samples["easy"], offer
 
 application()
 theme = Theme("light")
-form = CreateSwarmForm(theme)
+form = CreateSwarmForm(theme, EngineClient())
 form._specialties.show_offers(listed.offers)
 assert "Roman numerals  \u00b7  arithmetic  \u00b7  unchecked" in [
     form._specialties._model.item(row).text() for row in range(form._specialties._model.rowCount())

@@ -1,4 +1,4 @@
-"""`waggle invite`: print an invite to the swarm of this computer."""
+"""`waggle invite`: print an invite to the swarm of this computer, or the one in a picture."""
 
 import argparse
 import sys
@@ -8,6 +8,7 @@ from pathlib import Path
 from waggle.cli.shared.engine import engine_runs
 from waggle.cli.shared.options import add_home, text
 from waggle.cli.shared.printing import add_json, say, say_json
+from waggle.cli.swarms import picture
 from waggle.cli.swarms.obeying import swarm_commands
 from waggle.core import paths
 from waggle.core.errors import EngineError
@@ -26,10 +27,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     parser.add_argument("--file", type=text, metavar="FILE", help="write the link to a file, too")
     parser.add_argument("--qr", action="store_true", help="draw the link as a QR code, too")
+    parser.add_argument(
+        "--in", dest="picture", type=text, metavar="PICTURE",
+        help="print the invite whose QR code is in a picture, such as a photo or a screenshot, and nothing else",
+    )  # fmt: skip
+    parser.add_argument("--bounded", action="store_true", help=argparse.SUPPRESS)  # this is the process that reads the picture
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the link; on stderr, from where it works. Without an engine, it names other members. Raises WaggleError."""
+    if arguments.picture is not None:
+        path = paths.expand_user(Path(arguments.picture))
+        return picture.print_invite_in(path) if arguments.bounded else say(picture.invite_in(path))
     home = paths.home_in(arguments.home)
     runs = engine_runs(home)
     try:

@@ -9,7 +9,7 @@ from waggle.cli.shared.confirming import REFUSED, add_yes, is_confirmed
 from waggle.cli.shared.engine import engine_runs
 from waggle.cli.shared.options import add_home, text
 from waggle.cli.shared.printing import add_json, say, say_json
-from waggle.cli.swarms import entering
+from waggle.cli.swarms import entering, picture
 from waggle.cli.swarms.described import before_joining
 from waggle.cli.swarms.obeying import Obey, swarm_commands
 from waggle.core import paths
@@ -17,6 +17,7 @@ from waggle.core.errors import EngineError, SwarmError
 from waggle.core.system.hide_arguments import hide
 from waggle.core.system.os_faults import fault_of
 from waggle.core.text import pasted_link
+from waggle.gui.state.invite_link import is_picture
 from waggle.protocol import commands
 from waggle.protocol.events_swarms import InviteRead, KnownSwarms, SwarmDetails
 from waggle.tasks.shipped_swarms import shipped_swarm_called, shipped_swarms
@@ -33,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_member_name(parser)
     parser.add_argument(
         "swarm", type=text, metavar="SWARM",
-        help="an invite: its link, or a file that holds it; the hash of a swarm that you know; or a swarm that comes with "
-        f"Waggle: {' or '.join(SHIPPED)}",
+        help="an invite: its link, a file that holds it, or a picture of its QR code; the hash of a swarm that you know; or a "
+        f"swarm that comes with Waggle: {' or '.join(SHIPPED)}",
     )  # fmt: skip
 
 
@@ -91,6 +92,8 @@ def _link_of(words: str) -> str:
     if pasted_link.has_link(words):
         return words
     path = paths.expand_user(Path(words.removeprefix("file://")))
+    if is_picture(path) and path.is_file():
+        return picture.invite_in(path)
     try:
         with path.open("rb") as file:
             content = file.read(MOST_OF_A_FILE).decode("utf-8-sig", "replace")

@@ -15,8 +15,10 @@ from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.tray import TrayIcon
 from waggle.gui.application.window import window_state
 from waggle.gui.application.window.notices import is_on_screen
+from waggle.gui.coroutines import Task, start
+from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.engine_client.engine_process import EngineProcess
-from waggle.gui.engine_client.first_model_process import FirstModelProcess
+from waggle.gui.engine_client.first_model import first_model
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
@@ -31,12 +33,11 @@ from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.gui.widgets import system_tray
-from waggle.protocol.commands import AnyCommand, ChooseModel, ChooseSwarm, new_id
+from waggle.protocol.commands import ChooseModel, ChooseSwarm, new_id
 from waggle.protocol.state import State
 
 Source = EngineProcess | Replay
 FRAME = QSize(16, 96)  # the window frame, and a task bar where the system does not report its size
-GONE = ("problem", "stopped")  # phases in which no engine answers
 
 
 class Controller(QObject):
@@ -67,10 +68,9 @@ class Controller(QObject):
         self.pending_start: str | None = None  # invite (may be empty) of a start that came during shutdown
         self._window_state = window_state.read(home.window) if home is not None else window_state.WindowState()
         self._shown_state = State()
-        self._invite = ""
-        self._first_model = FirstModelProcess(self)
-        self._swarm = ""  # the charter of the swarm that was chosen at the first start, until an engine can be asked
-        self._model = ""  # the name of the model that was chosen at the first start, until an engine can be asked
+        self._invite = self._swarm = self._model = ""  # that were chosen at the first start: a link, a charter, a name
+        self._offering: Task | None = None  # finds a model for the welcome questions
+        self._client = EngineClient(source.send, recorded=isinstance(source, Replay))
         self._farewell: RemovalScreen | None = None
         self._asking = False
         self.settings_store, self.event_log = settings_store, EventLog(self)
@@ -86,11 +86,12 @@ class Controller(QObject):
         current.changed.connect(self._handle_state_change)
 
     def _connect(self, source: Source) -> None:
+        self._store.applied.connect(self._client.take)
+        self._client.refused.connect(lambda: self.settings_store.changed.emit())  # pages show the old value again
         source.event_received.connect(self._store.take)
         source.event_received.connect(self.event_log.take)
         if isinstance(source, EngineProcess):
             source.complained.connect(self.event_log.add_stderr)
-            source.refused.connect(self._show_refusal)
             source.ended.connect(self._finish_shutdown)
             source.stopped.connect(self._store.flush)  # Home offers to start an engine only where none runs
         else:
@@ -113,8 +114,7 @@ class Controller(QObject):
             welcome.model_chosen.connect(self._remember_model)
             welcome.swarm_chosen.connect(self._remember_swarm)
             welcome.done.connect(self._finish_welcome)
-            self._first_model.offered.connect(welcome.offer_model)
-            self._first_model.start()
+            self._offering = start(self, self._offer_model(welcome))
             self.window.cover(welcome)
             self.tray.show_questions()
         self.window.show()
@@ -169,18 +169,13 @@ class Controller(QObject):
         elif invite:
             self.window.show_invite(invite)
 
-    def send(self, command: AnyCommand) -> None:
-        """Send a command to the engine or the replay; the window says so when nobody takes it."""
-        if not self._source.send(command):
-            self.window.report_unsent(command)
-
     def leave(self) -> None:
         """Shut down: the engine gets time to finish; a second call kills it at once. A removal of data is waited for."""
         if self._farewell is not None:
             if self._farewell.over:
                 self.finished.emit()
             return
-        self._first_model.stop()
+        self._stop_offering()
         self._save_window_state()
         self.window.show_shutdown()
         self._source.stop()
@@ -216,9 +211,12 @@ class Controller(QObject):
         can_start = (lambda: not source.is_running) if isinstance(source, EngineProcess) else (lambda: False)
         host = EngineHost(home=None if self._host else self._home, name=self._host, can_start=can_start)
         window = MainWindow(
-            PageContext(self._theme, store=self._store, settings=self.settings_store, event_log=self.event_log, engine=host)
-        )
-        window.commanded.connect(self.send)
+            PageContext(
+                self._theme, store=self._store, settings=self.settings_store, event_log=self.event_log, engine=host,
+                client=self._client,
+            )
+        )  # fmt: skip
+        window.commanded.connect(self._client.send)
         window.closing.connect(self._close_or_hide)
         window.leave_wanted.connect(self.leave)
         window.requests.data_removal.connect(self._remove_data)
@@ -235,7 +233,7 @@ class Controller(QObject):
     def _new_tray(self) -> TrayIcon:
         tray = TrayIcon(self._theme, self, self._host)
         tray.raised.connect(self.raise_window)
-        tray.commanded.connect(self.send)
+        tray.commanded.connect(self._client.send)
         tray.leave_wanted.connect(self.leave)
         tray.show_state(self._store.state)
         return tray
@@ -243,11 +241,20 @@ class Controller(QObject):
     def _finish_welcome(self, values: dict[str, Value]) -> None:
         """The questions were answered or skipped: never ask them again, and start the engine."""
         self._asking = False
-        self._first_model.stop()
+        self._stop_offering()
         self.tray.show_state(self._shown_state)
         self.settings_store.set({"window.welcomed": True, **values})
         self.window.uncover()
         self.start()
+        start(self, self._carry_out_choices())
+
+    async def _offer_model(self, welcome: WelcomePage) -> None:
+        if (offer := await first_model()) is not None:
+            welcome.offer_model(offer)
+
+    def _stop_offering(self) -> None:
+        if self._offering is not None:
+            self._offering.cancel()
 
     def _remember_invite(self, link: str) -> None:
         self._invite = link
@@ -258,17 +265,19 @@ class Controller(QObject):
     def _remember_swarm(self, charter: str) -> None:
         self._swarm = charter
 
-    def _go_to_swarm(self) -> None:
-        """Choose the swarm of the first start as soon as an engine listens: it has hardly begun to start in the default one."""
-        charter, self._swarm = self._swarm, ""
-        self.window.commanded.emit(ChooseSwarm(id=new_id(), charter=charter))
+    async def _carry_out_choices(self) -> None:
+        """Choose the swarm of the first start as soon as an engine listens: it has hardly begun to start in the default one.
 
-    def _download_model(self) -> None:
-        """Choose the model of the first start, now that an engine runs: it trains the starter until the model is here."""
-        name, self._model = self._model, ""
-        self.window.commanded.emit(ChooseModel(id=new_id(), name=name))
-        words = tr("%1 is being downloaded. Until it is here, you train the starter: see the page Models.")
-        self.window.notices.show(words.replace("%1", name), "gather")
+        The model is chosen once the engine trains: it trains the starter until the model is here.
+        """
+        if self._swarm:
+            await self._client.until(lambda state: (state.preparing or state.ready) is not None)
+            self._client.send(ChooseSwarm(id=new_id(), charter=self._swarm))
+        if self._model:
+            await self._client.until(lambda state: state.ready is not None)
+            self._client.send(ChooseModel(id=new_id(), name=self._model))
+            words = tr("%1 is being downloaded. Until it is here, you train the starter: see the page Models.")
+            self.window.notices.show(words.replace("%1", self._model), "gather")
 
     def _close_or_hide(self) -> None:
         """The window was closed: hide it in the tray if there is one, the setting says so and an engine runs; else shut down."""
@@ -329,13 +338,7 @@ class Controller(QObject):
 
     def _handle_state_change(self) -> None:
         before, self._shown_state = self._shown_state, self._store.state
-        if self._shown_state.phase in GONE and before.phase not in GONE:
-            self.window.pages.handle_refusal(tr("The engine ended before it answered."))
         self.settings_store.adopt(self._shown_state)
-        if self._swarm and (self._shown_state.preparing or self._shown_state.ready) is not None:
-            self._go_to_swarm()
-        if self._model and self._shown_state.ready is not None:
-            self._download_model()
         if not self._asking:
             self.tray.show_state(self._shown_state)
         news = notifications.new_notices(before, self._shown_state) if not self.window.isActiveWindow() else []
@@ -362,10 +365,6 @@ class Controller(QObject):
 
     def _say_login(self, title: str, advice: str) -> None:
         self.window.notices.show(f"{tr(title)} {tr(advice)}")
-
-    def _show_refusal(self, title: str, advice: str, command: str) -> None:
-        self.window.show_refusal(title, advice, command)
-        self.settings_store.changed.emit()  # pages show the old value again
 
     def _say_by_tray(self, words: str) -> None:
         self.tray.notify("Waggle", words)

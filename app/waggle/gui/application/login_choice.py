@@ -1,6 +1,6 @@
 """Carries out the setting of what starts at a login, in a thread: the system's commands may take a while."""
 
-import threading
+import asyncio
 
 from PySide6.QtCore import QObject, Signal
 
@@ -9,6 +9,7 @@ from waggle.core.errors import EngineError
 from waggle.core.login_start import LoginStart
 from waggle.core.message import Message
 from waggle.core.paths import Home
+from waggle.gui.coroutines import start
 from waggle.gui.state.settings_store import SettingsStore
 
 
@@ -21,7 +22,7 @@ class LoginChoice(QObject):
         super().__init__(parent)
         self._home, self._store = home, settings_store
         self._chosen: LoginStart = self._store.settings.window.at_login
-        self.thread_in_progress: threading.Thread | None = None
+        self._one_at_a_time = asyncio.Lock()
         settings_store.changed.connect(self._carry_out)
 
     def read(self) -> None:
@@ -33,17 +34,14 @@ class LoginChoice(QObject):
 
     def _carry_out(self) -> None:
         chosen = self._store.settings.window.at_login
-        if chosen == self._chosen:
-            return
-        self._chosen = chosen
-        self.thread_in_progress = threading.Thread(target=self._choose, args=(chosen, self.thread_in_progress), daemon=True)
-        self.thread_in_progress.start()
+        if chosen != self._chosen:
+            self._chosen = chosen
+            start(self, self._choose(chosen))
 
-    def _choose(self, chosen: LoginStart, before: threading.Thread | None) -> None:
-        if before is not None:
-            before.join()
+    async def _choose(self, chosen: LoginStart) -> None:
         try:
-            trouble = login_start.choose(chosen, self._home)
+            async with self._one_at_a_time:
+                trouble = await asyncio.to_thread(login_start.choose, chosen, self._home)
         except EngineError as error:
             self.reported.emit(error.title, error.advice)
             return

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import cast, get_args
 
-from PySide6.QtCore import QProcess, QSettings, Qt, QTimer
+from PySide6.QtCore import QProcess, QSettings, Qt
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from waggle.core import paths, stored_data
@@ -192,26 +192,32 @@ def _run_event_loop(controller: Controller, arguments: Arguments, *, first: bool
     app = application()
     app.invite_opened.connect(controller.open_invite)
     app.leave_wanted.connect(controller.leave_with_system)
-    loop = qasync.QEventLoop(app)
-    asyncio.set_event_loop(loop)
-    controller.finished.connect(end)
     controller.example_wanted.connect(lambda: watch_example(arguments.home))
+    with (
+        unix_signals.on_termination_signals(controller.leave),
+        asyncio.Runner(loop_factory=lambda: qasync.QEventLoop(app)) as runner,  # at the end it cancels what still runs
+    ):
+        runner.run(_show_until_finished(controller, arguments, first=first))
+    return 0
+
+
+async def _show_until_finished(controller: Controller, arguments: Arguments, *, first: bool) -> None:
+    """Show the window until nothing runs any more.
+
+    The event loop is not ended by `quit`: that asks the windows first, and ours refuses until the engine has stopped.
+    """
+    finished = asyncio.Event()
+    controller.finished.connect(finished.set)
     controller.begin(arguments.page, first=first)
     if arguments.background and not first:
         controller.window.showMinimized()
     freeze_long_lived()
+    await asyncio.sleep(0)  # the window is painted first
     if not first:
-        QTimer.singleShot(0, controller.start)
+        controller.start()
     if arguments.invite:
-        QTimer.singleShot(0, lambda: controller.open_invite(arguments.invite))
-    with unix_signals.on_termination_signals(controller.leave), loop:
-        loop.run_forever()
-    return 0
-
-
-def end() -> None:
-    """End the event loop. Not `quit`: that asks the windows first, and ours refuses until the engine has stopped."""
-    QApplication.exit(0)
+        controller.open_invite(arguments.invite)
+    await finished.wait()
 
 
 def _theme_name(name: str) -> ThemeName:

@@ -28,21 +28,10 @@ from waggle.gui.state.spoken_summary import MINUTE, summary_text
 from waggle.gui.theme.theme import suspend_style_sheet
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import announce
-from waggle.protocol.commands import (
-    AnyCommand,
-    ListModels,
-    ListSwarms,
-    OfferChat,
-    PoseQuestion,
-    QueryDays,
-    QueryHistory,
-    QueryRuns,
-)
 from waggle.protocol.text.status_text import sentence
 
 SMALLEST = (900, 600)  # logical pixels; smaller where the free screen is smaller: pages and rail scroll there
 BAR = 16  # pixels: a scroll bar beside the pages
-AUTOMATIC_QUERIES = (ListModels, ListSwarms, OfferChat, PoseQuestion, QueryDays, QueryHistory, QueryRuns)  # pages send them again
 
 
 class MainWindow(QWidget):
@@ -81,9 +70,11 @@ class MainWindow(QWidget):
         self.requests.page.connect(self.show_page)
         context.store.changed.connect(self.redraw)
         context.settings.refused.connect(self.show_refusal)
+        context.client.refused.connect(self.show_refusal)
         self.file_drop = FileDrop(self, context.theme)
         self.file_drop.dropped.connect(self.show_files)
         self.file_drop.model_dropped.connect(self.show_model)
+        self.file_drop.invite_dropped.connect(self.show_invite)
         self._add_keys()
         self.show_page("home")
         self._focus_memory = FocusMemory(self)
@@ -218,23 +209,9 @@ class MainWindow(QWidget):
         self.show_page("models", reference)
         self.activateWindow()
 
-    def show_refusal(self, title: str, advice: str, command: str = "") -> None:
-        """Show that the command with this id was refused."""
-        self._show_refusal_words(f"{tr(title)} {tr(advice)}".strip(), command)
-
-    def report_unsent(self, command: AnyCommand) -> None:
-        """Show that no engine took the command; silent for the queries of pages, which repeat by themselves."""
-        if isinstance(command, AUTOMATIC_QUERIES) or (not self._replay and self.pages.postpone(command.id)):
-            return
-        recorded, dead = tr("This is a recorded run: nothing was done."), tr("The engine is not running: nothing was done.")
-        self._show_refusal_words(recorded if self._replay else dead, command.id)
-
-    def _show_refusal_words(self, words: str, command: str) -> None:
-        """Show it once: where the person asked, if that is visible, else as a notice."""
-        if self.pages.handle_refusal(words, command) and is_on_screen(self):
-            announce(self, words)
-        else:
-            self.notices.show(words)
+    def show_refusal(self, title: str, advice: str) -> None:
+        """Show in a notice why something was refused."""
+        self.notices.show(f"{tr(title)} {tr(advice)}".strip())
 
     def show_replay(self, skipped: int = 0, *, example: bool = False, over: bool = False) -> None:
         """Mark the window as a replay for good; `over`: the recording has ended; `skipped`: lines of other versions."""

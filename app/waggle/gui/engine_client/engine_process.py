@@ -1,16 +1,18 @@
 """The engine process, behind one QObject: talks to it in JSON lines and restarts it when it dies."""
 
+import asyncio
 import logging
 import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QObject, QProcess, QTimer, Signal
+from PySide6.QtCore import QObject, QProcess, Signal
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.core.message import Message
+from waggle.gui.coroutines import Task, start
 from waggle.gui.i18n.formatting import one_line
 from waggle.protocol import PROTOCOL, events, json_lines
 from waggle.protocol.commands import AnyCommand, SendMessage, Stop
@@ -45,12 +47,11 @@ def remote_command_line(host: str, arguments: Sequence[str] = ()) -> list[str]:
 class EngineProcess(QObject):
     """`command` is called before each start; `host` is the ssh destination, empty for an engine on this computer.
 
-    Signals: `event_received` carries every event; `refused` the title, advice and id of a command that was not carried out;
-    `ended` follows `stop`; `stopped` every end of the process, after which `is_running` may have changed.
+    Signals: `event_received` carries every event; `ended` follows `stop`; `stopped` every end of the process, after which
+    `is_running` may have changed: it is true while the process runs or will be started again.
     """
 
     event_received = Signal(object)
-    refused = Signal(object, object, str)  # messages: Qt would carry a text without their id
     ended = Signal()
     stopped = Signal()
     complained = Signal(str)  # a line of its stderr
@@ -76,18 +77,16 @@ class EngineProcess(QObject):
         self._process.readyReadStandardError.connect(self._listen)
         self._process.finished.connect(self._handle_exit)
         self._process.errorOccurred.connect(self._report_start_failure)
-        self._restart_timer = _single_shot_timer(self, self._start)
-        self._patience = _single_shot_timer(self, self._process.kill)
+        self.is_running = False
+        self._life: Task | None = None
+        self._exit: asyncio.Future[int | None] | None = None  # the code of the present run; None: it could not be started
 
     def start(self) -> None:
         """Start, also after a failure; earlier deaths no longer count."""
         if not self.is_running:
             self._restarts, self._breaks, self._any_event = 0, 0, False
-            self._start()
-
-    @property
-    def is_running(self) -> bool:
-        return self._process.state() != QProcess.ProcessState.NotRunning or self._restart_timer.isActive()
+            self.is_running = True
+            self._life = start(self, self._live())
 
     def send(self, command: AnyCommand) -> bool:
         """Send a command; False if no engine reads it, such as one that is ending."""
@@ -104,21 +103,40 @@ class EngineProcess(QObject):
             self._process.kill()
             return
         self._leaving = True
-        self._restart_timer.stop()
-        if self._process.state() == QProcess.ProcessState.NotRunning:
-            self.ended.emit()
-            return
-        self.send(Stop(id="window-closed"))
-        self._process.closeWriteChannel()
-        self._patience.start(int(self._farewell * 1000))
+        start(self, self._leave())
 
-    def _start(self) -> None:
+    async def _leave(self) -> None:
+        if self._exit is not None and not self._exit.done():
+            self.send(Stop(id="window-closed"))
+            self._process.closeWriteChannel()
+            await asyncio.wait({self._exit}, timeout=self._farewell)
+            self._process.kill()
+            await asyncio.wait({self._exit})
+        if self._life is not None:
+            self._life.cancel()  # it may wait for another start
+        self.is_running = False
+        self.ended.emit()
+        self.stopped.emit()
+
+    async def _live(self) -> None:
+        """Run the engine, and again after each death, until it ended by itself or another start would not help."""
+        wait: float | None = 0.0
+        while wait is not None:
+            await asyncio.sleep(wait)
+            wait = self._wait_after(await self._run())
+            self.is_running = wait is not None
+            self.stopped.emit()
+
+    async def _run(self) -> int | None:
+        """Run it once; returns its exit code, or None if it could not be started."""
         self._buffer, self._over, self._hopeless, self._awaiting_old_engine = b"", False, False, False
         self._kinds.clear()
         self._complaints.clear()
         self._started_at = self._clock()
+        self._exit = asyncio.get_running_loop().create_future()
         program, *rest = self._command()
         self._process.start(program, rest)
+        return await asyncio.shield(self._exit)
 
     def _read(self) -> None:
         self._buffer += bytes(self._process.readAllStandardOutput().data())
@@ -147,8 +165,6 @@ class EngineProcess(QObject):
                 return
             case TurnProgress() if event.command_id != self._last_message_id:
                 return  # a chat in another window attached to the same engine
-            case events.CommandRefused():
-                self.refused.emit(event.title, event.advice, event.id)
             case events.EngineFailed() if self._breaks and self._kinds == {events.Preparing}:
                 self._over = self._awaiting_old_engine = True
                 return  # keep showing that the old engine is waited for
@@ -182,30 +198,30 @@ class EngineProcess(QObject):
                 Message("Install OpenSSH, then start again.") if self._host else Message("Install Waggle again."),
                 self._process.errorString(),
             )
-            if self._leaving:
-                self.ended.emit()
+            self._end_run(None)
 
     def _handle_exit(self, code: int, _status: QProcess.ExitStatus) -> None:
-        self._patience.stop()
         self._read()
         self._listen()
-        if self._leaving:
-            self.ended.emit()
-        elif self._awaiting_old_engine:
-            self._restart_timer.start(int(LONGEST_BACKOFF * 1000))
-        elif not (self._hopeless or self._over or code == 0):
-            self._handle_crash(code)
-        self.stopped.emit()
+        self._end_run(code)
 
-    def _handle_crash(self, code: int) -> None:
+    def _end_run(self, code: int | None) -> None:
+        if self._exit is not None and not self._exit.done():
+            self._exit.set_result(code)
+
+    def _wait_after(self, code: int | None) -> float | None:
+        """The seconds until another start after a run with this exit code; None: there is none."""
+        if self._awaiting_old_engine:
+            return LONGEST_BACKOFF
+        if self._leaving or self._hopeless or self._over or not code:
+            return None
         if self._host and not self._any_event and code in (SSH_FAILED, NOT_FOUND):
             self._report_unreachable(code)
-            return
+            return None
         if self._clock() - self._started_at > HEALTHY:
             self._restarts = self._breaks = 0
         if self._host and code == SSH_FAILED:
-            self._reconnect_later(code)
-            return
+            return self._wait_to_reconnect(code)
         if self._restarts >= len(self._backoff):
             self._report_failure(
                 Message("Training keeps stopping: %1 times in a row.", self._restarts + 1),
@@ -214,18 +230,18 @@ class EngineProcess(QObject):
                 ),
                 "\n".join((f"code {code}", *self._complaints)),
             )
-            return
+            return None
         wait = self._backoff[self._restarts]
         self._restarts += 1
         self.event_received.emit(events.EngineGone(code=code, restarts=self._restarts, at=self._clock()))
-        self._restart_timer.start(int(wait * 1000))
+        return wait
 
-    def _reconnect_later(self, code: int) -> None:
+    def _wait_to_reconnect(self, code: int) -> float:
         """The connection broke, not the engine: keep trying, since the network may return at any time."""
         wait = self._backoff[self._breaks] if self._breaks < len(self._backoff) else LONGEST_BACKOFF
         self._breaks += 1
         self.event_received.emit(events.EngineGone(code=code, restarts=self._breaks, host=self._host, at=self._clock()))
-        self._restart_timer.start(int(wait * 1000))
+        return wait
 
     def _report_unreachable(self, code: int) -> None:
         """Report a failure that another try would only repeat: unknown key or host, or no Waggle there."""
@@ -238,10 +254,3 @@ class EngineProcess(QObject):
 
     def _report_failure(self, title: Message, advice: Message, detail: str) -> None:
         self.event_received.emit(events.EngineFailed(title=title, advice=advice, detail=detail, at=self._clock()))
-
-
-def _single_shot_timer(parent: QObject, act: Callable[[], object]) -> QTimer:
-    timer = QTimer(parent)
-    timer.setSingleShot(True)
-    timer.timeout.connect(act)
-    return timer

@@ -1,11 +1,14 @@
 """A Waggle program beside the window, read line by line; it ends with the window."""
 
+import asyncio
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from PySide6.QtCore import QObject, QProcess, Signal
 from PySide6.QtWidgets import QApplication
 
+from waggle.core import paths
 from waggle.core.message import Message
 from waggle.protocol import json_lines
 
@@ -78,3 +81,32 @@ class LineProcess(QObject):
     def _report_start_failure(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart:
             self.ended.emit(1, ["It cannot be started. Install Waggle again."])
+
+
+@dataclass
+class Output:
+    """What a program wrote: the lines of its stdout, its exit code, and the last lines of its stderr."""
+
+    lines: list[bytes] = field(default_factory=list)
+    code: int = 0
+    complaints: list[str] = field(default_factory=list)
+
+
+async def output_of(*arguments: str) -> Output:
+    """Run a command of `waggle` to its end. If this is cancelled, it is killed."""
+    program, output = LineProcess(), Output()
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def end(code: int, complaints: list[str]) -> None:
+        output.code, output.complaints = code, complaints
+        if not ended.done():
+            ended.set_result(None)
+
+    program.line.connect(output.lines.append)
+    program.ended.connect(end)
+    program.start([*paths.module_command("waggle"), *arguments])
+    try:
+        await ended
+    finally:
+        program.stop()
+    return output

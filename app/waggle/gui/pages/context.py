@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from PySide6.QtCore import QObject, Signal
 
 from waggle.core import paths
+from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.state.day_query import QuerySchedule
 from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.problem_report import report
@@ -49,8 +50,8 @@ class EngineHost:
 class PageContext:
     """What pages have in common: each of them gets it in its constructor, and nothing later.
 
-    `history` says when to query the engine's rounds. Pages that show them share it, so that only the first one that is shown
-    queries.
+    `client` sends commands to the engine, and awaits its answers. `history` says when to query the engine's rounds. Pages that
+    show them share it, so that only the first one that is shown queries.
     """
 
     theme: Theme
@@ -59,6 +60,7 @@ class PageContext:
     settings: SettingsStore = field(default_factory=lambda: SettingsStore(None))
     event_log: EventLog = field(default_factory=EventLog)
     engine: EngineHost = EngineHost()
+    client: EngineClient = field(default_factory=EngineClient)
     history: QuerySchedule = field(default_factory=lambda: QuerySchedule(HISTORY_ROUNDS))
     requests: PageRequests = field(default_factory=PageRequests)
 

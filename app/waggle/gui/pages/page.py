@@ -14,7 +14,8 @@ class Page(QWidget):
 
     A page that `spreads` has a `wide` form, too, for the room that large screens have.
 
-    `commanded` carries a command for the engine, `notice_posted` the words and icon of a notice (see `StatusBar.show_notice`).
+    `commanded` carries a command for the engine whose answer nobody awaits, `notice_posted` the words and icon of a notice (see
+    `StatusBar.show_notice`).
     """
 
     spreads = False
@@ -48,17 +49,6 @@ class Page(QWidget):
 
     def forget_run(self) -> None:
         """The recording starts again: drop what belongs to the run before."""
-
-    def handle_refusal(self, words: str, command: str) -> bool:
-        """Stop waiting for the answer to this command (an id), or to all of them if it is empty: it was refused, with `words`.
-
-        Returns whether the page shows that, visibly.
-        """
-        return False
-
-    def postpone(self, command: str) -> bool:
-        """No engine took this command (an id); returns whether the page sends it again by itself once one answers."""
-        return False
 
     def go_to_search(self) -> None:
         """Focus the search field, on a page that has one."""

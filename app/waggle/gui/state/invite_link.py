@@ -8,7 +8,18 @@ from waggle.core.text.person_text import decoded
 
 MOST_OF_A_FILE = 16_384  # bytes: a link has at most a quarter of that
 LONGEST_TEXT = 8000  # characters that are sent to the engine
+PICTURES = (".png", ".jpg", ".jpeg", ".jfif", ".webp", ".bmp", ".gif")  # in which a QR code is looked for
 END = re.compile(r"\n[ \t\r]*\n")  # an empty line: mail wraps links, but not so
+
+
+def is_picture(path: str | Path) -> bool:
+    """Whether a name ends as that of a picture that may hold an invite."""
+    return Path(path).suffix.casefold() in PICTURES
+
+
+def is_invite_file(path: str) -> bool:
+    """Whether a name ends as that of a saved invite, or of a picture that may hold one."""
+    return path.casefold().endswith(".waggle") or is_picture(path)
 
 
 def invite_in_file(path: Path) -> str:

@@ -13,9 +13,13 @@ AGE_MS = 10_000
 
 
 class StateStore(QObject):
-    """Applies every event at once, and emits `changed` once for all events of a tick. `far`: the engine runs elsewhere."""
+    """Applies every event at once, and emits `changed` once for all events of a tick. `far`: the engine runs elsewhere.
+
+    `applied` carries each event and the State after it.
+    """
 
     changed = Signal()
+    applied = Signal(object, object)
 
     def __init__(self, parent: QObject | None = None, *, clock: Callable[[], float] = time.time, far: bool = False) -> None:
         super().__init__(parent)
@@ -37,6 +41,7 @@ class StateStore(QObject):
         if self._engine_clock is not None:
             self._engine_clock.observe(event)
         self.state = apply(self.state, event)
+        self.applied.emit(event, self.state)
         if not self._tick.isActive():
             self._tick.start()
 

@@ -1,6 +1,7 @@
 """File dialogs, and file names that overwrite nothing without a question."""
 
-from collections.abc import Callable, Collection
+import asyncio
+from collections.abc import Collection
 from itertools import chain, count
 from pathlib import Path
 
@@ -8,8 +9,8 @@ from PySide6.QtCore import QDir, QStandardPaths, Qt
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 
-def file_dialog(parent: QWidget, title: str, then: Callable[[str], object], *, saves: str = "") -> QFileDialog:
-    """A dialog for the caller to open (no nested event loop); `then` gets the path. `saves` suggests the name of a new file."""
+def file_dialog(parent: QWidget, title: str, *, saves: str = "") -> QFileDialog:
+    """A dialog for a file, to be opened by `chosen_path`. `saves` suggests the name of a new file."""
     dialog = QFileDialog(parent, title)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     if dialog.directory() == QDir.current():  # the first dialog of this process: the working directory is no place for documents
@@ -17,17 +18,27 @@ def file_dialog(parent: QWidget, title: str, then: Callable[[str], object], *, s
     if saves:
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.selectFile(saves)
-    dialog.fileSelected.connect(then)
     return dialog
 
 
-def files_dialog(parent: QWidget, title: str, kinds: str, then: Callable[[list[str]], object]) -> QFileDialog:
-    """A dialog for one or more files of these `kinds`, such as "Tables (*.csv)"; `then` gets their paths."""
-    dialog = file_dialog(parent, title, lambda _path: None)
-    dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
-    dialog.setNameFilter(kinds)
-    dialog.filesSelected.connect(then)
-    return dialog
+async def chosen_paths(dialog: QFileDialog) -> list[str]:
+    """Open a dialog, without a nested event loop, and wait for a choice; nothing if the person chose nothing."""
+    choice: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
+
+    def choose(paths: list[str]) -> None:
+        if not choice.done():
+            choice.set_result(paths)
+
+    dialog.filesSelected.connect(choose)
+    dialog.rejected.connect(lambda: choose([]))
+    dialog.open()
+    return await choice
+
+
+async def chosen_path(dialog: QFileDialog) -> Path | None:
+    """The same for one file."""
+    paths = await chosen_paths(dialog)
+    return Path(paths[0]) if paths else None
 
 
 def _own_files() -> str:

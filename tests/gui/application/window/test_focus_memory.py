@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from gui.answers import answer
 from gui.conftest import TellWindow
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.playground.page import PlaygroundPage
@@ -26,8 +27,7 @@ def window(window_told: TellWindow, story: list[AnyEvent], qtbot: QtBot) -> Main
 def test_asking_the_model_leaves_the_focus_at_its_button(window: MainWindow, qtbot: QtBot) -> None:
     window.show_page("playground")
     view = window.pages.of(PlaygroundPage)
-    window._store.take(QuestionPosed(specialty="bf", title="Tiny programs", number=7, question="+"))
-    window._store.flush()
+    answer(window, QuestionPosed(specialty="bf", title="Tiny programs", number=7, question="+"))
     go = next(button for button in view.findChildren(QPushButton) if button.text() == "Ask the model")
     go.setFocus()
     qtbot.keyClick(go, Qt.Key.Key_Space)
@@ -36,9 +36,8 @@ def test_asking_the_model_leaves_the_focus_at_its_button(window: MainWindow, qtb
     assert view.isAncestorOf(waiting), waiting
     qtbot.keyClick(waiting, Qt.Key.Key_Space)
     assert window.page == "playground"
-    answer = SnapshotAnswer(rounds=1, completion=ShownCompletion(text="22"))
-    window._store.take(QuestionAnswered(specialty="bf", number=7, answers=(answer,)))
-    window._store.flush()
+    written = SnapshotAnswer(rounds=1, completion=ShownCompletion(text="22"))
+    answer(window, QuestionAnswered(specialty="bf", number=7, answers=(written,)))
     assert window.focusWidget() is go
 
 

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
+from gui.answers import refuse
 from gui.conftest import TellWindow
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.pages.context import EngineHost, PageContext
@@ -49,7 +50,7 @@ def test_both_answers_have_a_button_and_go_out_once(press: str, choice: str, win
     getattr(card, press).click()
     getattr(card, press).click()
     assert decisions(sent) == [choice]
-    window.show_refusal("Not now.", "")
+    refuse(window, "Not now.", "")
     getattr(card, press).click()
     assert decisions(sent) == [choice, choice]
 

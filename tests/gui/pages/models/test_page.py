@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from gui.answers import answer, refuse
 from gui.pages.swarms.test_page import BEGUN, HERE, buttons, press_again, tell
 from gui.recorded import ready
 from waggle.core import paths
@@ -138,12 +139,12 @@ def test_a_model_is_chosen_by_its_card_a_suggestion_or_what_is_typed(models: Mod
         assert page._field._act.text() == "Use this model"
         page._field._act.click()
         assert sent[-1] == commands.ChooseModel(id=sent[-1].id, **chosen)
-    window.show_refusal("There is no model in /home/ada/model: config.json is missing.", "", sent[-1].id)
+    refuse(window, "There is no model in /home/ada/model: config.json is missing.", "", sent[-1].id)
     assert page._message.text() == "There is no model in /home/ada/model: config.json is missing."
     assert not window.status._notice._content[0], "once, where it is seen"
     page._field._act.click()
     window.show_page("home")
-    window.show_refusal("There is no model in /home/ada/model: config.json is missing.", "", sent[-1].id)
+    refuse(window, "There is no model in /home/ada/model: config.json is missing.", "", sent[-1].id)
     assert window.status._notice._content[0] == "There is no model in /home/ada/model: config.json is missing."
 
 
@@ -169,7 +170,7 @@ def test_the_hub_is_searched_and_its_results_are_shown_until_they_are_cleared(mo
     assert page._field.message() == "Searching the hub."
     assert not page._hub.isVisible()
     hostile = "bees/tiny" + "-long" * 40
-    tell(window, HubResults(words="tiny bee", models=(ModelOffer(name=hostile, licence="<b>x</b>", downloads=7), LARGE)))
+    answer(window, HubResults(words="tiny bee", models=(ModelOffer(name=hostile, licence="<b>x</b>", downloads=7), LARGE)))
     assert page._field.message() == ""
     assert page._hub._title.text() == "On the hub: tiny bee"
     assert offer_card(page, hostile).width() < page.width()
@@ -179,10 +180,10 @@ def test_the_hub_is_searched_and_its_results_are_shown_until_they_are_cleared(mo
     assert not page._hub.isVisible()
     page._field.edit.setText("nothing")
     page._field._act.click()
-    tell(window, HubResults(words="nothing", models=()))
+    answer(window, HubResults(words="nothing", models=()))
     assert page._hub._line.text().startswith("The hub has no model")
     page._field._act.click()
-    window.show_refusal("The hub cannot be reached.", "Check the connection, then search again.", sent[-1].id)
+    refuse(window, "The hub cannot be reached.", "Check the connection, then search again.", sent[-1].id)
     assert page._field.message() == "The hub cannot be reached. Check the connection, then search again."
 
 
@@ -374,12 +375,13 @@ def test_what_was_learned_is_exported_and_said(models: Models) -> None:
     window, page, sent = models
     page.export("/tmp/mine")
     assert sent[-1] == commands.ExportModel(id=sent[-1].id, path="/tmp/mine")
-    tell(window, ModelExported(path="/tmp/mine", rounds=600))
+    answer(window, ModelExported(path="/tmp/mine", rounds=600))
     assert page._message.text() == "Written to /tmp/mine: 600 rounds of training."
     for spoken, words in (
         ("en", "Written to /tmp/%n: 1 round of training."),
         ("de", "Nach /tmp/%n geschrieben: 1 Runde Training."),
     ):
         translator.use(spoken)
-        tell(window, ModelExported(path="/tmp/%n", rounds=1))
+        page.export("/tmp/%n")
+        answer(window, ModelExported(path="/tmp/%n", rounds=1))
         assert page._message.text() == words

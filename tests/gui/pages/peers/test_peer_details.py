@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 import waggle
+from gui.answers import refuse, run_coroutines
 from gui.recorded import ready
 from pictures.screenshots import with_peers
 from waggle.gui.application.main_window import MainWindow
@@ -173,7 +174,7 @@ def test_a_refusal_is_shown_and_the_button_can_be_pressed_again(window_told: Tel
     window = window_told(met(OTTER))
     page, _ = page_of(window, OTTER.id)
     page._strip._buttons["muted"].click()
-    window.show_refusal("The swarm is not joined yet.", "Try again in a moment.")
+    refuse(window, "The swarm is not joined yet.", "Try again in a moment.")
     assert offered(page) == {"Mute": True, "Block": True}
     assert window.status._notice._content[0] == "The swarm is not joined yet. Try again in a moment."
 
@@ -203,6 +204,7 @@ def test_an_engine_that_cannot_answer_is_not_asked(window_told: TellWindow, stor
     page, _ = page_of(window, OTTER.id)
     page._strip._buttons["muted"].click()
     tell(window, *story)
+    run_coroutines()
     assert offered(page) == {"Mute": False, "Block": False}
     assert page._strip._hindrance.words() == why_not
     tell(window, events.PhaseChanged(phase="contributing", round=2))
@@ -292,7 +294,6 @@ def test_an_engine_behind_a_pipe_mutes_and_refuses(
     window = window_told([])
     engine = EngineProcess(lambda: [sys.executable, str(FAKE), "met"], farewell=1.0)
     engine.event_received.connect(window._store.take)
-    engine.refused.connect(window.show_refusal)
     window.commanded.connect(engine.send)
     engine.start()
     qtbot.waitUntil(lambda: len(window._store.state.peers) == 2, timeout=20_000)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 import waggle
+from gui.answers import newest, record_commands, refuse, run_coroutines
 from gui.pages.swarms.test_page import is_previewing
 from gui.recorded import ready
 from waggle.core.paths import Home
@@ -30,7 +31,8 @@ from waggle.gui.pages.you.page import YouPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
-from waggle.protocol.commands import AnyCommand, ChoosePeer, ListSwarms, Pause, Resume
+from waggle.protocol.commands import ChoosePeer, ListSwarms, Pause, Resume
+from waggle.protocol.events_identity import BackupWritten
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import State
 
@@ -80,9 +82,9 @@ def test_the_key_that_pauses_and_resumes_does_so_on_every_page(begun: Begun, pag
 
 
 def test_whoever_pauses_by_keyboard_stays_on_the_button(begun: Begun, qtbot: QtBot) -> None:
-    shell, commands = begun(), list[AnyCommand]()
+    shell = begun()
+    commands = record_commands(shell._client)
     hero = shell.window.pages.of(HomePage).hero
-    shell.window.commanded.connect(commands.append)
     shell.settings_store._send = lambda command: commands.append(command) is None
     hero._more.setFocus()
     hero._more.menu().actions()[0].trigger()
@@ -144,11 +146,13 @@ def test_what_an_engine_that_died_was_asked_can_be_asked_again(begun: Begun, qtb
     assert not form._go.isEnabled()
     shell.window.show_page("home")
     phase_is(shell, "problem", qtbot)
+    run_coroutines()
     shell._store.flush()
     assert (form._message.text(), form._go.isEnabled()) == ("The engine ended before it answered.", False)
     type_passphrase(form)  # it was forgotten when the page was left
     assert form._go.isEnabled()
     form._go.click()
+    run_coroutines()
     assert form._go.isEnabled()
     assert shell.window.status._notice._content[0] == form._message.text() == "The engine is not running: nothing was done."
 
@@ -158,6 +162,7 @@ def test_a_swarm_that_was_being_made_when_the_engine_died_is_made_no_more(begun:
     form = creating(shell, qtbot)
     assert form._count.words() == "Making its questions; a few seconds."
     phase_is(shell, "problem", qtbot)
+    run_coroutines()
     shell._store.flush()
     assert (form._problem.text(), form._count.words()) == ("The engine ended before it answered.", "1 kind of question chosen")
 
@@ -177,23 +182,24 @@ def test_a_swarm_that_nobody_can_join_stays_on_the_sheet(begun: Begun, qtbot: Qt
 def test_a_refusal_is_for_whoever_asked(begun: Begun, qtbot: QtBot) -> None:
     shell = begun("silent")
     backup, swarm = backing_up(shell), creating(shell, qtbot)
-    shell.send(ChoosePeer(id="another", peer="12D3KooWUnknown", choice="muted"))
+    shell._client.send(ChoosePeer(id="another", peer="12D3KooWUnknown", choice="muted"))
     qtbot.waitUntil(lambda: "no peer's id" in shell.window.status._notice._content[0], timeout=20_000)
     assert (backup._message.text(), backup._go.isEnabled()) == ("", False)
     assert (swarm._problem.text(), swarm._create.isEnabled()) == ("", False)
-    shell.window.show_refusal("The disk is full.", "", backup._command)
-    assert (backup._message.text(), bool(backup._waiting)) == ("The disk is full.", False)
+    refuse(shell.window, "The disk is full.", "", newest(shell.window, BackupWritten))
+    assert (backup._message.text(), bool(backup._answer)) == ("The disk is full.", False)
     assert not swarm._create.isEnabled()
 
 
 def test_a_recorded_run_says_that_nothing_was_done(theme: Theme, recording: Path, qtbot: QtBot) -> None:
     shell = Controller(theme, StateStore(), Replay(recording), SettingsStore(None))
     shell.begin("home")
-    shell.send(ListSwarms(id="by itself"))
+    shell._client.send(ListSwarms(id="by itself"))
     assert shell.window.status._notice._content[0] == ""
-    shell.send(ChoosePeer(id="pressed", peer="12D3KooWUnknown", choice="muted"))
+    shell._client.send(ChoosePeer(id="pressed", peer="12D3KooWUnknown", choice="muted"))
     assert shell.window.status._notice._content[0] == "This is a recorded run: nothing was done."
     shell.open_invite("waggle://join?charter=ab")
+    run_coroutines()
     assert shell.window.pages.of(SwarmsPage).join_view._message.text() == "This is a recorded run: nothing was done."
     window = shell.window
     shiboken6.delete(shell)

@@ -9,6 +9,7 @@ from PySide6.QtGui import QActionGroup
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QMenu, QWidget
 
+from gui.answers import refuse, run_coroutines
 from gui.recorded import ready
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
@@ -126,11 +127,12 @@ def test_a_message_that_is_too_long_is_kept_and_not_sent(chat: Chat) -> None:
 def test_what_was_not_answered_can_be_said_again(chat: Chat) -> None:
     window, view, _ = chat
     say(view, "Hello")
-    window.show_refusal("This model is too large.", "")
+    refuse(window, "This model is too large.", "")
     assert (view.message.toPlainText(), boxes(view)) == ("Hello", [])
     assert view._message.words() == "This model is too large."
     say(view, "Hello")
     tell(window, TurnProgress(number=0, turn=turn(now="H", finished=False)), events.EngineGone(code=9, restarts=1))
+    run_coroutines()
     assert (view.message.toPlainText(), boxes(view)) == ("Hello", []), "the engine is gone"
     assert not view.button.isEnabled()
 

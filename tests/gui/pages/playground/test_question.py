@@ -9,10 +9,12 @@ from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication, QMenu, QPushButton
 from pytestqt.qtbot import QtBot
 
+from gui.answers import answer, refuse
 from gui.pages.swarms.test_page import BEGUN, tell
 from gui.recorded import ready
 from waggle.core.settings import Settings, SwarmSettings
 from waggle.gui.application.main_window import MainWindow
+from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.pages.playground.page import PlaygroundPage
 from waggle.gui.pages.playground.question import (
     AnswerRow,
@@ -58,7 +60,7 @@ def playground(page: Page) -> Playground:
     window, sent = page
     window.show_page("playground")
     assert sent[-1] == commands.PoseQuestion(id=sent[-1].id, specialty="simple_fractions", number=7)
-    tell(window, POSED)
+    answer(window, POSED)
     return window, window.pages.of(PlaygroundPage).ask, sent
 
 
@@ -79,7 +81,7 @@ def test_a_question_is_answered_by_me_first_and_then_by_the_model_of_every_momen
     view._go.click()
     assert sent[-1] == commands.AskModel(id=sent[-1].id, specialty="simple_fractions", number=7, mine="9")
     assert not view._go.isEnabled()
-    tell(window, TRIED)
+    answer(window, TRIED)
     assert view._verdict.words() == "It learned this: wrong before training, right after 64 rounds."
     assert names(view) == ["Before any training", "After 64 rounds", "Now, 600 rounds", "You"]
 
@@ -87,7 +89,7 @@ def test_a_question_is_answered_by_me_first_and_then_by_the_model_of_every_momen
 def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(playground: Playground, qapp: QApplication) -> None:
     window, view, _ = playground
     view._blind.setChecked(True)
-    tell(window, TRIED)
+    answer(window, TRIED)
     assert names(view) == ["Answer A", "Answer B", "Answer C", "You"]
     assert not any(chip.isVisible() for row in rows(view) for chip in row.findChildren(Chip))
     guesses = [button for row in rows(view) for button in row.findChildren(QPushButton) if button.isVisible()]
@@ -102,7 +104,7 @@ def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(playground: Playgr
 
 def test_answers_are_copied_as_they_are_seen_and_a_hidden_judgement_is_not(playground: Playground, qapp: QApplication) -> None:
     window, view, _ = playground
-    tell(window, replace(TRIED, answers=TRIED.answers[:2], truth="3/7\n"))
+    answer(window, replace(TRIED, answers=TRIED.answers[:2], truth="3/7\n"))
     view._copy.click()
     assert view._copy.text() == "Copied"
     question = "Simplify 36/84.\n<b>\ufffd"
@@ -110,7 +112,7 @@ def test_answers_are_copied_as_they_are_seen_and_a_hidden_judgement_is_not(playg
         question, "Before any training, 0.0  wrong: 9\n<answer>9</answer>", "Now, 64 rounds, 1.0  right\n<answer>3/7</answer>",
         "You, 0.0  wrong: 9\n<answer>9</answer>", "A right answer: 3/7",
     ]  # fmt: skip
-    tell(window, replace(TRIED, answers=TRIED.answers[:2]))
+    answer(window, replace(TRIED, answers=TRIED.answers[:2]))
     view._copy.click()
     assert qapp.clipboard().text().endswith("You, 0.0  wrong: 9\n<answer>9</answer>"), "none is known"
     view._blind.setChecked(True)
@@ -122,22 +124,22 @@ def test_answers_are_copied_as_they_are_seen_and_a_hidden_judgement_is_not(playg
 
 def test_what_would_have_been_right_is_shown_once_nothing_is_to_be_guessed(playground: Playground) -> None:
     window, view, _ = playground
-    tell(window, replace(TRIED, truth="3/7\n"))
+    answer(window, replace(TRIED, truth="3/7\n"))
     assert (view._truth.text(), view._truth.isHidden()) == ("A right answer: 3/7", False)
     view._blind.setChecked(True)
     assert view._truth.isHidden()
     view._blind.setChecked(False)
-    tell(window, TRIED)
+    answer(window, TRIED)
     assert view._truth.isHidden(), "an older recording does not say"
 
 
 def test_another_question_hides_the_answers_of_the_last(playground: Playground) -> None:
     window, view, sent = playground
-    tell(window, TRIED)
+    answer(window, TRIED)
     view._next.click()
     command = sent[-1]
     assert isinstance(command, commands.PoseQuestion)
-    tell(window, replace(POSED, number=command.number))
+    answer(window, replace(POSED, number=command.number))
     assert not view._answers.isVisible()
 
 
@@ -145,12 +147,12 @@ def test_a_question_that_is_refused_is_asked_for_again_by_a_person_or_of_another
     window, sent = page
     window.show_page("playground")
     view = window.pages.of(PlaygroundPage).ask
-    window.show_refusal("The judge does not answer.", "Try again.", sent[-1].id)
+    refuse(window, "The judge does not answer.", "Try again.", sent[-1].id)
     window.redraw()
     assert (len(posed(sent)), view._message.text()) == (1, "The judge does not answer. Try again.")
     assert not view._message.isHidden()
     view._next.click()
-    window.show_refusal("The judge does not answer.", "Try again.", sent[-1].id)
+    refuse(window, "The judge does not answer.", "Try again.", sent[-1].id)
     window.redraw()
     assert len(posed(sent)) == 2
     tell(window, ready(at=99.0))
@@ -166,9 +168,9 @@ def test_a_window_made_anew_shows_the_question_that_stands_and_asks_that_one(
 ) -> None:
     window, _, _ = playground
     other = replace(POSED, specialty="binary_matrix", number=99)
-    view, sent = QuestionView(theme), list[AnyCommand]()
+    sent = list[AnyCommand]()
+    view = QuestionView(theme, EngineClient(lambda command: sent.append(command) is None))
     qtbot.addWidget(view)
-    view.commanded.connect(sent.append)
     view.show_state(replace(window._store.state, posed=other))
     assert view._question.text() == "Simplify 36/84.\n<b>\ufffd"
     view._go.click()
@@ -178,7 +180,7 @@ def test_a_window_made_anew_shows_the_question_that_stands_and_asks_that_one(
 def test_a_question_that_is_refused_leaves_the_one_that_is_seen_to_be_asked(playground: Playground) -> None:
     window, view, sent = playground
     view._next.click()
-    window.show_refusal("The judge does not answer.", "", sent[-1].id)
+    refuse(window, "The judge does not answer.", "", sent[-1].id)
     view._go.click()
     assert sent[-1] == commands.AskModel(id=sent[-1].id, specialty="simple_fractions", number=7)
 
@@ -186,7 +188,7 @@ def test_a_question_that_is_refused_leaves_the_one_that_is_seen_to_be_asked(play
 def test_what_cannot_be_tried_is_said(playground: Playground) -> None:
     window, view, _ = playground
     view._go.click()
-    window.show_refusal("This model is too large to be loaded a second time.", "")
+    refuse(window, "This model is too large to be loaded a second time.", "")
     assert (view._message.text(), view._go.isEnabled()) == ("This model is too large to be loaded a second time.", True)
 
 
@@ -201,9 +203,9 @@ def test_whether_to_share_is_asked_once_and_only_after_an_answer_of_ones_own(pla
     window, view, sent = playground
     tell(window, CONNECTED)
     tell(window, sharing("ask"))
-    tell(window, replace(TRIED, mine=None))
+    answer(window, replace(TRIED, mine=None))
     assert view._asking.isHidden()
-    tell(window, TRIED)
+    answer(window, TRIED)
     assert not view._asking.isHidden()
     keep = next(button for button in view._asking.findChildren(Button) if button.text() == "Keep them here")
     keep.click()
@@ -221,14 +223,14 @@ def test_whoever_shares_gets_a_question_that_others_take_and_is_told_so_before_a
     assert isinstance(command, commands.PoseQuestion)
     assert command.to_share
     posed = replace(POSED, number=command.number, epoch=2_983_333)
-    tell(window, posed)
+    answer(window, posed)
     assert (view._title.words(), view._sharing.isHidden()) == ("A question for the swarm", False)
     view._mine.setText("3/7")
     view._go.click()
     answered = sent[-1]
     assert isinstance(answered, commands.AskModel)
     assert (answered.mine, answered.epoch) == ("3/7", posed.epoch)
-    tell(window, replace(TRIED, number=command.number, mine=GOOD, shared=True))
+    answer(window, replace(TRIED, number=command.number, mine=GOOD, shared=True))
     assert view._outcome.text().startswith("Your answer goes to the swarm, marked human.")
     tell(window, sharing("no"))
     assert (sent[-1], view._answers.isHidden()) == (answered, False), "what is read stays"
@@ -242,7 +244,7 @@ def test_what_was_typed_stays_when_it_is_to_be_shared_no_more_and_is_judged_with
 ) -> None:
     window, view, sent = playground
     tell(window, CONNECTED, sharing("yes"))
-    tell(window, replace(POSED, number=sent[-1].number, epoch=2_983_333))  # type: ignore[union-attr]
+    answer(window, replace(POSED, number=sent[-1].number, epoch=2_983_333))  # type: ignore[union-attr]
     view._mine.setText("3/7")
     sent_before = len(sent)
     tell(window, sharing("no"))
@@ -250,7 +252,7 @@ def test_what_was_typed_stays_when_it_is_to_be_shared_no_more_and_is_judged_with
     assert (view._title.words(), view._sharing.isHidden()) == ("A question for the swarm", True)
     assert view._mine.placeholderText().endswith("it stays here")
     view._go.click()
-    tell(window, replace(TRIED, number=sent[-1].number, mine=GOOD))  # type: ignore[union-attr]
+    answer(window, replace(TRIED, number=sent[-1].number, mine=GOOD))  # type: ignore[union-attr]
     assert view._outcome.isHidden(), "that it stays here was chosen"
 
 

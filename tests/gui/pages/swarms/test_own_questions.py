@@ -12,8 +12,8 @@ from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
+from gui.answers import answer, refuse, run_coroutines, without_engine
 from gui.pages.swarms.test_page import BEGUN, FIRST, OFFERS, OTHER, tell
-from gui.recorded import ready
 from waggle.engine.services.own_questions import preview_file
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.i18n import translator
@@ -71,12 +71,14 @@ class Desk:
         self.swarms._new.click()
 
     def previews(self, *, trial: bool = False) -> list[PreviewQuestions]:
+        run_coroutines()
         return [each for each in self.sent if isinstance(each, PreviewQuestions) and each.try_model == trial]
 
     def answer(self, command: PreviewQuestions, **changes: object) -> None:
         """Answer as the engine does."""
         previewed = preview_file(command.path, command.grader, command.tolerance)[0]
-        tell(self.window, replace(previewed, command_id=command.id, **changes))
+        tell(self.window, replace(previewed, command_id=command.id, **changes), events.CommandDone(id=command.id))
+        run_coroutines()
 
     def drag(self, *urls: QUrl, onto: QObject | None = None, at: QPoint = MIDDLE) -> QDragEnterEvent:
         self.mime = QMimeData()
@@ -140,7 +142,7 @@ def test_a_dropped_file_is_read_then_tried_and_a_swarm_created_from_it(desk: Des
     assert isinstance(create, CreateSwarm)
     assert create.specialties == ()
     assert create.files == (commands.NewQuestionFile(path=str(file), title="Our sums", grader="number"),)
-    tell(desk.window, SwarmCreated(swarm=replace(OTHER, name="Ours", created=True)))
+    answer(desk.window, SwarmCreated(swarm=replace(OTHER, name="Ours", created=True)))
     assert desk.cards == []
 
 
@@ -193,17 +195,19 @@ def test_one_trial_runs_at_a_time_and_one_of_another_grader_does_not_count(desk:
     desk.answer(trial, trial=TRIAL)
     assert first.draft.preview is not None
     assert (first.draft.preview.trial, first.draft.grader) == (None, "text")
+    other = desk.previews(trial=True)[-1]
+    assert other.path == second.draft.path, "it has waited longer"
+    desk.answer(other, trial_refusal="There is no room for a second model. Close other programs.")
+    assert "There is no room for a second model." in words_in(second)
     later = desk.previews(trial=True)[-1]
     assert (later.path, later.grader) == (first.draft.path, "text")
-    desk.answer(later, trial_refusal="There is no room for a second model. Close other programs.")
-    assert "There is no room for a second model." in words_in(first)
-    assert desk.previews(trial=True)[-1].path == second.draft.path
 
 
 def test_two_answers_at_once_are_both_taken(desk: Desk, tmp_path: Path) -> None:
     desk.drop_files(sums(tmp_path), sums(tmp_path, "more.jsonl", 50))
     answers = [replace(preview_file(each.path)[0], command_id=each.id) for each in desk.previews()]
-    tell(desk.window, *answers)
+    tell(desk.window, *(event for each in answers for event in (each, events.CommandDone(id=each.command_id))))
+    run_coroutines()
     assert [card.draft.is_settled for card in desk.cards] == [True, True]
 
 
@@ -291,11 +295,9 @@ def test_hostile_texts_stay_plain_visible_and_narrow(desk: Desk, tmp_path: Path)
         examples=(QuestionExample(question=text, answer=text),) * 5, possible_graders=(GraderOffer(name="number", title=text),),
     )  # fmt: skip
     width = desk.form.width()
-    tell(desk.window, hostile)
-    tell(desk.window, replace(
-        hostile, command_id=desk.previews(trial=True)[0].id,
-        trial=replace(TRIAL, example=hostile.examples[0], completion=replace(RIGHT, text=text, reason=text)),
-    ))  # fmt: skip
+    answer(desk.window, hostile)
+    trial = replace(TRIAL, example=hostile.examples[0], completion=replace(RIGHT, text=text, reason=text))
+    answer(desk.window, replace(hostile, command_id=desk.previews(trial=True)[0].id, trial=trial))
     (card,) = desk.cards
     QApplication.processEvents()
     assert (desk.form.width(), card.width() <= desk.form._area.viewport().width()) == (width, True)
@@ -303,8 +305,9 @@ def test_hostile_texts_stay_plain_visible_and_narrow(desk: Desk, tmp_path: Path)
     words = words_in(card)
     assert "<b>bold</b>" in words
     assert not {"\u202e", "\0"} & set(words)
-    refused = replace(hostile, command_id=card.draft.reading_command().id, refusal=f"{'y' * 400}. {text}")
-    tell(desk.window, refused)
+    card._read_again()
+    run_coroutines()
+    answer(desk.window, replace(hostile, refusal=f"{'y' * 400}. {text}"))
     QApplication.processEvents()
     assert (desk.form.width(), card.width() <= desk.form._area.viewport().width()) == (width, True)
     assert not {"\u202e", "\0"} & set(words_in(card))
@@ -387,6 +390,7 @@ def test_a_file_is_added_by_a_dialog(desk: Desk, tmp_path: Path) -> None:
     desk.open_form()
     desk.form._tabs.choose(1)
     desk.own.add.click()
+    run_coroutines()
     (dialog,) = desk.own.findChildren(QFileDialog)
     dialog.filesSelected.emit([str(sums(tmp_path))])
     dialog.close()
@@ -402,22 +406,22 @@ def test_a_file_dropped_before_the_engine_runs_is_read_when_it_does(window_told:
 
 
 def test_a_file_is_read_again_by_the_engine_that_comes_after(desk: Desk, tmp_path: Path) -> None:
-    desk.drop_files(sums(tmp_path))
-    (reading,) = desk.previews()
-    desk.window.report_unsent(reading)
-    assert desk.previews() == [reading], "not again and again"
+    with without_engine(desk.window):
+        desk.drop_files(sums(tmp_path))
+    assert desk.previews() == []
     tell(desk.window, events.Warned(title="Something.", seq=9))
+    assert len(desk.previews()) == 1
+    tell(desk.window, events.EngineGone(code=9, restarts=1))
+    assert len(desk.previews()) == 1, "not of an engine that is gone"
+    tell(desk.window, events.Preparing(part="Loading the model", done=0, parts=3), *BEGUN)
     assert len(desk.previews()) == 2
-    desk.window.pages.handle_refusal("The engine ended before it answered.")
-    tell(desk.window, ready(charter="ab" * 32, round=3))
-    assert len(desk.previews()) == 3
     desk.answer(desk.previews()[-1])
     assert desk.cards[0].draft.is_settled
 
 
 def test_a_refused_command_is_said_in_the_card(desk: Desk, tmp_path: Path) -> None:
     desk.drop_files(sums(tmp_path))
-    desk.window.show_refusal("The engine could not do that: OSError.", "The log has the details.", desk.previews()[0].id)
+    refuse(desk.window, "The engine could not do that: OSError.", "The log has the details.", desk.previews()[0].id)
     assert desk.cards[0]._problem.text() == "The engine could not do that: OSError. The log has the details."
     assert not desk.window.status._notice._content[0], "once is enough"
 
@@ -426,7 +430,7 @@ def test_a_file_whose_trial_is_refused_can_still_be_used(desk: Desk, tmp_path: P
     desk.drop_files(sums(tmp_path))
     desk.answer(desk.previews()[0])
     (trial,) = desk.previews(trial=True)
-    desk.window.show_refusal("The engine could not do that: OSError.", "", trial.id)
+    refuse(desk.window, "The engine could not do that: OSError.", "", trial.id)
     assert desk.cards[0]._problem.text() == ""
     assert not desk.cards[0].draft.refusal
     assert "OSError" in desk.cards[0]._trial._words.text()

@@ -12,11 +12,13 @@ from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from gui.answers import answer, refuse, run_coroutines, without_engine
 from gui.recorded import ready
 from waggle.core.settings import SwarmSettings as SwarmSettings
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still
+from waggle.gui.coroutines import start
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.models.page import ModelsPage
@@ -111,7 +113,7 @@ def test_a_link_from_outside_is_looked_at_and_joined_only_by_the_button(page: Pa
     window.show_invite(LINK)
     assert window.page == "swarms"
     assert sent[-1] == commands.ReadInvite(id=sent[-1].id, link=LINK)
-    tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
+    answer(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
     assert is_previewing(swarms)
     assert not any(isinstance(command, commands.ChooseSwarm) for command in sent)
     (sheet,) = swarms.findChildren(SwarmPreviewCard)
@@ -123,11 +125,12 @@ def test_a_link_from_outside_is_looked_at_and_joined_only_by_the_button(page: Pa
 def test_a_link_that_came_before_the_engine_is_asked_about_when_it_is_there(page: Page) -> None:
     window, swarms, sent = page
     tell(window, events.Warned(title="The last thing that the engine before said.", seq=1000))
-    window.show_invite(LINK)
-    window.report_unsent(sent[-1])
+    with without_engine(window):
+        window.show_invite(LINK)
     assert swarms.join_view._message.text().startswith("Starting up.")
     sent_before = len(sent)
     tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=1))
+    run_coroutines()
     assert [type(command) for command in sent[sent_before:]] == [commands.ReadInvite]
 
 
@@ -139,7 +142,7 @@ def test_answers_of_ones_own_are_named_where_it_says_what_is_shared_and_what_sta
 
     assert "answers of your own where you choose to share them" in words_in(SwarmCard)
     window.show_invite(LINK)
-    tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
+    answer(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
     assert "answers of your own where you choose to share them" in words_in(SwarmPreviewCard)
     assert "what you type, unless you choose to share your answers" in words_in(SwarmPreviewCard)
 
@@ -147,7 +150,7 @@ def test_answers_of_ones_own_are_named_where_it_says_what_is_shared_and_what_sta
 def test_a_link_to_the_swarm_that_one_is_in_offers_nothing_but_to_be_read(page: Page) -> None:
     window, swarms, _ = page
     window.show_invite(LINK)
-    tell(window, InviteRead(swarm=FIRST, answered=True))
+    answer(window, InviteRead(swarm=FIRST, answered=True))
     (sheet,) = swarms.findChildren(SwarmPreviewCard)
     assert [button.text() for button in sheet.findChildren(QPushButton)] == ["Done"]
     words = " ".join(label.text() for label in sheet.findChildren(QLabel))
@@ -161,7 +164,7 @@ def test_a_link_to_the_swarm_that_one_is_in_offers_nothing_but_to_be_read(page: 
 def test_not_now_joins_nothing(page: Page, qtbot: QtBot) -> None:
     window, swarms, sent = page
     window.show_invite(LINK)
-    tell(window, InviteRead(swarm=OTHER, answered=False))
+    answer(window, InviteRead(swarm=OTHER, answered=False))
     qtbot.keyClick(swarms, Qt.Key.Key_Escape)
     assert swarms._views.currentIndex() == LIST
     assert [type(command) for command in sent] == [commands.ListSwarms, commands.ReadInvite]
@@ -183,7 +186,7 @@ def test_of_a_swarm_that_is_known_nothing_is_said_that_nobody_asked(page: Page, 
 def test_a_press_made_for_what_came_before_joins_nothing(page: Page, qtbot: QtBot) -> None:
     window, swarms, sent = page
     swarms.show_join(LINK)
-    tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
+    answer(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
     known, focused = len(sent), window.focusWidget()
     (sheet,) = swarms.findChildren(SwarmPreviewCard)
     assert focused is sheet.no
@@ -213,7 +216,7 @@ def test_the_keyboard_stays_on_the_page_when_what_it_pressed_goes_away(page: Pag
 def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
     window, swarms, _ = page
     swarms.show_join("waggle://nonsense")
-    window.show_refusal("This is not an invite link: one begins with waggle://join?", "")
+    refuse(window, "This is not an invite link: one begins with waggle://join?", "")
     assert swarms._views.currentIndex() == JOIN
     assert swarms.join_view._message.text().startswith("This is not an invite link")
     assert not window.status._notice._content[0], "once is enough"
@@ -252,10 +255,10 @@ def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> N
     assert (command.name, command.private) == ("Ours", True)
     assert set(command.specialties) == {("bf", "hard"), ("gcd", "standard")}
     assert not form._create.isEnabled(), "one press is one swarm"
-    window.show_refusal("The disk is full.", "")
+    refuse(window, "The disk is full.", "")
     assert (form._problem.text(), form._create.isEnabled()) == ("The disk is full.", True)
     form._create.click()
-    tell(window, SwarmCreated(swarm=replace(OTHER, name="Ours", created=True)))
+    answer(window, SwarmCreated(swarm=replace(OTHER, name="Ours", created=True)))
     assert is_previewing(swarms)
 
 
@@ -429,7 +432,7 @@ def test_an_invite_is_written_anew_once_others_can_reach_this_computer_in_anothe
 
     assert invites_asked_for() == 1
     tell(window, reached)
-    assert (invites_asked_for(), bool(swarms._invite_view._awaited)) == (2, True)
+    assert (invites_asked_for(), swarms._invite_view._link) == (2, LINK)
     tell(window, InviteWritten(charter=HERE, link=f"{LINK}9", reach="It works from anywhere."), reached)
     assert (invites_asked_for(), swarms._invite_view._link) == (2, f"{LINK}9")
     tell(window, StartedAgain(reason="Memory is short."), ready(charter=HERE, swarm="First light", round=700))
@@ -487,7 +490,7 @@ def _right_edge(button: QWidget, page: QWidget) -> int:
 def test_words_of_a_stranger_stay_words(page: Page) -> None:
     window, swarms, _ = page
     window.show_invite(LINK)
-    tell(window, InviteRead(swarm=replace(OTHER, name="<b>\u202eevil</b>", known=False), answered=True))
+    answer(window, InviteRead(swarm=replace(OTHER, name="<b>\u202eevil</b>", known=False), answered=True))
     (sheet,) = swarms.findChildren(SwarmPreviewCard)
     assert sheet.join.text() == "Join <b>\ufffdevil</b>"
     theme = window.pages.of(SwarmsPage).theme
@@ -544,18 +547,19 @@ def test_a_form_that_is_being_filled_is_not_replaced_by_what_was_looked_at_befor
     window.show_invite(LINK)
     swarms._new.click()
     swarms._form._name.setText("Ours")
-    tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
+    answer(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
     assert swarms._views.currentIndex() == CREATE
     assert swarms._form._name.text() == "Ours"
 
 
 def test_a_link_that_was_left_is_not_asked_about_once_the_engine_is_there(page: Page) -> None:
     window, swarms, sent = page
-    window.show_invite(LINK)
-    window.report_unsent(sent[-1])
+    with without_engine(window):
+        window.show_invite(LINK)
     swarms.show_list()
     sent_before = len(sent)
     tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=7))
+    run_coroutines()
     assert not any(isinstance(command, commands.ReadInvite) for command in sent[sent_before:])
 
 
@@ -629,7 +633,7 @@ def test_files_of_a_person_are_looked_for_where_a_person_keeps_them(theme: Theme
     above = Button(theme, "")
     qtbot.addWidget(above)
     QFileDialog(above).setDirectory(str(tmp_path / "program"))  # as at first: Qt remembers where a dialog was last
-    dialog = file_dialog(above, "Save", list[str]().append, saves="invite.waggle")
+    dialog = file_dialog(above, "Save", saves="invite.waggle")
     assert dialog.directory().path() == str(tmp_path / "anna")
 
 
@@ -640,7 +644,8 @@ def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(wind
     window.pages.of(YouPage)._open("backup")
     assert not window.pages.of(YouPage)._identity._choose.isVisible()
     assert window.pages.of(YouPage)._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
-    window.pages.of(ModelsPage)._ask_where_to_export()
+    start(window, window.pages.of(ModelsPage)._ask_where_to_export())
+    run_coroutines()
     assert "waggle export" in window.pages.of(ModelsPage)._message.text()
     assert window.pages.of(ModelsPage)._field.folder.isHidden()
     assert window.findChildren(QFileDialog) == []

@@ -11,6 +11,7 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QTableView
 from pytestqt.qtbot import QtBot
 
+from gui.answers import answer, refuse
 from gui.recorded import START, ready
 from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
@@ -159,7 +160,7 @@ def test_a_backup_needs_the_passphrase_twice_and_forgets_it(page: Page) -> None:
     form._repeated.setText(WORDS)
     form._go.click()
     assert sent[-1] == commands.BackUpIdentity(id=sent[-1].id, path="/tmp/me.identity", passphrase=WORDS)
-    tell(window, BackupWritten(path="/tmp/me.identity"))
+    answer(window, BackupWritten(path="/tmp/me.identity"))
     assert form._message.text().startswith("Written to /tmp/me.identity")
     assert form._words.text() == form._repeated.text() == ""
     assert form._words.echoMode() == QLineEdit.EchoMode.Password
@@ -173,7 +174,7 @@ def test_becoming_somebody_is_shown_first_and_done_by_a_second_word(page: Page) 
     form._words.setText(WORDS)
     form._go.click()
     assert isinstance(sent[-1], commands.CheckBackup), "first it is only looked into"
-    tell(window, BackupRead(path="/tmp/other.identity", node="12D3KooWOther", name="Brisk Otter", mine=False))
+    answer(window, BackupRead(path="/tmp/other.identity", node="12D3KooWOther", name="Brisk Otter", mine=False))
     assert form._go.text() == "Become Brisk Otter"
     assert "Amber Finch would be kept" in form._message.text()
     form._go.click()
@@ -189,13 +190,13 @@ def test_nobody_becomes_another_than_was_shown(page: Page, field: str) -> None:
     form._words.setText(WORDS)
     form._go.click()
     read = BackupRead(path="/tmp/other.identity", node="12D3KooWOther", name="Brisk Otter", mine=False)
-    tell(window, read)
+    answer(window, read)
     getattr(form, field).setText("/tmp/third.identity")
     assert (form._go.text(), form._message.text()) == ("Look into it", "")
     form._go.click()
     assert isinstance(sent[-1], commands.CheckBackup), "the third is looked into first, too"
     getattr(form, field).setText("/tmp/fourth.identity")
-    tell(window, replace(read, name="Clever Wren"))
+    answer(window, replace(read, name="Clever Wren"))
     assert form._go.text() == "Look into it", "that was said of another file, or of another passphrase"
     assert form._go.isEnabled()
 
@@ -210,7 +211,7 @@ def test_a_passphrase_is_forgotten_however_the_view_is_left_and_so_is_what_was_f
     form._path.setText("/tmp/other.identity")
     form._words.setText(WORDS)
     form._go.click()
-    tell(window, BackupRead(path="/tmp/other.identity", node="12D3KooWOther", name="Brisk Otter", mine=False))
+    answer(window, BackupRead(path="/tmp/other.identity", node="12D3KooWOther", name="Brisk Otter", mine=False))
     window.showMinimized()
     window.showNormal()
     assert form._words.text() == WORDS, "it may be looked up in another window"
@@ -236,7 +237,7 @@ def test_a_wrong_passphrase_is_said_where_it_was_typed(page: Page) -> None:
     you._identity._path.setText("/tmp/me.identity")
     you._identity._words.setText("wrong horse")
     you._identity._go.click()
-    window.show_refusal("This passphrase does not open the backup.", "Try again.")
+    refuse(window, "This passphrase does not open the backup.", "Try again.")
     assert you._identity._message.text().startswith("This passphrase does not open")
     assert you._identity._go.isEnabled()
 
@@ -276,8 +277,11 @@ def test_a_backup_can_be_called_off_until_it_is_done_and_every_field_keeps_its_n
     named = {label.buddy().accessibleName(): label.text() for label in view.findChildren(QLabel) if label.buddy()}
     assert set(named) == {"The file of the backup", "Passphrase", "The same passphrase again"}
     assert all(name == attribute for name, attribute in named.items())
-    window._store.take(BackupWritten(path="/somewhere/me.identity"))
-    window._store.flush()
+    view._path.setText("/somewhere/me.identity")
+    for field in (view._words, view._repeated):
+        field.setText(WORDS)
+    view._go.click()
+    answer(window, BackupWritten(path="/somewhere/me.identity"))
     assert view._back.text() == "Done"
     you._open("restore")
     assert view._back.text() == "Cancel"

@@ -1,22 +1,24 @@
 """Files of questions and models that are dragged onto the window: an overlay while they are over it, and what was dropped."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from PySide6.QtCore import QEvent, QObject, QRectF, Qt, QUrl, Signal
+from PySide6.QtCore import QEvent, QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
 from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.state.dropped_model import dropped_model
+from waggle.gui.state.invite_link import is_invite_file
 from waggle.gui.state.question_paths import ACCEPTED_FILES, has_known_ending, question_files
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import column, frame, row
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
 from waggle.gui.widgets.text import text
 
-DropKind = Literal["model", "questions", "nothing"]
+DropKind = Literal["invite", "model", "questions", "nothing"]
 WORDS: Mapping[DropKind, tuple[str, str]] = {  # a title, and what happens next
+    "invite": (later("Drop it to look at the invite"), later("You see what the swarm is; nothing is joined until you say so.")),
     "model": (later("Drop it to choose this model"), later("It is checked first. Until then you keep training the present one.")),
     "questions": (later("Drop it to create a swarm"), later("Its questions are shown before anything starts.")),
     "nothing": (later("This cannot be dropped here"), ACCEPTED_FILES),
@@ -27,7 +29,7 @@ MOST_URLS = 1000  # that are looked at while something is dragged: a whole disk 
 class FileDrop(QObject):
     """Takes what is dropped anywhere on a window. `dropped` carries paths, and what to say about everything else.
 
-    `model_dropped` carries the path or address of a model instead.
+    `model_dropped` carries the path or address of a model instead, `invite_dropped` the path of an invite or of a picture.
 
     Files are taken from the window of the system, before a field under the mouse could take their names as text. Other links come
     here only if no widget takes them: an invite link may be dropped on its field.
@@ -35,6 +37,7 @@ class FileDrop(QObject):
 
     dropped = Signal(object, str)
     model_dropped = Signal(str)
+    invite_dropped = Signal(str)
 
     def __init__(self, window: QWidget, theme: Theme) -> None:
         super().__init__(window)
@@ -66,7 +69,9 @@ class FileDrop(QObject):
                 self._end()
                 event.acceptProposedAction()
                 items = _items(event)
-                if model := dropped_model(items):
+                if _is_invite(items):
+                    self.invite_dropped.emit(items[0])
+                elif model := dropped_model(items):
                     self.model_dropped.emit(model)
                 else:
                     self.dropped.emit(*question_files(items))
@@ -82,12 +87,12 @@ class FileDrop(QObject):
     def _enter(self, watched: QObject, event: QDragEnterEvent) -> bool:
         urls = event.mimeData().urls()[:MOST_URLS]
         is_taken = bool(urls) and (watched is self._window or any(url.isLocalFile() for url in urls))
-        model = bool(dropped_model(_items(event)))
+        items = _items(event)
         if not (self.enabled and is_taken):
             return False
         self._taker = watched
         event.acceptProposedAction()
-        self._overlay.show_over(self._window, "model" if model else "questions" if any(map(_suits, urls)) else "nothing")
+        self._overlay.show_over(self._window, _kind(items))
         return True
 
     def _end(self) -> None:
@@ -124,8 +129,14 @@ class DropOverlay(PaintedWidget):
         painter.drawRoundedRect(place.adjusted(14, 14, -14, -14), 12, 12)
 
 
-def _suits(url: QUrl) -> bool:
-    return url.isLocalFile() and has_known_ending(url.toLocalFile())
+def _kind(items: Sequence[str]) -> DropKind:
+    if _is_invite(items):
+        return "invite"
+    return "model" if dropped_model(items) else "questions" if any(map(has_known_ending, items)) else "nothing"
+
+
+def _is_invite(items: Sequence[str]) -> bool:
+    return len(items) == 1 and "://" not in items[0] and is_invite_file(items[0])
 
 
 def _items(event: QDropEvent) -> list[str]:

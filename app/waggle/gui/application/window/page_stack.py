@@ -64,15 +64,6 @@ class PageStack(QStackedWidget):
         for page in self.built.values():
             page.forget_run()
 
-    def handle_refusal(self, words: str, command: str = "") -> bool:
-        """Tell every page, as each knows what it waits for (see `Page.handle_refusal`); returns whether one of them shows it."""
-        answers = [page.handle_refusal(words, command) for page in self.built.values()]  # all of them, also after a True
-        return any(answers)
-
-    def postpone(self, command: str) -> bool:
-        """Whether a page sends this command again by itself (see `Page.postpone`)."""
-        return any(page.postpone(command) for page in self.built.values())
-
     def take_over(self, before: "PageStack", visible: str) -> None:
         """Take over from the pages of another window; the visible one comes last, so that it decides the focus."""
         for name, page in before.built.items():

@@ -129,10 +129,6 @@ class HomePage(Page):
         if over:
             self.hero.show_over()
 
-    def handle_refusal(self, words: str, command: str) -> bool:
-        self.hero.handle_refusal(words, command)
-        return False
-
     def show_state(self, state: State, now: float) -> None:
         self.hero.show_state(state, now)
         if self._due.now(state):

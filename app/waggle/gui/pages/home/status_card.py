@@ -1,10 +1,14 @@
 """Home's first card: the status sentence, its action, and the progress of the round; one slim strip while training goes well."""
 
+from collections.abc import Awaitable
+
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QSizePolicy
 
 from waggle.core import cuda_download
+from waggle.core.errors import EngineError
+from waggle.gui.coroutines import start
 from waggle.gui.i18n.formatting import figure, later, tr, visible
 from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.lesson_advice import LessonAdvice
@@ -24,7 +28,7 @@ from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import ChangeSettings, ChooseModel, DecideTraining, Pause, Resume, new_id
-from waggle.protocol.events import Phase
+from waggle.protocol.events import CommandDone, Phase
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import HALTED_PHASES, STAGES, State
 from waggle.protocol.text.lesson_diagnosis import diagnosis
@@ -89,7 +93,6 @@ class StatusCard(QFrame):
         self._copied.setInterval(SAID_MS)
         self._copied.timeout.connect(lambda: self._show_action(sentence(self._state)))
         self._pressed_for: tuple[str, float, str] | None = None  # the `pending_action` when a button was pressed
-        self._asked_by = ""  # the id of the command that the press sent
         self._chip = Chip(theme)
         self._chip.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # the state is never cut
         self._since = ElidedLabel(theme, role="small", tone="text_faint")
@@ -353,15 +356,18 @@ class StatusCard(QFrame):
         """Send one command for each pending action: a second press on the same one does nothing."""
         self.watch(self._state)
         if self._pressed_for is None:
-            self._pressed_for, self._asked_by = pending_action(self._state), command.id
-            self.commanded.emit(command)
+            self._pressed_for = pending_action(self._state)
+            start(self, self._press(self._context.client.command(command)))
+
+    async def _press(self, answer: Awaitable[CommandDone]) -> None:
+        """Accept the press again if it is refused."""
+        try:
+            await answer
+        except EngineError as error:
+            self._pressed_for = None
+            self._context.client.report(error)
 
     def watch(self, state: State) -> None:
         """Accept presses again once the pending action has changed; called while other pages are visible, too."""
         if self._pressed_for != pending_action(state):
-            self._pressed_for = None
-
-    def handle_refusal(self, _words: str, command: str) -> None:
-        """The command with this id, or (empty) every command, was refused: accept the press again."""
-        if command in ("", self._asked_by):
             self._pressed_for = None

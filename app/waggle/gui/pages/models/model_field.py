@@ -38,9 +38,9 @@ class ModelField(QWidget):
         self.folder = Button(theme, tr("Open a folder"))
         if not here:
             self.folder.hide()
-        self._message = text(theme, "", "small", "soft", wrap=True)
-        self._message.hide()
-        self.setLayout(column(row((self.edit, 1), self._act, self.folder), self._message, gap=6))
+        self.message_label = text(theme, "", "small", "soft", wrap=True)
+        self.message_label.hide()
+        self.setLayout(column(row((self.edit, 1), self._act, self.folder), self.message_label, gap=6))
 
     def show_state(self, why_not: str) -> None:
         """`why_not`: why no engine can be asked now."""
@@ -55,14 +55,10 @@ class ModelField(QWidget):
         self._act.setFocus()
 
     def say(self, words: str, tone: str = "soft") -> None:
-        say_in(self._message, words, tone)
+        say_in(self.message_label, words, tone)
 
     def message(self) -> str:
-        return self._message.text()
-
-    def shows_message(self) -> bool:
-        """Whether the message can be seen now."""
-        return not self._message.visibleRegion().isEmpty()
+        return self.message_label.text()
 
     def _show_act(self, words: str) -> None:
         self._act.say(tr("Use this model") if is_reference(words) else tr("Search"))

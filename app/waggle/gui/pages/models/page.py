@@ -1,10 +1,13 @@
 """The page Models: the model in training, others on this computer, suggestions, and a search of the hub."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from waggle.core.errors import EngineError
+from waggle.gui.coroutines import start
 from waggle.gui.i18n.formatting import one_line, tr, visible
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.context import PageContext
@@ -17,10 +20,10 @@ from waggle.gui.pages.page import Page
 from waggle.gui.widgets.card_grid import CardGrid
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.draft_text import copy_drafts
-from waggle.gui.widgets.file_dialogs import file_dialog
+from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
 from waggle.gui.widgets.page_header import header_margins, page_header
-from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.refusals import announce_refusal, refusal_words
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.swarm_suggestion import SwarmSuggestionLine
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
@@ -34,7 +37,8 @@ from waggle.protocol.commands import (
     SearchModels,
     new_id,
 )
-from waggle.protocol.events_models import HubResults, ModelDetails, ModelOffer
+from waggle.protocol.events import CommandDone
+from waggle.protocol.events_models import HubResults, ModelDetails, ModelExported, ModelOffer
 from waggle.protocol.state import State
 
 LEAST = 330  # pixels of a card's width, at a text size of 100%
@@ -75,10 +79,9 @@ class ModelsPage(Page):
         theme, self._here = context.theme, context.engine.home is not None
         self._state, self._recorded = State(), False
         self._listed_for: object = None  # the engine and the saved round for which models were queried
-        self._sent = ""  # the id of the person's last command
-        self._search_id = ""  # of the search whose answer is awaited
+        self._searching: asyncio.Future[HubResults] | None = None  # the awaited answer to the last search
         self._results: HubResults | None = None
-        self._writing = False  # whether an export is being written
+        self._exporting: asyncio.Future[ModelExported] | None = None  # the awaited answer to the last export
         self._shapes: list[object] = []  # what decides which widgets the cards of models have
         self._model_cards: list[ModelCard] = []
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
@@ -99,7 +102,7 @@ class ModelsPage(Page):
         self._field = ModelField(theme, here=self._here)
         self._field.searched.connect(self._search)
         self._field.named.connect(self._choose)
-        self._field.folder.clicked.connect(self._ask_for_folder)
+        self._field.folder.clicked.connect(lambda: start(self, self._ask_for_folder()))
         clear = Button(theme, tr("Clear the search"), "link")
         clear.clicked.connect(self._clear_search)
         self._hub = OfferSection(context, lambda name: self._choose(name, ""), clear)
@@ -120,16 +123,13 @@ class ModelsPage(Page):
         self._box.setSpacing(gap)
 
     def show_state(self, state: State, now: float) -> None:
-        before, self._state = self._state, state
+        self._state = state
         # choosing another model interrupts the start's download, and answers the question about one that changed or is not there
         reasons = (state.downloading, state.changed, state.unavailable)
         may_choose = state.phase == "preparing" and any(reason is not None for reason in reasons)
         why_not = tr(NO_MODEL) if self._recorded else "" if may_choose else why_unavailable(state)
         if not why_not:
             self._list()
-        if state.exported is not None and state.exported is not before.exported:
-            self._writing = False
-            self._say(exported_words(state.exported), "good")
         self._line.say(
             tr("You train %1").replace("%1", one_line(state.ready.model)) if state.ready else tr("No model is loaded.")
         )
@@ -163,18 +163,10 @@ class ModelsPage(Page):
         assert isinstance(before, ModelsPage)
         copy_drafts(self._field, before._field)
         self._state, self._results = before._state, before._results
-        self._sent, self._search_id, self._writing = before._sent, before._search_id, before._writing
-
-    def handle_refusal(self, words: str, command: str) -> bool:
-        if command == self._search_id if command else self._search_id:
-            self._search_id = ""
-            self._field.say(visible(words), "bad")
-            return is_in_view(self._field) and self._field.shows_message()
-        if not (command == self._sent if command else self._writing):
-            return False
-        self._sent, self._writing = "", False
-        self._say(visible(words), "bad")
-        return is_in_view(self._message)
+        if before._searching is not None:
+            self._await_results(before._searching)
+        if before._exporting is not None:
+            self._await_export(before._exporting)
 
     @property
     def _coming(self) -> str:
@@ -218,7 +210,7 @@ class ModelsPage(Page):
         for model_card in self._model_cards:
             model_card.chosen.connect(lambda chosen_model: self._choose(chosen_model.name, chosen_model.folder))
             model_card.removed.connect(lambda chosen_model: self._send(RemoveModel(id=new_id(), name=chosen_model.name)))
-            model_card.export_wanted.connect(self._ask_where_to_export)
+            model_card.export_wanted.connect(lambda: start(self, self._ask_where_to_export()))
         active = [each for each, model in zip(self._model_cards, models, strict=True) if model.active]
         for model_card in active:
             self._active.addWidget(model_card)
@@ -228,9 +220,6 @@ class ModelsPage(Page):
 
     def _draw_offers(self, why_not: str) -> None:
         state = self._state
-        if self._search_id and state.hub_results is not None and state.hub_results is not self._results:
-            self._results, self._search_id = state.hub_results, ""
-            self._field.say("")
         results = self._results
         offers = results.models if results is not None else ()
         if results is None:
@@ -251,10 +240,26 @@ class ModelsPage(Page):
             offer_card.show_offer(offer, here.get(offer.name), coming=coming, why_not=why_not, failure=failure)
 
     def _search(self, words: str) -> None:
-        command = SearchModels(id=new_id(), words=words)
-        self._search_id = command.id
+        self._await_results(self.context.client.ask(SearchModels(id=new_id(), words=words), HubResults))
+
+    def _await_results(self, answer: asyncio.Future[HubResults]) -> None:
+        self._searching = answer
         self._field.say(tr("Searching the hub."))
-        self.commanded.emit(command)
+        start(self, self._show_results(answer))
+
+    async def _show_results(self, answer: asyncio.Future[HubResults]) -> None:
+        try:
+            results = await asyncio.shield(answer)
+        except EngineError as error:
+            if answer is self._searching:
+                self._searching = None
+                self._field.say(refusal_words(error), "bad")
+                announce_refusal(error, self._field.message_label, self.context.client)
+            return
+        if answer is self._searching:
+            self._results, self._searching = results, None
+            self._field.say("")
+            self.show_state(self._state, 0.0)
 
     def _clear_search(self) -> None:
         self._results = None
@@ -267,25 +272,46 @@ class ModelsPage(Page):
 
     def _send(self, command: AnyCommand) -> None:
         self._say("")
-        self._sent = command.id
-        self.commanded.emit(command)
+        start(self, self._say_if_refused(self.context.client.command(command)))
 
-    def _ask_for_folder(self) -> None:
-        dialog = file_dialog(self, tr("A transformers folder"), lambda path: self._choose("", path))
+    async def _say_if_refused(self, answer: asyncio.Future[CommandDone]) -> None:
+        try:
+            await answer
+        except EngineError as error:
+            self._say_refused(error)
+
+    def _say_refused(self, error: EngineError) -> None:
+        self._say(refusal_words(error), "bad")
+        announce_refusal(error, self._message, self.context.client)
+
+    async def _ask_for_folder(self) -> None:
+        dialog = file_dialog(self, tr("A transformers folder"))
         dialog.setFileMode(QFileDialog.FileMode.Directory)
-        dialog.open()
+        if path := await chosen_path(dialog):
+            self._choose("", str(path))
 
-    def _ask_where_to_export(self) -> None:
+    async def _ask_where_to_export(self) -> None:
         if not self._here:
             self._say(tr("On the computer that the engine runs on, `waggle export FOLDER` writes it."))
             return
-        file_dialog(self, tr("Export to a new folder"), self.export, saves="waggle-model").open()
+        if path := await chosen_path(file_dialog(self, tr("Export to a new folder"), saves="waggle-model")):
+            self.export(str(path))
 
     def export(self, path: str) -> None:
         """Export what was learned to a new folder."""
-        self._send(ExportModel(id=new_id(), path=path))
-        self._writing = True
+        self._await_export(self.context.client.ask(ExportModel(id=new_id(), path=path), ModelExported))
+
+    def _await_export(self, answer: asyncio.Future[ModelExported]) -> None:
+        self._exporting = answer
         self._say(tr("Writing it as it is after the step in progress."))
+        start(self, self._show_export(answer))
+
+    async def _show_export(self, answer: asyncio.Future[ModelExported]) -> None:
+        try:
+            self._say(exported_words(await asyncio.shield(answer)), "good")
+        except EngineError as error:
+            self._say_refused(error)
+        self._exporting = None
 
     def _say(self, words: str, tone: str = "text") -> None:
         say_in(self._message, words, tone)

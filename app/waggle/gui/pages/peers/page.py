@@ -24,7 +24,6 @@ from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
-from waggle.protocol.commands import ChoosePeer
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import State
 
@@ -197,8 +196,8 @@ class PeersPage(Page):
         self._band = card((self._beside, 1), gap=0)
         self._model = PeerTableModel(theme, self)
         self._view = PeerTableView(theme, self._model)
-        self._strip = PeerDetails(theme)
-        self._strip.commanded.connect(self._ask)
+        self._strip = PeerDetails(theme, context.client)
+        self._strip.choice_sent.connect(self._view.setFocus)  # else some other button would get the focus of the disabled one
         self._view.chosen.connect(self._select_peer)
         self._view.addActions(self._strip.menu())
         self._view.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
@@ -299,15 +298,6 @@ class PeersPage(Page):
     def show_replay(self, *, over: bool) -> None:
         self._replay = True
         self._strip.show_replay()
-
-    def handle_refusal(self, words: str, command: str) -> bool:
-        self._strip.handle_refusal(command)
-        return False
-
-    def _ask(self, command: ChoosePeer) -> None:
-        """Send a command. Its button is disabled now, so the focus moves to the table, not to some other button."""
-        self._view.setFocus()
-        self.commanded.emit(command)
 
     def _select_peer(self, identity: str) -> None:
         self._chosen = identity

@@ -1,11 +1,14 @@
 """The chosen peer: what this node thinks of it, why groups of it were refused, and what a person can do about it."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QFrame
 
+from waggle.core.errors import EngineError
+from waggle.gui.coroutines import start
+from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import peer_name, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.peers.peer_table import STANDING_CHIPS
@@ -17,7 +20,7 @@ from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.painted_widgets import Avatar, Chip
 from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChoosePeer, new_id
-from waggle.protocol.events import Choice, PeerInfo
+from waggle.protocol.events import Choice, CommandDone, PeerInfo
 from waggle.protocol.state import State
 from waggle.protocol.text.peer_text import standing, standing_text
 
@@ -35,16 +38,20 @@ def available_choices(choice: Choice) -> tuple[Choice, ...]:
 
 
 class PeerDetails(QFrame):
-    """Shows one peer, with buttons, a menu and keys for each choice. A choice that was sent rests until the peer changes."""
+    """Shows one peer, with buttons, a menu and keys for each choice. A choice that was sent rests until the peer changes.
 
-    commanded = Signal(object)
+    `choice_sent`: a choice was sent, and its button is disabled now.
+    """
 
-    def __init__(self, theme: Theme) -> None:
+    choice_sent = Signal()
+
+    def __init__(self, theme: Theme, client: EngineClient) -> None:
         super().__init__()
+        self._client = client
         self.setProperty("kind", "well")
         self.setAccessibleName(tr("The chosen peer"))
         self._peer: PeerInfo | None = None
-        self._pending: dict[str, ChoosePeer] = {}  # by peer: commands whose effect is not in the State yet
+        self._pending: dict[str, Choice] = {}  # by peer: choices whose effect is not in the State yet
         self._why_not = ""
         self._replay = False
         self._avatar, self._name = Avatar(theme, 28), ElidedLabel(theme, role="heading")
@@ -76,13 +83,7 @@ class PeerDetails(QFrame):
     def show_peer(self, peer: PeerInfo | None, state: State, now: float) -> None:
         """Show this peer at unix time `now`, or the hint if it is None."""
         self._why_not = tr("A recorded run cannot be changed.") if self._replay else why_unavailable(state)
-        if self._why_not:
-            self._pending.clear()
-        self._pending = {
-            known: command_sent
-            for known, command_sent in self._pending.items()
-            if not _is_confirmed(state, known, command_sent.choice)
-        }
+        self._pending = {known: choice for known, choice in self._pending.items() if not _is_confirmed(state, known, choice)}
         self._peer = peer
         if peer is not None:
             icon, word, tone = STANDING_CHIPS[standing(peer, now)]
@@ -100,16 +101,9 @@ class PeerDetails(QFrame):
         """Mark as a replay: there is no engine to command."""
         self._replay = True
 
-    def handle_refusal(self, command: str) -> None:
-        """The command with this id, or (empty) every command, was refused: offer the choice again."""
-        self._pending = {
-            known: command_sent for known, command_sent in self._pending.items() if command not in ("", command_sent.id)
-        }
-        self._show()
-
     def _show(self) -> None:
         peer, why_not = self._peer, self._why_not
-        pending_choice = self._pending[peer.id].choice if peer and peer.id in self._pending else None
+        pending_choice = self._pending.get(peer.id) if peer else None
         offered = available_choices(peer.choice) if peer else ("muted", "blocked")
         for part in (self._avatar, self._head):
             part.setVisible(peer is not None)
@@ -129,9 +123,19 @@ class PeerDetails(QFrame):
     def _ask(self, choice: Choice) -> None:
         if self._peer is None:
             return
-        self._pending[self._peer.id] = command_sent = ChoosePeer(id=new_id(), peer=self._peer.id, choice=choice)
-        self.commanded.emit(command_sent)
+        self._pending[self._peer.id] = choice
+        answer = self._client.command(ChoosePeer(id=new_id(), peer=self._peer.id, choice=choice))
+        start(self, self._offer_if_refused(self._peer.id, answer))
+        self.choice_sent.emit()
         self._show()
+
+    async def _offer_if_refused(self, peer: str, answer: Awaitable[CommandDone]) -> None:
+        try:
+            await answer
+        except EngineError as error:
+            self._pending.pop(peer, None)
+            self._show()
+            self._client.report(error)
 
     def _asker(self, choice: Choice) -> Callable[[], None]:
         return lambda: self._ask(choice)

@@ -1,22 +1,27 @@
 """The chat: a person's messages, answered by the present model and an earlier one side by side, blind on request."""
 
+import asyncio
 import random
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QMenu, QPlainTextEdit, QWidget
 
-from waggle.gui.i18n.formatting import plural, tr, visible
+from waggle.core.errors import EngineError
+from waggle.gui.coroutines import start
+from waggle.gui.engine_client.engine_client import EngineClient
+from waggle.gui.i18n.formatting import plural, tr
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.playground.blind_labels import hide_names_box, snapshot_label
 from waggle.gui.pages.playground.chat_turn import ChatTurn, Guess
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row, rule
-from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.refusals import announce_refusal, refusal_words
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, announce, text
 from waggle.protocol.commands import ClearChat, OfferChat, SendMessage, StopReplies, new_id
+from waggle.protocol.events import CommandDone
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, Turn
 from waggle.protocol.state import State
 
@@ -74,11 +79,12 @@ class ChatView(QWidget):
 
     commanded = Signal(object)
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, client: EngineClient) -> None:
         super().__init__()
-        self._theme, self.state = theme, State()
+        self._theme, self._client, self.state = theme, client, State()
         self._before = 0  # rounds of the earlier model
-        self._waiting, self._asked_by = "", ""  # the message that is being answered, and the id of its command
+        self._waiting = ""  # the message that is being answered
+        self._answer: asyncio.Future[CommandDone] | None = None  # that is awaited then
         self._offered_for: object = None  # the Ready whose models were queried
         self._boxes: list[ChatTurn] = []
         self._moments = menu_button(theme, tr("Compared with"), small=True)
@@ -139,10 +145,9 @@ class ChatView(QWidget):
         self._ask_for_offer()
         if state.offered is not None and state.offered is not before.offered:
             self._fill_moments()
-        gone = bool(why_unavailable(state))
-        answered = bool(self._waiting) and not gone and state.talk is not before.talk and self._is_answered()
-        if answered or (self._waiting and gone):
-            self._end_waiting(lost=gone)
+        answered = bool(self._waiting) and state.talk is not before.talk and self._is_answered()
+        if answered:
+            self._end_waiting(lost=False)
         self._draw()
         if answered:
             announce(self, self._boxes[-1].spoken_text())
@@ -150,7 +155,9 @@ class ChatView(QWidget):
     def take_over(self, before: "ChatView") -> None:
         """Take over the message being written, the one being answered, and the guesses."""
         self.state, self._before, self._offered_for = before.state, before._before, before._offered_for
-        self._waiting, self._asked_by = before._waiting, before._asked_by
+        if before._waiting and before._answer is not None:
+            self._waiting = before._waiting
+            self._await(before._answer)
         self._fill_moments()
         self.blind.setChecked(before.blind.isChecked())
         self.message.setPlainText(before.message.toPlainText())
@@ -168,14 +175,20 @@ class ChatView(QWidget):
     def _why_not(self) -> str:
         return tr(NO_MODEL) if self._recorded else why_unavailable(self.state)
 
-    def handle_refusal(self, words: str, command: str) -> bool:
-        """The command with this id, or (empty) every command, was refused: restore the message; return whether it shows why."""
-        if not self._waiting or command not in ("", self._asked_by):
-            return False
-        self._end_waiting(lost=True)
-        self._draw()
-        self._complain(visible(words))
-        return is_in_view(self._message)
+    def _await(self, answer: asyncio.Future[CommandDone]) -> None:
+        self._answer = answer
+        start(self, self._restore_if_refused(answer))
+
+    async def _restore_if_refused(self, answer: asyncio.Future[CommandDone]) -> None:
+        """If the message that is being answered is refused, restore it and say why."""
+        try:
+            await asyncio.shield(answer)
+        except EngineError as error:
+            if self._waiting and answer is self._answer:
+                self._end_waiting(lost=True)
+                self._draw()
+                self._complain(refusal_words(error))
+                announce_refusal(error, self._message, self._client)
 
     def _is_answered(self) -> bool:
         return bool(self.state.talk) and self.state.talk[-1].finished
@@ -223,13 +236,12 @@ class ChatView(QWidget):
         words, earlier = self.message.toPlainText().strip(), self._finished_turns()
         if self._waiting or not words or not self.button.isEnabled():
             return
-        self._waiting, self._asked_by, self._follows = words, new_id(), True
+        self._waiting, self._follows = words, True
         self.message.clear()
         self._complain("")
         number = len(earlier)
-        self.commanded.emit(
-            SendMessage(id=self._asked_by, words=words, number=number, before=self._before, earlier=earlier[-SENT:])
-        )  # fmt: skip
+        command = SendMessage(id=new_id(), words=words, number=number, before=self._before, earlier=earlier[-SENT:])
+        self._await(self._client.command(command))
         self._draw()
 
     def _forget(self) -> None:

@@ -26,7 +26,7 @@ class PlaygroundPage(Page):
         super().__init__(context)
         theme = context.theme
         self._state = State()
-        self.ask, self.chat, self.race = QuestionView(theme), ChatView(theme), RaceView(theme)
+        self.ask, self.chat, self.race = QuestionView(theme, context.client), ChatView(theme, context.client), RaceView(theme)
         self.race.ended.connect(self._tell_end)
         for view in (self.ask, self.chat):
             view.commanded.connect(self.commanded)
@@ -79,9 +79,6 @@ class PlaygroundPage(Page):
         """There is no engine to command."""
         self.ask.show_replay()
         self.chat.show_replay()
-
-    def handle_refusal(self, words: str, command: str) -> bool:
-        return any([self.ask.handle_refusal(words, command), self.chat.handle_refusal(words, command)])
 
     def _choose(self, index: int) -> None:
         self._turn_to(index)

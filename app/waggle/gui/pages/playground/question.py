@@ -1,11 +1,15 @@
 """A question, answered by every snapshot of the model; the person may answer first, and may compare blind."""
 
+import asyncio
 import random
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
 
+from waggle.core.errors import EngineError, NoEngine
+from waggle.gui.coroutines import start
+from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import one_line, plural, reward, tr, visible, visible_lines
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.playground.blind_labels import answer_label, hide_names_box, not_now_text, snapshot_label
@@ -17,13 +21,14 @@ from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.highlighted_text import HighlightedText
 from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
 from waggle.gui.widgets.painted_widgets import Chip, Icon
-from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.refusals import announce_refusal, refusal_words
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
 from waggle.protocol.events import RIGHT, UNTAGGED, ShownCompletion
 from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed
 from waggle.protocol.state import State
 
+Answer = asyncio.Future[QuestionPosed] | asyncio.Future[QuestionAnswered]
 FIRST_QUESTION = 7  # the number of the first question
 JUDGED, MOST_JUDGED = 210, 360  # pixels of a row's verdict at a text size of 100%, and at most
 
@@ -101,12 +106,12 @@ class QuestionView(QWidget):
 
     commanded = Signal(object)
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, client: EngineClient) -> None:
         super().__init__()
-        self._theme, self._state = theme, State()
+        self._theme, self._client, self._state = theme, client, State()
         self._titles: dict[str, str] = {}
         self._specialty, self._number, self._waiting = "", FIRST_QUESTION, ""
-        self._asked_by = ""  # the id of the command whose answer is awaited
+        self._answer: Answer | None = None  # that is awaited, if `_waiting` says for what
         self._posed: QuestionPosed | None = None  # the question that is shown
         self._denied: object = None  # the Ready that refused to pose a question, and the specialty
         self._drawn_from: tuple[object, bool] | None = None
@@ -152,18 +157,15 @@ class QuestionView(QWidget):
     def show_state(self, state: State) -> None:
         before, self._state = self._state, state
         why_not = self._why_not()
-        if why_not:
-            self._waiting = ""  # the engine that was asked is gone
         self._offer()
         self._follow_sharing(before)
         self._pose_first()
         if state.posed is None:
             self._posed = None
-        elif state.posed is not self._posed and (self._waiting == "pose" or self._posed is None):
+        elif self._posed is None:
             self._show_question(state.posed)
         self._say_sharing()
         if state.tried is not None and state.tried is not before.tried:
-            self._waiting = ""
             self._draw()
         for button in (self._next, self._menu, self._go):
             button.setEnabled(not why_not and not self._waiting)
@@ -178,7 +180,8 @@ class QuestionView(QWidget):
             self._show_question(before._posed)
         self._specialty, self._number, self._denied = before._specialty, before._number, before._denied
         self._menu.say(self._titles.get(self._specialty, tr("Specialty")), "down")
-        self._waiting, self._asked_by = before._waiting, before._asked_by
+        if before._waiting and before._answer is not None:
+            self._await(before._waiting, before._answer)
         copy_drafts(self, before)
         self._message.setText(before._message.text())
         self._message.setVisible(not before._message.isHidden())
@@ -201,16 +204,36 @@ class QuestionView(QWidget):
         if idle and self._specialty and state.posed is None and self._denied != (state.ready, self._specialty):
             self._pose()
 
-    def handle_refusal(self, words: str, command: str) -> bool:
-        if not self._waiting or command not in ("", self._asked_by):
-            return False
-        if self._waiting == "pose":
-            self._denied = (self._state.ready, self._specialty)
+    def _await(self, waiting: str, answer: Answer) -> None:
+        self._waiting, self._answer = waiting, answer
+        start(self, self._show_answer(answer))
+
+    async def _show_answer(self, answer: Answer) -> None:
+        """Show a question or answers, or why they were refused, unless another one is awaited by then."""
+        try:
+            event = await asyncio.shield(answer)
+        except EngineError as error:
+            if answer is self._answer:
+                self._show_refusal(error)
+            return
+        if answer is not self._answer:
+            return
         self._waiting = ""
-        self._message.setText(visible(words))
+        if isinstance(event, QuestionPosed):
+            self._show_question(event)
+        self.show_state(self._client.state)
+
+    def _show_refusal(self, error: EngineError) -> None:
+        if self._waiting == "pose" and isinstance(error, NoEngine):
+            self._waiting = ""  # a first question is posed once there is one
+            return
+        if self._waiting == "pose":
+            self._denied = (self._client.state.ready, self._specialty)
+        self._waiting = ""
+        self._message.setText(refusal_words(error))
         self._message.show()
-        self.show_state(self._state)
-        return is_in_view(self._message)
+        self.show_state(self._client.state)
+        announce_refusal(error, self._message, self._client)
 
     def _sharing_row(self) -> QWidget:
         """The note below the answer's field, visible while answers are shared."""
@@ -286,13 +309,13 @@ class QuestionView(QWidget):
         self._pose()
 
     def _pose(self) -> None:
-        self._waiting, self._asked_by = "pose", new_id()
         self._message.hide()
         sharing = shares_answers(self._state)
-        self.commanded.emit(PoseQuestion(id=self._asked_by, specialty=self._specialty, number=self._number, to_share=sharing))
+        command = PoseQuestion(id=new_id(), specialty=self._specialty, number=self._number, to_share=sharing)
+        self._await("pose", self._client.ask(command, QuestionPosed))
 
     def _show_question(self, posed: QuestionPosed) -> None:
-        self._waiting, self._posed = "", posed
+        self._posed = posed
         self._specialty, self._number = posed.specialty, posed.number
         self._menu.say(self._titles.get(posed.specialty, tr("Specialty")), "down")
         self._question.setText(visible_lines(posed.question.strip()))
@@ -307,12 +330,10 @@ class QuestionView(QWidget):
     def _ask(self) -> None:
         if not self._go.isEnabled() or self._posed is None:
             return
-        self._waiting, self._asked_by = "ask", new_id()
         self._message.hide()
         mine, posed = self._mine.text().strip(), self._posed
-        self.commanded.emit(
-            AskModel(id=self._asked_by, specialty=posed.specialty, number=posed.number, mine=mine, epoch=posed.epoch)
-        )
+        command = AskModel(id=new_id(), specialty=posed.specialty, number=posed.number, mine=mine, epoch=posed.epoch)
+        self._await("ask", self._client.ask(command, QuestionAnswered))
         self.show_state(self._state)
 
     def _draw(self) -> None:

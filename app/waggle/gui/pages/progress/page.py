@@ -17,6 +17,7 @@ from waggle.gui.charts.question_shares import QuestionShareBars
 from waggle.gui.charts.run_curves import RunsLegend
 from waggle.gui.charts.specialty_curves import SpecialtyCurves
 from waggle.gui.charts.visible_part import VisiblePart
+from waggle.gui.coroutines import Task, start
 from waggle.gui.i18n.formatting import decimal, figure, percent, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.context import PageContext
@@ -24,13 +25,13 @@ from waggle.gui.pages.page import Page
 from waggle.gui.pages.progress.leaderboard import LeaderboardView
 from waggle.gui.pages.progress.round_size_words import round_size_words
 from waggle.gui.pages.progress.round_table import RoundTableModel, RoundTableView, rows
-from waggle.gui.pages.progress.rounds_export import RoundsExport
+from waggle.gui.pages.progress.rounds_export import save_rounds
 from waggle.gui.pages.progress.run_choice import RunChoice
 from waggle.gui.state import chart_series
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.aha_list import AhaList
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
-from waggle.gui.widgets.file_dialogs import add_suffix, file_dialog, replace_suffix, unused_path
+from waggle.gui.widgets.file_dialogs import add_suffix, chosen_path, file_dialog, replace_suffix, unused_path
 from waggle.gui.widgets.layout import card, column, frame, row
 from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.picture_file import save_picture
@@ -121,8 +122,7 @@ class ProgressPage(Page):
         self._state = State()
         self._drawn_state: object = None
         self._due = context.history
-        self._export: RoundsExport | None = None
-        context.store.changed.connect(lambda: self._continue_export(context.store.state))  # also while another page is shown
+        self._saving: Task | None = None  # of a table
         self._part = VisiblePart(self)
         self._redraw = QTimer(self)  # once for many steps of a wheel
         self._redraw.setSingleShot(True)
@@ -142,7 +142,7 @@ class ProgressPage(Page):
         self._comparison = LeaderboardView(theme)
         self._comparison.commanded.connect(self.commanded)
         self._save = Button(theme, tr("Save"), icon="save")
-        self._save.clicked.connect(self._ask_where_to_save)
+        self._save.clicked.connect(lambda: start(self, self._ask_where_to_save()))
         self._make_cards(theme)
         self._table = RoundTableModel(theme)
         self._table_view = RoundTableView(theme, self._table)
@@ -393,65 +393,48 @@ class ProgressPage(Page):
         back = tr("Own charts") if self._compared.isChecked() else ""
         self._compared.say(back or (tr("Compare") if self.compact else tr("Compare models")), "progress" if back else "peers")
 
-    def _ask_where_to_save(self) -> None:
+    async def _ask_where_to_save(self) -> None:
         """Ask for a file, then save there."""
-        dialog = file_dialog(
-            self,
-            tr("Save progress"),
-            lambda path: self.save(Path(path), dialog.selectedNameFilter()),
-            saves=DEFAULT_FILE_NAME,
-        )
+        dialog = file_dialog(self, tr("Save progress"), saves=DEFAULT_FILE_NAME)
         dialog.setNameFilters([tr("Table (*.csv)"), tr("Picture (*.png)"), tr("Drawing (*.svg)")])
         dialog.filterSelected.connect(lambda kind: _end_as(dialog, kind))
-        dialog.open()
+        if path := await chosen_path(dialog):
+            self.save(path, dialog.selectedNameFilter())
 
     def save(self, path: Path, kind: str = "") -> None:
         """Save a picture as .png or .svg, or a table as .csv. Another name, or the offered one, gets the ending of `kind`."""
-        if self._export is not None and self._export.is_waiting:
+        if self._saving is not None and not self._saving.done():
             self.notice_posted.emit(tr("Another table is still being saved."), "warn")
             return
         ending = _file_suffix(kind)
         offered = path.name == DEFAULT_FILE_NAME and ending != ".csv"
         path = unused_path(replace_suffix(path, ending, ENDINGS)) if offered else add_suffix(path, ending, ENDINGS)
-        try:
-            if path.suffix.lower() in (".png", ".svg"):
-                view = self._pages.currentWidget()
-                whole = view.widget() if isinstance(view, ScrollArea) else view  # including what is scrolled out of sight
-                assert whole is not None
-                self._part.read(None)
-                if not save_picture(whole, path):
-                    raise OSError(tr("the picture could not be written"))
-                self.notice_posted.emit(tr("Saved to %1").replace("%1", str(path)), "check")
-                return
-            self._export = RoundsExport(path, self._state, self.commanded.emit, lambda whole: self._say_saved(path, whole=whole))
-            self._export.begin()
-        except OSError as error:
-            self._say_not_saved(error)
-
-    def _continue_export(self, state: State) -> None:
-        if self._export is None or not self._export.is_waiting:
+        if path.suffix.lower() not in (".png", ".svg"):
+            self._saving = start(self, self._save_table(path))
             return
-        try:
-            self._export.show_state(state)
-        except OSError as error:
-            self._say_not_saved(error)
+        view = self._pages.currentWidget()
+        whole = view.widget() if isinstance(view, ScrollArea) else view  # including what is scrolled out of sight
+        assert whole is not None
+        self._part.read(None)
+        if save_picture(whole, path):
+            self.notice_posted.emit(tr("Saved to %1").replace("%1", str(path)), "check")
+        else:
+            self._say_not_saved(tr("the picture could not be written"))
 
-    def handle_refusal(self, words: str, command: str) -> bool:
+    async def _save_table(self, path: Path) -> None:
         try:
-            return self._export is not None and self._export.handle_refusal(command)
+            whole = await save_rounds(path, self._state, self.context.client)
         except OSError as error:
-            self._say_not_saved(error)
-            return True
-
-    def _say_saved(self, path: Path, *, whole: bool) -> None:
+            self._say_not_saved(str(error))
+            return
         words = (
             tr("Saved to %1") if whole else tr("Saved to %1. Some older rounds are missing because the engine did not answer.")
         )
         self.notice_posted.emit(words.replace("%1", str(path)), "check" if whole else "warn")
 
-    def _say_not_saved(self, error: OSError) -> None:
+    def _say_not_saved(self, why: str) -> None:
         """A full disk or a missing permission: the person decides, and nothing is lost."""
-        self.notice_posted.emit(tr("Not saved: %1").replace("%1", str(error)), "warn")
+        self.notice_posted.emit(tr("Not saved: %1").replace("%1", why), "warn")
 
 
 def _file_suffix(kind: str) -> str:

@@ -1,22 +1,28 @@
 """The form that creates a swarm: name, what it asks, the model it is meant for, and whether joining needs a key."""
 
+import asyncio
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QBoxLayout, QCheckBox, QFrame, QLineEdit
 
-from waggle.gui.i18n.formatting import later, plural, tr, visible
+from waggle.core.errors import EngineError
+from waggle.gui.coroutines import Task, start
+from waggle.gui.engine_client.engine_client import EngineClient
+from waggle.gui.i18n.formatting import later, plural, tr
 from waggle.gui.pages.swarms.own_questions import OwnQuestions
 from waggle.gui.pages.swarms.specialty_choice import SpecialtyChoice
 from waggle.gui.pages.swarms.swarm_facts import CLASS_PAGE
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.layout import as_widget, column, edges, row
+from waggle.gui.widgets.refusals import announce_refusal, refusal_words
 from waggle.gui.widgets.responsive_row import StretchRow
-from waggle.gui.widgets.scroll_anchor import is_in_view, show_in_view
+from waggle.gui.widgets.scroll_anchor import show_in_view
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import CreateSwarm, new_id
+from waggle.protocol.events_swarms import SwarmCreated
 from waggle.protocol.state import SPECIALTIES, State
 
 NAME, HINT = 60, 80  # characters, as in a charter
@@ -31,20 +37,20 @@ CLASS_NAMES = later(
 
 
 class CreateSwarmForm(QFrame):
-    """`submitted` carries a CreateSwarm; the form is disabled until the engine answers. `declined`: the person gave up.
+    """Creates a swarm; it is disabled until the engine answers. `created` carries its SwarmDetails.
 
-    `commanded` carries the commands that read files of questions; `host` as in OwnQuestions.
+    `declined`: the person gave up. `host` as in OwnQuestions.
     """
 
-    submitted = Signal(object)
-    commanded = Signal(object)
+    created = Signal(object)
     declined = Signal()
 
-    def __init__(self, theme: Theme, host: str = "") -> None:
+    def __init__(self, theme: Theme, client: EngineClient, host: str = "") -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._theme = theme
-        self._waiting = False
+        self._theme, self._client = theme, client
+        self._answer: asyncio.Future[SwarmCreated] | None = None  # that is awaited
+        self._creating: Task | None = None
         self._name = self._field(tr("Name of the swarm"), tr("Others see it before they join"), NAME)
         self._hint = self._field(tr("Which model it is meant for"), tr("Any; small ones do best with easy questions"), HINT)
         self._private = QCheckBox(tr("Private: only with your invite"))
@@ -57,10 +63,9 @@ class CreateSwarmForm(QFrame):
         about = [text(theme, tr(words), "caption", "faint", wrap=True) for words in (CLASS_ASKS, CLASS_PAGE, CLASS_NAMES)]
         self._class_words = as_widget(column(*about, gap=6))
         self._asks = text(theme, "", "label")
-        self._specialties, self._own = SpecialtyChoice(theme), OwnQuestions(theme, host)
+        self._specialties, self._own = SpecialtyChoice(theme), OwnQuestions(theme, client, host)
         self._specialties.changed.connect(self._update_form)
         self._own.changed.connect(self._update_form)
-        self._own.commanded.connect(self.commanded)
         self._tabs = SegmentedControl(theme, (tr("Waggle's questions"), tr("Your own")), tr("What it asks"))
         self._tabs.chosen.connect(self._show_tab)
         self._problem = text(theme, "", "small", "bad", wrap=True)
@@ -104,26 +109,11 @@ class CreateSwarmForm(QFrame):
     def show_state(self, state: State) -> None:
         if state.swarms is not None:
             self._specialties.show_offers(state.swarms.offers)
-        self._own.show_state(state)
 
     def add_files(self, paths: Sequence[str], words: str = "") -> None:
         """Show a person's own questions, with these files; see `OwnQuestions.add_files`."""
         self._show_tab(OWN)
         self._own.add_files(paths, words)
-
-    def handle_refusal(self, words: str, command: str) -> bool:
-        """A command about a file was refused; returns whether that is visible."""
-        return self._own.handle_refusal(words, command)
-
-    def postpone(self, command: str) -> bool:
-        return self._own.postpone(command)
-
-    def show_refused(self, words: str) -> bool:
-        """The engine created no swarm: show why and enable the form; returns whether that is visible."""
-        self._waiting = False
-        self._problem.setText(visible(words))
-        self._update_form()
-        return is_in_view(self._problem)
 
     def take_over(self, before: "CreateSwarmForm") -> None:
         """Take over what was filled in, and whether an answer is awaited."""
@@ -134,20 +124,27 @@ class CreateSwarmForm(QFrame):
         self._specialties.take_over(before._specialties)
         self._own.take_over(before._own)
         self._show_tab(before._tabs.index)
-        self._waiting = before._waiting
         self._problem.setText(before._problem.text())
+        if before._answer is not None:
+            self._await(before._answer)
         self._update_form()
+
+    def stop_waiting(self) -> None:
+        """Wait for no answer any more: it would bring another view in front."""
+        self._answer = None
+        if self._creating is not None:
+            self._creating.cancel()
 
     def begin(self) -> None:
         """Enable the form as it is filled in, waiting for no answer."""
-        self._waiting = False
+        self.stop_waiting()
         self._problem.setText("")
         self._update_form()
         self._name.setFocus()
 
     def reset(self) -> None:
         """Empty the form."""
-        self._waiting = False
+        self.stop_waiting()
         self._problem.setText("")
         self._name.clear()
         self._hint.clear()
@@ -175,13 +172,13 @@ class CreateSwarmForm(QFrame):
         for_class = self._for_class.isChecked()
         self._class_words.setVisible(for_class)
         self._asks.setText(tr("What else it asks") if for_class else tr("What it asks"))
-        if self._waiting:
+        if self._answer is not None:
             self._count.say(tr("Making its questions; a few seconds."))
         else:
             chosen = [plural(files, "%n file of your own", "%n files of your own")] if files else []
             chosen += [plural(kinds, "%n kind of question chosen", "%n kinds of question chosen")] if kinds else []
             self._count.say(". ".join(words for words in (", ".join(chosen), lacks) if words))
-        self._create.setEnabled(not lacks and not self._waiting)
+        self._create.setEnabled(not lacks and self._answer is None)
 
     def _missing_text(self, kinds: int, files: int) -> str:
         """What the form still lacks with this many specialties and files; empty: nothing."""
@@ -194,13 +191,26 @@ class CreateSwarmForm(QFrame):
         return "" if self._name.text().strip() else tr("Give it a name.")
 
     def _ask(self) -> None:
-        self._waiting = True
         self._problem.setText("")
-        self._update_form()
-        self.submitted.emit(
-            CreateSwarm(
-                id=new_id(), name=self._name.text().strip(), specialties=self._specialties.pairs(), files=self._own.new_files(),
-                model_hint=self._hint.text().strip(), private=self._private.isChecked(),
-                preset="classroom" if self._for_class.isChecked() else "",
-            )
+        command = CreateSwarm(
+            id=new_id(), name=self._name.text().strip(), specialties=self._specialties.pairs(), files=self._own.new_files(),
+            model_hint=self._hint.text().strip(), private=self._private.isChecked(),
+            preset="classroom" if self._for_class.isChecked() else "",
         )  # fmt: skip
+        self._await(self._client.ask(command, SwarmCreated))
+        self._update_form()
+
+    def _await(self, answer: asyncio.Future[SwarmCreated]) -> None:
+        self._answer, self._creating = answer, start(self, self._finish(answer))
+
+    async def _finish(self, answer: asyncio.Future[SwarmCreated]) -> None:
+        try:
+            created = await asyncio.shield(answer)
+        except EngineError as error:
+            self._answer = None
+            self._problem.setText(refusal_words(error))
+            self._update_form()
+            announce_refusal(error, self._problem, self._client)
+        else:
+            self.reset()
+            self.created.emit(created.swarm)

@@ -1,25 +1,30 @@
 """Inviting others: the link to the active swarm, as a QR code and as text, to copy or to save as a file."""
 
+from collections.abc import Awaitable
 from pathlib import Path
 
 from PySide6.QtCore import QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QLabel
 
+from waggle.core.errors import EngineEnded, EngineError, NoEngine
 from waggle.core.paths import owner_only
 from waggle.core.system.os_faults import fault_of
+from waggle.gui.coroutines import Task, start
+from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import one_line, tr
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.swarms.link_field import link_field
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
-from waggle.gui.widgets.file_dialogs import file_dialog
+from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.qr_code import QrCode
 from waggle.gui.widgets.responsive_row import ResponsiveRow, StretchRow
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import WriteInvite, new_id
+from waggle.protocol.events import CommandDone
 from waggle.protocol.events_swarms import InviteWritten
 from waggle.protocol.state import State
 
@@ -30,16 +35,16 @@ class InviteView(QFrame):
     `closed`: the person is done here, or no invite will come; `notice_posted` as in `Page`.
     """
 
-    commanded = Signal(object)
     closed = Signal()
     notice_posted = Signal(str, str)
 
-    def __init__(self, theme: Theme, host: str = "") -> None:
+    def __init__(self, theme: Theme, client: EngineClient, host: str = "") -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._host = host  # the computer of the engine; empty: this one
+        self._client, self._host = client, host  # the computer of the engine; empty: this one
         self._state, self._link, self._class_page = State(), "", ""
-        self._is_open, self._awaited = False, ""  # the id of the command whose answer is awaited
+        self._is_open = False
+        self._writing: Task | None = None  # waits for an invite
         self._requested_for: object = None  # the ways to reach this computer when the invite was requested
         self._title, self._reach = text(theme, "", "title", wrap=True), text(theme, "", "small", "soft", wrap=True)
         self._code = QrCode(theme, 272, tr("The invite link as a QR code; the same link stands beside it as text"))
@@ -48,7 +53,7 @@ class InviteView(QFrame):
         self._warning: QLabel = text(theme, "", "small", "soft", wrap=True)
         self._copy = CopyButton(theme, tr("Copy link"), "primary")
         self._save = Button(theme, tr("Save as a file"), icon="save")
-        self._save.clicked.connect(self._ask_where_to_save)
+        self._save.clicked.connect(lambda: start(self, self._ask_where_to_save()))
         self._project = Button(theme, tr("Show it on a projector"))
         self._project.clicked.connect(self._open_class_page)
         self._join_page = text(theme, "", "small", "soft", wrap=True)
@@ -70,27 +75,22 @@ class InviteView(QFrame):
 
     def stop_waiting(self) -> None:
         """Another view is shown: no invite is awaited any more."""
-        self._is_open, self._awaited = False, ""
+        self._is_open = False
+        if self._writing is not None:
+            self._writing.cancel()
 
     def show_state(self, state: State) -> None:
-        before, self._state = self._state, state
-        if state.invite is not before.invite:
-            self._awaited = ""
-        if self._is_open and not why_unavailable(state):
-            self._request()
-        if self._is_open:  # a refusal may have closed it just now
+        self._state = state
+        if self._is_open:
+            if not why_unavailable(state):
+                self._request()
             self._show_invite()
 
     def take_over(self, before: "InviteView") -> None:
-        """Take over whether it is open, and the invite that is awaited there."""
+        """Take over whether it is open, and what the last invite was requested for; one that is awaited is requested again."""
         self._state, self._is_open = before._state, before._is_open
-        self._requested_for, self._awaited = before._requested_for, before._awaited
-
-    def handle_refusal(self, command: str) -> None:
-        """The command with this id, or (empty) every command, was refused: close if an invite is awaited."""
-        if self._awaited and command in ("", self._awaited):
-            self._awaited = ""
-            self.closed.emit()
+        if before._writing is not None and before._writing.done():
+            self._requested_for = before._requested_for
 
     def save(self, path: Path) -> None:
         """Write the link to a file; post a notice that says whether that worked."""
@@ -102,8 +102,9 @@ class InviteView(QFrame):
             return
         self.notice_posted.emit(tr("Saved to %1").replace("%1", str(path)), "check")
 
-    def _ask_where_to_save(self) -> None:
-        file_dialog(self, tr("Save the invite"), lambda path: self.save(Path(path)), saves="invite.waggle").open()
+    async def _ask_where_to_save(self) -> None:
+        if path := await chosen_path(file_dialog(self, tr("Save the invite"), saves="invite.waggle")):
+            self.save(path)
 
     def _open_class_page(self) -> None:
         QDesktopServices.openUrl(QUrl(self._class_page))
@@ -113,8 +114,17 @@ class InviteView(QFrame):
         state = self._state
         reached = state.ready, state.address, state.way
         if reached != self._requested_for:
-            self._requested_for, self._awaited = reached, new_id()
-            self.commanded.emit(WriteInvite(id=self._awaited))
+            self._requested_for = reached
+            self._writing = start(self, self._close_if_refused(self._client.command(WriteInvite(id=new_id()))))
+
+    async def _close_if_refused(self, answer: Awaitable[CommandDone]) -> None:
+        try:
+            await answer
+        except (NoEngine, EngineEnded):
+            self._requested_for = None  # request it again once an engine can be asked
+        except EngineError as error:
+            self._client.report(error)
+            self.closed.emit()
 
     def _show_invite(self) -> None:
         state = self._state

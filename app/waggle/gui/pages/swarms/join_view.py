@@ -1,26 +1,32 @@
 """Joining a swarm: enter an invite link or open its file, preview the swarm, then join. Nothing joins by itself."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QFrame, QStackedWidget
 
+from waggle.core.errors import EngineError, NoEngine, SwarmError
 from waggle.core.system.os_faults import fault_of
+from waggle.gui.coroutines import Task, start
+from waggle.gui.engine_client import picture_invite
+from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import later, one_line, tr, visible
 from waggle.gui.pages.swarms.link_field import link_field
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreviewCard, answered_words, remembered_words
-from waggle.gui.state.invite_link import LONGEST_TEXT, invite_in, invite_in_file
+from waggle.gui.state.invite_link import LONGEST_TEXT, invite_in, invite_in_file, is_picture
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.file_dialogs import file_dialog
+from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
-from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.pasted_picture import PastedPicture
+from waggle.gui.widgets.refusals import announce_refusal, refusal_words
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import say_in, text
 from waggle.protocol.commands import ChooseSwarm, ReadInvite, new_id
-from waggle.protocol.events_swarms import SwarmDetails
+from waggle.protocol.events_swarms import InviteRead, SwarmDetails
 from waggle.protocol.state import State
 
 LINK, PREVIEW = range(2)
@@ -33,16 +39,13 @@ class JoinView(QStackedWidget):
     `opened`: this view should be shown now; `closed`: the person is done here.
     """
 
-    commanded = Signal(object)
     opened = Signal()
     closed = Signal()
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, client: EngineClient) -> None:
         super().__init__()
-        self._theme, self._state = theme, State()
-        self._awaited = ""  # the id of the ReadInvite whose answer is awaited
-        self._joining = ""  # the id of the ChooseSwarm that was sent last; empty once it was refused
-        self._is_deferred = False  # a link was entered before there was an engine to ask
+        self._theme, self._client, self._state = theme, client, State()
+        self._reading: Task | None = None  # waits for the swarm of a link
         self._previewed: tuple[SwarmDetails, Callable[[], str]] | None = None  # a swarm; what tells its members in words
         self._previews = column()
         self._link_form = ScrollArea(column(self._link_card(), None))
@@ -53,12 +56,13 @@ class JoinView(QStackedWidget):
     def _link_card(self) -> QFrame:
         theme = self._theme
         self._link = link_field(theme, tr("An invite link"))
-        self._link.setPlaceholderText(tr("Paste an invite link: waggle://join?…"))
+        self._link.setPlaceholderText(tr("Paste an invite link, or a picture of its QR code"))
         self._link.returnPressed.connect(self._read_link)
+        PastedPicture(self._link).pasted.connect(self.open_picture)
         read = Button(theme, tr("Preview it"), "primary")
         read.clicked.connect(self._read_link)
-        file = Button(theme, tr("Open a file"))
-        file.clicked.connect(self._choose_file)
+        file = Button(theme, tr("Open a file or picture"))
+        file.clicked.connect(lambda: start(self, self._choose_file()))
         cancel = Button(theme, tr("Cancel"))
         cancel.clicked.connect(self.closed)
         self._message = text(theme, "", "small", "bad", wrap=True)
@@ -76,12 +80,7 @@ class JoinView(QStackedWidget):
         self._preview_area.set_edges(edge, below)
 
     def show_state(self, state: State) -> None:
-        before, self._state = self._state, state
-        if self._is_deferred and state.seq != before.seq:  # an engine is there now
-            self._is_deferred = False
-            self._read_link()
-        if self._awaited and state.looked is not None and state.looked is not before.looked:
-            self.preview(state.looked.swarm, partial(answered_words, state.looked))
+        self._state = state
 
     def show_link(self, link: str = "") -> None:
         """Show the form; preview the swarm of `link`, if there is one."""
@@ -96,6 +95,9 @@ class JoinView(QStackedWidget):
 
     def open_file(self, path: Path) -> None:
         """Preview the swarm of the invite in a file, or say that the file has none."""
+        if is_picture(path):
+            self.open_picture(path)
+            return
         try:
             link = invite_in_file(path)
         except OSError as error:  # the file is gone or may not be read: nothing of ours is lost
@@ -105,6 +107,19 @@ class JoinView(QStackedWidget):
         self.show_link(link)
         if not link:
             self._say(tr("There is no invite in that file."))
+
+    def open_picture(self, picture: Path | QImage) -> None:
+        """Preview the swarm of the invite whose QR code is in a picture, or say that there is none."""
+        self.show_link()
+        self._say(tr("Looking for a QR code in the picture."), "soft")
+        self._reading = start(self, self._read_picture(picture))
+
+    async def _read_picture(self, picture: Path | QImage) -> None:
+        try:
+            self.show_link(await picture_invite.invite_in(picture))
+        except SwarmError as error:
+            self._say(refusal_words(error))
+            announce_refusal(error, self._message, self._client)
 
     def preview_known(self, charter: str) -> None:
         """Preview a remembered swarm."""
@@ -123,36 +138,21 @@ class JoinView(QStackedWidget):
 
     def stop_waiting(self) -> None:
         """Wait for no answer any more: it would bring this view back in front of another one."""
-        self._awaited, self._is_deferred = "", False
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
 
     def take_over(self, before: "JoinView") -> None:
-        """Take over the view, the text and the awaited answer of the same view in an earlier window."""
+        """Take over the view and the text of the same view in an earlier window; a link that is being read is read anew."""
         self._state = before._state
         self._link.setText(before._link.text())
-        message = tr(ASKING) if before._awaited else before._message.text()  # in the current language
-        self._say(message, str(before._message.property("tone")))
+        self._say(before._message.text(), str(before._message.property("tone")))
         if before.currentIndex() == PREVIEW and before._previewed is not None:
             self._add_preview(*before._previewed)
         self.setCurrentIndex(before.currentIndex())
-        self._awaited, self._is_deferred = before._awaited, before._is_deferred
-
-    def postpone(self, command: str) -> bool:
-        """No engine took this command: if it was about a link, ask again when there is one. Returns whether it was."""
-        if not self._awaited or command != self._awaited:
-            return False
-        self._is_deferred, self._awaited = True, ""
-        self._say(tr("Starting up. The link is checked in a moment."), "soft")
-        return True
-
-    def handle_refusal(self, words: str, command: str) -> bool:
-        """The command with this id, or (empty) every command, was refused; returns whether this view shows the reason."""
-        if command in ("", self._joining):
-            self._joining = ""
-        if not self._awaited or command not in ("", self._awaited):
-            return False
-        self._awaited = ""
-        self._say(words)
-        return is_in_view(self._message)
+        if before._reading is not None and not before._reading.done():
+            before.stop_waiting()
+            self._read_link()
 
     def _add_preview(self, swarm: SwarmDetails, members_words: Callable[[], str]) -> SwarmPreviewCard:
         self._previewed = swarm, members_words
@@ -173,23 +173,37 @@ class JoinView(QStackedWidget):
         return preview
 
     def _join(self, charter: str, name: str | None) -> None:
-        self._joining = new_id()
-        self.commanded.emit(ChooseSwarm(id=self._joining, charter=charter, member_name=name))
-        if self._joining:  # else it was refused at once, and the preview stays
+        """Join; if no engine takes that, the preview stays."""
+        if self._client.send(ChooseSwarm(id=new_id(), charter=charter, member_name=name)):
             self.closed.emit()
 
     def _read_link(self) -> None:
         """Have the engine read the link and ask who is in its swarm."""
+        self.stop_waiting()
         link = self._link.text().strip()
         if not link:
             self._say(tr("Paste the link first."))
             return
-        self._awaited = new_id()
         self._say(tr(ASKING), "soft")
-        self.commanded.emit(ReadInvite(id=self._awaited, link=(invite_in(link) or link)[:LONGEST_TEXT]))
+        command = ReadInvite(id=new_id(), link=(invite_in(link) or link)[:LONGEST_TEXT])
+        self._reading = start(self, self._preview_answer(self._client.ask(command, InviteRead)))
+
+    async def _preview_answer(self, answer: Awaitable[InviteRead]) -> None:
+        try:
+            read = await answer
+        except NoEngine:
+            self._say(tr("Starting up. The link is checked in a moment."), "soft")
+            await self._client.until_heard()
+            self._read_link()
+        except EngineError as error:
+            self._say(refusal_words(error))
+            announce_refusal(error, self._message, self._client)
+        else:
+            self.preview(read.swarm, partial(answered_words, read))
 
     def _say(self, words: str, tone: str = "bad") -> None:
         say_in(self._message, visible(words), tone)
 
-    def _choose_file(self) -> None:
-        file_dialog(self, tr("Open an invite"), lambda path: self.open_file(Path(path))).open()
+    async def _choose_file(self) -> None:
+        if path := await chosen_path(file_dialog(self, tr("Open an invite"))):
+            self.open_file(path)

@@ -1,11 +1,15 @@
 """The files of a person's own questions for a new swarm: add them, see what is in them, and choose how they are graded."""
 
+import asyncio
 import os
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QFileDialog, QWidget
 
+from waggle.core.errors import EngineEnded, EngineError, NoEngine
+from waggle.gui.coroutines import Task, start
+from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import tr, visible
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.swarms.question_file_card import QuestionFileCard
@@ -13,13 +17,13 @@ from waggle.gui.pages.swarms.question_file_draft import QuestionFileDraft
 from waggle.gui.state.question_paths import ENDINGS, MOST_FILES, question_files
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.file_dialogs import files_dialog
+from waggle.gui.widgets.file_dialogs import chosen_paths, file_dialog
 from waggle.gui.widgets.layout import as_widget, column, frame, row
 from waggle.gui.widgets.painted_widgets import Icon
-from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.refusals import announce_refusal, refusal_words
 from waggle.gui.widgets.text import say_in, text
 from waggle.protocol.commands import NewQuestionFile
-from waggle.protocol.state import State
+from waggle.protocol.events_questions import QuestionsPreviewed
 
 
 class OwnQuestions(QWidget):
@@ -30,20 +34,18 @@ class OwnQuestions(QWidget):
     """
 
     changed = Signal()
-    commanded = Signal(object)
     opened = Signal(object)
 
-    def __init__(self, theme: Theme, host: str = "") -> None:
+    def __init__(self, theme: Theme, client: EngineClient, host: str = "") -> None:
         super().__init__()
-        self._theme, self._host, self._state = theme, host, State()
+        self._theme, self._client, self._host = theme, client, host
         self._cards: list[QuestionFileCard] = []
-        self._trial = ""  # the id of the trial that the engine is busy with, whether its answer counts or not
-        self._asked_of: object = None  # the Ready of the engine that was asked last
-        self._deferred_at = -1  # the State's `seq` when no engine took a command
+        self._readings: dict[QuestionFileCard, Task] = {}
+        self._trial: asyncio.Future[QuestionsPreviewed] | None = None  # that the engine is busy with, whether it counts or not
         self._message = text(theme, "", "small", "bad", wrap=True)
         self._message.hide()
         self.add = Button(theme, tr("Add a file of questions..."), icon="save")
-        self.add.clicked.connect(self._choose_files)
+        self.add.clicked.connect(lambda: start(self, self._choose_files()))
         title = text(theme, tr("Drop your file here"), "heading")
         form_words = tr("JSON lines (.jsonl) or a table (.csv): a question and its answer on each line.")
         how = text(theme, form_words, "small", "soft", wrap=True)
@@ -55,7 +57,7 @@ class OwnQuestions(QWidget):
         )
         self._invitation.setMinimumHeight(theme.px(200))
         self._more = Button(theme, tr("Add a file of questions..."), small=True)
-        self._more.clicked.connect(self._choose_files)
+        self._more.clicked.connect(lambda: start(self, self._choose_files()))
         self._foot = as_widget(row(self._more, None))
         self._public = text(
             theme, tr("Everybody in the swarm gets the whole file with its answers. Leave out what is secret or personal."),
@@ -75,7 +77,7 @@ class OwnQuestions(QWidget):
             here = next((card for card in self._cards if _same(card.draft.path, path)), None)
             if here is not None:
                 here.draft.read_again()
-                here.show_draft()
+                self._read_again(here)
                 self._open(here)
             elif len(self._cards) < MOST_FILES:
                 self._open(self._add_card(QuestionFileDraft(path=path)))
@@ -83,43 +85,6 @@ class OwnQuestions(QWidget):
                 words = words or tr("A swarm has at most four files of questions.")
         say_in(self._message, words, "bad")
         self._update()
-
-    def show_state(self, state: State) -> None:
-        self._state = state
-        if state.ready is not self._asked_of:  # another start of the engine, which knows of no command
-            self._asked_of = state.ready
-            self.postpone("")
-        for preview in reversed(state.previews):
-            if preview.command_id == self._trial:
-                self._trial = ""
-            for card in self._cards:
-                if card.draft.take(preview):
-                    card.show_draft()
-                    self.changed.emit()
-        self._send()
-
-    def handle_refusal(self, words: str, command: str) -> bool:
-        """The command with this id, or (empty) every command, was refused; returns whether that is visible."""
-        if not command:
-            self.postpone("")
-            return False
-        if command == self._trial:
-            self._trial = ""
-        for card in self._cards:
-            if card.draft.handle_refusal(words, command):
-                card.show_draft()
-                self.changed.emit()
-                return is_in_view(card)
-        return False
-
-    def postpone(self, command: str) -> bool:
-        """No engine took a command (empty: all of them): ask again once one answers. Returns whether it was one of these."""
-        if command in ("", self._trial):
-            self._trial = ""
-        awaited = [card.draft.postpone(command) for card in self._cards]
-        if command and any(awaited):
-            self._deferred_at = self._state.seq
-        return any(awaited)
 
     def missing_text(self) -> str:
         """Why no swarm can be created from these files yet; empty: one can, or there are none."""
@@ -133,9 +98,9 @@ class OwnQuestions(QWidget):
 
     def take_over(self, before: "OwnQuestions") -> None:
         """Take over the files, what is known of them, and the awaited answers."""
-        self._state, self._trial = before._state, before._trial
-        self._asked_of, self._deferred_at = before._asked_of, before._deferred_at
+        self._trial = before._trial
         for earlier in before._cards:
+            before._readings[earlier].cancel()
             card = self._add_card(earlier.draft)
             card.set_open(earlier.is_open, alone=len(before._cards) == 1)
         self._update()
@@ -152,6 +117,7 @@ class OwnQuestions(QWidget):
         card.reread.connect(lambda: self._read_again(card))
         card.opened.connect(lambda: self._open(card))
         self._cards.append(card)
+        self._readings[card] = start(self, self._read(card))
         self._list.addWidget(card)
         return card
 
@@ -159,6 +125,7 @@ class OwnQuestions(QWidget):
         place = self._cards.index(card)
         had_focus = card.isAncestorOf(self.window().focusWidget() or self)
         self._cards.remove(card)
+        self._readings.pop(card).cancel()
         self._list.removeWidget(card)
         card.hide()
         card.deleteLater()
@@ -170,8 +137,39 @@ class OwnQuestions(QWidget):
             (self._more if self._cards else self.add).setFocus()
 
     def _read_again(self, card: QuestionFileCard) -> None:
+        self._readings[card].cancel()
+        self._readings[card] = start(self, self._read(card))
         card.show_draft()
         self._update()
+
+    async def _read(self, card: QuestionFileCard) -> None:
+        """Have the engine read a file, then try some of its questions; again where an engine ends before it answers."""
+        draft = card.draft
+        while draft.is_reading or draft.is_trying:
+            try:
+                draft.take(await self._answer(draft))
+            except (NoEngine, EngineEnded):
+                draft.answer = None
+                await self._client.until_heard()
+            except EngineError as error:
+                draft.refuse(refusal_words(error))
+                card.show_draft()
+                announce_refusal(error, card, self._client)
+            card.show_draft()
+            self.changed.emit()
+
+    async def _answer(self, draft: QuestionFileDraft) -> QuestionsPreviewed:
+        """The answer to the command of the draft's present step. Every file is read at once, but one trial runs at a time."""
+        if draft.answer is None:
+            await self._client.until(lambda state: state.ready is not None and not why_unavailable(state))
+            while draft.is_trying and self._trial is not None and not self._trial.done():
+                await asyncio.wait({self._trial})
+            draft.answer = self._client.ask(draft.command(), QuestionsPreviewed)
+            if draft.is_trying:
+                self._trial = draft.answer
+        answer = await asyncio.shield(draft.answer)
+        draft.answer = None
+        return answer
 
     def _open(self, chosen: QuestionFileCard) -> None:
         """Show the details of one file; the others are folded, so that all fit."""
@@ -181,7 +179,6 @@ class OwnQuestions(QWidget):
 
     def _update(self) -> None:
         self._arrange()
-        self._send()
         self.changed.emit()
 
     def _arrange(self) -> None:
@@ -191,23 +188,12 @@ class OwnQuestions(QWidget):
         self._foot.setVisible(0 < count < MOST_FILES)
         self._public.setVisible(not self._host)
 
-    def _send(self) -> None:
-        """Ask the engine what is to be asked: every file is read at once, but one trial runs at a time."""
-        if why_unavailable(self._state) or self._state.ready is None or self._deferred_at == self._state.seq:
-            return
-        for card in self._cards:
-            if card.draft.wants_reading:
-                self.commanded.emit(card.draft.reading_command())
-                card.show_draft()
-        waiting = [card.draft for card in self._cards if card.draft.wants_trial]
-        if waiting and not self._trial:
-            command = waiting[0].trial_command()
-            self._trial = command.id
-            self.commanded.emit(command)
-
-    def _choose_files(self) -> None:
-        kinds = tr("Files of questions (%1)").replace("%1", " ".join(f"*{ending}" for ending in ENDINGS))
-        files_dialog(self, tr("Add a file of questions"), kinds, lambda paths: self.add_files(*question_files(paths))).open()
+    async def _choose_files(self) -> None:
+        dialog = file_dialog(self, tr("Add a file of questions"))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        dialog.setNameFilter(tr("Files of questions (%1)").replace("%1", " ".join(f"*{ending}" for ending in ENDINGS)))
+        if paths := await chosen_paths(dialog):
+            self.add_files(*question_files(paths))
 
 
 def _same(path: str, other: str) -> bool:

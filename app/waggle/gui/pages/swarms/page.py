@@ -20,7 +20,7 @@ from waggle.gui.widgets.layout import column
 from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import ElidedLabel
-from waggle.protocol.commands import CreateSwarm, ForgetSwarm, ListSwarms, new_id
+from waggle.protocol.commands import ForgetSwarm, ListSwarms, new_id
 from waggle.protocol.state import State
 
 LIST, JOIN, CREATE, INVITE = range(4)
@@ -46,7 +46,6 @@ class SwarmsPage(Page):
         self._gap = 0  # between cards
         self._asked_of: object = None  # the Ready whose swarms were queried
         self._charter_to_preview = ""  # the charter of a swarm to preview once the swarms are listed
-        self._creating = ""  # the id of the CreateSwarm whose answer is awaited
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._join = Button(theme, tr("Join by a link"), icon="gather")
         self._join.clicked.connect(lambda: self.show_join())
@@ -54,15 +53,13 @@ class SwarmsPage(Page):
         self._new.clicked.connect(lambda: self.show_form())
         self._ask_others = Button(theme, tr("Invite someone"), "primary", "invite")
         self._ask_others.clicked.connect(lambda: self.show_part("invite"))
-        self.join_view = JoinView(theme)
-        self.join_view.commanded.connect(self.commanded)
+        self.join_view = JoinView(theme, context.client)
         self.join_view.opened.connect(lambda: self._turn_to(JOIN))
         self.join_view.closed.connect(self.show_list)
-        self._form, self._invite_view = CreateSwarmForm(theme, context.engine.name), InviteView(theme, context.engine.name)
-        self._form.submitted.connect(self._create)
-        self._form.commanded.connect(self.commanded)
+        self._form = CreateSwarmForm(theme, context.client, context.engine.name)
+        self._invite_view = InviteView(theme, context.client, context.engine.name)
+        self._form.created.connect(lambda swarm: self.join_view.preview(swarm, created_words))
         self._form.declined.connect(self._give_up)
-        self._invite_view.commanded.connect(self.commanded)
         self._invite_view.closed.connect(self.show_list)
         self._invite_view.notice_posted.connect(self.notice_posted)
         self._views = QStackedWidget()
@@ -99,15 +96,12 @@ class SwarmsPage(Page):
         self._new.say(tr("Create") if self.compact else tr("Create a swarm"), "swarms")
 
     def show_state(self, state: State, now: float) -> None:
-        before, self._state = self._state, state
+        self._state = state
         self.join_view.show_state(state)
         answers = state.undecided or state.ready
         if answers is not None and not _why_unavailable(state) and self._asked_of is not answers:
             self._asked_of = answers
             self.commanded.emit(ListSwarms(id=new_id()))
-        if self._creating and state.created is not None and state.created is not before.created:
-            self._form.reset()
-            self.join_view.preview(state.created.swarm, created_words)
         self._invite_view.show_state(state)
         self._form.show_state(state)
         why_not = why_no_switch(state)
@@ -134,8 +128,9 @@ class SwarmsPage(Page):
             self._form.add_files(paths, words)
 
     def _turn_to(self, view: int) -> None:
-        self._creating = self._charter_to_preview = ""
+        self._charter_to_preview = ""
         self.join_view.stop_waiting()
+        self._form.stop_waiting()
         self._invite_view.stop_waiting()
         focused = self.window().focusWidget()
         if focused is not None and (focused in (self._new, self._ask_others) or self._views.isAncestorOf(focused)):
@@ -156,12 +151,11 @@ class SwarmsPage(Page):
         """Take over the view, the text and the awaited answer."""
         assert isinstance(before, SwarmsPage)
         self._state, self._asked_of = before._state, before._asked_of
-        self._form.take_over(before._form)
         view = before._views.currentIndex()
         self._turn_to(view)
+        self._form.take_over(before._form)
         self.join_view.take_over(before.join_view)
         self._invite_view.take_over(before._invite_view)
-        self._creating = before._creating
 
     def show_part(self, part: str) -> None:
         """Show the "list", the "invite", or the preview of the swarm with this charter hash."""
@@ -172,19 +166,6 @@ class SwarmsPage(Page):
             self.show_list()
             self._charter_to_preview = "" if part == "list" else part
         self.show_state(self._state, 0.0)
-
-    def postpone(self, command: str) -> bool:
-        return self.join_view.postpone(command) or self._form.postpone(command)
-
-    def handle_refusal(self, words: str, command: str) -> bool:
-        """The command with this id, or (empty) every command, was refused; returns whether a visible view shows the reason."""
-        views = (self.join_view, self._form)
-        in_view = [view.handle_refusal(words, command) for view in views]
-        if self._creating and command in ("", self._creating):
-            self._creating = ""
-            in_view.append(self._form.show_refused(words))
-        self._invite_view.handle_refusal(command)
-        return any(in_view)
 
     def _headline(self, why_not: str) -> str:
         known_swarms = self._state.swarms
@@ -197,10 +178,6 @@ class SwarmsPage(Page):
         active = next((one_line(swarm.name) for swarm in known_swarms.swarms if swarm.active), tr("no swarm"))
         known = plural(len(known_swarms.swarms), "%n swarm is remembered", "%n swarms are remembered")
         return tr("You take part in %1; ").replace("%1", active) + known
-
-    def _create(self, command: CreateSwarm) -> None:
-        self._creating = command.id
-        self.commanded.emit(command)
 
     def _give_up(self) -> None:
         self._form.reset()

@@ -124,7 +124,7 @@ class QuestionFileCard(QFrame):
 
     def _show_trial(self, preview: QuestionsPreviewed) -> None:
         draft = self.draft
-        if draft.reading or draft.wants_reading or draft.trying or draft.wants_trial:
+        if draft.is_reading or draft.is_trying:
             self._trial.show_words(tr("Your model answers five of them now; a large one takes minutes. You need not wait."))
         elif preview.trial is None:
             self._trial.show_words(trial_refusal_words(preview.trial_refusal))

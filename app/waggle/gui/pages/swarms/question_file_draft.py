@@ -1,5 +1,6 @@
 """A file of questions in the form that creates a swarm: what was chosen for it, and what the engine found in it."""
 
+import asyncio
 from dataclasses import dataclass
 
 import msgspec
@@ -12,9 +13,10 @@ LONGEST_TITLE = 40  # characters, as in a charter
 
 @dataclass
 class QuestionFileDraft:
-    """Only the answer to the newest command about the file counts: `reading` and `trying` are the ids of the awaited ones.
+    """What the engine knows of it comes in two steps: it reads the file, then the own model tries some of its questions.
 
-    `title` is None until a person types one. An empty `grader` is guessed. `refusal`: why the engine read nothing.
+    `title` is None until a person types one. An empty `grader` is guessed. `refusal`: why the engine read nothing. `answer` is
+    the awaited one.
     """
 
     path: str
@@ -24,15 +26,14 @@ class QuestionFileDraft:
     preview: QuestionsPreviewed | None = None
     offers: tuple[GraderOffer, ...] = ()
     refusal: str = ""
-    reading: str = ""
-    trying: str = ""
-    wants_reading: bool = True
-    wants_trial: bool = False
+    is_reading: bool = True
+    is_trying: bool = False
+    answer: asyncio.Future[QuestionsPreviewed] | None = None
 
     @property
     def is_settled(self) -> bool:
         """Whether the newest preview is of the file as it would be created now."""
-        return self.preview is not None and not (self.wants_reading or self.reading)
+        return self.preview is not None and not self.is_reading
 
     @property
     def problem(self) -> str:
@@ -42,9 +43,9 @@ class QuestionFileDraft:
         return self.preview.refusal
 
     def read_again(self) -> None:
-        """Read the file again. Awaited answers do not count any more."""
-        self.refusal, self.reading, self.trying = "", "", ""
-        self.wants_reading, self.wants_trial = True, False
+        """Read the file again. An awaited answer does not count any more."""
+        self.refusal, self.answer = "", None
+        self.is_reading, self.is_trying = True, False
 
     def grade_by(self, grader: str, tolerance: float) -> None:
         """Grade in another way, and read the file again."""
@@ -52,47 +53,26 @@ class QuestionFileDraft:
             self.grader, self.tolerance = grader, tolerance
             self.read_again()
 
-    def reading_command(self) -> PreviewQuestions:
-        """The command that reads the file; its answer is awaited."""
-        self.reading, self.wants_reading = new_id(), False
-        return self._command(self.reading, try_model=False)
+    def command(self) -> PreviewQuestions:
+        """The command for the present step."""
+        return PreviewQuestions(
+            id=new_id(), path=self.path, grader=self.grader, tolerance=self.tolerance, try_model=not self.is_reading
+        )
 
-    def trial_command(self) -> PreviewQuestions:
-        """The command that lets the model try some questions; its answer is awaited."""
-        self.trying, self.wants_trial = new_id(), False
-        return self._command(self.trying, try_model=True)
-
-    def take(self, preview: QuestionsPreviewed) -> bool:
-        """Take the answer to an awaited command; returns whether it was one."""
-        if not preview.command_id or preview.command_id not in (self.reading, self.trying):
-            return False
-        was_tried = preview.command_id == self.trying
-        self.preview, self.reading, self.trying = preview, "", ""
-        self.wants_trial = not was_tried and not preview.refusal
+    def take(self, preview: QuestionsPreviewed) -> None:
+        """Take the answer to the command of the present step."""
+        self.preview = preview
+        self.is_reading, self.is_trying = False, self.is_reading and not preview.refusal
         if not preview.refusal:
             self.grader, self.tolerance, self.offers = preview.grader, preview.tolerance, preview.possible_graders
-        return True
 
-    def handle_refusal(self, words: str, command: str) -> bool:
-        """The engine refused a command; returns whether it was an awaited one."""
-        if not command or command not in (self.reading, self.trying):
-            return False
-        if command == self.trying and self.preview is not None:  # the file itself can be used
+    def refuse(self, words: str) -> None:
+        """The engine refused the command of the present step. After a trial the file itself can still be used."""
+        if self.is_trying and self.preview is not None:
             self.preview = msgspec.structs.replace(self.preview, trial_refusal=words)
         else:
             self.refusal = words
-        self.reading, self.trying = "", ""
-        return True
-
-    def postpone(self, command: str = "") -> bool:
-        """An awaited answer, or (empty) every one, will not come: ask again later. Returns whether one was awaited."""
-        lost_reading = bool(self.reading) and command in ("", self.reading)
-        lost_trial = bool(self.trying) and command in ("", self.trying)
-        if lost_reading:
-            self.reading, self.wants_reading = "", True
-        if lost_trial:
-            self.trying, self.wants_trial = "", True
-        return lost_reading or lost_trial
+        self.is_reading = self.is_trying = False
 
     def new_file(self) -> NewQuestionFile:
         """The file for CreateSwarm."""
@@ -102,6 +82,3 @@ class QuestionFileDraft:
     def shown_title(self) -> str:
         """The title that a person typed, or else the one that the engine suggests."""
         return self.title if self.title is not None else self.preview.title if self.preview else ""
-
-    def _command(self, command_id: str, *, try_model: bool) -> PreviewQuestions:
-        return PreviewQuestions(id=command_id, path=self.path, grader=self.grader, tolerance=self.tolerance, try_model=try_model)

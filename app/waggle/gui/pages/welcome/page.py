@@ -2,14 +2,18 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QImage, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QWidget
 
 from waggle.core import login_start
+from waggle.core.errors import SwarmError
 from waggle.core.settings import Value, profiles
 from waggle.core.system.machine import usable_cores
+from waggle.gui.coroutines import start
+from waggle.gui.engine_client import picture_invite
 from waggle.gui.i18n.formatting import later, one_line, size, tr
 from waggle.gui.pages.welcome.waggle_dance import WaggleDance
 from waggle.gui.state import shortcuts
@@ -19,8 +23,11 @@ from waggle.gui.widgets import system_tray
 from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
 from waggle.gui.widgets.controls.inputs import Switch, TextField
 from waggle.gui.widgets.controls.usage_profile import PROFILES
+from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
 from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, restyle, row
 from waggle.gui.widgets.painted_widgets import Icon, PaintedWidget
+from waggle.gui.widgets.pasted_picture import PastedPicture
+from waggle.gui.widgets.refusals import refusal_words
 from waggle.gui.widgets.responsive_row import StretchRow
 from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import announce, say_in, text
@@ -210,7 +217,10 @@ class WelcomePage(QWidget):
         self._choices[FIRST_STEPS].hide()
         for place, choice in enumerate(self._choices):
             choice.chosen.connect(self._chooser(place))
-        self._choices[INVITED].add(as_widget(column(self._link, self._refused, gap=6)))
+        PastedPicture(self._link).pasted.connect(self._open_picture)
+        picture = Button(theme, tr("Open a picture"))
+        picture.clicked.connect(lambda: start(self, self._choose_picture()))
+        self._choices[INVITED].add(as_widget(column(row((self._link, 1), picture), self._refused, gap=6)))
         self._link.textChanged.connect(self._allow)
         self._choose(FIRST_LIGHT)
         self._swarm_box = column(self._choices[FIRST_STEPS], *self._choices[:FIRST_STEPS])
@@ -263,6 +273,21 @@ class WelcomePage(QWidget):
         self._next.setEnabled(not lacking)
         say_in(self._refused, "", "bad")
         self._hint.setText(tr("Paste the link first.") if lacking else "" if step else tr("Takes under a minute"))
+
+    async def _choose_picture(self) -> None:
+        if path := await chosen_path(file_dialog(self, tr("Open a picture of the QR code"))):
+            self._open_picture(path)
+
+    def _open_picture(self, picture: Path | QImage) -> None:
+        start(self, self._read_picture(picture))
+
+    async def _read_picture(self, picture: Path | QImage) -> None:
+        """Take the link from the QR code in a picture, or say why there is none."""
+        try:
+            self._link.setText(await picture_invite.invite_in(picture))
+        except SwarmError as error:
+            say_in(self._refused, refusal_words(error), "bad")
+            announce(self, self._refused.text())
 
     def _forward(self) -> None:
         if self._pages.currentIndex() == SWARM and self._swarm_chosen == INVITED and not invite_in(self._link.text()):

@@ -1,22 +1,26 @@
 """The identity: backed up under a passphrase, checked, restored or moved to another computer, and renewed."""
 
-from collections.abc import Callable
+import asyncio
 from typing import Literal
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
 
+from waggle.core.errors import EngineError
+from waggle.gui.coroutines import Task, start
+from waggle.gui.engine_client.engine_client import EngineClient
 from waggle.gui.i18n.formatting import one_line, peer_name, tr, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.file_dialogs import file_dialog
+from waggle.gui.widgets.file_dialogs import chosen_path, file_dialog
 from waggle.gui.widgets.layout import as_widget, column, row
-from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.refusals import announce_refusal, refusal_words
 from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.commands import BackUpIdentity, CheckBackup, RenewIdentity, RestoreIdentity, new_id
 from waggle.protocol.events_identity import BackupRead, BackupWritten
 
+Answer = asyncio.Future[BackupWritten] | asyncio.Future[BackupRead]
 IdentityAction = Literal["backup", "check", "restore", "renew"]
 SHORTEST = 8  # characters of a passphrase
 TITLES: dict[IdentityAction, str] = {
@@ -39,14 +43,14 @@ class IdentityBackupView(QFrame):
     Leaving the view clears the passphrase and what was read with it.
     """
 
-    commanded = Signal(object)
     done = Signal()
 
-    def __init__(self, theme: Theme, *, here: bool) -> None:
+    def __init__(self, theme: Theme, client: EngineClient, *, here: bool) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._theme, self._waiting, self._backup_owner = theme, False, ""
-        self._command = ""  # the id of the command whose answer is awaited
+        self._theme, self._client, self._backup_owner = theme, client, ""
+        self._answer: Answer | None = None  # that is awaited
+        self._asking: Task | None = None
         self._of = ""  # the path of the backup that is being read; empty once something is typed
         self._act: IdentityAction = "backup"
         self._mine = ""
@@ -56,7 +60,7 @@ class IdentityBackupView(QFrame):
         self._choose = Button(theme, tr("Choose"))
         if not here:
             self._choose.hide()
-        self._choose.clicked.connect(self._ask_for_file)
+        self._choose.clicked.connect(lambda: start(self, self._ask_for_file()))
         self._words, self._repeated = self._secret(tr("Passphrase")), self._secret(tr("The same passphrase again"))
         self._hint, self._message = text(theme, "", "small", "soft", wrap=True), text(theme, "", "small", wrap=True)
         self._go, self._back = Button(theme, "", "primary"), Button(theme, tr("Cancel"))
@@ -76,7 +80,8 @@ class IdentityBackupView(QFrame):
 
     def show_act(self, act: IdentityAction, mine: str) -> None:
         """Show the form for an action; `mine`: the name of the present identity."""
-        self._act, self._mine, self._waiting, self._backup_owner = act, mine, False, ""
+        self._stop_waiting()
+        self._act, self._mine, self._backup_owner = act, mine, ""
         self._title.say(tr(TITLES[act]))
         self._about.setText(tr(ABOUT[act]))
         for field in (self._path, self._words, self._repeated):
@@ -99,14 +104,37 @@ class IdentityBackupView(QFrame):
         self._words.clear()  # this calls `_drop_read_backup`, which drops what was read
         self._repeated.clear()
 
-    def show_result(self, event: BackupWritten | BackupRead) -> None:
-        """Show the engine's answer."""
-        self._waiting = False
+    def take_over(self, before: "IdentityBackupView") -> None:
+        """Take over the path and the awaited answer, but no passphrase."""
+        self._path.setText(before._path.text())
+        if before._answer is not None:
+            self._of = before._of
+            self._await(before._answer)
+
+    def _await(self, answer: Answer) -> None:
+        self._answer, self._asking = answer, start(self, self._show_answer(answer))
+        self._update_form()
+
+    def _stop_waiting(self) -> None:
+        self._answer = None
+        if self._asking is not None:
+            self._asking.cancel()
+
+    async def _show_answer(self, answer: Answer) -> None:
+        try:
+            event = await asyncio.shield(answer)
+        except EngineError as error:
+            self._answer = None
+            self.say(refusal_words(error), "bad")
+            self._update_form()
+            announce_refusal(error, self._message, self._client)
+            return
+        self._answer = None
         if isinstance(event, BackupWritten):
             self.forget()
             self._back.say(tr("Done"))
             self.say(tr("Written to %1, read again, and it opens.").replace("%1", visible(event.path)), "good")
-        elif event.path == self._of:
+        elif isinstance(event, BackupRead) and event.path == self._of:
             self._read(event)
         self._update_form()
 
@@ -122,14 +150,6 @@ class IdentityBackupView(QFrame):
             self._backup_owner = one_line(event.name)
             words = tr("It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.")
             self.say(words.replace("%1", name).replace("%2", self._mine))
-
-    def handle_refusal(self, words: str, command: str) -> bool:
-        if not self._waiting or command not in ("", self._command):
-            return False
-        self._waiting = False
-        self.say(visible(words), "bad")
-        self._update_form()
-        return is_in_view(self._message)
 
     def say(self, words: str, tone: str = "text") -> None:
         say_in(self._message, words, tone)
@@ -153,32 +173,32 @@ class IdentityBackupView(QFrame):
         complete = bool(self._path.text().strip() and words) and (
             act != "backup" or (not hint and words == self._repeated.text())
         )
-        self._go.setEnabled((complete or act == "renew") and not self._waiting)
+        self._go.setEnabled((complete or act == "renew") and self._answer is None)
         self._go.say(tr("Become %1").replace("%1", self._backup_owner) if self._backup_owner else tr(VERBS[act]))
 
     def _ask(self) -> None:
         if not self._go.isEnabled():
             return
-        self._waiting, self._command = True, new_id()
-        path, words = self._path.text().strip(), self._words.text()
-        self._of = path
-        makes: dict[IdentityAction, Callable[[], object]] = {
-            "backup": lambda: BackUpIdentity(id=self._command, path=path, passphrase=words),
-            "check": lambda: CheckBackup(id=self._command, path=path, passphrase=words),
-            "restore": lambda: (RestoreIdentity if self._backup_owner else CheckBackup)(
-                id=self._command, path=path, passphrase=words
-            ),
-            "renew": lambda: RenewIdentity(id=self._command),
-        }
-        leaves = self._act == "renew" or bool(self._backup_owner)
-        self.commanded.emit(makes[self._act]())
-        self._update_form()
-        if leaves and self._waiting:  # the engine restarts
+        self._of = path = self._path.text().strip()
+        words = self._words.text()
+        if self._act == "renew":
+            self._leave_with(RenewIdentity(id=new_id()))
+        elif self._backup_owner:
+            self._leave_with(RestoreIdentity(id=new_id(), path=path, passphrase=words))
+        elif self._act == "backup":
+            self._await(self._client.ask(BackUpIdentity(id=new_id(), path=path, passphrase=words), BackupWritten))
+        else:
+            self._await(self._client.ask(CheckBackup(id=new_id(), path=path, passphrase=words), BackupRead))
+
+    def _leave_with(self, command: RenewIdentity | RestoreIdentity) -> None:
+        """Send a command after which the engine restarts; if no engine takes it, the form stays."""
+        if self._client.send(command):
             self.done.emit()
 
-    def _ask_for_file(self) -> None:
+    async def _ask_for_file(self) -> None:
         name = f"waggle-{self._mine.replace(' ', '-').lower() or 'me'}.identity" if self._act == "backup" else ""
-        file_dialog(self, tr(TITLES[self._act]), self._path.setText, saves=name).open()
+        if path := await chosen_path(file_dialog(self, tr(TITLES[self._act]), saves=name)):
+            self._path.setText(str(path))
 
     def _field(self, name: str, hint: str) -> QLineEdit:
         edit = QLineEdit()

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 
 from waggle.core.stored_data import kept_by_default
 from waggle.gui.charts.heat_map import HeatMap
+from waggle.gui.coroutines import start
 from waggle.gui.i18n.formatting import duration, figure, one_line, peer_name, percent, plural, tr, whole_day
 from waggle.gui.i18n.placeholders import engine_placeholder, why_unavailable
 from waggle.gui.pages.context import PageContext
@@ -20,10 +21,9 @@ from waggle.gui.state.day_query import QuerySchedule, groups_taken_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.aha_list import aha_cells
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.energy_footprint import EnergyCard
 from waggle.gui.widgets.figure_card import FigureCard
-from waggle.gui.widgets.file_dialogs import add_suffix, file_dialog
+from waggle.gui.widgets.file_dialogs import add_suffix, chosen_path, file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
 from waggle.gui.widgets.page_header import header_margins, page_header
 from waggle.gui.widgets.painted_widgets import Avatar, Icon
@@ -62,13 +62,12 @@ class YouPage(Page):
         self._ahas: tuple[Aha, ...] | None = None
         self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._share = Button(theme, tr("Save a share card"), icon="share")
-        self._share.clicked.connect(self._ask_where_to_save)
+        self._share.clicked.connect(lambda: start(self, self._ask_where_to_save()))
         self._figures = [
             FigureCard(theme, "answer", tr("Answers")), FigureCard(theme, "check", tr("Right")),
             FigureCard(theme, "gather", tr("Learned from others")), FigureCard(theme, "peers", tr("Fetched by")),
         ]  # fmt: skip
-        self._identity = IdentityBackupView(theme, here=home is not None)
-        self._identity.commanded.connect(self.commanded)
+        self._identity = IdentityBackupView(theme, context.client, here=home is not None)
         self._identity.done.connect(self._close_identity_form)
         self._goodbye = DataRemovalView(theme)
         self._goodbye.confirmed.connect(context.requests.data_removal)
@@ -106,7 +105,7 @@ class YouPage(Page):
             super().keyPressEvent(event)
 
     def show_state(self, state: State, now: float) -> None:
-        before, self._state = self._state, state
+        self._state = state
         if self._due.now(state):
             for command in (QueryDays(id=new_id()), QueryHistory(id=new_id())):
                 self.commanded.emit(command)
@@ -129,8 +128,6 @@ class YouPage(Page):
         self._energy.show_state(state, today.isoformat())
         self._rows.show_rows(self._days.days[::-1])
         self._show_ahas(state.ahas)
-        if state.backup is not None and state.backup is not before.backup:
-            self._identity.show_result(state.backup)
 
     def show_overview(self) -> None:
         self._leaving = False
@@ -160,10 +157,6 @@ class YouPage(Page):
             self.show_goodbye()
         else:
             self.show_overview()
-
-    def handle_refusal(self, words: str, command: str) -> bool:
-        """The command with this id, or (empty) every command, was refused; returns whether a visible view shows the reason."""
-        return self._identity.handle_refusal(words, command)
 
     def _show_figures(self) -> None:
         days_told = self._days
@@ -272,7 +265,7 @@ class YouPage(Page):
         view = before._views.currentIndex()
         if view == IDENTITY:
             self._open(before._act)
-            copy_drafts(self._identity, before._identity)
+            self._identity.take_over(before._identity)
         elif view == GOODBYE:
             self.show_goodbye()
             self._goodbye.take_over(before._goodbye)
@@ -283,8 +276,9 @@ class YouPage(Page):
         self._views.setCurrentIndex(IDENTITY)
         self._identity.show_act(act, one_line(self._state.ready.name) if self._state.ready else "")
 
-    def _ask_where_to_save(self) -> None:
-        file_dialog(self, tr("Save the share card"), lambda path: self.save_card(Path(path)), saves="waggle.png").open()
+    async def _ask_where_to_save(self) -> None:
+        if path := await chosen_path(file_dialog(self, tr("Save the share card"), saves="waggle.png")):
+            self.save_card(path)
 
     def save_card(self, path: Path) -> None:
         """Save the share card as a picture and post a notice."""
