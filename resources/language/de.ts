@@ -114,6 +114,7 @@
 <message><source>%1 of %2 cores</source><translation>%1 von %2 Kernen</translation></message>
 <message><source>%1 of %2 have come; it goes on where it was if interrupted.</source><translation>%1 von %2 sind da; nach einer Unterbrechung geht es dort weiter.</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 von %2 kB</translation></message>
+<message><source>%1 of %2 right</source><translation>%1 von %2 richtig</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 von %2 richtig: %3 (%4 bis %5)</translation></message>
 <message><source>%1 of %2 solved</source><translation>%1 von %2 gelöst</translation></message>
 <message><source>%1 of 100</source><translation>%1 von 100</translation></message>
@@ -2439,7 +2440,6 @@
 <message><source>malformed compression</source><translation>unlesbar gepackt</translation></message>
 <message><source>malformed greeting</source><translation>unlesbare Begrüßung</translation></message>
 <message><source>may be used</source><translation>darf genutzt werden</translation></message>
-<message><source>mean reward %1</source><translation>mittlere Belohnung %1</translation></message>
 <message><source>met</source><translation>erfüllt</translation></message>
 <message><source>mlx-lm does not know the activation %1 in models of type %2.</source><translation>mlx-lm kennt die Aktivierung %1 in Modellen der Art %2 nicht.</translation></message>
 <message><source>mlx-lm does not know this order of layers.</source><translation>mlx-lm kennt diese Reihenfolge der Schichten nicht.</translation></message>

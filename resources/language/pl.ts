@@ -114,6 +114,7 @@
 <message><source>%1 of %2 cores</source><translation>%1 z %2 rdzeni</translation></message>
 <message><source>%1 of %2 have come; it goes on where it was if interrupted.</source><translation>Pobrano %1 z %2; po przerwie pobieranie ruszy od tego miejsca.</translation></message>
 <message><source>%1 of %2 kB</source><translation>%1 z %2 kB</translation></message>
+<message><source>%1 of %2 right</source><translation>%1 z %2 dobrze</translation></message>
 <message><source>%1 of %2 right: %3 (%4 to %5)</source><translation>%1 z %2 dobrze: %3 (od %4 do %5)</translation></message>
 <message><source>%1 of %2 solved</source><translation>%1 z %2 rozwiązane</translation></message>
 <message><source>%1 of 100</source><translation>%1 na 100</translation></message>
@@ -2439,7 +2440,6 @@
 <message><source>malformed compression</source><translation>nieczytelna kompresja</translation></message>
 <message><source>malformed greeting</source><translation>nieczytelne powitanie</translation></message>
 <message><source>may be used</source><translation>dozwolona</translation></message>
-<message><source>mean reward %1</source><translation>średnia nagroda %1</translation></message>
 <message><source>met</source><translation>spełniona</translation></message>
 <message><source>mlx-lm does not know the activation %1 in models of type %2.</source><translation>mlx-lm nie zna aktywacji %1 w modelach typu %2.</translation></message>
 <message><source>mlx-lm does not know this order of layers.</source><translation>mlx-lm nie zna takiej kolejności warstw.</translation></message>
