@@ -908,6 +908,7 @@
 <message><source>Known here: %1. The folder of a node is its newest run.</source><translation>Znane tutaj: %1. Folder węzła oznacza jego najnowszy przebieg.</translation></message>
 <message><source>Language</source><translation>Język</translation></message>
 <message><source>Largest island</source><translation>Największa wyspa</translation></message>
+<message><source>Last finished round: %1</source><translation>Ostatnia ukończona runda: %1</translation></message>
 <message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right in %2.</source><translation><numerusform>Ostatnia minuta: %n runda, poprawne %3 z %4, w: %2.</numerusform><numerusform>Ostatnia minuta: %n rundy, poprawne %3 z %4, w: %2.</numerusform><numerusform>Ostatnia minuta: %n rund, poprawne %3 z %4, w: %2.</numerusform></translation></message>
 <message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right.</source><translation><numerusform>Ostatnia minuta: %n runda, poprawne %3 z %4.</numerusform><numerusform>Ostatnia minuta: %n rundy, poprawne %3 z %4.</numerusform><numerusform>Ostatnia minuta: %n rund, poprawne %3 z %4.</numerusform></translation></message>
 <message><source>Lately: %1</source><translation>Ostatnio: %1</translation></message>

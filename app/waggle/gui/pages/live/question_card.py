@@ -230,7 +230,7 @@ class QuestionCard(QFrame):
         self._tries = TryLine(theme)
         self._tries.pressed.connect(self._press)
         self._tiles: list[AnswerTile] = []  # whole answers, in an open card
-        self._shown: tuple[Card | None, bool, int] = None, True, 0  # the card in the tiles, and how many answers of it
+        self._tile_state: tuple[Card | None, bool, int] = None, True, 0  # the card in the tiles, and how many answers of it
         self._grid = QGridLayout()
         self._grid.setSpacing(8)
         head = row(
@@ -275,9 +275,9 @@ class QuestionCard(QFrame):
         """Show the whole answers of an open card, and none of a closed one."""
         card = self._card
         answers = merged_answers(card) if card is not None and self.is_open else []
-        if (card, self._going, len(answers)) == self._shown:
+        if (card, self._going, len(answers)) == self._tile_state:
             return
-        self._shown = card, self._going, len(answers)
+        self._tile_state = card, self._going, len(answers)
         while len(self._tiles) < len(answers):
             tile = AnswerTile(self._theme)
             tile.pressed.connect(self._press)
