@@ -773,6 +773,7 @@
 <message><source>In a chat, after an example</source><translation>Im Chat, nach einem Beispiel</translation></message>
 <message><source>In a chat, answer begun</source><translation>Im Chat, Antwort begonnen</translation></message>
 <message><source>In doubt</source><translation>Fraglich</translation></message>
+<message><source>In training</source><translation>Im Training</translation></message>
 <message><source>In your own currency: the page You then says what it comes to.</source><translation>In deiner Währung: Unter Du steht dann, was es kostet.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Installiere OpenSSH und starte dann neu.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Installiere Waggle neu, oder sende uns, was oben steht.</translation></message>
@@ -1045,7 +1046,7 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Namen sehen aus wie Qwen/Qwen2.5-0.5B-Instruct; ein Ordner ist die Einstellung model.folder.</translation></message>
 <message><source>Names of programs, with commas between them.</source><translation>Namen von Programmen, durch Kommas getrennt.</translation></message>
 <message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation>Namen von Fachgebieten des Schwarms, durch Kommas getrennt. Leer: alle.</translation></message>
-<message><source>Needs a free account of the hub</source><translation>Braucht ein kostenloses Konto beim Hub</translation></message>
+<message><source>Needs a free Hugging Face account</source><translation>Braucht ein kostenloses Hugging-Face-Konto</translation></message>
 <message><source>Neither</source><translation>Keine</translation></message>
 <message><source>Network</source><translation>Netz</translation></message>
 <message><source>Network and privacy</source><translation>Netz und Privatsphäre</translation></message>
@@ -1949,7 +1950,6 @@
 <message><source>Train the starter</source><translation>Starter trainieren</translation></message>
 <message><source>Train this one</source><translation>Dieses trainieren</translation></message>
 <message><source>Trained</source><translation>Trainiert</translation></message>
-<message><source>Trained now</source><translation>Wird jetzt trainiert</translation></message>
 <message><source>Training</source><translation>Trainiert</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Das Training geht in %1 weiter. Die Seite Schwärme sagt, warum.</translation></message>
 <message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation>Das Training geht von selbst weiter, sobald das Modell wieder da ist. Was es gelernt hat, bleibt.</translation></message>

@@ -773,6 +773,7 @@
 <message><source>In a chat, after an example</source><translation>W rozmowie, po przykładzie</translation></message>
 <message><source>In a chat, answer begun</source><translation>W rozmowie, odpowiedź zaczęta</translation></message>
 <message><source>In doubt</source><translation>Wątpliwe</translation></message>
+<message><source>In training</source><translation>W treningu</translation></message>
 <message><source>In your own currency: the page You then says what it comes to.</source><translation>W Twojej walucie: na stronie Ty zobaczysz wtedy, ile to kosztuje.</translation></message>
 <message><source>Install OpenSSH, then start again.</source><translation>Zainstaluj OpenSSH i uruchom ponownie.</translation></message>
 <message><source>Install Waggle again, or send us what stands above.</source><translation>Zainstaluj Waggle ponownie albo wyślij nam to, co widać powyżej.</translation></message>
@@ -1045,7 +1046,7 @@
 <message><source>Names look like Qwen/Qwen2.5-0.5B-Instruct; a folder is the setting model.folder.</source><translation>Nazwy wyglądają tak: Qwen/Qwen2.5-0.5B-Instruct; folder to ustawienie model.folder.</translation></message>
 <message><source>Names of programs, with commas between them.</source><translation>Nazwy programów, oddzielone przecinkami.</translation></message>
 <message><source>Names of specialties of the swarm, with commas between them. Empty: all of them.</source><translation>Nazwy specjalności roju, rozdzielone przecinkami. Puste: wszystkie.</translation></message>
-<message><source>Needs a free account of the hub</source><translation>Wymaga darmowego konta w hubie</translation></message>
+<message><source>Needs a free Hugging Face account</source><translation>Wymaga bezpłatnego konta Hugging Face</translation></message>
 <message><source>Neither</source><translation>Żadna</translation></message>
 <message><source>Network</source><translation>Sieć</translation></message>
 <message><source>Network and privacy</source><translation>Sieć i prywatność</translation></message>
@@ -1949,7 +1950,6 @@
 <message><source>Train the starter</source><translation>Trenuj starter</translation></message>
 <message><source>Train this one</source><translation>Trenuj ten</translation></message>
 <message><source>Trained</source><translation>Wytrenowany</translation></message>
-<message><source>Trained now</source><translation>Teraz trenowany</translation></message>
 <message><source>Training</source><translation>Trenuje</translation></message>
 <message><source>Training continues in %1. The page Swarms says why.</source><translation>Trening trwa dalej w %1. Powód podaje strona Roje.</translation></message>
 <message><source>Training goes on by itself once the model is there again. What it learned is kept.</source><translation>Trening sam ruszy dalej, gdy model wróci na miejsce. To, czego się nauczył, zostaje.</translation></message>
