@@ -407,7 +407,6 @@
 <message><source>Block</source><translation>Sperren</translation></message>
 <message><source>Blocked</source><translation>Gesperrt</translation></message>
 <message><source>Blocking…</source><translation>Wird gesperrt…</translation></message>
-<message><source>Both answer questions now that nobody has practised</source><translation>Beide beantworten jetzt Fragen, die niemand geübt hat</translation></message>
 <message><source>Both use reasoning-gym %1. Install Waggle again, or ask whoever wrote the charter.</source><translation>Beide benutzen reasoning-gym %1. Installiere Waggle neu, oder wende dich an den, der die Charta geschrieben hat.</translation></message>
 <message><source>Brisk Otter</source><translation>Brisk Otter</translation></message>
 <message><source>By each computer's last hour of answers; self-reported.</source><translation>Nach den Antworten jedes Computers in der letzten Stunde; nach eigenen Angaben.</translation></message>
@@ -712,7 +711,6 @@
 <message><source>Give it a name.</source><translation>Gib ihm einen Namen.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Gib einem von ihnen eine eigene Identität: mit Neu anfangen auf der Seite Du, oder mit `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Weiter laden</translation></message>
-<message><source>Go there</source><translation>Dorthin gehen</translation></message>
 <message><source>Go to %1</source><translation>Zu %1 gehen</translation></message>
 <message><source>Go to Help</source><translation>Zur Hilfe</translation></message>
 <message><source>Go to Home</source><translation>Zur Startseite</translation></message>
@@ -825,7 +823,7 @@
 <message><source>It is joined by its link only, and a link cannot be taken back.</source><translation>Man tritt ihm nur über seinen Link bei, und ein Link lässt sich nicht zurücknehmen.</translation></message>
 <message><source>It is plugged in.</source><translation>Er hängt am Strom.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Er ist privat: Wer den Link hat, kann beitreten, und ein Link lässt sich nicht zurücknehmen.</translation></message>
-<message><source>It is ready: its charter is written and its questions are agreed on. Go there, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Geh hin, dann lade andere ein.</translation></message>
+<message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Er ist bereit: Seine Charta ist geschrieben und seine Fragen sind vereinbart. Wechsle dorthin, dann lade andere ein.</translation></message>
 <message><source>It is thinking</source><translation>Es denkt nach</translation></message>
 <message><source>It is tried again by itself.</source><translation>Es wird von selbst wieder versucht.</translation></message>
 <message><source>It knows %1.</source><translation>Es kennt %1.</translation></message>
@@ -886,7 +884,6 @@
 <message><source>Join</source><translation>Beitreten</translation></message>
 <message><source>Join %1</source><translation>%1 beitreten</translation></message>
 <message><source>Join by a link</source><translation>Per Link beitreten</translation></message>
-<message><source>Join by an invite</source><translation>Über eine Einladung beitreten</translation></message>
 <message><source>Joining the swarm</source><translation>Tritt dem Schwarm bei</translation></message>
 <message><source>Judge</source><translation>Bewerten</translation></message>
 <message><source>Judged again on this computer. </source><translation>Auf diesem Computer noch einmal bewertet. </translation></message>
@@ -912,6 +909,7 @@
 <message><source>Last finished round: %1</source><translation>Letzte fertige Runde: %1</translation></message>
 <message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right in %2.</source><translation><numerusform>Letzte Minute: %n Runde, %3 von %4 richtig in %2.</numerusform><numerusform>Letzte Minute: %n Runden, %3 von %4 richtig in %2.</numerusform></translation></message>
 <message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right.</source><translation><numerusform>Letzte Minute: %n Runde, %3 von %4 richtig.</numerusform><numerusform>Letzte Minute: %n Runden, %3 von %4 richtig.</numerusform></translation></message>
+<message><source>Last test: both swarms answer new questions</source><translation>Letzter Test: beide Schwärme beantworten neue Fragen</translation></message>
 <message><source>Lately: %1</source><translation>Zuletzt: %1</translation></message>
 <message><source>Later</source><translation>Später</translation></message>
 <message><source>Latest right answer</source><translation>Neueste richtige Antwort</translation></message>
@@ -1536,6 +1534,7 @@
 <message><source>Swarms you know, the keys of private ones, and what you think of peers.</source><translation>Schwärme, die du kennst, Schlüssel der privaten, und was du von Peers hältst.</translation></message>
 <message><source>Switch swarm.solo off in the settings, and start again.</source><translation>Schalte swarm.solo in den Optionen aus, und starte neu.</translation></message>
 <message><source>Switch swarm.solo off until they were downloaded from members.</source><translation>Schalte swarm.solo aus, bis sie von Mitgliedern heruntergeladen sind.</translation></message>
+<message><source>Switch to it</source><translation>Dorthin wechseln</translation></message>
 <message><source>Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.</source><translation>Der Wechsel von %1 dauert einige Sekunden. Dein Modell behält, was es gelernt hat; Runde %2 geht dort weiter.</translation></message>
 <message><source>Syllogism</source><translation>Syllogismus</translation></message>
 <message><source>System default</source><translation>Wie das System</translation></message>

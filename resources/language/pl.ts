@@ -407,7 +407,6 @@
 <message><source>Block</source><translation>Zablokuj</translation></message>
 <message><source>Blocked</source><translation>Zablokowany</translation></message>
 <message><source>Blocking…</source><translation>Blokowanie…</translation></message>
-<message><source>Both answer questions now that nobody has practised</source><translation>Oba odpowiadają teraz na pytania, których nikt nie ćwiczył</translation></message>
 <message><source>Both use reasoning-gym %1. Install Waggle again, or ask whoever wrote the charter.</source><translation>Oba używają reasoning-gym %1. Zainstaluj Waggle ponownie albo zapytaj autora karty roju.</translation></message>
 <message><source>Brisk Otter</source><translation>Brisk Otter</translation></message>
 <message><source>By each computer's last hour of answers; self-reported.</source><translation>Według odpowiedzi każdego komputera z ostatniej godziny; dane własne komputerów.</translation></message>
@@ -712,7 +711,6 @@
 <message><source>Give it a name.</source><translation>Nadaj mu nazwę.</translation></message>
 <message><source>Give one of them an identity of its own: Begin anew on the page You, or `waggle identity renew`.</source><translation>Nadaj jednemu z nich własną tożsamość: Zacznij od nowa na stronie Ty albo `waggle identity renew`.</translation></message>
 <message><source>Go on</source><translation>Pobieraj dalej</translation></message>
-<message><source>Go there</source><translation>Przejdź tam</translation></message>
 <message><source>Go to %1</source><translation>Przejdź do %1</translation></message>
 <message><source>Go to Help</source><translation>Przejdź do Pomocy</translation></message>
 <message><source>Go to Home</source><translation>Przejdź do strony Start</translation></message>
@@ -825,7 +823,7 @@
 <message><source>It is joined by its link only, and a link cannot be taken back.</source><translation>Dołącza się do niego tylko przez link, a linku nie da się cofnąć.</translation></message>
 <message><source>It is plugged in.</source><translation>Zasilanie jest podłączone.</translation></message>
 <message><source>It is private: whoever has the link can join, and a link cannot be taken back.</source><translation>Jest prywatny: dołączyć może każdy, kto ma link, a linku nie da się cofnąć.</translation></message>
-<message><source>It is ready: its charter is written and its questions are agreed on. Go there, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przejdź do niego, a potem zaproś innych.</translation></message>
+<message><source>It is ready: its charter is written and its questions are agreed on. Switch to it, then invite others.</source><translation>Jest gotowy: karta roju jest spisana, a pytania uzgodnione. Przełącz na niego, a potem zaproś innych.</translation></message>
 <message><source>It is thinking</source><translation>Myśli</translation></message>
 <message><source>It is tried again by itself.</source><translation>Kolejna próba nastąpi sama.</translation></message>
 <message><source>It knows %1.</source><translation>Obsługiwane: %1.</translation></message>
@@ -886,7 +884,6 @@
 <message><source>Join</source><translation>Dołącz</translation></message>
 <message><source>Join %1</source><translation>Dołącz do: %1</translation></message>
 <message><source>Join by a link</source><translation>Dołącz przez link</translation></message>
-<message><source>Join by an invite</source><translation>Dołącz przez zaproszenie</translation></message>
 <message><source>Joining the swarm</source><translation>Dołączanie do roju</translation></message>
 <message><source>Judge</source><translation>Ocena</translation></message>
 <message><source>Judged again on this computer. </source><translation>Ocenione ponownie na tym komputerze. </translation></message>
@@ -912,6 +909,7 @@
 <message><source>Last finished round: %1</source><translation>Ostatnia ukończona runda: %1</translation></message>
 <message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right in %2.</source><translation><numerusform>Ostatnia minuta: %n runda, poprawne %3 z %4, w: %2.</numerusform><numerusform>Ostatnia minuta: %n rundy, poprawne %3 z %4, w: %2.</numerusform><numerusform>Ostatnia minuta: %n rund, poprawne %3 z %4, w: %2.</numerusform></translation></message>
 <message numerus="yes"><source>Last minute: %n rounds, %3 of %4 right.</source><translation><numerusform>Ostatnia minuta: %n runda, poprawne %3 z %4.</numerusform><numerusform>Ostatnia minuta: %n rundy, poprawne %3 z %4.</numerusform><numerusform>Ostatnia minuta: %n rund, poprawne %3 z %4.</numerusform></translation></message>
+<message><source>Last test: both swarms answer new questions</source><translation>Ostatni test: oba roje odpowiadają na nowe pytania</translation></message>
 <message><source>Lately: %1</source><translation>Ostatnio: %1</translation></message>
 <message><source>Later</source><translation>Później</translation></message>
 <message><source>Latest right answer</source><translation>Najnowsza dobra odpowiedź</translation></message>
@@ -1536,6 +1534,7 @@
 <message><source>Swarms you know, the keys of private ones, and what you think of peers.</source><translation>Znane Ci roje, klucze prywatnych i Twoje zdanie o peerach.</translation></message>
 <message><source>Switch swarm.solo off in the settings, and start again.</source><translation>Wyłącz swarm.solo w Ustawieniach i uruchom ponownie.</translation></message>
 <message><source>Switch swarm.solo off until they were downloaded from members.</source><translation>Wyłącz swarm.solo, aż zostaną pobrane od członków.</translation></message>
+<message><source>Switch to it</source><translation>Przełącz na ten rój</translation></message>
 <message><source>Switching from %1 takes a few seconds. Your model keeps what it learned; round %2 continues there.</source><translation>Przejście z %1 potrwa kilka sekund. Twój model zachowa to, czego się nauczył; runda %2 zacznie się od tego miejsca.</translation></message>
 <message><source>Syllogism</source><translation>Sylogizm</translation></message>
 <message><source>System default</source><translation>Jak w systemie</translation></message>

@@ -269,7 +269,7 @@ class SwarmGraph(PaintedChart):
         across = [*(sides if node.right else reversed(sides)), x - width / 2, x - width / 2]
         below = node.radius + 1
         down = [y - high / 2, y - high / 2, y + below, y - below - high]
-        boxes = [QRectF(left, top, width, high) for left, top in zip(across, down, strict=True)]
+        boxes = [QRectF(*corner, width, high) for corner in zip(across, down, strict=True)]
         first, *others = boxes
         inside = QRectF(self.rect())
         return [first, *(box for box in others if inside.contains(box))]

@@ -95,7 +95,7 @@ def headline(race: Race) -> str:
         case "preparing":
             return tr("Getting both swarms ready; a few seconds")
         case "running" if race.rounds_played >= race.rounds:
-            return tr("Both answer questions now that nobody has practised")
+            return tr("Last test: both swarms answer new questions")
         case "running":
             words = tr("Round %1 of %2").replace("%2", figure(race.rounds)).replace("%1", figure(race.rounds_played))
             if race.rounds_played < 3:
