@@ -144,7 +144,8 @@ class TypesetText(PaintedWidget):
                 painter.setFont(self._label_font())
                 painter.setPen(self.theme.colour("text_soft"))
                 before = QRectF(each.place.left() - each.label, each.place.top(), each.label, side)
-                painter.drawText(before, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, each.block.label)
+                one_line_high = Qt.TextFlag.TextSingleLine | Qt.TextFlag.TextDontClip  # a small grid is lower than its label
+                painter.drawText(before, Qt.AlignmentFlag.AlignVCenter | one_line_high, each.block.label)
                 draw_grid(painter, self.theme, each.block.grid, each.place, side)
 
 
